@@ -1,0 +1,1 @@
+"""The Numba engine: the algorithm on every core of a machine without a GPU."""

@@ -1,0 +1,1 @@
+"""One module a file format, and adapters for other libraries' objects."""

@@ -1,0 +1,59 @@
+"""What a run is asked to do: checked once, then frozen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from louvain_um.errors import OptionError
+
+Method = Literal["louvain", "leiden"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Options of one detection; `louvain` documents them.
+
+    Raises
+    ------
+    OptionError
+        A value outside its range.
+
+    Examples
+    --------
+    >>> from louvain_um.options import Options
+    >>> Options(resolution=0.5).method
+    'louvain'
+    """
+
+    method: Method = "louvain"
+    resolution: float = 1.0
+    threshold: float = 1e-7
+    max_level: int | None = None
+    seed: int = 0
+    device: str = "auto"
+    memory: str = "auto"
+    device_budget: int | str | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in ("louvain", "leiden"):
+            raise OptionError(f"method must be 'louvain' or 'leiden', not {self.method!r}")
+        if not (math.isfinite(self.resolution) and self.resolution > 0):
+            raise OptionError(f"resolution must be a number above 0, not {self.resolution}")
+        if not (math.isfinite(self.threshold) and self.threshold >= 0):
+            raise OptionError(f"threshold must be a number of at least 0, not {self.threshold}")
+        if self.max_level is not None and self.max_level < 1:
+            raise OptionError(f"max_level must be at least 1, not {self.max_level}")
+        if not 0 <= self.seed < 2**32:
+            raise OptionError(f"seed must lie in 0 … 2^32 - 1, not {self.seed}")
+        if self.threads is not None and self.threads < 1:
+            raise OptionError(f"threads must be at least 1, not {self.threads}")
+        kind, _, number = self.device.partition(":")
+        if kind not in ("auto", "cpu", "cuda") or (
+            ":" in self.device and (kind != "cuda" or not number.isdecimal())
+        ):
+            raise OptionError(
+                f"device must be 'auto', 'cpu', 'cuda' or 'cuda:N', not {self.device!r}"
+            )

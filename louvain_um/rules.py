@@ -1,0 +1,44 @@
+"""The rule that every engine follows: constants and arithmetic that decide labels.
+
+Nothing here may differ between engines. `cpu/rule.py` and `gpu/rule.cuh` hold the same
+functions in compiled form, and tests compare all three.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MASK: Final = 0xFFFF_FFFF
+
+SUB_ROUNDS: Final = 8
+"""Parts of a sweep; vertices of one part decide from one frozen state."""
+
+SEED_STEP: Final = 0x9E37_79B9
+"""Odd number that spreads seeds over the 32-bit range (2³² ÷ golden ratio)."""
+
+GAIN_BITS: Final = 50
+"""Gains are summed as integers in units of 2⁻⁵⁰ of 2m."""
+
+
+def mix32(x: int) -> int:
+    """Return a well-mixed 32-bit image of `x`.
+
+    Two rounds of xor-shift and multiply with the "lowbias32" constants that C. Wellons
+    published (a search for low bias over finalisers of this shape); a bijection.
+    """
+    x &= MASK
+    x ^= x >> 16
+    x = x * 0x7FEB_352D & MASK
+    x ^= x >> 15
+    x = x * 0x846C_A68B & MASK
+    return x ^ x >> 16
+
+
+def salt(iteration: int, seed: int) -> int:
+    """Return what is xored into a vertex id to find its sub-round in `iteration`."""
+    return mix32(iteration + seed * SEED_STEP)
+
+
+def bucket(vertex: int, salt_: int, sub_rounds: int = SUB_ROUNDS) -> int:
+    """Return the sub-round, 0 … sub_rounds − 1 (a power of two), in which a vertex decides."""
+    return mix32(vertex ^ salt_) & (sub_rounds - 1)

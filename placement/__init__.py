@@ -1,0 +1,1 @@
+"""Where the bytes of a run live: groups, policies, plan, arenas, budget, cost model."""

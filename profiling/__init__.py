@@ -1,0 +1,1 @@
+"""What a placement cost: sessions, sources, simulator, report."""
