@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SHARED_DATA = Path(__file__).resolve().parents[1] / "../shared/data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of real graphs beside the repository; a test that needs it is skipped without."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("the folder of real graphs is not here")
+    return SHARED_DATA.resolve()
