@@ -1,1 +1,143 @@
 """The functions that users call: `louvain` and `leiden`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from louvain_um.communities import Communities
+from louvain_um.events import Observer, ignore
+from louvain_um.graph import Graph
+from louvain_um.options import Options
+
+
+def louvain(
+    graph: Any,
+    *,
+    resolution: float = 1.0,
+    threshold: float = 1e-7,
+    max_level: int | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    memory: str = "auto",
+    device_budget: int | str | None = None,
+    threads: int | None = None,
+    observer: Observer | None = None,
+) -> Communities:
+    """Detect communities by the Louvain method.
+
+    Parameters
+    ----------
+    graph : Graph or anything `as_graph` takes
+    resolution : float
+        γ; larger values give smaller communities.
+    threshold : float
+        A level that raises modularity by no more ends the run.
+    max_level : int, optional
+        Levels at most.
+    seed : int
+        0 … 2³² − 1. The same seed gives the same labels on every device.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        "auto" takes a GPU where there is one.
+    memory : str
+        Memory policy of a GPU run.
+    device_budget : int or str, optional
+        Device memory a GPU run may use: bytes, "8GiB" or "70%" of its peak.
+    threads : int, optional
+        Threads of a CPU run; all cores by default. Labels do not depend on it.
+    observer : callable, optional
+        Is told of every phase and iteration (`louvain_um.events.Event`).
+
+    Returns
+    -------
+    Communities
+
+    Raises
+    ------
+    OptionError
+        A value outside its range.
+    GraphError
+        The object is no undirected graph.
+    DeviceUnavailableError
+        The device asked for is not there.
+
+    References
+    ----------
+    Blondel, Guillaume, Lambiotte, Lefebvre: Fast unfolding of communities in large networks,
+    2008.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+    >>> lu.louvain(g, device="cpu").labels.tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+    options = Options(
+        method="louvain",
+        resolution=resolution,
+        threshold=threshold,
+        max_level=max_level,
+        seed=seed,
+        device=device,
+        memory=memory,
+        device_budget=device_budget,
+        threads=threads,
+    )
+    return run(graph, options, observer)
+
+
+def leiden(
+    graph: Any,
+    *,
+    resolution: float = 1.0,
+    threshold: float = 1e-7,
+    max_level: int | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    memory: str = "auto",
+    device_budget: int | str | None = None,
+    threads: int | None = None,
+    observer: Observer | None = None,
+) -> Communities:
+    """Detect communities by the Leiden method: every one is connected.
+
+    Takes and returns what `louvain` does.
+
+    References
+    ----------
+    Traag, Waltman, van Eck: From Louvain to Leiden: guaranteeing well-connected communities,
+    2019.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+    >>> lu.leiden(g, device="cpu").sizes.tolist()
+    [3, 3]
+    """
+    options = Options(
+        method="leiden",
+        resolution=resolution,
+        threshold=threshold,
+        max_level=max_level,
+        seed=seed,
+        device=device,
+        memory=memory,
+        device_budget=device_budget,
+        threads=threads,
+    )
+    return run(graph, options, observer)
+
+
+def run(graph: Any, options: Options, observer: Observer | None = None) -> Communities:
+    """Detect communities as the options say, on the device they name."""
+    from louvain_um.hierarchy import detect
+
+    if not isinstance(graph, Graph):
+        from louvain_um.formats import as_graph
+
+        graph = as_graph(graph)
+    observer = observer or ignore
+    from louvain_um.cpu.engine import CpuEngine
+
+    return detect(CpuEngine(options, observer), graph, options, observer)

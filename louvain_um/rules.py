@@ -42,3 +42,16 @@ def salt(iteration: int, seed: int) -> int:
 def bucket(vertex: int, salt_: int, sub_rounds: int = SUB_ROUNDS) -> int:
     """Return the sub-round, 0 … sub_rounds − 1 (a power of two), in which a vertex decides."""
     return mix32(vertex ^ salt_) & (sub_rounds - 1)
+
+
+FIRST_TOLERANCE: Final = 1e-4
+TOLERANCE_STEP: Final = 0.1
+
+
+def tolerance(level: int) -> int:
+    """Return the gain, in units of 2⁻⁵⁰, below which an iteration of `level` is the last."""
+    return round(FIRST_TOLERANCE * TOLERANCE_STEP**level * 2.0**GAIN_BITS)
+
+
+REFINE_SWEEP: Final = 0x8000_0000
+"""Stands for the iteration in the salt of a refinement, apart from every moving sweep."""

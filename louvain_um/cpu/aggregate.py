@@ -1,0 +1,142 @@
+"""From communities to the next level's graph, exactly: communities become vertices.
+
+Each community's members are visited once and their arcs added up in a hash table; a list of
+new neighbours is written where the community's arcs would begin if none merged, so that no
+counting pass is needed. Untouched pages of that room are never backed by memory. The lists are
+then moved together.
+"""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from louvain_um.cpu.tally import EMPTY, bits_for, first_slot, slot_of
+from louvain_um.parallel import take
+
+STRETCH = 64
+"""Communities a thread claims at a time."""
+
+
+@njit(nogil=True, cache=True)
+def renumber(labels, ranks):
+    """Number the labels in use 0 … k − 1 in their order; return k.
+
+    `ranks[label]` is the number; `labels` is overwritten with them.
+    """
+    ranks[:] = 0
+    for v in range(len(labels)):
+        ranks[labels[v]] = 1
+    count = np.uint32(0)
+    for c in range(len(ranks)):
+        if ranks[c]:
+            ranks[c] = count
+            count += np.uint32(1)
+    for v in range(len(labels)):
+        labels[v] = ranks[labels[v]]
+    return np.int64(count)
+
+
+@njit(nogil=True, cache=True)
+def group_members(offsets, labels, members, starts, rooms):
+    """List the members of each community, ascending; return the most arcs one of them has.
+
+    `members[starts[c]:starts[c + 1]]` are those of c; `rooms[c]` the arcs of all before c.
+    """
+    starts[:] = 0
+    rooms[:] = 0
+    for v in range(len(labels)):
+        c = np.int64(labels[v])
+        starts[c + 1] += 1
+        rooms[c + 1] += offsets[v + 1] - offsets[v]
+    widest = 0
+    for c in range(len(starts) - 1):
+        widest = max(widest, rooms[c + 1])
+        starts[c + 1] += starts[c]
+        rooms[c + 1] += rooms[c]
+    for v in range(len(labels)):
+        c = np.int64(labels[v])
+        members[starts[c]] = v
+        starts[c] += 1
+    for c in range(len(starts) - 1, 0, -1):
+        starts[c] = starts[c - 1]
+    starts[0] = 0
+    return widest
+
+
+@njit(nogil=True, cache=True)
+def add_up(t, threads, graph, labels, members, starts, rooms, tallies, out, claim):
+    """Write each community's neighbours, ascending, with weights, and its loop and count."""
+    offsets, targets, weights, _, loops = graph
+    new_targets, new_weights, new_loops, counts = out
+    weighted = len(weights) > 0
+    keys, sums = tallies[0][t], tallies[1][t]
+    communities = len(starts) - 1
+    while True:
+        begin = take(claim, STRETCH)
+        if begin >= communities:
+            break
+        for c in range(begin, min(begin + STRETCH, communities)):
+            bits = bits_for(min(rooms[c + 1] - rooms[c], communities))
+            base = rooms[c]
+            found = 0
+            inside = 0
+            loop = 0
+            for m in range(starts[c], starts[c + 1]):
+                v = np.int64(members[m])
+                loop += loops[v]
+                for j in range(offsets[v], offsets[v + 1]):
+                    community = labels[targets[j]]
+                    weight = np.int64(weights[j]) if weighted else np.int64(1)
+                    if community == c:
+                        inside += weight
+                        continue
+                    slot = slot_of(keys, community, bits)
+                    if keys[slot] == EMPTY:
+                        keys[slot] = community
+                        sums[slot] = weight
+                        new_targets[base + found] = community
+                        found += 1
+                    else:
+                        sums[slot] += weight
+            new_targets[base : base + found].sort()
+            for k in range(base, base + found):
+                new_weights[k] = sums[slot_of(keys, new_targets[k], bits)]
+            clear(keys, new_targets, base, found, bits)
+            new_loops[c] = loop + inside // 2
+            counts[c + 1] = found
+
+
+@njit(nogil=True, cache=True)
+def clear(keys, new_targets, base, found, bits):
+    """Empty the table: slot by slot if few are used, all at once otherwise."""
+    if found * 8 > 1 << bits:
+        keys[: 1 << bits] = EMPTY
+        return
+    mask = (1 << bits) - 1
+    for k in range(base, base + found):
+        key = new_targets[k]
+        # Walk past slots emptied before: they may lie between a key and its first slot.
+        slot = first_slot(key, bits)
+        while keys[slot] != key:
+            slot = (slot + 1) & mask
+        keys[slot] = EMPTY
+
+
+@njit(nogil=True, cache=True)
+def close_gaps(rooms, counts, targets, weights):
+    """Move the lists together; turn counts into offsets; return the number of arcs."""
+    counts[0] = 0
+    out = 0
+    for c in range(len(counts) - 1):
+        base, found = rooms[c], counts[c + 1]
+        if out != base:
+            for k in range(found):
+                targets[out + k] = targets[base + k]
+                weights[out + k] = weights[base + k]
+        out += found
+        counts[c + 1] = out
+    return out

@@ -1,0 +1,164 @@
+"""Leiden's refinement: inside each community, vertices that stand alone join sub-communities.
+
+Only a vertex still alone may move, and a sub-community of one may be joined only while its
+member cannot move itself; so no sub-community ever loses a vertex and each stays connected.
+One sweep in sub-rounds of frozen state, like moving (Traag, Waltman and van Eck 2019, §3, with
+the best candidate in place of a random one).
+"""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from louvain_um.cpu.rule import bucket, wins_tie
+from louvain_um.cpu.tally import EMPTY, bits_for, slot_of
+from louvain_um.parallel import atomic_add, take
+
+STRETCH = 256
+"""Vertices a thread claims at a time."""
+
+
+@njit(nogil=True, cache=True)
+def start(t, threads, graph, labels, subs, sub_totals, sub_sizes, cuts):
+    """Put every vertex alone; `cuts[v]` becomes its weight to the rest of its community."""
+    offsets, targets, weights, degrees = graph
+    weighted = len(weights) > 0
+    n = len(labels)
+    for v in range(n * t // threads, n * (t + 1) // threads):
+        subs[v] = v
+        sub_totals[v] = degrees[v]
+        sub_sizes[v] = 1
+        cut = 0
+        for j in range(offsets[v], offsets[v + 1]):
+            if labels[targets[j]] == labels[v]:
+                cut += np.int64(weights[j]) if weighted else np.int64(1)
+        cuts[v] = cut
+
+
+@njit(nogil=True, cache=True, inline="always")
+def well_connected(cut, total, community_total, rate):
+    """Whether a part is tied to its community at least as chance would have it."""
+    return np.float64(cut) >= (rate * np.float64(total)) * np.float64(community_total - total)
+
+
+@njit(nogil=True, cache=True)
+def decide(
+    t, threads, graph, state, tallies, salt, sub_rounds, sub_round, queue, first, last, rate,
+    seed, claim,
+):  # fmt: skip
+    """List in `moved`, `goals` and `ties` which lone vertices join which sub-community.
+
+    `ties` is the weight between the vertex and the sub-community it joins.
+    """
+    offsets, targets, weights, degrees = graph
+    labels, totals, subs, sub_totals, sub_sizes, cuts, moved, goals, ties = state
+    weighted = len(weights) > 0
+    keys, sums, used = tallies[0][t], tallies[1][t], tallies[2][t]
+    while True:
+        begin = first + take(claim, STRETCH)
+        if begin >= last:
+            break
+        for i in range(begin, min(begin + STRETCH, last)):
+            v = np.int64(queue[i])
+            low, high = offsets[v], offsets[v + 1]
+            degree, community_total = degrees[v], totals[labels[v]]
+            if low == high or subs[v] != v or sub_sizes[v] != 1:
+                continue
+            if not well_connected(cuts[v], degree, community_total, rate):
+                continue
+            bits = bits_for(high - low)
+            n_used = 0
+            for j in range(low, high):
+                u = targets[j]
+                if labels[u] != labels[v]:
+                    continue
+                sub = subs[u]
+                weight = np.int64(weights[j]) if weighted else np.int64(1)
+                slot = slot_of(keys, sub, bits)
+                if keys[slot] == EMPTY:
+                    keys[slot] = sub
+                    sums[slot] = weight
+                    used[n_used] = slot
+                    n_used += 1
+                else:
+                    sums[slot] += weight
+            pull = rate * np.float64(degree)
+            best, best_score, tie = np.uint32(v), 0.0, np.int64(0)
+            for k in range(n_used):
+                slot = used[k]
+                sub = keys[slot]
+                keys[slot] = EMPTY
+                score = np.float64(sums[slot]) - pull * np.float64(sub_totals[sub])
+                if score < best_score or score <= 0.0:
+                    continue
+                if score == best_score and not wins_tie(sub, best, seed):
+                    continue
+                if sub_sizes[sub] == 1 and bucket(sub, salt, sub_rounds) == sub_round:
+                    continue
+                if well_connected(cuts[sub], sub_totals[sub], community_total, rate):
+                    best, best_score, tie = sub, score, sums[slot]
+            if best != v:
+                at = atomic_add(claim, 1, 1)
+                moved[at] = v
+                goals[at] = best
+                ties[at] = tie
+
+
+@njit(nogil=True, cache=True)
+def apply(t, threads, graph, state, claim):
+    """Carry out the listed moves. A vertex left behind no one: its own entries stay unused."""
+    degrees = graph[3]
+    _, _, subs, sub_totals, sub_sizes, cuts, moved, goals, ties = state
+    count = claim[1]
+    for i in range(count * t // threads, count * (t + 1) // threads):
+        v, goal = np.int64(moved[i]), np.int64(goals[i])
+        subs[v] = goal
+        sub_sizes[v] = 0
+        atomic_add(sub_totals, goal, degrees[v])
+        atomic_add(sub_sizes, goal, np.uint32(1))
+        atomic_add(cuts, goal, cuts[v] - 2 * ties[i])
+
+
+@njit(nogil=True, cache=True)
+def split(offsets, targets, labels, parents):
+    """Give each connected part of a community its smallest member as label, in place."""
+    n = len(labels)
+    for v in range(n):
+        parents[v] = v
+    for v in range(n):
+        for j in range(offsets[v], offsets[v + 1]):
+            u = np.int64(targets[j])
+            if u < v and labels[u] == labels[v]:
+                a, b = _root(parents, v), _root(parents, u)
+                parents[max(a, b)] = min(a, b)
+    for v in range(n):
+        labels[v] = _root(parents, v)
+
+
+@njit(nogil=True, cache=True)
+def _root(parents, v):
+    """Return the root of v, halving the path to it."""
+    while parents[v] != v:
+        parents[v] = parents[parents[v]]
+        v = np.int64(parents[v])
+    return v
+
+
+@njit(nogil=True, cache=True)
+def carry_labels(labels, numbers, first, carried):
+    """Carry communities over to the next level, whose vertices are sub-communities.
+
+    `numbers[v]` is the number of v's sub-community; `carried[s]` becomes the smallest number
+    of a sub-community in s's community; `first` is room for one entry a vertex.
+    """
+    n = len(labels)
+    for v in range(n):
+        first[labels[v]] = np.uint32(0xFFFFFFFF)
+    for v in range(n):
+        first[labels[v]] = min(first[labels[v]], numbers[v])
+    for v in range(n):
+        carried[numbers[v]] = first[labels[v]]

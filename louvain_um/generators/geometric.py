@@ -1,0 +1,113 @@
+"""Random geometric graphs: points in the unit square, tied when close to each other."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from louvain_um.errors import OptionError
+from louvain_um.generators.base import (
+    ID_STREAM,
+    Generated,
+    Weights,
+    afford,
+    check_common,
+    real,
+    stream_key,
+    weigh,
+    whole,
+)
+from louvain_um.graph import Graph
+
+POINT_STREAM = 16
+
+COORDINATE_BITS = 31
+"""Squares of differences, and the sum of two, fit 64 bits."""
+
+
+def geometric(
+    n: int,
+    *,
+    degree: float | None = None,
+    radius: float | None = None,
+    permute: bool = False,
+    weights: Weights = "none",
+    seed: int = 0,
+) -> Generated:
+    """Generate a random geometric graph in the unit square.
+
+    Parameters
+    ----------
+    n : int
+        Number of vertices.
+    degree : float, optional
+        Expected mean degree, sides of the square accounted for. 15 when neither `degree`
+        nor `radius` is given.
+    radius : float, optional
+        Distance up to which two vertices are tied, instead of `degree`.
+    permute : bool
+        Whether ids are permuted; otherwise near vertices mostly have near ids.
+    weights : {"none", "uniform"}
+        No weights, or whole numbers 1 … 16 alike.
+    seed : int
+        0 … 2³² − 1.
+
+    Raises
+    ------
+    OptionError
+        A value outside its range, or both `degree` and `radius`.
+
+    Examples
+    --------
+    >>> from louvain_um.generators import geometric
+    >>> geometric(1000, radius=0.05).graph.n_vertices
+    1000
+    """
+    n = whole("n", n, 0)
+    check_common(seed, weights)
+    if degree is not None and radius is not None:
+        raise OptionError("give degree or radius, not both")
+    if radius is None:
+        degree = min(15.0, n / 2) if degree is None else real("degree", degree, 0.0)
+        if n > 1 and degree > 0.9 * (n - 1):
+            raise OptionError(f"degree must be at most 0.9 (n - 1) = {0.9 * (n - 1):g}")
+        radius = radius_for(degree / max(n - 1, 1))
+    radius = real("radius", radius, 0.0, 1.5)
+    afford(n, int(n * max(n - 1, 0) * min(1.0, math.pi * radius**2) / 3))
+
+    from louvain_um import parallel
+    from louvain_um.generators import rows
+    from louvain_um.generators.hashing import permutation
+
+    ids = permutation(stream_key(seed, ID_STREAM), n, permute)
+    reach = round(radius * 2**COORDINATE_BITS)
+    # Cells no narrower than the reach, so that only neighbouring cells matter; no more cells
+    # than vertices.
+    side = max(1, min(2**COORDINATE_BITS // max(reach, 1), math.isqrt(n)))
+    starts, x, y = rows.place_points(stream_key(seed, POINT_STREAM), n, side)
+    threads = parallel.default_threads() if n > 1 << 12 else 1
+    offsets = np.zeros(n + 1, np.int64)
+    common = (side, reach, starts, x, y, ids, offsets)
+    parallel.run(rows.count_near, threads, np.zeros(1, np.int64), *common)
+    np.cumsum(offsets, out=offsets)
+    targets = np.empty(int(offsets[-1]), np.uint32)
+    parallel.run(rows.fill_near, threads, np.zeros(1, np.int64), *common, targets)
+    graph = Graph(offsets, targets, None, np.zeros(n, np.int64))
+    return Generated(weigh(graph, weights, seed))
+
+
+def radius_for(share: float) -> float:
+    """Return the distance within which two random points of the unit square fall that often.
+
+    The share is πr² − 8r³/3 + r⁴/2 for r ≤ 1 (Philip, "The probability distribution of the
+    distance between two random points in a box", 2007); found by bisection.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        r = (low + high) / 2
+        if math.pi * r**2 - 8 * r**3 / 3 + r**4 / 2 < share:
+            low = r
+        else:
+            high = r
+    return high

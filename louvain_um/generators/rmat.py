@@ -1,0 +1,89 @@
+"""Recursive-matrix graphs (Chakrabarti, Zhan, Faloutsos 2004): heavy tails, no communities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from louvain_um.errors import OptionError
+from louvain_um.generators.base import (
+    ID_STREAM,
+    Generated,
+    Weights,
+    afford,
+    assemble,
+    check_common,
+    real,
+    stream_key,
+    whole,
+)
+
+EDGE_STREAM = 16
+
+
+def rmat(
+    scale: int,
+    *,
+    edge_factor: int = 16,
+    a: float = 0.57,
+    b: float = 0.19,
+    c: float = 0.19,
+    permute: bool = True,
+    weights: Weights = "none",
+    seed: int = 0,
+) -> Generated:
+    """Generate an R-MAT graph of 2^scale vertices.
+
+    Parameters
+    ----------
+    scale : int
+        Binary logarithm of the number of vertices, 0 … 31.
+    edge_factor : int
+        Edges drawn a vertex; loops and repetitions among them are dropped.
+    a, b, c : float
+        Probabilities of the first three quadrants; the fourth has the rest.
+    permute : bool
+        Whether ids are permuted; otherwise the largest degrees come first.
+    weights : {"none", "uniform"}
+        No weights, or whole numbers 1 … 16 alike.
+    seed : int
+        0 … 2³² − 1.
+
+    Raises
+    ------
+    OptionError
+        A value outside its range.
+
+    Examples
+    --------
+    >>> from louvain_um.generators import rmat
+    >>> rmat(10, seed=1).graph.n_vertices
+    1024
+    """
+    scale = whole("scale", scale, 0, 31)
+    edge_factor = whole("edge_factor", edge_factor, 0)
+    check_common(seed, weights)
+    for name, value in (("a", a), ("b", b), ("c", c)):
+        real(name, value, 0.0, 1.0)
+    if a + b + c > 1.0 + 1e-12:
+        raise OptionError(f"a + b + c must be at most 1, not {a + b + c:g}")
+    n, edges = 2**scale, edge_factor * 2**scale
+    afford(n, 2 * edges)
+
+    from louvain_um import parallel
+    from louvain_um.generators import edges as compiled
+    from louvain_um.generators.hashing import permutation
+
+    ids = permutation(stream_key(seed, ID_STREAM), n, permute)
+    limits = np.array([round(x * 2**32) for x in (a, a + b, a + b + c)], np.uint64)
+    u, v = np.empty(edges, np.uint32), np.empty(edges, np.uint32)
+    parallel.run(
+        compiled.draw_rmat,
+        parallel.default_threads(),
+        stream_key(seed, EDGE_STREAM),
+        scale,
+        limits,
+        ids,
+        u,
+        v,
+    )
+    return Generated(assemble(u, v, n, weights, seed))

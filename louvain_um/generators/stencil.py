@@ -1,0 +1,122 @@
+"""Regular grids: every vertex is tied to the grid points around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from louvain_um.errors import OptionError
+from louvain_um.generators.base import (
+    ID_STREAM,
+    Generated,
+    Weights,
+    afford,
+    check_common,
+    stream_key,
+    weigh,
+    whole,
+)
+from louvain_um.graph import MAX_VERTICES, Graph
+
+POINTS = {1: (2, 2), 2: (4, 8), 3: (6, 26)}
+"""Neighbours along the axes, and with the diagonals, by number of dimensions."""
+
+
+def stencil(
+    dims: Sequence[int],
+    *,
+    points: int | None = None,
+    periodic: bool = False,
+    permute: bool = False,
+    weights: Weights = "none",
+    seed: int = 0,
+) -> Generated:
+    """Generate a grid of one, two or three dimensions.
+
+    Parameters
+    ----------
+    dims : sequence of int
+        Points along each axis; the first axis varies fastest in the ids.
+    points : int, optional
+        Neighbours of an inner vertex: 2; 4 or 8; 6 or 26, by number of dimensions. Names
+        that count the vertex itself (3; 5, 9; 7, 27) mean the same. By default with the
+        diagonals.
+    periodic : bool
+        Whether opposite sides meet.
+    permute : bool
+        Whether ids are permuted.
+    weights : {"none", "uniform"}
+        No weights, or whole numbers 1 … 16 alike.
+    seed : int
+        0 … 2³² − 1; of use only with `permute` or `weights`.
+
+    Raises
+    ------
+    OptionError
+        A value outside its range.
+
+    Examples
+    --------
+    >>> from louvain_um.generators import stencil
+    >>> stencil((3, 3), points=4).graph.degrees.tolist()
+    [2, 3, 2, 3, 4, 3, 2, 3, 2]
+    """
+    check_common(seed, weights)
+    if isinstance(dims, str) or not isinstance(dims, Sequence | np.ndarray):
+        raise OptionError(f"dims must be one to three whole numbers, not {dims!r}")
+    if not 1 <= len(dims) <= 3:
+        raise OptionError(f"dims must be one to three whole numbers, not {len(dims)}")
+    shape = [whole("each of dims", d, 3 if periodic else 1) for d in dims]
+    n = math.prod(shape)
+    if n > MAX_VERTICES:
+        raise OptionError(f"dims must multiply to at most {MAX_VERTICES} points, not {n}")
+    axes, full = POINTS[len(shape)]
+    if points is None:
+        points = full
+    if points not in (axes, full, axes + 1, full + 1):
+        expected = str(axes) if axes == full else f"{axes} or {full}"
+        raise OptionError(
+            f"points must be {expected} in {len(shape)} dimensions, not {points}"
+        )
+    diagonals = points >= full
+    afford(n, (full if diagonals else axes) * n // 3)
+
+    from louvain_um import parallel
+    from louvain_um.generators import rows
+    from louvain_um.generators.hashing import permutation
+
+    ids = permutation(stream_key(seed, ID_STREAM), n, permute)
+    x, y, z = (*shape, 1, 1)[:3]
+    threads = parallel.default_threads() if n > 1 << 12 else 1
+    offsets = np.zeros(n + 1, np.int64)
+    common = (x, y, z, diagonals, periodic, ids, offsets)
+    parallel.run(rows.count_stencil, threads, *common)
+    np.cumsum(offsets, out=offsets)
+    targets = np.empty(int(offsets[-1]), np.uint32)
+    parallel.run(rows.fill_stencil, threads, *common, targets)
+    graph = Graph(offsets, targets, None, np.zeros(n, np.int64))
+    return Generated(weigh(graph, weights, seed))
+
+
+def grid(
+    dims: Sequence[int],
+    *,
+    periodic: bool = False,
+    permute: bool = False,
+    weights: Weights = "none",
+    seed: int = 0,
+) -> Generated:
+    """Generate a grid with neighbours along the axes only; see `stencil`.
+
+    Examples
+    --------
+    >>> from louvain_um.generators import grid
+    >>> grid((10, 10), periodic=True).graph.n_edges
+    200
+    """
+    points = POINTS[len(dims)][0] if 1 <= len(dims) <= 3 else None
+    return stencil(
+        dims, points=points, periodic=periodic, permute=permute, weights=weights, seed=seed
+    )
