@@ -129,8 +129,8 @@ def power_law(low: int, high: int, exponent: float) -> NDArray[np.uint64]:
     Returns
     -------
     uint64[high − low + 1]
-        Entry k is the smallest 64-bit draw that means more than ``low + k``; the last is the
-        largest draw. Made on the host, once, so that no draw needs a power.
+        Entry k is the smallest 64-bit draw that means more than ``low + k``; the last one
+        stands for no limit. Made on the host, once, so that no draw needs a power.
     """
     numbers = np.arange(low, high + 1, dtype=np.float64)
     cumulative = np.cumsum(numbers**-exponent)

@@ -77,9 +77,7 @@ def stencil(
         points = full
     if points not in (axes, full, axes + 1, full + 1):
         expected = str(axes) if axes == full else f"{axes} or {full}"
-        raise OptionError(
-            f"points must be {expected} in {len(shape)} dimensions, not {points}"
-        )
+        raise OptionError(f"points must be {expected} in {len(shape)} dimensions, not {points}")
     diagonals = points >= full
     afford(n, (full if diagonals else axes) * n // 3)
 

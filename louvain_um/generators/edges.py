@@ -1,0 +1,225 @@
+"""Kinds that are lists of edges, compiled; every edge stands for itself.
+
+Each kernel is called once a thread as ``kernel(t, threads, …)`` and writes edges that depend
+on their index alone. A pair of equal ends stands for "no edge".
+"""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from louvain_um.generators.hashing import (
+    HALF,
+    LOW_HALF,
+    ONE,
+    PERMUTATION_WORDS,
+    below,
+    draw,
+    permute,
+    set_permutation,
+)
+from louvain_um.parallel import take
+
+RMAT_WORDS = 16
+"""Draws set aside for an edge: 32 bits a level, 31 levels at most."""
+
+CHUNK = 1 << 14
+"""Candidate pairs counted together; decides nothing but the size of the count's array."""
+
+
+@njit(nogil=True, cache=True)
+def draw_rmat(t, threads, key, scale, limits, ids, u, v):
+    """Write R-MAT edges; `limits` are a, a + b, a + b + c in units of 2⁻³²."""
+    first, second, third = limits[0], limits[1], limits[2]
+    low, high = len(u) * t // threads, len(u) * (t + 1) // threads
+    for i in range(low, high):
+        row = np.uint64(0)
+        column = np.uint64(0)
+        word = np.uint64(0)
+        for level in range(scale):
+            if level & 1 == 0:
+                word = draw(key, i * RMAT_WORDS + (level >> 1))
+            r = word & LOW_HALF
+            word >>= HALF
+            down = np.uint64(r >= second)
+            right = np.uint64(r >= first) ^ down ^ np.uint64(r >= third)
+            row = (row << ONE) | down
+            column = (column << ONE) | right
+        u[i] = permute(ids, row)
+        v[i] = permute(ids, column)
+
+
+@njit(nogil=True, cache=True)
+def fill_slots(key, counts, low, q, starts, order, degrees):
+    """Give each vertex a place in a community with room for its internal degree.
+
+    Vertices come in order of falling degree, each taking a random free slot of all
+    communities larger than its internal degree. Reads `counts` (vertices by degree − low),
+    `order` (communities by falling size) and `starts` (their slots); writes `degrees`, the
+    degree of each slot.
+    """
+    pool = np.empty(len(degrees), np.uint32)
+    free = 0
+    opened = 0
+    filled = 0
+    for k in range(len(counts) - 1, -1, -1):
+        degree = low + k
+        need = ((np.uint64(degree) * q) >> HALF) + ONE
+        for _ in range(counts[k]):
+            # Nobody is left outside: without a free slot, the next community must do.
+            while opened < len(order) and (
+                free == 0 or np.uint64(starts[order[opened] + 1] - starts[order[opened]]) > need
+            ):
+                for slot in range(starts[order[opened]], starts[order[opened] + 1]):
+                    pool[free] = slot
+                    free += 1
+                opened += 1
+            j = np.int64(below(draw(key, filled), free))
+            degrees[pool[j]] = degree
+            free -= 1
+            pool[j] = pool[free]
+            filled += 1
+
+
+@njit(nogil=True, cache=True)
+def split_degrees(key, q, starts, degrees, inner, outer):
+    """Write running sums of each slot's stubs inside and outside its community.
+
+    The share q, in units of 2⁻³², of a degree stays inside, rounded up or down at random and
+    at most one stub for every other member.
+    """
+    inner[0] = outer[0] = 0
+    for c in range(len(starts) - 1):
+        room = starts[c + 1] - starts[c] - 1
+        for slot in range(starts[c], starts[c + 1]):
+            degree = np.uint64(degrees[slot])
+            inside = (degree * q + (draw(key, slot) & LOW_HALF)) >> HALF
+            stubs = min(np.int64(inside), room)
+            inner[slot + 1] = inner[slot] + stubs
+            outer[slot + 1] = outer[slot] + np.int64(degree) - stubs
+
+
+@njit(nogil=True, cache=True)
+def label_slots(starts, ids, slots, labels):
+    """Write the community of each slot, and of each vertex."""
+    for c in range(len(starts) - 1):
+        for slot in range(starts[c], starts[c + 1]):
+            slots[slot] = c
+            labels[permute(ids, np.uint64(slot))] = c
+
+
+@njit(nogil=True, cache=True)
+def expand_stubs(sums, out):
+    """Write each slot as often as it has stubs."""
+    for slot in range(len(sums) - 1):
+        for j in range(sums[slot], sums[slot + 1]):
+            out[j] = slot
+
+
+@njit(nogil=True, cache=True)
+def pair_inside(t, threads, counter, key, starts, inner, first_edge, largest, ids, u, v):
+    """Pair the stubs of each community among themselves: image 2i with image 2i + 1."""
+    stubs = np.empty(largest, np.uint32)
+    p = np.empty(PERMUTATION_WORDS, np.uint64)
+    while True:
+        low = take(counter, 8)
+        if low >= len(starts) - 1:
+            return
+        for c in range(low, min(low + 8, len(starts) - 1)):
+            count = 0
+            for slot in range(starts[c], starts[c + 1]):
+                name = permute(ids, np.uint64(slot))
+                for _ in range(inner[slot + 1] - inner[slot]):
+                    stubs[count] = name
+                    count += 1
+            set_permutation(p, draw(key, c), count)
+            for i in range(count // 2):
+                e = first_edge[c] + i
+                u[e] = stubs[permute(p, np.uint64(2 * i))]
+                v[e] = stubs[permute(p, np.uint64(2 * i + 1))]
+
+
+@njit(nogil=True, cache=True)
+def pair_outside(t, threads, p, stubs, where, slots, ids, u, v):
+    """Pair stubs of different communities; a pair inside one becomes "no edge".
+
+    Pair i is written at ``where[i]``, or at i where `where` is empty.
+    """
+    pairs = len(stubs) // 2
+    direct = len(where) == 0
+    for i in range(pairs * t // threads, pairs * (t + 1) // threads):
+        a = stubs[permute(p, np.uint64(2 * i))]
+        b = stubs[permute(p, np.uint64(2 * i + 1))]
+        e = i if direct else where[i]
+        if slots[a] == slots[b]:
+            u[e] = v[e] = 0
+        else:
+            u[e] = permute(ids, np.uint64(a))
+            v[e] = permute(ids, np.uint64(b))
+
+
+@njit(nogil=True, cache=True)
+def leftover(p, stubs, failed, out):
+    """Write the stubs of the failed pairs, two and two."""
+    for k in range(len(failed)):
+        out[2 * k] = stubs[permute(p, np.uint64(2 * failed[k]))]
+        out[2 * k + 1] = stubs[permute(p, np.uint64(2 * failed[k] + 1))]
+
+
+@njit(nogil=True, cache=True)
+def circulant(pair, n):
+    """Return the two ends of one of the n (n − 1) / 2 pairs of n vertices, by its number."""
+    first = pair % n
+    second = first + pair // n + ONE
+    return first, second - n if second >= n else second
+
+
+@njit(nogil=True, cache=True)
+def draw_inside(t, threads, p, size, larger, ids, u, v):
+    """Write distinct edges inside blocks: `larger` blocks of size + 1, then blocks of size."""
+    big = (size + ONE) * size // np.uint64(2)
+    small = size * (size - ONE) // np.uint64(2)
+    for i in range(len(u) * t // threads, len(u) * (t + 1) // threads):
+        pair = permute(p, np.uint64(i))
+        if pair < larger * big:
+            base = pair // big * (size + ONE)
+            a, b = circulant(pair % big, size + ONE)
+        else:
+            pair -= larger * big
+            base = larger * (size + ONE) + pair // small * size
+            a, b = circulant(pair % small, size)
+        u[i] = permute(ids, base + a)
+        v[i] = permute(ids, base + b)
+
+
+@njit(nogil=True, cache=True)
+def block_of(x, size, larger):
+    """Return the block of a vertex, before ids are permuted."""
+    edge = larger * (size + ONE)
+    return x // (size + ONE) if x < edge else larger + (x - edge) // size
+
+
+@njit(nogil=True, cache=True)
+def draw_outside(t, threads, p, size, larger, tried, sums, ids, u, v):
+    """Count (u empty) or write the candidate pairs between blocks, by chunks of their number.
+
+    Counting writes ``sums[chunk + 1]``; writing reads their running sums and stops at len(u).
+    """
+    counting = len(u) == 0
+    for chunk in range(t, len(sums) - 1, threads):
+        at = np.int64(0) if counting else sums[chunk]
+        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, tried)):
+            a, b = circulant(permute(p, np.uint64(i)), ids[0])
+            if block_of(a, size, larger) != block_of(b, size, larger):
+                if not counting:
+                    if at >= len(u):
+                        break
+                    u[at] = permute(ids, a)
+                    v[at] = permute(ids, b)
+                at += 1
+        if counting:
+            sums[chunk + 1] = at

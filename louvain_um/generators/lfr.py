@@ -1,0 +1,212 @@
+"""Benchmark graphs with planted communities, after Lancichinetti, Fortunato, Radicchi (2008).
+
+Degrees and community sizes follow power laws, and every vertex has the same share of its
+neighbours outside its community. Stubs are paired by keyed permutations (a configuration
+model) and never rewired: a pair that repeats another is dropped, which costs dense
+communities a few percent of their edges and lets a hundred million arcs be made in parallel.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import OptionError
+from louvain_um.generators.base import (
+    ID_STREAM,
+    Generated,
+    Weights,
+    afford,
+    assemble,
+    check_common,
+    power_law,
+    real,
+    stream_key,
+    whole,
+)
+
+DEGREE_STREAM, SIZE_STREAM, SLOT_STREAM, SPLIT_STREAM, INSIDE_STREAM = 16, 17, 18, 19, 20
+OUTSIDE_STREAM = 32
+
+RETRIES = 8
+"""Times that stubs whose pair fell inside one community are paired again."""
+
+
+def lfr(
+    n: int,
+    *,
+    min_degree: int = 12,
+    max_degree: int = 4000,
+    degree_exponent: float = 2.3,
+    min_community: int = 20,
+    max_community: int = 5000,
+    community_exponent: float = 1.5,
+    mixing: float = 0.3,
+    permute: bool = True,
+    weights: Weights = "none",
+    seed: int = 0,
+) -> Generated:
+    """Generate a graph with power-law degrees and power-law planted communities.
+
+    Parameters
+    ----------
+    n : int
+        Number of vertices.
+    min_degree, max_degree : int
+        Range of the degrees drawn; repeated edges, which are dropped, lower a few.
+        `max_degree` above n − 1 means n − 1.
+    degree_exponent : float
+        Degrees have probability ∝ degree^−exponent.
+    min_community, max_community : int
+        Range of the community sizes; the last community takes what is left over.
+        `max_community` above n means n.
+    community_exponent : float
+        Sizes have probability ∝ size^−exponent.
+    mixing : float
+        Share of each vertex's edges that leave its community, 0 … 1. A degree too large for
+        every community has more of them outside.
+    permute : bool
+        Whether ids are permuted; otherwise communities are consecutive.
+    weights : {"none", "uniform"}
+        No weights, or whole numbers 1 … 16 alike.
+    seed : int
+        0 … 2³² − 1.
+
+    Returns
+    -------
+    Generated
+        The graph, and as `labels` the planted communities.
+
+    Raises
+    ------
+    OptionError
+        A value outside its range.
+
+    Examples
+    --------
+    >>> from louvain_um.generators import lfr
+    >>> made = lfr(1000, min_degree=5, max_degree=50, max_community=100)
+    >>> made.graph.n_vertices, made.labels.dtype.name
+    (1000, 'uint32')
+    """
+    n = whole("n", n, 1)
+    check_common(seed, weights)
+    min_degree = whole("min_degree", min_degree, 0, n - 1)
+    max_degree = min(whole("max_degree", max_degree, max(min_degree, 1)), n - 1)
+    min_community = whole("min_community", min_community, 1, n)
+    max_community = min(whole("max_community", max_community, min_community), n)
+    real("degree_exponent", degree_exponent, 0.0, 20.0)
+    real("community_exponent", community_exponent, 0.0, 20.0)
+    kept = round((1.0 - real("mixing", mixing, 0.0, 1.0)) * 2**32)
+    if min_degree == 0:
+        raise OptionError("min_degree must be at least 1, not 0")
+
+    sizes = community_sizes(n, min_community, max_community, community_exponent, seed)
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    order = np.argsort(-sizes, kind="stable")
+    counts = degree_counts(n, min_degree, max_degree, degree_exponent, seed)
+    stubs = int(counts @ np.arange(min_degree, max_degree + 1))
+    afford(n, stubs)
+
+    from louvain_um import parallel
+    from louvain_um.generators import edges as compiled
+    from louvain_um.generators.hashing import permutation
+
+    threads = parallel.default_threads()
+    q = np.uint64(kept)
+    degrees = np.empty(n, np.uint32)
+    slot_key = stream_key(seed, SLOT_STREAM)
+    compiled.fill_slots(slot_key, counts, min_degree, q, starts, order, degrees)
+    inner, outer = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    compiled.split_degrees(stream_key(seed, SPLIT_STREAM), q, starts, degrees, inner, outer)
+    del degrees
+
+    ids = permutation(stream_key(seed, ID_STREAM), n, permute)
+    slots, labels = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    compiled.label_slots(starts, ids, slots, labels)
+
+    inside = np.diff(inner[starts])
+    first_edge = np.concatenate(([0], np.cumsum(inside // 2)))
+    edges_in, edges_out = int(first_edge[-1]), int(outer[-1]) // 2
+    u, v = np.empty(edges_in + edges_out, np.uint32), np.empty(edges_in + edges_out, np.uint32)
+    parallel.run(
+        compiled.pair_inside,
+        threads,
+        np.zeros(1, np.int64),
+        stream_key(seed, INSIDE_STREAM),
+        starts,
+        inner,
+        first_edge,
+        int(inside.max()),
+        ids,
+        u,
+        v,
+    )
+    _pair_outside(outer, slots, ids, seed, u[edges_in:], v[edges_in:])
+    return Generated(assemble(u, v, n, weights, seed), labels)
+
+
+def community_sizes(n: int, low: int, high: int, exponent: float, seed: int) -> NDArray[np.int64]:
+    """Draw sizes until they hold n vertices, int64[k]; deterministic for a seed."""
+    table = power_law(low, high, exponent)
+    sizes = low + _draws(table, stream_key(seed, SIZE_STREAM), n // low + 1)
+    last = int(np.searchsorted(np.cumsum(sizes), n))
+    sizes = sizes[: last + 1]
+    sizes[last] -= int(sizes.sum()) - n
+    if sizes[last] < low and last > 0:
+        # Too small to stand alone: its members join the others, one each as far as they go.
+        rest, sizes = int(sizes[last]), sizes[:last]
+        order = np.argsort(sizes, kind="stable")
+        sizes += rest // last
+        sizes[order[: rest % last]] += 1
+    return sizes
+
+
+def degree_counts(n: int, low: int, high: int, exponent: float, seed: int) -> NDArray[np.int64]:
+    """Draw n degrees; return how many there are of each, low … high."""
+    table = power_law(low, high, exponent)
+    counts = np.zeros(len(table), np.int64)
+    key = stream_key(seed, DEGREE_STREAM)
+    for first in range(0, n, 1 << 20):
+        drawn = _draws(table, key, min(1 << 20, n - first), first)
+        counts += np.bincount(drawn, minlength=len(table))
+    return counts
+
+
+def _draws(
+    table: NDArray[np.uint64], key: np.uint64, count: int, first: int = 0
+) -> NDArray[np.int64]:
+    """Return entries `first` … of a stream as positions in a table of thresholds."""
+    from louvain_um.generators.hashing import draws
+
+    found = np.searchsorted(table, draws(key, first, count), side="right")
+    return np.minimum(found, len(table) - 1)
+
+
+def _pair_outside(
+    outer: NDArray[np.int64],
+    slots: NDArray[np.uint32],
+    ids: NDArray[np.uint64],
+    seed: int,
+    u: NDArray[np.uint32],
+    v: NDArray[np.uint32],
+) -> None:
+    """Pair the stubs that leave their communities, until hardly a pair lies inside one."""
+    from louvain_um import parallel
+    from louvain_um.generators import edges as compiled
+    from louvain_um.generators.hashing import permutation
+
+    stubs = np.empty(int(outer[-1]), np.uint32)
+    compiled.expand_stubs(outer, stubs)
+    where = np.empty(0, np.int64)
+    for attempt in range(1 + RETRIES):
+        p = permutation(stream_key(seed, OUTSIDE_STREAM + attempt), len(stubs))
+        threads = parallel.default_threads() if len(stubs) > 1 << 14 else 1
+        parallel.run(compiled.pair_outside, threads, p, stubs, where, slots, ids, u, v)
+        failed = np.flatnonzero((u == v) if attempt == 0 else (u[where] == v[where]))
+        if len(failed) == 0:
+            return
+        rest = np.empty(2 * len(failed), np.uint32)
+        compiled.leftover(p, stubs, failed, rest)
+        stubs = rest
+        where = failed if attempt == 0 else where[failed]

@@ -1,0 +1,166 @@
+"""Planted blocks and rings of cliques: communities that are known beforehand, exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import OptionError
+from louvain_um.generators.base import (
+    ID_STREAM,
+    Generated,
+    Weights,
+    afford,
+    assemble,
+    check_common,
+    real,
+    stream_key,
+    whole,
+)
+
+INSIDE_STREAM, OUTSIDE_STREAM = 16, 17
+
+
+def planted(
+    n: int,
+    *,
+    blocks: int = 16,
+    degree_in: float = 24.0,
+    degree_out: float = 8.0,
+    permute: bool = True,
+    weights: Weights = "none",
+    seed: int = 0,
+) -> Generated:
+    """Generate blocks of equal size with given mean degrees inside and between them.
+
+    The numbers of edges are exact: distinct pairs are drawn, none twice.
+
+    Parameters
+    ----------
+    n : int
+        Number of vertices.
+    blocks : int
+        Number of blocks; their sizes differ by at most one.
+    degree_in, degree_out : float
+        Mean number of neighbours in the vertex's own block and in others.
+    permute : bool
+        Whether ids are permuted; otherwise blocks are consecutive.
+    weights : {"none", "uniform"}
+        No weights, or whole numbers 1 … 16 alike.
+    seed : int
+        0 … 2³² − 1.
+
+    Raises
+    ------
+    OptionError
+        A value outside its range, or more edges than there are pairs.
+
+    Examples
+    --------
+    >>> from louvain_um.generators import planted
+    >>> made = planted(100, blocks=4, degree_in=8, degree_out=2)
+    >>> made.graph.n_edges, int(made.labels.max())
+    (500, 3)
+    """
+    n = whole("n", n, 1)
+    blocks = whole("blocks", blocks, 1, n)
+    check_common(seed, weights)
+    size, larger = divmod(n, blocks)
+    pairs_in = larger * (size + 1) * size // 2 + (blocks - larger) * size * (size - 1) // 2
+    pairs = n * (n - 1) // 2
+    edges_in = _edges("degree_in", degree_in, n, pairs_in)
+    edges_out = _edges("degree_out", degree_out, n, pairs - pairs_in)
+    afford(n, 2 * (edges_in + edges_out))
+
+    from louvain_um import parallel
+    from louvain_um.generators import edges as compiled
+    from louvain_um.generators.hashing import permutation
+
+    threads = parallel.default_threads()
+    ids = permutation(stream_key(seed, ID_STREAM), n, permute)
+    shape = (np.uint64(size), np.uint64(larger))
+    u, v = np.empty(edges_in + edges_out, np.uint32), np.empty(edges_in + edges_out, np.uint32)
+    inside = permutation(stream_key(seed, INSIDE_STREAM), pairs_in)
+    parallel.run(compiled.draw_inside, threads, inside, *shape, ids, u[:edges_in], v[:edges_in])
+
+    between = permutation(stream_key(seed, OUTSIDE_STREAM), pairs)
+    share = (pairs - pairs_in) / max(pairs, 1)
+    tried = min(pairs, int(edges_out / share * 1.01) + 1024) if edges_out else 0
+    nothing = np.empty(0, np.uint32)
+    while True:
+        sums = np.zeros(-(-tried // compiled.CHUNK) + 1, np.int64)
+        draw = (between, *shape, tried, sums, ids)
+        parallel.run(compiled.draw_outside, threads, *draw, nothing, nothing)
+        np.cumsum(sums, out=sums)
+        if sums[-1] >= edges_out:
+            break
+        tried = min(pairs, 2 * tried)
+    if edges_out:
+        parallel.run(compiled.draw_outside, threads, *draw, u[edges_in:], v[edges_in:])
+
+    starts = np.arange(blocks + 1) * size + np.minimum(np.arange(blocks + 1), larger)
+    slots, labels = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    compiled.label_slots(starts, ids, slots, labels)
+    return Generated(assemble(u, v, n, weights, seed), labels)
+
+
+def _edges(name: str, degree: float, n: int, pairs: int) -> int:
+    """Return how many edges give n vertices a mean degree, or say that there is no room."""
+    edges = round(n * real(name, degree, 0.0) / 2)
+    if edges > pairs:
+        raise OptionError(f"{name} must be at most {2 * pairs / n:g} here, not {degree:g}")
+    return edges
+
+
+def ring_of_cliques(
+    cliques: int = 30,
+    *,
+    size: int = 5,
+    permute: bool = False,
+    weights: Weights = "none",
+    seed: int = 0,
+) -> Generated:
+    """Generate cliques in a ring, each tied to the next by one edge.
+
+    The textbook case of modularity's resolution limit (Fortunato and Barthélemy 2007).
+
+    Parameters
+    ----------
+    cliques, size : int
+        Number of cliques and vertices of each.
+    permute : bool
+        Whether ids are permuted.
+    weights : {"none", "uniform"}
+        No weights, or whole numbers 1 … 16 alike.
+    seed : int
+        0 … 2³² − 1; of use only with `permute` or `weights`.
+
+    Raises
+    ------
+    OptionError
+        A value outside its range.
+
+    Examples
+    --------
+    >>> from louvain_um.generators import ring_of_cliques
+    >>> ring_of_cliques(4, size=3).graph.n_edges
+    16
+    """
+    cliques = whole("cliques", cliques, 1)
+    size = whole("size", size, 1)
+    check_common(seed, weights)
+    n = whole("cliques times size", cliques * size, 1)
+    afford(n, n * (size - 1) + 2 * cliques)
+
+    from louvain_um.generators.hashing import permutation, permute_all
+
+    ids = permutation(stream_key(seed, ID_STREAM), n, permute)
+    names: NDArray[np.uint32] = permute_all(ids, n)
+    members = names.reshape(cliques, size)
+    one, other = np.triu_indices(size, 1)
+    last, first = members[:, -1], np.roll(members[:, 0], -1)
+    u = np.concatenate((members[:, one].ravel(), last))
+    v = np.concatenate((members[:, other].ravel(), first))
+    labels = np.empty(n, np.uint32)
+    labels[names] = np.repeat(np.arange(cliques, dtype=np.uint32), size)
+    return Generated(assemble(u, v, n, weights, seed), labels)
