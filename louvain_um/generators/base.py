@@ -137,6 +137,6 @@ def power_law(low: int, high: int, exponent: float) -> NDArray[np.uint64]:
     # 48 bits: far below the steps that matter, and coarse enough to hide the last bits of
     # `power`, which differ between machines.
     steps = np.rint(cumulative / cumulative[-1] * 2.0**48).astype(np.uint64)
-    table = steps << np.uint64(16)
+    table: NDArray[np.uint64] = steps << np.uint64(16)
     table[steps == np.uint64(2**48)] = MASK64
     return table

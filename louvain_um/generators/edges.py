@@ -121,26 +121,70 @@ def expand_stubs(sums, out):
 
 
 @njit(nogil=True, cache=True)
-def pair_inside(t, threads, counter, key, starts, inner, first_edge, largest, ids, u, v):
-    """Pair the stubs of each community among themselves: image 2i with image 2i + 1."""
-    stubs = np.empty(largest, np.uint32)
+def pair_inside(
+    t,
+    threads,
+    counter,
+    key,
+    attempts,
+    starts,
+    inner,
+    first_edge,
+    most_members,
+    most_stubs,
+    ids,
+    u,
+    v,
+):
+    """Pair the stubs of each community among themselves: image 2i with image 2i + 1.
+
+    A pair that is a loop or repeats an earlier one (of a smaller i or a former attempt) fails;
+    the stubs of failed pairs, in order, are paired again under another permutation. What
+    fails the last attempt is left out: trailing entries of a community become "no edge".
+    """
+    names = np.empty(most_members, np.uint32)
+    stubs = np.empty(most_stubs, np.uint32)
+    rest = np.empty(most_stubs, np.uint32)
+    seen = np.empty((most_members * most_members >> 6) + 1, np.uint64)
     p = np.empty(PERMUTATION_WORDS, np.uint64)
     while True:
         low = take(counter, 8)
         if low >= len(starts) - 1:
             return
         for c in range(low, min(low + 8, len(starts) - 1)):
-            count = 0
-            for slot in range(starts[c], starts[c + 1]):
-                name = permute(ids, np.uint64(slot))
+            members = starts[c + 1] - starts[c]
+            seen[: (members * members >> 6) + 1] = 0
+            left = 0
+            for k in range(members):
+                slot = starts[c] + k
+                names[k] = permute(ids, np.uint64(slot))
                 for _ in range(inner[slot + 1] - inner[slot]):
-                    stubs[count] = name
-                    count += 1
-            set_permutation(p, draw(key, c), count)
-            for i in range(count // 2):
-                e = first_edge[c] + i
-                u[e] = stubs[permute(p, np.uint64(2 * i))]
-                v[e] = stubs[permute(p, np.uint64(2 * i + 1))]
+                    stubs[left] = k
+                    left += 1
+            e = first_edge[c]
+            for attempt in range(attempts):
+                if left < 2:
+                    break
+                set_permutation(p, draw(key, c + (attempt << 32)), left)
+                failed = 0
+                for i in range(left // 2):
+                    a = np.int64(stubs[permute(p, np.uint64(2 * i))])
+                    b = np.int64(stubs[permute(p, np.uint64(2 * i + 1))])
+                    bit = min(a, b) * members + max(a, b)
+                    mask = ONE << np.uint64(bit & 63)
+                    if a == b or seen[bit >> 6] & mask:
+                        rest[failed] = a
+                        rest[failed + 1] = b
+                        failed += 2
+                    else:
+                        seen[bit >> 6] |= mask
+                        u[e] = names[a]
+                        v[e] = names[b]
+                        e += 1
+                left = failed
+                stubs[:left] = rest[:left]
+            u[e : first_edge[c + 1]] = 0
+            v[e : first_edge[c + 1]] = 0
 
 
 @njit(nogil=True, cache=True)

@@ -2,8 +2,9 @@
 
 Degrees and community sizes follow power laws, and every vertex has the same share of its
 neighbours outside its community. Stubs are paired by keyed permutations (a configuration
-model) and never rewired: a pair that repeats another is dropped, which costs dense
-communities a few percent of their edges and lets a hundred million arcs be made in parallel.
+model), those of loops and repeated pairs a few times again, never rewired: what then still
+fails is dropped, which costs communities hardly larger than their members' degrees some
+edges and lets a hundred million arcs be made in parallel.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ DEGREE_STREAM, SIZE_STREAM, SLOT_STREAM, SPLIT_STREAM, INSIDE_STREAM = 16, 17, 1
 OUTSIDE_STREAM = 32
 
 RETRIES = 8
-"""Times that stubs whose pair fell inside one community are paired again."""
+"""Times that the stubs of failed pairs are paired again.
+
+On 2^18 vertices of the default shape, attempts 1, 2, 3, 5, 9, 17 leave a mixing of .339, .328,
+.324, .321, .320, .319 where .3 was asked for.
+"""
 
 
 def lfr(
@@ -134,9 +139,11 @@ def lfr(
         threads,
         np.zeros(1, np.int64),
         stream_key(seed, INSIDE_STREAM),
+        1 + RETRIES,
         starts,
         inner,
         first_edge,
+        int(sizes.max()),
         int(inside.max()),
         ids,
         u,
@@ -179,8 +186,9 @@ def _draws(
     """Return entries `first` … of a stream as positions in a table of thresholds."""
     from louvain_um.generators.hashing import draws
 
-    found = np.searchsorted(table, draws(key, first, count), side="right")
-    return np.minimum(found, len(table) - 1)
+    found: NDArray[np.int64] = np.searchsorted(table, draws(key, first, count), side="right")
+    np.minimum(found, len(table) - 1, out=found)
+    return found
 
 
 def _pair_outside(
