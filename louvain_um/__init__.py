@@ -1,6 +1,74 @@
 """Community detection in large graphs on a CPU or a GPU, with the same labels on both."""
 
-from louvain_um.graph import Graph
+from __future__ import annotations
 
-__all__ = ["Graph"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from louvain_um.api import leiden, louvain
+    from louvain_um.communities import Communities
+    from louvain_um.errors import (
+        DeviceUnavailableError,
+        GraphError,
+        GraphFormatError,
+        KernelCompileError,
+        LouvainUmError,
+        MemoryBudgetError,
+        OptionError,
+    )
+    from louvain_um.estimator import Louvain
+    from louvain_um.formats import as_graph, read_graph, write_graph
+    from louvain_um.graph import Graph
+    from louvain_um.quality import modularity
+
 __version__ = "0.1.0"
+
+# What stands where; imported on first use, so that `louvain-um --help` answers at once.
+_HOMES = {
+    "louvain_um.api": ("leiden", "louvain"),
+    "louvain_um.communities": ("Communities",),
+    "louvain_um.errors": (
+        "DeviceUnavailableError",
+        "GraphError",
+        "GraphFormatError",
+        "KernelCompileError",
+        "LouvainUmError",
+        "MemoryBudgetError",
+        "OptionError",
+    ),
+    "louvain_um.estimator": ("Louvain",),
+    "louvain_um.formats": ("as_graph", "read_graph", "write_graph"),
+    "louvain_um.graph": ("Graph",),
+    "louvain_um.quality": ("modularity",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Communities",
+    "DeviceUnavailableError",
+    "Graph",
+    "GraphError",
+    "GraphFormatError",
+    "KernelCompileError",
+    "Louvain",
+    "LouvainUmError",
+    "MemoryBudgetError",
+    "OptionError",
+    "as_graph",
+    "leiden",
+    "louvain",
+    "modularity",
+    "read_graph",
+    "write_graph",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

@@ -30,6 +30,9 @@ class Level:
 
     Parameters
     ----------
+    cycle : int
+        Each cycle but the first starts at the input graph again, from the communities found
+        before.
     vertices, arcs : int
         Size of the level's graph.
     communities : int
@@ -43,6 +46,7 @@ class Level:
     seconds : float
     """
 
+    cycle: int = 0
     vertices: int
     arcs: int
     communities: int
@@ -65,7 +69,10 @@ class Communities:
     labels : uint32[n]
         Community of each vertex, 0 … k − 1 by descending size, ties by smallest member.
     maps : tuple of uint32 arrays
-        Map k takes a vertex of level k to its vertex of level k + 1.
+        Map k takes a vertex of level k to its vertex of the next level.
+    cuts : tuple of uint32 arrays
+        Cut k takes a vertex of the level after k to the community it was in when level k
+        ended; empty where every such vertex is a community (Louvain).
     levels : tuple of Level
     modularity : float
     resolution : float
@@ -93,6 +100,7 @@ class Communities:
     graph: Graph | None
     labels: NDArray[np.uint32]
     maps: tuple[NDArray[np.uint32], ...] = ()
+    cuts: tuple[NDArray[np.uint32], ...] = ()
     levels: tuple[Level, ...] = ()
     modularity: float
     resolution: float = 1.0
@@ -154,7 +162,8 @@ class Communities:
         Parameters
         ----------
         level : int
-            0 is the first and finest; negative values count from the last.
+            An index of `levels`: 0 is the first and finest; negative values count from the
+            last. Each cycle has a dendrogram of its own.
 
         Returns
         -------
@@ -170,9 +179,15 @@ class Communities:
         if not -count <= level < count:
             known = f"levels 0 … {count - 1}" if count else "no levels"
             raise OptionError(f"level {level} is not there; this result has {known}")
-        composed = self.maps[0]
-        for map_ in self.maps[1 : level % count + 1]:
+        last = level % count
+        first = last
+        while first > 0 and self.levels[first - 1].cycle == self.levels[last].cycle:
+            first -= 1
+        composed = self.maps[first]
+        for map_ in self.maps[first + 1 : last + 1]:
             composed = map_[composed]
+        if self.cuts:
+            composed = self.cuts[last][composed]
         return number_by_size(composed)
 
     def communities(self) -> list[NDArray[Any]]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um import rules
 from louvain_um.communities import Communities, Level
 from louvain_um.events import Event, Observer, Phase
 from louvain_um.graph import Graph
@@ -54,22 +55,25 @@ class Moved:
 class Engine(Protocol[L]):
     """The steps of the algorithm on one kind of hardware.
 
-    A level `L` holds a graph and the community its vertices start in.
+    A level `L` holds a graph and the community each of its vertices starts in.
     """
 
     def load(self, graph: Graph) -> L:
         """Return level 0, every vertex alone."""
 
+    def restart(self, path: list[L]) -> L:
+        """Return level 0 of the next cycle, its vertices in the communities of a path."""
+
     def size(self, level: L) -> tuple[int, int]:
         """Return vertices and arcs of a level."""
 
-    def move(self, level: L, number: int) -> Moved:
+    def move(self, level: L) -> Moved:
         """Move vertices between communities until the gain dries up."""
 
-    def refine(self, level: L, number: int) -> None:
+    def refine(self, level: L) -> None:
         """Split what moving found into parts that hold together, one vertex each next level."""
 
-    def aggregate(self, level: L, number: int) -> L:
+    def aggregate(self, level: L) -> L:
         """Return the next level, its vertices starting in the communities moving found."""
 
     def sums(self, level: L) -> Sums:
@@ -79,10 +83,16 @@ class Engine(Protocol[L]):
         """Make every connected part of a community a community of its own."""
 
     def release(self, level: L) -> None:
-        """Free a level's graph; its map to the next level stays."""
+        """Free the graph of a level; the input's, which every cycle needs, stays."""
 
-    def finish(self, path: list[L]) -> tuple[NDArray[np.uint32], tuple[NDArray[np.uint32], ...]]:
-        """Return labels of the input's vertices, numbered by size, and each level's map."""
+    def maps(self, path: list[L]) -> tuple[NDArray[np.uint32], ...]:
+        """Return each level's map to the next."""
+
+    def cuts(self, path: list[L]) -> tuple[NDArray[np.uint32], ...]:
+        """Return, for each level but the first, the communities its vertices start in."""
+
+    def labels(self, path: list[L]) -> NDArray[np.uint32]:
+        """Return the communities of the input's vertices, numbered by size."""
 
     @property
     def peak_bytes(self) -> Mapping[Any, int]:
@@ -111,62 +121,113 @@ class Stopwatch:
         return result
 
 
-def detect(engine: Engine[Any], graph: Graph, options: Options, observer: Observer) -> Communities:
-    """Run the level loop of Louvain or Leiden on an engine."""
-    watch = Stopwatch(observer)
-    total = graph.total_weight
+@dataclass(slots=True)
+class Run:
+    """The state of one detection between levels."""
 
-    def quality(sums: Sums) -> float:
-        return modularity_of_sums(sums.inside, sums.squares, total, options.resolution)
+    engine: Engine[Any]
+    options: Options
+    watch: Stopwatch
+    total: int
+    best: float = 0.0
+    gained: float = 0.0
+    levels: list[Level] = field(default_factory=list)
 
-    level = watch.run("load", engine.load, graph)
-    path, levels = [level], list[Level]()
-    best = quality(engine.sums(level))
-    while total and (options.max_level is None or len(levels) < options.max_level):
-        since = time.perf_counter()
-        number = len(levels)
+    def quality(self, level: Any) -> tuple[float, int]:
+        """Return modularity and number of the communities a level starts in."""
+        sums = self.engine.sums(level)
+        value = modularity_of_sums(
+            sums.inside, sums.squares, self.total, self.options.resolution
+        )
+        return value, sums.communities
+
+    @property
+    def room(self) -> bool:
+        """Whether another level is allowed."""
+        limit = self.options.max_level
+        return limit is None or len(self.levels) < limit
+
+    def cycle(self, level: Any, number: int) -> list[Any]:
+        """Run levels until one gains no more than the threshold; return those that gained."""
+        path = [level]
+        while self.room:
+            coarse = self.step(level, number, len(path) - 1)
+            if coarse is None:
+                break
+            path.append(coarse)
+            self.engine.release(level)
+            level = coarse
+            if self.gained <= self.options.threshold:
+                break
+        if self.options.method == "leiden" and len(path) > 1:
+            self.engine.split(level)
+            self.best, communities = self.quality(level)
+            self.levels[-1] = replace(
+                self.levels[-1], modularity=self.best, communities=communities
+            )
+        return path
+
+    def step(self, level: Any, cycle: int, number: int) -> Any:
+        """Move, refine and aggregate; return the next level, or None if nothing was gained."""
+        engine, watch, since = self.engine, self.watch, time.perf_counter()
         vertices, arcs = engine.size(level)
-        where = {"level": number, "vertices": vertices, "arcs": arcs, "modularity": best}
-        moved: Moved = watch.run("move", engine.move, level, number, **where)
-        if options.method == "leiden":
-            watch.run("refine", engine.refine, level, number, **where)
-        coarse = watch.run("aggregate", engine.aggregate, level, number, **where)
-        sums = engine.sums(coarse)
-        value = quality(sums)
-        gained, best = value - best, max(value, best)
-        if gained <= 0:
+        where = {"level": number, "vertices": vertices, "arcs": arcs, "modularity": self.best}
+        moved: Moved = watch.run("move", engine.move, level, **where)
+        if self.options.method == "leiden":
+            watch.run("refine", engine.refine, level, **where)
+        coarse = watch.run("aggregate", engine.aggregate, level, **where)
+        value, communities = self.quality(coarse)
+        self.gained = value - self.best
+        if self.gained <= 0:
             engine.release(coarse)
-            break
-        levels.append(
+            return None
+        self.best = value
+        self.levels.append(
             Level(
+                cycle=cycle,
                 vertices=vertices,
                 arcs=arcs,
-                communities=sums.communities,
+                communities=communities,
                 modularity=value,
                 iterations=moved.iterations,
                 arcs_visited=moved.arcs_visited,
                 seconds=time.perf_counter() - since,
             )
         )
-        path.append(coarse)
-        engine.release(level)
-        level = coarse
-        if gained <= options.threshold:
+        return coarse
+
+
+def detect(engine: Engine[Any], graph: Graph, options: Options, observer: Observer) -> Communities:
+    """Run the level loop of Louvain or Leiden on an engine, in cycles."""
+    run = Run(engine, options, Stopwatch(observer), graph.total_weight)
+    level = run.watch.run("load", engine.load, graph)
+    run.best = run.quality(level)[0]
+    path = [level]
+    maps, cuts = list[NDArray[np.uint32]](), list[NDArray[np.uint32]]()
+    for number in range(rules.CYCLES[options.method] if run.total else 0):
+        before = run.best
+        found = run.cycle(level, number)
+        if len(found) == 1:
             break
-    if options.method == "leiden":
-        engine.split(path[-1])
-        best = quality(engine.sums(path[-1]))
-    labels, maps = engine.finish(path)
-    watch.seconds["total"] = time.perf_counter() - watch.started
+        path = found
+        maps.extend(engine.maps(path))
+        cuts.extend(engine.cuts(path))
+        if run.best - before <= options.threshold or not run.room:
+            break
+        engine.release(path[-1])
+        level = engine.restart(path)
+    labels = engine.labels(path)
+    run.watch.seconds["total"] = time.perf_counter() - run.watch.started
     return Communities(
         graph=graph,
         labels=labels,
-        maps=maps,
-        levels=tuple(levels),
-        modularity=best,
+        maps=tuple(maps),
+        cuts=tuple(cuts),
+        levels=tuple(run.levels),
+        modularity=run.best,
         resolution=options.resolution,
         method=options.method,
-        timings=watch.seconds,
+        timings=run.watch.seconds,
         memory=dict(engine.peak_bytes),
         provenance={**engine.provenance, "seed": options.seed},
     )

@@ -34,9 +34,9 @@ def mix32(x: int) -> int:
     return x ^ x >> 16
 
 
-def salt(iteration: int, seed: int) -> int:
-    """Return what is xored into a vertex id to find its sub-round in `iteration`."""
-    return mix32(iteration + seed * SEED_STEP)
+def salt(cycle: int, iteration: int, seed: int) -> int:
+    """Return what is xored into a vertex id to find its sub-round in a sweep."""
+    return mix32((cycle << 16) + iteration + seed * SEED_STEP)
 
 
 def bucket(vertex: int, salt_: int, sub_rounds: int = SUB_ROUNDS) -> int:
@@ -44,7 +44,13 @@ def bucket(vertex: int, salt_: int, sub_rounds: int = SUB_ROUNDS) -> int:
     return mix32(vertex ^ salt_) & (sub_rounds - 1)
 
 
-FIRST_TOLERANCE: Final = 1e-4
+CYCLES: Final = {"louvain": 2, "leiden": 3}
+"""Times the level loop runs, each but the first from the communities found before."""
+
+MAX_ITERATIONS: Final = 100
+"""Sweeps of a level at most: simultaneous moves could undo each other without end."""
+
+FIRST_TOLERANCE: Final = 1e-3
 TOLERANCE_STEP: Final = 0.1
 
 
@@ -53,5 +59,5 @@ def tolerance(level: int) -> int:
     return round(FIRST_TOLERANCE * TOLERANCE_STEP**level * 2.0**GAIN_BITS)
 
 
-REFINE_SWEEP: Final = 0x8000_0000
+REFINE_SWEEP: Final = 0xFFFF
 """Stands for the iteration in the salt of a refinement, apart from every moving sweep."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,9 @@ class CpuLevel:
 
     Parameters
     ----------
-    number : int
+    cycle, number : int
     offsets, targets, weights, loops, degrees
         As in `Graph`; no weights is an empty array.
-    communities : int
-        Communities that vertices start in.
     start : uint32[n] or None
         Community each vertex starts in; None when every one is alone.
     labels : uint32[n]
@@ -44,13 +42,13 @@ class CpuLevel:
         Vertex of the next level for each vertex.
     """
 
+    cycle: int
     number: int
     offsets: I64
     targets: U32
     weights: U32 | I64
     loops: I64
     degrees: I64
-    communities: int
     start: U32 | None = None
     labels: U32 = field(default_factory=lambda: np.zeros(0, np.uint32))
     totals: I64 = field(default_factory=lambda: NONE)
@@ -83,20 +81,28 @@ class CpuEngine:
         degrees = graph.degrees
         enter("degrees.0", "community", degrees.nbytes)
         self.total = graph.total_weight
-        return CpuLevel(
-            0, graph.offsets, graph.targets, weights, graph.loops, degrees, graph.n_vertices
+        return CpuLevel(0, 0, graph.offsets, graph.targets, weights, graph.loops, degrees)
+
+    def restart(self, path: list[CpuLevel]) -> CpuLevel:
+        """Return level 0 of the next cycle, its vertices in the communities of a path."""
+        first = path[0]
+        start = self.memory.empty(
+            f"start.{first.cycle + 1}.0", "community", first.vertices, np.uint32
         )
+        start[:] = self.compose(path)
+        return replace(first, cycle=first.cycle + 1, start=start)
 
     def size(self, level: CpuLevel) -> tuple[int, int]:
         """Return vertices and arcs of a level."""
         return level.vertices, len(level.targets)
 
-    def move(self, level: CpuLevel, number: int) -> Moved:
+    def move(self, level: CpuLevel) -> Moved:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
         n, empty, threads = level.vertices, self.memory.empty, self.threads
-        labels = empty(f"labels.{number}", "community", n, np.uint32)
+        number, tag = level.number, f"{level.cycle}.{level.number}"
+        labels = empty(f"labels.{tag}", "community", n, np.uint32)
         labels[:] = np.arange(n, dtype=np.uint32) if level.start is None else level.start
-        totals = empty(f"totals.{number}", "community", n, np.int64)
+        totals = empty("totals", "community", n, np.int64)
         sizes = empty("sizes", "community", n, np.uint32)
         active = empty("active", "scratch", n, np.uint8)
         queue = empty("queue", "scratch", n, np.uint32)
@@ -111,8 +117,8 @@ class CpuEngine:
         claim = np.zeros(3, np.int64)
         rate, seed = self.options.resolution / self.total, np.uint32(self.options.seed)
         total, iteration, visited, moves = float(self.total), 0, 0, 0
-        while True:
-            salt = rules.salt(iteration, self.options.seed)
+        while iteration < rules.MAX_ITERATIONS:
+            salt = rules.salt(level.cycle, iteration, self.options.seed)
             arcs = move.queue_active(
                 level.offsets, active, np.uint32(salt), rules.SUB_ROUNDS, queue, starts
             )
@@ -138,7 +144,7 @@ class CpuEngine:
             if count == 0 or gain < rules.tolerance(number):
                 break
         level.labels, level.totals = labels, totals
-        self.memory.free("sizes", "active", "queue", "moved", "goals")
+        self.memory.free("totals", "sizes", "active", "queue", "moved", "goals")
         self.memory.free("tally keys", "tally sums", "tally used")
         return Moved(iteration, moves, visited)
 
@@ -172,10 +178,10 @@ class CpuEngine:
         shape = (self.threads, -1)
         return keys.reshape(shape), sums.reshape(shape), used.reshape(shape)
 
-    def refine(self, level: CpuLevel, number: int) -> None:
+    def refine(self, level: CpuLevel) -> None:
         """Split communities into sub-communities that hold together (`level.parts`)."""
         n, empty, threads = level.vertices, self.memory.empty, self.threads
-        parts = empty(f"parts.{number}", "community", n, np.uint32)
+        parts = empty(f"parts.{level.cycle}.{level.number}", "community", n, np.uint32)
         part_totals = empty("part totals", "community", n, np.int64)
         part_sizes = empty("part sizes", "community", n, np.uint32)
         cuts = empty("cuts", "community", n, np.int64)
@@ -190,7 +196,7 @@ class CpuEngine:
         )
         everyone = np.ones(n, np.uint8)
         starts = np.zeros(rules.SUB_ROUNDS + 1, np.int64)
-        salt = np.uint32(rules.salt(rules.REFINE_SWEEP, self.options.seed))
+        salt = np.uint32(rules.salt(level.cycle, rules.REFINE_SWEEP, self.options.seed))
         move.queue_active(level.offsets, everyone, salt, rules.SUB_ROUNDS, queue, starts)
         state = (
             level.labels, level.totals, parts, part_totals, part_sizes, cuts, moved, goals, ties
@@ -208,16 +214,17 @@ class CpuEngine:
         self.memory.free("part totals", "part sizes", "cuts", "queue", "moved", "goals", "ties")
         self.memory.free("tally keys", "tally sums", "tally used")
 
-    def aggregate(self, level: CpuLevel, number: int) -> CpuLevel:
+    def aggregate(self, level: CpuLevel) -> CpuLevel:
         """Return the next level; vertices that share a label (or part) become one."""
         n, arcs, empty, threads = *self.size(level), self.memory.empty, self.threads
+        number, tag = level.number + 1, f"{level.cycle}.{level.number + 1}"
         ranks = empty("ranks", "scratch", n, np.uint32)
         numbers = level.labels if level.parts is None else level.parts
         carried = None
         communities = level.labels if level.parts is None else level.labels.copy()
         count = aggregate.renumber(numbers, ranks)
         if level.parts is not None:
-            carried = empty(f"start.{number + 1}", "community", count, np.uint32)
+            carried = empty(f"start.{tag}", "community", count, np.uint32)
             refine.carry_labels(communities, numbers, ranks, carried)
         self.memory.free("ranks")
 
@@ -228,8 +235,8 @@ class CpuEngine:
         tallies = self.tallies(np.array([0, widest]), count)
         targets = np.empty(arcs, np.uint32)
         weights = np.empty(arcs, np.int64)
-        offsets = empty(f"offsets.{number + 1}", "graph", count + 1, np.int64)
-        loops = empty(f"loops.{number + 1}", "graph", count, np.int64)
+        offsets = empty(f"offsets.{number}", "graph", count + 1, np.int64)
+        loops = empty(f"loops.{number}", "graph", count, np.int64)
         graph = (level.offsets, level.targets, level.weights, level.degrees, level.loops)
         out = (targets, weights, loops, offsets)
         claim = np.zeros(1, np.int64)
@@ -241,17 +248,17 @@ class CpuEngine:
         # Shrinking in place gives the room behind the arcs back without a copy.
         targets.resize(kept, refcheck=False)
         weights.resize(kept, refcheck=False)
-        self.memory.ledger.enter(f"targets.{number + 1}", "graph", targets.nbytes)
-        self.memory.ledger.enter(f"weights.{number + 1}", "graph", weights.nbytes)
+        self.memory.ledger.enter(f"targets.{number}", "graph", targets.nbytes)
+        self.memory.ledger.enter(f"weights.{number}", "graph", weights.nbytes)
         self.memory.free("members", "member starts", "rooms")
         self.memory.free("tally keys", "tally sums", "tally used")
 
-        degrees = empty(f"degrees.{number + 1}", "community", count, np.int64)
+        degrees = empty(f"degrees.{number}", "community", count, np.int64)
         degrees[:] = 0
         move.add_degrees(level.degrees, numbers, degrees)
         level.numbers, level.labels, level.parts = numbers, communities, None
         return CpuLevel(
-            number + 1, offsets, targets, weights, loops, degrees, count, start=carried
+            level.cycle, number, offsets, targets, weights, loops, degrees, start=carried
         )
 
     def sums(self, level: CpuLevel) -> Sums:
@@ -270,25 +277,35 @@ class CpuEngine:
         refine.split(level.offsets, level.targets, level.start, np.empty_like(level.start))
 
     def release(self, level: CpuLevel) -> None:
-        """Free a level's graph; its map to the next level stays."""
+        """Free the graph of a level; the input's, which every cycle needs, stays."""
         k = level.number
+        if k == 0:
+            return
         self.memory.free(*(f"{name}.{k}" for name in ("offsets", "targets", "weights", "loops")))
         self.memory.free(f"degrees.{k}")
-        level.offsets = level.loops = level.degrees = level.totals = NONE
-        level.targets, level.weights = level.labels, NONE
+        level.offsets = level.degrees = NONE
+        level.targets, level.weights = np.zeros(0, np.uint32), NONE
 
-    def finish(self, path: list[CpuLevel]) -> tuple[U32, tuple[U32, ...]]:
-        """Return labels of the input's vertices, numbered by size, and each level's map."""
-        maps = [level.numbers for level in path[:-1]]
+    def maps(self, path: list[CpuLevel]) -> tuple[U32, ...]:
+        """Return each level's map to the next."""
+        return tuple(level.numbers for level in path[:-1])
+
+    def cuts(self, path: list[CpuLevel]) -> tuple[U32, ...]:
+        """Return, for each level but the first, the communities its vertices start in."""
+        return tuple(level.start for level in path[1:] if level.start is not None)
+
+    def labels(self, path: list[CpuLevel]) -> U32:
+        """Return the communities of the input's vertices, numbered by size."""
+        return number_by_size(self.compose(path))
+
+    def compose(self, path: list[CpuLevel]) -> U32:
+        """Return the community of each of the input's vertices at the end of a path."""
         last = path[-1]
-        if last.start is not None and maps:
-            maps[-1] = last.start[maps[-1]]
-        if not maps:
-            return number_by_size(np.arange(last.vertices, dtype=np.uint32)), ()
-        labels = maps[-1]
-        for map_ in reversed(maps[:-1]):
+        alone = np.arange(last.vertices, dtype=np.uint32)
+        labels = alone if last.start is None else last.start
+        for map_ in reversed(self.maps(path)):
             labels = labels[map_]
-        return number_by_size(labels), tuple(maps)
+        return labels
 
     @property
     def peak_bytes(self) -> Mapping[Any, int]:

@@ -114,7 +114,11 @@ def grid(
     >>> grid((10, 10), periodic=True).graph.n_edges
     200
     """
-    points = POINTS[len(dims)][0] if 1 <= len(dims) <= 3 else None
+    points = (
+        POINTS[len(dims)][0]
+        if isinstance(dims, Sequence | np.ndarray) and 1 <= len(dims) <= 3
+        else None
+    )
     return stencil(
         dims, points=points, periodic=periodic, permute=permute, weights=weights, seed=seed
     )

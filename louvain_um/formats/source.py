@@ -1,0 +1,139 @@
+"""Bytes of a graph file, wherever they come from: a file, a gzip stream, standard input."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import GraphFormatError
+
+BLOCK_BYTES = 8 << 20
+"""Bytes of text parsed at a time: enough to keep threads busy, little beside the graph."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+class Source:
+    """An open graph file whose every failure names the file.
+
+    Parameters
+    ----------
+    stream : binary file
+        Uncompressed bytes.
+    name : str
+        The file as the user named it.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self.stream = stream
+        self.name = name
+        self._ahead = b""
+
+    def error(self, message: str, line: int | None = None) -> GraphFormatError:
+        """Return an error that names this file."""
+        return GraphFormatError(message, self.name, line)
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to `size` bytes; fewer only at the end."""
+        if self._ahead:
+            taken = self._ahead if size < 0 else self._ahead[:size]
+            self._ahead = self._ahead[len(taken) :]
+            return taken + (self.read(size - len(taken) if size >= 0 else -1) if size else b"")
+        try:
+            return self.stream.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise self.error(
+                f"the gzip stream is damaged or ends early ({error}); fetch or compress it again"
+            ) from None
+        except OSError as error:
+            raise self.error(f"cannot be read: {error.strerror or error}") from None
+
+    def peek(self, size: int) -> bytes:
+        """Return up to `size` bytes that the next `read` will return again."""
+        if len(self._ahead) < size:
+            ahead, self._ahead = self._ahead, b""
+            self._ahead = ahead + self.read(size - len(ahead))
+        return self._ahead[:size]
+
+    def blocks(self, size: int = BLOCK_BYTES) -> Iterator[NDArray[np.uint8]]:
+        """Yield stretches of whole lines, each ending in a newline."""
+        rest = b""
+        while data := self.read(size):
+            cut = data.rfind(b"\n") + 1
+            if cut == 0:
+                rest += data
+                continue
+            yield np.frombuffer(rest + data[:cut] if rest else data, np.uint8, len(rest) + cut)
+            rest = data[cut:]
+        if rest:
+            yield np.frombuffer(rest + b"\n", np.uint8)
+
+    def whole(self) -> io.BytesIO:
+        """Return everything as a seekable buffer."""
+        return io.BytesIO(self.read())
+
+
+def refuse_missing(path: str) -> None:
+    """Raise the one-line error for a path that is no readable file."""
+    where = Path(path)
+    if where.is_dir():
+        raise GraphFormatError("is a folder; name a graph file inside it", path)
+    if not where.exists():
+        raise GraphFormatError("no such file; check the path", path)
+
+
+@contextmanager
+def open_source(path: str) -> Iterator[Source]:
+    """Open a file, or standard input for ``-``; gzip is undone, known by its first bytes."""
+    if path == "-":
+        yield _unpacked(cast(BinaryIO, sys.stdin.buffer), "<stdin>")
+        return
+    refuse_missing(path)
+    try:
+        stream = open(path, "rb")  # noqa: SIM115 - closed below, opened apart for its error
+    except OSError as error:
+        raise GraphFormatError(f"cannot be opened: {error.strerror}", path) from None
+    with stream:
+        yield _unpacked(cast(BinaryIO, stream), path)
+
+
+def _unpacked(stream: BinaryIO, name: str) -> Source:
+    source = Source(stream, name)
+    magic = source.peek(2)
+    if not magic:
+        raise source.error("is empty; a graph was expected")
+    if magic == GZIP_MAGIC:
+        raw = cast(BinaryIO, io.BufferedReader(_Raw(source), 1 << 18))
+        source = Source(cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb")), name)
+        if not source.peek(1):
+            raise source.error("holds an empty gzip stream; a graph was expected")
+    elif name.endswith(".gz"):
+        raise source.error("is named .gz but is no gzip stream; rename it without .gz")
+    return source
+
+
+class _Raw(io.RawIOBase):
+    """A source as a raw stream, so that bytes already looked at are read once more."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def readable(self) -> bool:
+        """Answer io's question; always true."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Fill a writable buffer; return the number of bytes."""
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        data = self.source.read(len(view))
+        view[: len(data)] = data
+        return len(data)
