@@ -65,8 +65,8 @@ def _aggregate(
     for c in range(k):
         begin = out[c]
         found = 0
-        inside = 0
-        loop = 0
+        inside = np.int64(0)
+        loop = np.int64(0)
         for i in range(starts[c], starts[c + 1]):
             v = vertices[i]
             loop += loops[v]

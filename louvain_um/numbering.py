@@ -29,7 +29,7 @@ def dense_uint32(labels: ArrayLike) -> NDArray[np.uint32]:
         return np.zeros(0, np.uint32)
     if array.dtype.kind not in "biu":
         raise GraphError(f"labels must be integers, not {array.dtype}")
-    if 0 <= array.min() and array.max() < 2 * len(array):
+    if array.min() >= 0 and array.max() < 2 * len(array):
         return np.ascontiguousarray(array, np.uint32)
     return np.unique(array, return_inverse=True)[1].astype(np.uint32)
 
@@ -112,8 +112,8 @@ def _number(labels, rename, numbered):
     for i in range(largest + 1):
         starts[i + 1] += starts[i]
     for c in range(k):
-        i = largest - np.int64(sizes[c])
-        sizes[c] = starts[i]
-        starts[i] += np.uint32(1)
+        at = largest - np.int64(sizes[c])
+        sizes[c] = starts[at]
+        starts[at] += np.uint32(1)
     for v in range(len(labels)):
         numbered[v] = sizes[rename[labels[v]]]
