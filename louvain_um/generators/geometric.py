@@ -69,9 +69,11 @@ def geometric(
     if degree is not None and radius is not None:
         raise OptionError("give degree or radius, not both")
     if radius is None:
-        degree = min(15.0, n / 2) if degree is None else real("degree", degree, 0.0)
+        degree = min(15.0, max(n - 1, 0) / 2) if degree is None else real("degree", degree, 0.0)
         if n > 1 and degree > 0.9 * (n - 1):
-            raise OptionError(f"degree must be at most 0.9 (n - 1) = {0.9 * (n - 1):g}")
+            raise OptionError(
+                f"degree must be at most 0.9 (n - 1) = {0.9 * (n - 1):g}, not {degree:g}"
+            )
         radius = radius_for(degree / max(n - 1, 1))
     radius = real("radius", radius, 0.0, 1.5)
     afford(n, int(n * max(n - 1, 0) * min(1.0, math.pi * radius**2) / 3))

@@ -74,6 +74,7 @@ def permute(p, x):
     average.
     """
     n, mask, shift = p[0], p[1], p[2]
+    x = np.uint64(x)
     while True:
         for r in range(ROUNDS):
             x = (x * p[3 + 3 * r] + p[4 + 3 * r]) & mask
@@ -86,6 +87,7 @@ def permute(p, x):
 def unpermute(p, x):
     """Return the number whose image is x."""
     n, mask, shift = p[0], p[1], p[2]
+    x = np.uint64(x)
     while True:
         for back in range(ROUNDS):
             r = ROUNDS - 1 - back
