@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from typing import Any
@@ -33,6 +34,16 @@ MEDIUM: dict[str, dict[str, Any]] = {
     "grid": {"dims": (150, 150)},
     "geometric": {"n": 20_000},
     "ring": {"cliques": 500, "size": 8},
+}
+# The same seed gives the same graph in later versions and on other machines.
+DIGESTS = {
+    "rmat": "054697f921e3",
+    "lfr": "30c3856b4164",
+    "planted": "790e85d1c553",
+    "stencil": "0233646b9fd1",
+    "grid": "3a80fb2df2a0",
+    "geometric": "64982034b921",
+    "ring": "435b562f1e15",
 }
 SEEDED = sorted(set(SMALL) - {"stencil", "grid", "ring"})
 
@@ -102,6 +113,14 @@ def test_permuting_ids_keeps_the_degrees(kind: str) -> None:
     assert edges_of(plain) != edges_of(moved)
 
 
+@pytest.mark.parametrize("kind", SMALL)
+def test_a_seed_gives_the_graph_it_always_gave(kind: str) -> None:
+    graph = GENERATORS[kind](**SMALL[kind], permute=True, weights="uniform", seed=1).graph
+    assert graph.weights is not None
+    content = graph.targets.astype("<u4").tobytes() + graph.weights.astype("<u4").tobytes()
+    assert hashlib.sha1(content).hexdigest()[:12] == DIGESTS[kind]
+
+
 @pytest.mark.parametrize("kind", SEEDED)
 def test_seeds_matter(kind: str) -> None:
     one, two = (GENERATORS[kind](**SMALL[kind], permute=False, seed=s) for s in (0, 1))
@@ -161,11 +180,11 @@ def test_lfr_keeps_to_mixing_degrees_and_sizes() -> None:
     assert share[graph.degrees >= 40].std() < 0.05
 
 
-@pytest.mark.parametrize(("mixing", "low"), [(0.1, 0.985), (0.5, 0.94)])
+@pytest.mark.parametrize(("mixing", "low"), [(0.1, 0.975), (0.5, 0.93)])
 def test_louvain_finds_the_communities_of_lfr(mixing: float, low: float) -> None:
     made = GENERATORS["lfr"](
         10_000,
-        min_degree=20,
+        min_degree=10,
         max_degree=100,
         degree_exponent=2.5,
         min_community=50,
