@@ -1,0 +1,39 @@
+"""Every kernel and the types it is compiled for: the one list that runs and CI share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+PAIRS: Final = ("Unweighted, u32", "u32, u32", "Unweighted, u64", "u32, u64", "u64, u64")
+"""Weight type of a level's arcs, and type of sums; a coarse level's arcs are of the sums'."""
+
+SUMS: Final = ("u32", "u64")
+"""Type of sums alone."""
+
+PLAIN: Final = ("",)
+"""No template."""
+
+CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType({})
+"""Source (without .cu) → kernel → template arguments.
+
+Kernels of one source with the same arguments are compiled together, when one of them is first
+asked for.
+"""
+
+
+def expression(kernel: str, types: str) -> str:
+    """Return the C++ name of an instantiation."""
+    return f"{kernel}<{types}>" if types else kernel
+
+
+def together(source: str, types: str) -> tuple[str, ...]:
+    """Return the C++ names of all of a source's kernels with these template arguments."""
+    kernels = CATALOGUE[source]
+    return tuple(expression(k, types) for k, known in kernels.items() if types in known)
+
+
+def everything(source: str) -> tuple[str, ...]:
+    """Return the C++ names of all instantiations of a source."""
+    return tuple(expression(k, t) for k, known in CATALOGUE[source].items() for t in known)

@@ -1,0 +1,89 @@
+"""Device memory for a run's arrays: plain allocations, with their bytes on a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.ledger import Group, Ledger
+
+if TYPE_CHECKING:
+    import cupy
+
+NAMED = 5
+"""Arrays that an error lists."""
+
+
+class DeviceAllocator:
+    """Arrays in plain memory of the current device, reused while a run lasts.
+
+    The memory comes from a pool of the run's own, so that CuPy's default pool neither grows
+    nor has to be emptied; `close` returns all of it to the driver.
+    """
+
+    def __init__(self) -> None:
+        import cupy
+
+        self.ledger = Ledger()
+        self.live: dict[str, cupy.ndarray] = {}
+        self.pool = cupy.cuda.MemoryPool()
+
+    def empty(self, name: str, group: Group, shape: int, dtype: DTypeLike) -> Any:
+        """Return an uninitialised array.
+
+        Raises
+        ------
+        MemoryBudgetError
+            The device has no such block of memory left.
+        """
+        import cupy
+
+        kind = np.dtype(dtype)
+        nbytes = shape * kind.itemsize
+        if name in self.live:
+            raise KeyError(f"array {name!r} is live already")
+        try:
+            # One byte at least, so that every array has an address.
+            memory = self.pool.malloc(max(nbytes, 1))
+        except cupy.cuda.memory.OutOfMemoryError:
+            raise self._shortage(name, nbytes) from None
+        array = cupy.ndarray((shape,), kind, memory)
+        self.live[name] = array
+        self.ledger.enter(name, group, nbytes)
+        return array
+
+    def free(self, *names: str) -> None:
+        """Give arrays back; the caller drops its own references."""
+        for name in names:
+            del self.live[name]
+            self.ledger.leave(name)
+
+    def close(self) -> None:
+        """Free every array and return the memory to the driver."""
+        self.free(*self.live)
+        self.pool.free_all_blocks()
+
+    @property
+    def peak_bytes(self) -> Mapping[Group, int]:
+        """Largest number of bytes each group held at any one time."""
+        return self.ledger.peak_bytes
+
+    def _shortage(self, name: str, nbytes: int) -> MemoryBudgetError:
+        """Return the error of an array that found no room."""
+        import cupy
+
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        held = {**{n: a.nbytes for n, a in self.live.items()}, name: nbytes}
+        needed = sum(held.values())
+        # Where the free memory is in pieces, a block may fail that is smaller than their sum.
+        budget = min(needed - nbytes + free, needed - 1)
+        return MemoryBudgetError(
+            needed,
+            budget,
+            sorted(held.items(), key=lambda item: -item[1])[:NAMED],
+            "use memory='zero_copy', which leaves the graph on the host, or device='cpu'",
+        )
