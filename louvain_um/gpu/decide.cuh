@@ -1,0 +1,342 @@
+// Deciding where vertices go, and queueing them for it: what moving and refinement share.
+//
+// A sweep's queue holds vertices by sub-round, and in each by degree class. For every queued
+// vertex a group of threads as wide as its class adds up the weights of its arcs by the label
+// that the rule `S` gives their ends, lets the rule score each label, and hands the best one
+// to the rule to settle. The labels and scores may depend only on state frozen for the step.
+//
+// A rule S offers: the arrays offsets, targets, weights, queue and seed; a type Accumulator; a
+// type Vertex made by vertex(v) with `own` (the label that counts as home) and `idle`;
+// label(x, u), EMPTY where u does not count; choice(x, label, weight), EMPTY where not
+// eligible; settle(i, x, best, home, tie, tally), called once a vertex; wants_tie, whether
+// settle needs the weight of the arcs towards the best label.
+#pragma once
+#include "grid.cuh"
+#include "rule.cuh"
+#include "table.cuh"
+
+#define THREADS 256
+#define WARPS (THREADS / WARP)
+
+// A block's shared table; each warp owns an eighth of it when warps work alone. Together with
+// the sums it takes 32 KiB (24 KiB for 64-bit sums), which leaves room for four blocks.
+template <class A>
+struct Table {
+  static constexpr u32 slots = sizeof(A) == 4 ? 4096 : 2048;
+  static constexpr u32 block_max = slots / 2;
+  static constexpr u32 warp_max = slots / 2 / WARPS;
+};
+
+// Degree classes, widest first, so that long work starts before short work fills the gaps.
+enum Bin { GIANT, BLOCK, WARPED, TILE32, TILE16, TILE8, TILE4, BINS };
+
+#define MAX_SUB_ROUNDS 32
+#define MAX_KEYS (MAX_SUB_ROUNDS * BINS)
+
+// What blocks share and the host reads back. Zeroed by the host before a launch.
+struct Control {
+  Barrier barrier;
+  u32 counts[MAX_KEYS];
+  u32 work[MAX_KEYS];
+  i64 gain[2];
+  u64 moves[2];
+  u64 total_moves;
+  u64 visited;
+  u64 iterations;
+};
+
+// A thread's share of what a sweep gained.
+struct Tally {
+  i64 gain;
+  u32 moves;
+};
+
+template <class A>
+__device__ __forceinline__ u32 bin_of(i64 degree) {
+  if (degree > Table<A>::block_max) return GIANT;
+  if (degree > Table<A>::warp_max) return BLOCK;
+  if (degree > 32) return WARPED;
+  if (degree > 16) return TILE32;
+  if (degree > 8) return TILE16;
+  return degree > 4 ? TILE8 : TILE4;
+}
+
+// A block's shared memory.
+template <class A>
+struct Shared {
+  u32 keys[Table<A>::slots];
+  A sums[Table<A>::slots];
+  u32 starts[MAX_KEYS + 1];
+  u32 local[MAX_KEYS];
+  u32 base[MAX_KEYS];
+  u32 claimed;
+  Choice champions[WARPS];
+};
+
+template <class A>
+__device__ void clear_table(Shared<A>& shared) {
+  for (u32 k = threadIdx.x; k < Table<A>::slots; k += THREADS) {
+    shared.keys[k] = EMPTY;
+    shared.sums[k] = 0;
+  }
+}
+
+// Queues the vertices that have arcs and are awake (all, if awake is null) by sub-round and
+// degree; fills shared.starts and counts the arcs they have. Clears `next` where it is not
+// null. Holds two barriers of the grid; control->counts is 0 before and after the next one.
+template <class A>
+__device__ void enqueue(i64 n, const i64* offsets, const u8* awake, u8* next, u32 salt,
+                        u32 sub_rounds, u32* queue, Control* control, Shared<A>& shared) {
+  const i64 begin = stretch_begin(n), end = stretch_end(n);
+  const u32 n_keys = sub_rounds * BINS;
+  u64 arcs = 0;
+  if (blockIdx.x == 0)
+    for (u32 k = threadIdx.x; k < n_keys; k += THREADS) control->work[k] = 0;
+  for (u32 k = threadIdx.x; k < n_keys; k += THREADS) shared.local[k] = 0;
+  __syncthreads();
+  for (i64 v = begin + threadIdx.x; v < end; v += THREADS) {
+    if (next) next[v] = 0;
+    if (awake && !awake[v]) continue;
+    i64 degree = offsets[v + 1] - offsets[v];
+    if (!degree) continue;
+    arcs += degree;
+    atomicAdd(shared.local + bucket(v, salt, sub_rounds) * BINS + bin_of<A>(degree), 1u);
+  }
+  arcs = block_sum(arcs);
+  for (u32 k = threadIdx.x; k < n_keys; k += THREADS)
+    shared.base[k] = shared.local[k] ? atomicAdd(control->counts + k, shared.local[k]) : 0;
+  if (threadIdx.x == 0 && arcs) atomicAdd(&control->visited, arcs);
+  grid_sync(&control->barrier);
+  for (u32 k = threadIdx.x; k < n_keys; k += THREADS) {
+    shared.starts[k + 1] = ((volatile u32*)control->counts)[k];
+    shared.local[k] = 0;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    shared.starts[0] = 0;
+    for (u32 k = 0; k < n_keys; ++k) shared.starts[k + 1] += shared.starts[k];
+  }
+  __syncthreads();
+  for (i64 v = begin + threadIdx.x; v < end; v += THREADS) {
+    if (awake && !awake[v]) continue;
+    i64 degree = offsets[v + 1] - offsets[v];
+    if (!degree) continue;
+    u32 k = bucket(v, salt, sub_rounds) * BINS + bin_of<A>(degree);
+    queue[shared.starts[k] + shared.base[k] + atomicAdd(shared.local + k, 1u)] = v;
+  }
+  grid_sync(&control->barrier);
+  if (blockIdx.x == 0)
+    for (u32 k = threadIdx.x; k < n_keys; k += THREADS) control->counts[k] = 0;
+}
+
+__device__ __forceinline__ u32 claim_warp(u32* counter, u32 step) {
+  u32 at = 0;
+  if (threadIdx.x % WARP == 0) at = atomicAdd(counter, step);
+  return __shfl_sync(FULL, at, 0);
+}
+
+// Adds up the values of the lanes in `peers`, a set of lanes of one tile of T lanes.
+template <int T, class A>
+__device__ __forceinline__ A sum_of_peers(A value, u32 peers, u32 tile) {
+  A sum = 0;
+#pragma unroll
+  for (int k = 0; k < T; ++k) {
+    A other = __shfl_sync(FULL, value, tile * T + k);
+    if (peers >> (tile * T + k) & 1) sum += other;
+  }
+  return sum;
+}
+
+// Decides for vertices of at most T arcs, a tile of T lanes each, one arc a lane: lanes with
+// the same community find each other by match_any, the first of them speaks for all.
+template <int T, class S>
+__device__ void decide_tile(const S& s, u32 begin, u32 end, u32* counter, Tally& tally) {
+  using A = typename S::Accumulator;
+  constexpr u32 per_warp = WARP / T, rounds = 4;
+  const u32 lane = threadIdx.x % WARP, tile = lane / T, rank = lane % T;
+  const u32 in_tile = (T == WARP ? FULL : (1u << T) - 1) << (tile * T);
+  if (begin == end) return;
+  u32 at = claim_warp(counter, rounds * per_warp);
+  while (begin + at < end) {
+    u32 next = claim_warp(counter, rounds * per_warp);
+    for (u32 k = 0; k < rounds && begin + at + k * per_warp < end; ++k) {
+      u32 i = begin + at + k * per_warp + tile;
+      bool valid = i < end;
+      u32 v = valid ? s.queue[i] : 0, label = EMPTY;
+      A weight = 0;
+      typename S::Vertex x = s.vertex(v);
+      valid = valid && !x.idle;
+      i64 j = s.offsets[v] + rank;
+      if (valid && j < s.offsets[v + 1]) {
+        label = s.label(x, __ldcs(s.targets + j));
+        weight = weight_at(s.weights, j);
+      }
+      u32 peers = __match_any_sync(FULL, label) & in_tile;
+      if constexpr (S::unweighted)
+        weight = __popc(peers);
+      else
+        weight = sum_of_peers<T>(weight, peers, tile);
+      bool mine = label == x.own && label != EMPTY;
+      u32 at_home = __ballot_sync(FULL, mine) & in_tile;
+      A home = __shfl_sync(FULL, weight, at_home ? __ffs(at_home) - 1 : lane);
+      if (!at_home) home = 0;
+      Choice best = {0.0, EMPTY};
+      if (label != EMPTY && !mine && lane == __ffs(peers) - 1) best = s.choice(x, label, weight);
+#pragma unroll
+      for (int d = T / 2; d; d >>= 1) {
+        Choice other = {__shfl_xor_sync(FULL, best.score, d),
+                        __shfl_xor_sync(FULL, best.community, d)};
+        best = better(best, other, s.seed);
+      }
+      A tie = 0;
+      if constexpr (S::wants_tie) {
+        u32 there = __ballot_sync(FULL, label == best.community && label != EMPTY) & in_tile;
+        tie = __shfl_sync(FULL, weight, there ? __ffs(there) - 1 : lane);
+      }
+      if (valid && rank == 0) s.settle(i, x, best, home, tie, tally);
+    }
+    at = next;
+  }
+}
+
+// Adds the weights of a vertex's arcs to a table, by all threads of a group of G; returns this
+// thread's share of the weight into the vertex's own community, which stays out of the table.
+template <u32 G, class S, class A>
+__device__ __forceinline__ A fill(const S& s, const typename S::Vertex& x, i64 low, i64 high,
+                                  u32 rank, u32* keys, A* sums, u32 slots) {
+  constexpr int ahead = 4;
+  A home = 0;
+  for (i64 j = low + rank; j < high; j += ahead * G) {
+    u32 label[ahead];
+    A weight[ahead];
+#pragma unroll
+    for (int q = 0; q < ahead; ++q) {
+      i64 k = j + q * (i64)G;
+      label[q] = k < high ? s.label(x, __ldcs(s.targets + k)) : EMPTY;
+      weight[q] = k < high ? weight_at(s.weights, k) : 0;
+    }
+#pragma unroll
+    for (int q = 0; q < ahead; ++q) {
+      if (label[q] == x.own)
+        home += weight[q];
+      else if (label[q] != EMPTY)
+        add_weight(keys, sums, slots, label[q], weight[q]);
+    }
+  }
+  return home;
+}
+
+// Returns the best community in this thread's slots, and leaves the slots empty.
+template <u32 G, class S, class A>
+__device__ __forceinline__ Choice drain(const S& s, const typename S::Vertex& x, u32 rank,
+                                        u32* keys, A* sums, u32 slots) {
+  Choice best = {0.0, EMPTY};
+  for (u32 k = rank; k < slots; k += G) {
+    u32 key = keys[k];
+    if (key == EMPTY) continue;
+    best = better(best, s.choice(x, key, sums[k]), s.seed);
+    keys[k] = EMPTY;
+    sums[k] = 0;
+  }
+  return best;
+}
+
+__device__ __forceinline__ Choice best_of_warp(Choice best, u32 seed) {
+  for (int d = WARP / 2; d; d >>= 1) {
+    Choice other = {__shfl_xor_sync(FULL, best.score, d),
+                    __shfl_xor_sync(FULL, best.community, d)};
+    best = better(best, other, seed);
+  }
+  return best;
+}
+
+// Returns this thread's share of a vertex's weight towards a label.
+template <u32 G, class S, class A>
+__device__ A weight_towards(const S& s, const typename S::Vertex& x, i64 low, i64 high, u32 rank,
+                            u32 label) {
+  A weight = 0;
+  for (i64 j = low + rank; j < high; j += G)
+    if (s.label(x, s.targets[j]) == label) weight += weight_at(s.weights, j);
+  return weight;
+}
+
+// Decides for vertices of middling degree, a warp each, in the warp's eighth of the table.
+template <class S, class A>
+__device__ void decide_warp(const S& s, u32 begin, u32 end, u32* counter, u32* keys,
+                            A* sums, Tally& tally) {
+  const u32 lane = threadIdx.x % WARP;
+  if (begin == end) return;
+  u32 at = claim_warp(counter, 1);
+  while (begin + at < end) {
+    u32 next = claim_warp(counter, 1);
+    u32 i = begin + at, v = s.queue[i];
+    i64 low = s.offsets[v], high = s.offsets[v + 1];
+    typename S::Vertex x = s.vertex(v);
+    u32 slots = slots_for(high - low);
+    A home = x.idle ? 0 : fill<WARP>(s, x, low, high, lane, keys, sums, slots);
+    __syncwarp();
+    Choice best = {0.0, EMPTY};
+    if (!x.idle) best = best_of_warp(drain<WARP>(s, x, lane, keys, sums, slots), s.seed);
+    home = warp_sum(home);
+    A tie = 0;
+    if constexpr (S::wants_tie)
+      if (best.community != EMPTY)
+        tie = warp_sum(weight_towards<WARP, S, A>(s, x, low, high, lane, best.community));
+    if (lane == 0 && !x.idle) s.settle(i, x, best, home, tie, tally);
+    __syncwarp();
+    at = next;
+  }
+}
+
+// Decides for vertices of high degree, a block each, in the table that is handed in.
+template <class S, class A>
+__device__ void decide_block(const S& s, u32 begin, u32 end, u32* counter, u32* keys, A* sums,
+                             Shared<A>& shared, Tally& tally) {
+  while (true) {
+    __syncthreads();
+    if (threadIdx.x == 0) shared.claimed = atomicAdd(counter, 1);
+    __syncthreads();
+    u32 i = begin + shared.claimed;
+    if (i >= end) break;
+    u32 v = s.queue[i];
+    i64 low = s.offsets[v], high = s.offsets[v + 1];
+    typename S::Vertex x = s.vertex(v);
+    if (x.idle) continue;
+    u32 slots = slots_for((u32)(high - low));
+    A home = fill<THREADS>(s, x, low, high, threadIdx.x, keys, sums, slots);
+    home = block_sum(home);
+    Choice best = best_of_warp(drain<THREADS>(s, x, threadIdx.x, keys, sums, slots), s.seed);
+    if (threadIdx.x % WARP == 0) shared.champions[threadIdx.x / WARP] = best;
+    __syncthreads();
+    best = shared.champions[0];
+    for (u32 w = 1; w < WARPS; ++w) best = better(best, shared.champions[w], s.seed);
+    A tie = 0;
+    if constexpr (S::wants_tie)
+      if (best.community != EMPTY)
+        tie = block_sum(
+            weight_towards<THREADS, S, A>(s, x, low, high, threadIdx.x, best.community));
+    if (threadIdx.x == 0) s.settle(i, x, best, home, tie, tally);
+  }
+  __syncthreads();
+}
+
+// Decides for all vertices queued for one sub-round, which begin at from[0] in the queue. The
+// first `giant_blocks` blocks own a table of `giant_slots` each for the widest vertices.
+template <class S, class A>
+__device__ void decide(const S& s, const u32* from, u32* work, u32* giant_keys, A* giant_sums,
+                       u32 giant_slots, u32 giant_blocks, Shared<A>& shared, Tally& tally) {
+  const u32 eighth = threadIdx.x / WARP * (Table<A>::slots / WARPS);
+  if (from[GIANT] < from[BLOCK] && blockIdx.x < giant_blocks)
+    decide_block(s, from[GIANT], from[BLOCK], work + GIANT,
+                 giant_keys + (i64)blockIdx.x * giant_slots,
+                 giant_sums + (i64)blockIdx.x * giant_slots, shared, tally);
+  if (from[BLOCK] < from[WARPED])
+    decide_block(s, from[BLOCK], from[WARPED], work + BLOCK, shared.keys, shared.sums, shared,
+                 tally);
+  decide_warp(s, from[WARPED], from[TILE32], work + WARPED, shared.keys + eighth,
+              shared.sums + eighth, tally);
+  decide_tile<32>(s, from[TILE32], from[TILE16], work + TILE32, tally);
+  decide_tile<16>(s, from[TILE16], from[TILE8], work + TILE16, tally);
+  decide_tile<8>(s, from[TILE8], from[TILE4], work + TILE8, tally);
+  decide_tile<4>(s, from[TILE4], from[BINS], work + TILE4, tally);
+}
