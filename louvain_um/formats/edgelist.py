@@ -1,0 +1,161 @@
+"""Edge lists: SNAP, TSV, CSV and their many relatives; undirected, as DESIGN §3 says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from louvain_um.errors import GraphError
+from louvain_um.formats import scan, sniff
+from louvain_um.formats.edges import EdgeList, LineRule, read_numbers
+from louvain_um.formats.names import read_named
+from louvain_um.formats.source import Source
+from louvain_um.formats.vertices import number_vertices
+from louvain_um.graph import Duplicates, Graph
+
+EARLIEST, LATEST = 10**8, 5 * 10**12
+"""Unix times from 1973 on in seconds, up to 2128 in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """Options of `read_graph`, which documents them."""
+
+    weighted: bool | None = None
+    duplicates: Duplicates | None = None
+    symmetrize: bool = False
+    one_based: bool | None = None
+    header: bool | None = None
+    separator: str | None = None
+    ids: Literal["auto", "number", "text"] = "auto"
+
+
+def read(source: Source, options: ReadOptions) -> Graph:
+    """Read an edge list."""
+    if source.peek(3) == b"\xef\xbb\xbf":
+        source.read(3)
+    if source.peek(14) == b"%%MatrixMarket":
+        from louvain_um.formats import matrixmarket
+
+        return matrixmarket.read(source, options)
+    found = sniff.sniff(
+        source, header=options.header, separator=options.separator, ids=options.ids
+    )
+    notes = list(found.notes)
+    if found.header is not None:
+        notes.append(
+            f"line {found.lines} ({found.header!r}) is read as a header; header=False makes it "
+            "an edge"
+        )
+    counts = None if options.header is not None else sniff.may_be_counts(source)
+    source.read(found.skip)
+    rule = LineRule(
+        separator=found.separator,
+        shape=_shape(source, found, options),
+        least=1 if options.one_based else 0,
+        first_line=found.lines + 1,
+    )
+    if found.textual:
+        edges, names = read_named(source, rule)
+    else:
+        edges, names = read_numbers(source, rule), None
+    announced = found.announced
+    if counts is not None and names is None and _are_counts(counts, edges):
+        announced = counts[0]
+        edges.u, edges.v = edges.u[1:], edges.v[1:]
+        edges.w = None if edges.w is None else edges.w[1:]
+        notes.append(
+            f"the first line ({' '.join(map(str, counts))}) counts vertices and edges and is "
+            "read as a header; header=False makes it an edge"
+        )
+    notes += _settle_weights(edges, options, found)
+    return _build(source, edges, names, announced, options, notes)
+
+
+def _shape(source: Source, found: sniff.Sniffed, options: ReadOptions) -> int:
+    """Return what a line holds behind its two ids."""
+    if options.weighted is False or found.third in ("other", "time"):
+        if options.weighted and found.third == "other":
+            raise source.error(
+                "has no third column of numbers to take weights from; drop weighted=True",
+                found.lines + 1,
+            )
+        if options.weighted is not True:
+            return scan.IGNORE_REST
+    if found.columns < 3:
+        if options.weighted:
+            raise source.error(
+                "has no third column to take weights from; drop weighted=True", found.lines + 1
+            )
+        return scan.TWO_IDS
+    return scan.WEIGHT if found.columns == 3 else scan.WEIGHT_IGNORE_REST
+
+
+def _are_counts(counts: list[int], edges: EdgeList) -> bool:
+    """Return whether the first line tells the vertices and the edges that follow."""
+    others = len(edges.u) - 1
+    if others < 1 or counts[-1] != others or len(set(counts[:-1])) > 1:
+        return False
+    return bool(max(edges.u[1:].max(), edges.v[1:].max()) <= counts[0])
+
+
+def _settle_weights(
+    edges: EdgeList, options: ReadOptions, found: sniff.Sniffed
+) -> list[str]:
+    """Drop weights that are times; return what to say about columns."""
+    w = edges.w
+    if w is None:
+        if options.weighted is False or found.columns < 3:
+            return []
+        what = "holds times" if found.third == "time" else "is no weight"
+        return [f"the third column {what} and is not read; weighted=True makes it the weight"]
+    if options.weighted is None and len(w) > 1 and w.dtype == np.int64:
+        low, high = int(w.min()), int(w.max())
+        if low >= EARLIEST and high <= LATEST and low < high:
+            edges.w = None
+            return [
+                "the third column looks like Unix times and is not read; weighted=True makes "
+                "it the weight"
+            ]
+    return [*edges.notes]
+
+
+def _build(
+    source: Source,
+    edges: EdgeList,
+    names: Any,
+    announced: int | None,
+    options: ReadOptions,
+    notes: list[str],
+) -> Graph:
+    if names is not None and names.dtype == np.int64:
+        edges.u, edges.v = names[edges.u], names[edges.v]
+        names = None
+    if names is None:
+        base = None if options.one_based is None else int(options.one_based)
+        edges.u, edges.v, n, names = number_vertices(
+            edges.u, edges.v, announced=announced, base=base
+        )
+    else:
+        n = len(names)
+    return build(source, edges, n, names, options, notes)
+
+
+def build(
+    source: Source,
+    edges: EdgeList,
+    n: int,
+    names: Any,
+    options: ReadOptions,
+    notes: list[str],
+) -> Graph:
+    """Build the graph of a file's edges; every error names the file."""
+    try:
+        graph = Graph.from_edges(
+            edges.u, edges.v, edges.w, n_vertices=n, duplicates=options.duplicates, names=names
+        )
+    except GraphError as error:
+        raise source.error(f"{error}") from None
+    return replace(graph, notes=(*notes, *graph.notes)) if notes else graph

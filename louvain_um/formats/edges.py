@@ -1,0 +1,174 @@
+"""A growing list of edges: blocks of text in, arrays of ids and weights out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.formats import complain
+from louvain_um.formats.scan import WEIGHT, scan_numbers
+from louvain_um.formats.source import Source
+from louvain_um.graph import MAX_TOTAL_WEIGHT
+
+LARGEST_ID = 10**18 - 1
+SMALL_ID = 2**32 - 1
+
+
+@dataclass(slots=True)
+class EdgeList:
+    """Edges as a file lists them.
+
+    Parameters
+    ----------
+    u, v : uint32 or int64 array
+        Ids as written; uint32 wherever all of them fit.
+    w : float64 or int64 array, optional
+        Weights; integers where all were written so.
+    notes : list of str
+        What a reader should know.
+    """
+
+    u: NDArray[Any]
+    v: NDArray[Any]
+    w: NDArray[Any] | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineRule:
+    """How the lines of a list read: see `scan` for the shapes; ids lie in ``least … most``."""
+
+    separator: int = 32
+    shape: int = 0
+    least: int = 0
+    most: int = LARGEST_ID
+    first_line: int = 1
+    expected: int | None = None
+
+
+def read_numbers(source: Source, rule: LineRule) -> EdgeList:
+    """Read the rest of `source` as lines of numbers.
+
+    Raises
+    ------
+    GraphFormatError
+        Naming the first line that does not fit, and why; or, with ``rule.expected`` edges,
+        the line after which there are more, or the end at which there are fewer.
+    """
+    weighted = rule.shape >= WEIGHT
+    chunks = Chunks(weighted)
+    line, total, real = rule.first_line, 0, False
+    u: NDArray[np.int64] = np.empty(0, np.int64)
+    for data in source.blocks():
+        room = len(data) // 4 + 1  # the shortest line, "1 2\n", has four bytes
+        if len(u) < room:
+            u, v = np.empty(room, np.int64), np.empty(room, np.int64)
+            w = np.empty(room if weighted else 0, np.float64)
+            late = np.empty((room if weighted else 0, 3), np.int64)
+        count, lines, bad, n_late, pointed = scan_numbers(
+            data, 0, rule.separator, rule.shape, rule.least, rule.most, u, v, w, late
+        )
+        if n_late:
+            real |= exact_weights(source, data, line, late[:n_late], w)
+        if bad >= 0:
+            text = complain.line_at(data, bad)
+            raise source.error(complain.about_line(text, rule.separator, rule.shape, rule.least,
+                                                   rule.most), line + lines)
+        total += count
+        real |= pointed
+        line += lines
+        if rule.expected is not None and total > rule.expected:
+            raise source.error(
+                f"announces {rule.expected:,} entries but holds more (at least {total:,}); "
+                "correct the count or the list",
+                line - 1,
+            )
+        chunks.add(u[:count], v[:count], w[:count] if weighted else None)
+    if rule.expected is not None and total < rule.expected:
+        raise source.error(
+            f"announces {rule.expected:,} entries but ends after {total:,}; the file may be "
+            "cut off: fetch it again, or correct the count",
+            line - 1,
+        )
+    return chunks.join(real)
+
+
+def exact_weights(
+    source: Source,
+    data: NDArray[np.uint8],
+    line: int,
+    late: NDArray[np.int64],
+    w: NDArray[np.float64],
+) -> bool:
+    """Fill in the weights that the kernel left; return whether any was written as real."""
+    raw = data.tobytes()
+    real = False
+    for edge, start, stop in late.tolist():
+        token = raw[start:stop]
+        try:
+            value = float(token)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < float("inf") or b"_" in token:
+            at = line + raw.count(b"\n", 0, start)
+            raise source.error(complain.about_weight(token), at)
+        real = real or not token.isdigit()
+        w[edge] = value
+    return real
+
+
+class Chunks:
+    """Arrays collected block by block, joined at the end with one column held twice at most."""
+
+    def __init__(self, weighted: bool) -> None:
+        self.columns: list[list[NDArray[Any]]] = [[], [], []]
+        self.weighted = weighted
+
+    def add(
+        self, u: NDArray[np.int64], v: NDArray[np.int64], w: NDArray[np.float64] | None
+    ) -> None:
+        """Keep copies of a block's edges, ids in 32 bits where they fit."""
+        for column, ids in zip(self.columns, (u, v), strict=False):
+            small = len(ids) == 0 or int(ids.max()) < SMALL_ID
+            column.append(ids.astype(np.uint32) if small else ids.copy())
+        if w is not None:
+            self.columns[2].append(w.copy())
+
+    def join(self, real: bool) -> EdgeList:
+        """Return the whole list; the chunks are gone."""
+        u, v = _join(self.columns[0]), _join(self.columns[1])
+        edges = EdgeList(u, v)
+        if self.weighted:
+            edges.w = _join(self.columns[2], np.float64)
+            if not real:
+                keep_integers(edges)
+        return edges
+
+
+def keep_integers(edges: EdgeList) -> None:
+    """Turn weights written as integers into int64, unless their total is too large for that."""
+    assert edges.w is not None
+    if 2 * float(edges.w.sum()) < MAX_TOTAL_WEIGHT:
+        edges.w = edges.w.astype(np.int64)
+    else:
+        edges.notes.append("integer weights add up to more than 2^52 and are read as real ones")
+
+
+def _join(chunks: list[NDArray[Any]], dtype: Any = np.uint32) -> NDArray[Any]:
+    if len(chunks) == 1:
+        return chunks.pop()
+    joined = np.empty(
+        sum(map(len, chunks)), np.result_type(dtype, *{c.dtype for c in chunks})
+    )
+    place = 0
+    chunks.reverse()
+    while chunks:
+        chunk = chunks.pop()
+        joined[place : place + len(chunk)] = chunk
+        place += len(chunk)
+    return joined
+
+

@@ -1,0 +1,161 @@
+"""Compiled reading of lines of numbers: two ids and, where wanted, a weight.
+
+The kernel stops at the first line it cannot read and returns its place; what is wrong with
+that line is found out in Python, where words are cheap.
+"""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+TWO_IDS: Final = 0
+"""Shape of a line: nothing may follow the two ids."""
+IGNORE_REST: Final = 1
+"""What follows the two ids is passed over."""
+WEIGHT: Final = 2
+"""A weight follows the two ids, and nothing else."""
+WEIGHT_IGNORE_REST: Final = 3
+"""A weight follows the two ids; what follows it is passed over."""
+
+POWERS = 10.0 ** np.arange(23)
+"""Powers of ten that a double holds exactly."""
+
+
+@njit(nogil=True, cache=True, inline="always")
+def blank(c):
+    """Space, tab or carriage return."""
+    return c == 32 or c == 9 or c == 13
+
+
+@njit(nogil=True, cache=True)
+def skip_idle_line(data, pos):
+    """Return where the next line starts if this one is empty or a comment, else `pos`.
+
+    `pos` stands behind the line's leading blanks; comments start with ``#``, ``%`` or ``//``.
+    """
+    c = data[pos]
+    if c == 35 or c == 37 or (c == 47 and data[pos + 1] == 47):
+        while data[pos] != 10:
+            pos += 1
+        return pos + 1
+    return pos + 1 if c == 10 else pos
+
+
+@njit(nogil=True, cache=True)
+def scan_numbers(data, pos, separator, shape, least, most, u, v, w, late):
+    """Read edges from whole lines; ids must lie in ``least … most``.
+
+    Returns
+    -------
+    count : edges read into `u`, `v` and, by `shape`, `w`
+    lines : lines read, comments included
+    bad : place of the first unreadable line, or −1
+    n_late : rows of `late`: edge, first and past byte of a weight left to an exact parser
+    real : whether a weight was written with a decimal point
+    """
+    count, lines, n_late = 0, 0, 0
+    real = False
+    bad = -1
+    stop = len(data)
+    while pos < stop:
+        line = pos
+        while blank(data[pos]):
+            pos += 1
+        text = skip_idle_line(data, pos)
+        if text != pos:
+            pos = text
+            lines += 1
+            continue
+
+        # The first id, a separator, the second id: 18 digits always fit into an int64.
+        first = pos
+        a = np.int64(0)
+        d = np.uint8(data[pos] - 48)
+        while d < 10:
+            a = a * 10 + d
+            pos += 1
+            d = np.uint8(data[pos] - 48)
+        gap = pos
+        while blank(data[pos]):
+            pos += 1
+        if separator != 32 and data[pos] == separator:
+            pos += 1
+            while blank(data[pos]):
+                pos += 1
+        second = pos
+        b = np.int64(0)
+        d = np.uint8(data[pos] - 48)
+        while d < 10:
+            b = b * 10 + d
+            pos += 1
+            d = np.uint8(data[pos] - 48)
+        digits, others = gap - first, pos - second
+        if digits == 0 or digits > 18 or second == gap or others == 0 or others > 18:
+            bad = line
+            break
+        if a < least or a > most or b < least or b > most:
+            bad = line
+            break
+
+        gap = pos
+        while blank(data[pos]):
+            pos += 1
+        if data[pos] == 10:
+            if shape >= WEIGHT:
+                bad = line
+                break
+        else:
+            if separator != 32 and data[pos] == separator:
+                pos += 1
+            # A separator must stand here, and something behind it must be allowed.
+            if pos == gap or shape == TWO_IDS:
+                bad = line
+                break
+            if shape >= WEIGHT:
+                while blank(data[pos]):
+                    pos += 1
+                start = pos
+                mantissa = np.int64(0)
+                point = -1
+                while True:
+                    d = np.uint8(data[pos] - 48)
+                    if d < 10:
+                        mantissa = mantissa * 10 + d
+                    elif data[pos] == 46 and point < 0:
+                        point = pos + 1
+                    else:
+                        break
+                    pos += 1
+                places = pos - point if point >= 0 else 0
+                digits = pos - start - (1 if point >= 0 else 0)
+                real = real or point >= 0
+                past = data[pos]
+                if (past == 10 or past == separator or blank(past)) and 0 < digits <= 15:
+                    # Both operands are exact, so that the quotient is the nearest double.
+                    w[count] = mantissa / POWERS[places]
+                else:
+                    while data[pos] != 10 and data[pos] != separator and not blank(data[pos]):
+                        pos += 1
+                    late[n_late, 0] = count
+                    late[n_late, 1] = start
+                    late[n_late, 2] = pos
+                    n_late += 1
+                while blank(data[pos]):
+                    pos += 1
+                if shape == WEIGHT and data[pos] != 10:
+                    bad = line
+                    break
+            while data[pos] != 10:
+                pos += 1
+        pos += 1
+        u[count] = a
+        v[count] = b
+        count += 1
+        lines += 1
+    return count, lines, bad, n_late, real
