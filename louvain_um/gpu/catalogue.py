@@ -15,7 +15,11 @@ SUMS: Final = ("u32", "u64")
 PLAIN: Final = ("",)
 """No template."""
 
-CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType({})
+CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
+    {
+        "move": {"move": PAIRS, "widest_row": PAIRS},
+    }
+)
 """Source (without .cu) → kernel → template arguments.
 
 Kernels of one source with the same arguments are compiled together, when one of them is first

@@ -15,7 +15,7 @@
 template <class W, class A>
 struct Mover {
   using Accumulator = A;
-  static constexpr bool unweighted = __is_same(W, Unweighted), wants_tie = false;
+  static constexpr bool unweighted = same<W, Unweighted>, wants_tie = false;
   const i64* offsets;
   const u32* targets;
   const W* weights;

@@ -11,6 +11,12 @@ typedef long long i64;
 // Stands for "every arc weighs 1" where a weight type is expected.
 struct Unweighted {};
 
+// Whether two types are one.
+template <class A, class B>
+constexpr bool same = false;
+template <class A>
+constexpr bool same<A, A> = true;
+
 // Returns a well-mixed 32-bit image of x.
 __device__ __forceinline__ u32 mix32(u32 x) {
   x ^= x >> 16;
