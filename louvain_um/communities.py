@@ -181,7 +181,7 @@ class Communities:
             raise OptionError(f"level {level} is not there; this result has {known}")
         last = level % count
         first = last
-        while first > 0 and self.levels[first - 1].cycle == self.levels[last].cycle:
+        while first > 0 and self._cycle(first - 1) == self._cycle(last):
             first -= 1
         composed = self.maps[first]
         for map_ in self.maps[first + 1 : last + 1]:
@@ -304,6 +304,10 @@ class Communities:
                 "Communities.load(path, graph=...)"
             )
         return self.graph
+
+    def _cycle(self, level: int) -> int:
+        """Return the cycle of a level; 0 for maps that come without their levels."""
+        return self.levels[level].cycle if self.levels else 0
 
     def __len__(self) -> int:
         return self.n_communities

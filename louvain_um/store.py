@@ -30,6 +30,7 @@ def save(result: Communities, path: str | Path, *, force: bool = False) -> None:
     arrays: dict[str, NDArray[Any]] = {"labels": result.labels}
     arrays |= {f"map_{k}": map_ for k, map_ in enumerate(result.maps)}
     arrays |= {f"cut_{k}": cut for k, cut in enumerate(result.cuts)}
+    arrays |= {f"cut_{k}": cut for k, cut in enumerate(result.cuts)}
     names = result.names
     if names is not None and names.dtype.kind in "iuU":
         arrays["names"] = names
@@ -97,6 +98,10 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
 def is_result(arrays: dict[str, NDArray[Any]]) -> bool:
     """Tell whether arrays come from `save`."""
     return "about" in arrays and "labels" in arrays
+
+
+def _series(arrays: dict[str, NDArray[Any]], prefix: str) -> tuple[NDArray[Any], ...]:
+    return tuple(arrays[f"{prefix}{k}"] for k in range(sum(n.startswith(prefix) for n in arrays)))
 
 
 def _about(path: str | Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:

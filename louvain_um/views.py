@@ -15,7 +15,16 @@ SHOWN = 8
 
 Rows = list[tuple[str, ...]]
 
-LEVEL_HEAD = ("level", "vertices", "arcs", "communities", "modularity", "sweeps", "seconds")
+LEVEL_HEAD = (
+    "cycle",
+    "level",
+    "vertices",
+    "arcs",
+    "communities",
+    "modularity",
+    "sweeps",
+    "seconds",
+)
 SIZE_HEAD = ("community", "size", "members")
 
 
@@ -23,6 +32,7 @@ def level_rows(result: Communities) -> Rows:
     """Return a row of text a level."""
     return [
         (
+            str(level.cycle),
             str(number),
             f"{level.vertices:,}",
             f"{level.arcs:,}",
