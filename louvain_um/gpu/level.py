@@ -1,0 +1,74 @@
+"""One level on the device: its graph, where its vertices start, and what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+if TYPE_CHECKING:
+    import cupy
+
+NULL = np.uint64(0)
+"""What a kernel gets for an array that is not there."""
+
+CXX = {np.dtype(np.uint32): "u32", np.dtype(np.uint64): "u64", np.dtype(np.int64): "u64"}
+"""C++ types by dtype; non-negative int64 weights are read as u64."""
+
+
+@dataclass(slots=True)
+class GpuLevel:
+    """A level; all arrays are CuPy's.
+
+    Parameters
+    ----------
+    cycle, number : int
+    vertices, arcs : int
+    sums : dtype
+        uint32 if 2m < 2³², else uint64: type of degrees, totals, loops and coarse weights.
+    offsets : int64[n + 1]
+    targets : uint32[arcs]
+    weights : uint32[arcs], uint64[arcs] or None
+    loops : sums[n] or None
+        None where no vertex has one.
+    degrees : sums[n]
+    inside, squares : int
+        Σ 2·loops and Σ degree².
+    start : uint32[n] or None
+        Community each vertex starts in; None when every one is alone.
+    labels, totals, parts, numbers
+        After moving: communities and their degrees; after refining: parts; after aggregating:
+        vertex of the next level.
+    """
+
+    cycle: int
+    number: int
+    vertices: int
+    arcs: int
+    sums: DTypeLike
+    offsets: cupy.ndarray
+    targets: cupy.ndarray
+    weights: cupy.ndarray | None
+    loops: cupy.ndarray | None
+    degrees: cupy.ndarray
+    inside: int = 0
+    squares: int = 0
+    start: Any = None
+    labels: Any = None
+    totals: Any = None
+    parts: Any = None
+    numbers: Any = None
+    widest: int = -1
+
+    @property
+    def types(self) -> str:
+        """Template arguments of the kernels that run on this level."""
+        weights = "Unweighted" if self.weights is None else CXX[self.weights.dtype]
+        return f"{weights}, {CXX[np.dtype(self.sums)]}"
+
+
+def or_null(array: Any) -> Any:
+    """Return the array, or a null pointer where there is none."""
+    return NULL if array is None else array

@@ -1,0 +1,59 @@
+"""Moving on the device: launches `move.cu`; `louvain_um.cpu.move` tells the steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from louvain_um import rules
+from louvain_um.gpu.compile import Kernels
+from louvain_um.gpu.launch import (
+    CONTROL,
+    THREADS,
+    free_giants,
+    giant_tables,
+    grid_for,
+    new_control,
+)
+from louvain_um.gpu.level import GpuLevel, or_null
+from louvain_um.gpu.memory import DeviceAllocator
+from louvain_um.hierarchy import Moved
+from louvain_um.options import Options
+
+
+def move(
+    kernels: Kernels, memory: DeviceAllocator, options: Options, total: int, level: GpuLevel
+) -> Moved:
+    """Sweep until the gain of a sweep falls below the level's tolerance.
+
+    Leaves `labels` and `totals` on the level; whoever aggregates frees "totals".
+    """
+    n, empty = level.vertices, memory.empty
+    tag = f"{level.cycle}.{level.number}"
+    level.labels = empty(f"labels.{tag}", "community", n, np.uint32)
+    level.totals = empty("totals", "community", n, level.sums)
+    sizes = empty("sizes", "community", n, np.uint32)
+    queue = empty("queue", "scratch", n, np.uint32)
+    goals = empty("goals", "scratch", n, np.uint32)
+    awake = empty("awake", "scratch", n, np.uint8)
+    woken = empty("woken", "scratch", n, np.uint8)
+    kernel = kernels.get("move", "move", level.types)
+    blocks = grid_for(kernels, kernel, level)
+    giants = giant_tables(memory, level, blocks)
+    control = new_control(memory)
+    seed_salt = options.seed * rules.SEED_STEP & rules.MASK
+    kernel(
+        (blocks,),
+        (THREADS,),
+        (
+            np.int64(n), level.offsets, level.targets, or_null(level.weights), level.degrees,
+            or_null(level.start), level.labels, level.totals, sizes, queue, goals, awake, woken,
+            *giants, control, np.float64(options.resolution / total), np.float64(total),
+            np.uint32(options.seed), np.uint32(seed_salt), np.uint32(level.cycle),
+            np.uint32(rules.SUB_ROUNDS), np.uint32(rules.MAX_ITERATIONS),
+            np.int64(rules.tolerance(level.number)),
+        ),
+    )  # fmt: skip
+    found = control.get().view(CONTROL)[0]
+    free_giants(memory)
+    memory.free("sizes", "queue", "goals", "awake", "woken", "control")
+    return Moved(int(found["iterations"]), int(found["total_moves"]), int(found["visited"]))
