@@ -24,7 +24,7 @@ def mix32(x):
 @njit(nogil=True, cache=True, inline="always")
 def bucket(vertex, salt, sub_rounds):
     """Return the sub-round of a vertex; `sub_rounds` is a power of two."""
-    return np.int64(mix32(np.uint32(vertex >> 2) ^ np.uint32(salt)) & np.uint32(sub_rounds - 1))
+    return np.int64(mix32(np.uint32(vertex) ^ np.uint32(salt)) & np.uint32(sub_rounds - 1))
 
 
 @njit(nogil=True, cache=True, inline="always")
