@@ -23,9 +23,6 @@ FOLDER: Final = Path(__file__).parent
 OPTIONS: Final = ("--std=c++17", "--fmad=false", "--generate-line-info")
 """No fused multiply-add: the rule rounds each operation on its own."""
 
-OLDEST: Final = 75
-"""Compute capability, in tenths, below which the kernels do not compile."""
-
 PLAIN_SHARED: Final = 48 << 10
 """Bytes of shared memory a block gets without asking."""
 
@@ -51,14 +48,9 @@ def target(capability: int) -> str:
     Raises
     ------
     DeviceUnavailableError
-        The device is too old.
+        The device is too old for the compiler.
     """
     known = compiler().architectures
-    if capability < OLDEST:
-        raise DeviceUnavailableError(
-            f"compute capability {capability / 10} is below {OLDEST / 10}, the oldest supported; "
-            "use device='cpu'"
-        )
     relatives = [a for a in known if a // 10 == capability // 10 and a <= capability]
     if relatives:
         return f"--gpu-architecture=sm_{max(relatives)}"
