@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import datetime
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gpu_evidence import EVIDENCE, source_digest
+from louvain_um.errors import DeviceUnavailableError
+from louvain_um.gpu.compile import Kernels
+from louvain_um.gpu.device import Choice, describe, pick
+
+OUTCOMES: Counter[str] = Counter()
+
+
+@pytest.fixture(scope="session")
+def gpu() -> Choice:
+    """Return the CUDA device; a test that needs it is skipped where there is none."""
+    try:
+        return pick("cuda")
+    except DeviceUnavailableError as error:
+        pytest.skip(error.reason)
+
+
+@pytest.fixture(scope="session")
+def probes(gpu: Choice) -> Kernels:
+    """Kernels of this folder."""
+    return Kernels(Path(__file__).parent, lambda source, types: PROBES[source])
+
+
+PROBES = {"rule_probe": ("probe_rule", "probe_score")}
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count how tests that need a device came out."""
+    if "gpu" in report.keywords and (report.when == "call" or report.outcome != "passed"):
+        OUTCOMES[report.outcome] += 1
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write down what a whole run of ``pytest -m gpu`` on a device showed."""
+    whole = session.config.getoption("markexpr") == "gpu" and not session.config.getoption("-k")
+    if not (whole and OUTCOMES["passed"]):
+        return
+    entry = {
+        "sources": source_digest(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        **describe(pick("cuda").index),
+        **{kind: OUTCOMES[kind] for kind in ("passed", "failed", "skipped")},
+    }
+    EVIDENCE.write_text(json.dumps(entry, indent=2, sort_keys=True) + "\n", encoding="utf-8")

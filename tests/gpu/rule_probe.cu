@@ -1,0 +1,20 @@
+// The rule's arithmetic as the tests see it: one thread an element.
+#include "rule.cuh"
+
+__global__ void probe_rule(const u32* a, const u32* b, u32* mixed, u32* part, u8* first, i64 n,
+                           u32 salt, u32 sub_rounds, u32 seed) {
+  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n;
+       i += gridDim.x * (i64)blockDim.x) {
+    mixed[i] = mix32(a[i]);
+    part[i] = bucket(a[i], salt, sub_rounds);
+    first[i] = wins_tie(a[i], b[i], seed);
+  }
+}
+
+__global__ void probe_score(const u64* weight, const double* pull, const u64* total,
+                            double* score, i64 n) {
+  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n;
+       i += gridDim.x * (i64)blockDim.x) {
+    score[i] = score_of(weight[i], pull[i], total[i]);
+  }
+}

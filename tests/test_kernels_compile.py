@@ -1,0 +1,89 @@
+"""Every kernel compiles for every generation of devices, which takes a compiler and no GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from louvain_um.errors import DeviceUnavailableError, KernelCompileError
+from louvain_um.gpu import catalogue, compile, nvrtc
+
+FULL = 90
+"""The architecture for which all types are compiled; the others take each kernel's extremes."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiler() -> None:
+    try:
+        nvrtc.compiler()
+    except DeviceUnavailableError as error:
+        pytest.skip(error.reason)
+
+
+def instantiations(source: str, architecture: int) -> list[str]:
+    kernels = catalogue.CATALOGUE[source].items()
+    return [
+        catalogue.expression(kernel, types)
+        for kernel, known in kernels
+        for types in (known if architecture == FULL else dict.fromkeys((known[0], known[-1])))
+    ]
+
+
+@pytest.mark.parametrize("source", sorted(catalogue.CATALOGUE))
+@pytest.mark.parametrize("architecture", [75, 80, 90, 100])
+def test_kernels_compile(source: str, architecture: int) -> None:
+    names = instantiations(source, architecture)
+    image = compile.build(source, names, compile.target(architecture))
+    assert image.code.startswith(b"\x7fELF")
+    assert sorted(image.names) == sorted(names)
+
+
+def test_every_source_is_in_the_catalogue() -> None:
+    assert {file.stem for file in compile.FOLDER.glob("*.cu")} == set(catalogue.CATALOGUE)
+
+
+def test_an_error_names_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / "bad.cu").write_text('#include "rule.cuh"\n__global__ void bad() { nothing; }\n')
+    with pytest.raises(KernelCompileError, match=r"bad\.cu\(2\).*nothing"):
+        compile.build("bad", ["bad"], compile.target(75), tmp_path)
+
+
+def test_a_younger_device_gets_code_of_its_generation_or_ptx() -> None:
+    assert compile.target(91) == "--gpu-architecture=sm_90"
+    assert compile.target(999).startswith("--gpu-architecture=compute_")
+    with pytest.raises(DeviceUnavailableError, match="compute capability 2.0"):
+        compile.target(20)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}\n", b"not json", b'{"sha256": "0", "names": {}}\nx'])
+def test_a_damaged_kept_image_is_as_none(tmp_path: Path, damage: bytes) -> None:
+    file = tmp_path / "deep" / "one.image"
+    image = nvrtc.Image(b"\x7fELF\n code", {"a<u32>": "_Za"})
+    assert compile.recall(file) is None
+    compile.keep(file, image)
+    assert compile.recall(file) == image
+    assert [kept.name for kept in file.parent.iterdir()] == ["one.image"]
+    file.write_bytes(damage)
+    assert compile.recall(file) is None
+
+
+def test_a_closed_cache_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    compile.keep(tmp_path / "file" / "one.image", nvrtc.Image(b"", {}))
+
+
+def test_the_cache_goes_where_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path))
+    assert compile.cache_folder() == tmp_path / "kernels"
+
+
+def test_digests_follow_sources_types_and_architecture(tmp_path: Path) -> None:
+    (tmp_path / "one.cu").write_text("// a")
+    first = compile.digest("one", ["k"], "sm_75", tmp_path)
+    assert first == compile.digest("one", ["k"], "sm_75", tmp_path)
+    assert first != compile.digest("one", ["k<u32>"], "sm_75", tmp_path)
+    assert first != compile.digest("one", ["k"], "sm_80", tmp_path)
+    compile.sources.cache_clear()
+    (tmp_path / "one.cu").write_text("// b")
+    assert first != compile.digest("one", ["k"], "sm_75", tmp_path)
