@@ -177,6 +177,8 @@ def _parameters() -> dict[str, Any]:
 
 
 def _graph(adjacency: Any, symmetrize: bool) -> Graph:
+    if isinstance(adjacency, Graph):
+        return adjacency
     from louvain_um.formats import as_graph
 
     if isinstance(adjacency, np.ndarray | list | tuple):

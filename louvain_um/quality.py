@@ -59,12 +59,12 @@ class Quality:
         )
 
 
-def modularity(graph: Graph, labels: ArrayLike, resolution: float = 1.0) -> float:
+def modularity(graph: Any, labels: ArrayLike, resolution: float = 1.0) -> float:
     """Return Newman's modularity of a partition, with a resolution (Reichardt and Bornholdt).
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph or anything `as_graph` takes
     labels : array of int, length n
         Community of each vertex; any integers.
     resolution : float
@@ -82,6 +82,10 @@ def modularity(graph: Graph, labels: ArrayLike, resolution: float = 1.0) -> floa
     >>> round(lu.modularity(g, [0, 0, 0, 1, 1, 1]), 4)
     0.3571
     """
+    if not isinstance(graph, Graph):
+        from louvain_um.formats import as_graph
+
+        graph = as_graph(graph)
     dense = dense_labels(graph, labels)
     inside, totals = community_weights(graph, dense)
     return modularity_of_sums(

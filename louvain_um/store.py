@@ -81,10 +81,13 @@ def load(path: str | Path, graph: Graph | None = None) -> Communities:
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of an `.npz` file, never unpickling anything."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here: np.load leaves a damaged file open.
+        with open(path, "rb") as raw:
+            file = np.load(raw, allow_pickle=False)
             if not hasattr(file, "files"):
                 raise ValueError("a single array")
-            return {name: file[name] for name in file.files}
+            with file:
+                return {name: file[name] for name in file.files}
     except FileNotFoundError:
         raise LouvainUmError(f"{path}: no such file") from None
     except OSError as error:

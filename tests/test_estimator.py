@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import inspect
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone, is_clusterer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import check_is_fitted
+
+import louvain_um as lu
+from louvain_um.options import Options
+
+BLOCKS = np.kron(np.eye(3), np.ones((4, 4)) - np.eye(4))
+BLOCKS[0, 4] = BLOCKS[4, 0] = BLOCKS[4, 8] = BLOCKS[8, 4] = 1.0
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.coo_matrix, np.ndarray.tolist])
+def test_finds_blocks(method: Any, kind: Any) -> None:
+    model = lu.Louvain(method=method, device="cpu")
+    assert model.fit_predict(kind(BLOCKS)).tolist() == np.repeat([0, 1, 2], 4).tolist()
+    assert model.n_communities_ == 3
+    assert model.n_features_in_ == 12
+    assert model.n_iter_ == len(model.communities_.levels)
+    graph = model.communities_.graph
+    assert model.modularity_ == pytest.approx(lu.modularity(graph, model.labels_))
+
+
+def test_labels_are_those_of_the_function() -> None:
+    graph = lu.as_graph(sp.csr_array(BLOCKS))
+    model = lu.Louvain(resolution=3.0, seed=7, device="cpu").fit(graph)
+    expected = lu.louvain(graph, resolution=3.0, seed=7, device="cpu").labels
+    assert model.labels_.tolist() == expected.tolist()
+
+
+def test_parameters_are_the_options() -> None:
+    defaults = lu.Louvain().get_params()
+    assert defaults.pop("symmetrize") is False
+    names = inspect.signature(Options).parameters
+    assert defaults == {name: p.default for name, p in names.items()}
+
+
+def test_scikit_learn_conventions() -> None:
+    model = lu.Louvain(resolution=0.5, method="leiden")
+    copy = clone(model)
+    assert copy is not model
+    assert copy.get_params() == model.get_params()
+    assert copy.set_params(seed=4, resolution=2.0) is copy
+    assert (copy.seed, copy.resolution, model.seed) == (4, 2.0, 0)
+    with pytest.raises(ValueError, match="no parameter 'gamma'"):
+        copy.set_params(gamma=1)
+    assert repr(model) == "Louvain(method='leiden', resolution=0.5)"
+    assert is_clusterer(model)
+    with pytest.raises(ValueError, match="not fitted"):
+        check_is_fitted(model)
+    fitted = lu.Louvain(device="cpu").fit(BLOCKS)
+    check_is_fitted(fitted)
+    assert not hasattr(clone(fitted), "labels_")
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.labels_.tolist() == fitted.labels_.tolist()
+
+
+def test_in_a_pipeline() -> None:
+    pipeline = make_pipeline(FunctionTransformer(np.abs), lu.Louvain(device="cpu"))
+    assert len(set(pipeline.fit_predict(-BLOCKS))) == 3
+
+
+def test_bad_parameters_show_when_fitting() -> None:
+    with pytest.raises(lu.OptionError, match="resolution"):
+        lu.Louvain(resolution=0).fit(BLOCKS)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 2), (2, 2, 2)])
+def test_only_square_matrices(shape: tuple[int, ...]) -> None:
+    with pytest.raises(lu.OptionError, match="square"):
+        lu.Louvain(device="cpu").fit(np.ones(shape))
+
+
+def test_directed_matrices_take_symmetrize() -> None:
+    upper = np.triu(BLOCKS)
+    with pytest.raises(lu.GraphError, match="symmetrize"):
+        lu.Louvain(device="cpu").fit(upper)
+    assert lu.Louvain(device="cpu", symmetrize=True).fit(upper).n_communities_ == 3
+
+
+def test_negative_weights_are_an_error() -> None:
+    with pytest.raises(lu.GraphError, match="negative"):
+        lu.Louvain(device="cpu").fit(-BLOCKS)
+
+
+def test_scikit_learn_is_not_imported() -> None:
+    code = "import louvain_um, sys; louvain_um.Louvain(); sys.exit('sklearn' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
