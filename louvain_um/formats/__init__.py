@@ -1,1 +1,205 @@
-"""One module a file format, and adapters for other libraries' objects."""
+"""One module a file format, and adapters for other libraries' objects.
+
+This module holds the doors: what a format is called, and which module reads or writes it.
+Those modules, and the libraries they need, are imported when they are used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+from louvain_um.errors import GraphError, GraphFormatError, OptionError
+
+if TYPE_CHECKING:
+    from louvain_um.graph import Duplicates, Graph
+
+READERS = {
+    "edges": "edgelist:read",
+    "matrixmarket": "matrixmarket:read",
+    "metis": "metis:read",
+    "gml": "gml:read",
+    "graphml": "gml:read_graphml",
+    "npz": "npz:read",
+    "parquet": "parquet:read",
+}
+"""Name of a format and the function that reads it."""
+
+SUFFIXES = {
+    ".txt": "edges", ".tsv": "edges", ".csv": "edges", ".edges": "edges", ".edgelist": "edges",
+    ".el": "edges", ".wel": "edges", ".ncol": "edges", ".snap": "edges", ".dat": "edges",
+    ".mtx": "matrixmarket", ".mm": "matrixmarket",
+    ".graph": "metis", ".metis": "metis",
+    ".gml": "gml", ".graphml": "graphml",
+    ".npz": "npz",
+    ".parquet": "parquet", ".pq": "parquet",
+}  # fmt: skip
+"""How a file's name ends (before .gz) and its format."""
+
+
+def read_graph(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    weighted: bool | None = None,
+    duplicates: Duplicates | None = None,
+    symmetrize: bool = False,
+    one_based: bool | None = None,
+    header: bool | None = None,
+    separator: str | None = None,
+    ids: Literal["auto", "number", "text"] = "auto",
+) -> Graph:
+    """Read a graph from a file, or from standard input.
+
+    Parameters
+    ----------
+    path : path
+        Edge list (``.txt .tsv .csv .edges .edgelist .el .wel .ncol .snap .dat``),
+        MatrixMarket (``.mtx``), METIS (``.graph .metis``), ``.gml``, ``.graphml``, ``.npz``
+        or ``.parquet``; each may be gzipped. ``-`` is standard input, an edge list or, by
+        its first bytes, another format.
+    format : {"edges", "matrixmarket", "metis", "gml", "graphml", "npz", "parquet"}, optional
+        Instead of what the suffix says.
+    weighted : bool, optional
+        Whether to read weights. By default they are read where there are any; in an edge
+        list that is a third column of numbers, unless they look like Unix times.
+    duplicates : {"once", "sum"}, optional
+        What an edge listed more than once counts for; see `Graph.from_edges`. A symmetric
+        matrix and METIS list every edge twice; that is one edge.
+    symmetrize : bool
+        Read what declares itself directed as undirected.
+    one_based : bool, optional
+        For edge lists: every id from 1 (True) or 0 (False) to the largest is a vertex. By
+        default vertices are the ids that occur, or as many as a comment ``# Nodes: N``
+        announces where the ids lie below N.
+    header : bool, optional
+        For edge lists: whether the first line that is no comment is a header. By default
+        it is one if it is words over numbers, or counts the vertices and edges that follow.
+    separator : str, optional
+        For edge lists: the character between fields. By default the first lines tell.
+    ids : {"auto", "number", "text"}
+        For edge lists: whether ids are numbers or names. By default the first lines tell.
+
+    Returns
+    -------
+    Graph
+        With the ids or names of the file in `names` unless they are 0 … n − 1, and in
+        `notes` what was guessed.
+
+    Raises
+    ------
+    GraphFormatError
+        Naming the file, the line where there is one, and a remedy.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from louvain_um.formats import read_graph
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "edges.csv")
+    ...     _ = path.write_text("source,target\\nann,bob\\nbob,cid\\n")
+    ...     g = read_graph(path)
+    >>> g.names.tolist(), g.n_edges
+    (['ann', 'bob', 'cid'], 2)
+    """
+    name = os.fspath(path)
+    if format is not None and format not in READERS:
+        raise OptionError(f"format must be one of {', '.join(READERS)}, not {format!r}")
+    if separator is not None and (len(separator) != 1 or not separator.isascii()):
+        raise OptionError(f"separator must be one ASCII character, not {separator!r}")
+    if ids not in ("auto", "number", "text"):
+        raise OptionError(f"ids must be 'auto', 'number' or 'text', not {ids!r}")
+
+    from louvain_um.formats.edgelist import ReadOptions
+    from louvain_um.formats.source import open_source, refuse_missing
+
+    if name != "-":
+        refuse_missing(name)
+    kind = format or (None if name == "-" else format_of(name))
+    options = ReadOptions(
+        weighted=weighted,
+        duplicates=duplicates,
+        symmetrize=symmetrize,
+        one_based=one_based,
+        header=header,
+        separator=separator,
+        ids=ids,
+    )
+    with open_source(name) as source:
+        if kind is None:
+            kind = _guess(source.peek(64))
+        module, _, function = READERS[kind].partition(":")
+        read = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)
+        graph: Graph = read(source, options)
+    return graph
+
+
+def as_graph(
+    obj: Any, *, duplicates: Duplicates | None = None, symmetrize: bool = False
+) -> Graph:
+    """Return another library's graph as a `Graph`.
+
+    Parameters
+    ----------
+    obj : object
+        A Graph (returned as it is); a networkx or igraph graph; a SciPy or CuPy sparse
+        matrix or a square array (an adjacency matrix: symmetric, the diagonal holds loops);
+        a pandas, Arrow or Polars table of edges (columns source and target, or the first
+        two, and weight); ``(source, target)`` or ``(source, target, weights)``, where
+        integers are vertices 0 … n − 1 and strings are names; or a path, as `read_graph`.
+    duplicates : {"once", "sum"}, optional
+        See `Graph.from_edges`. Parallel edges of a networkx multigraph add up by default.
+    symmetrize : bool
+        Read a directed object as undirected.
+
+    Raises
+    ------
+    GraphError
+        Objects of another kind, directed objects, ids or weights out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.formats import as_graph
+    >>> as_graph((["ann", "bob"], ["bob", "cid"])).names.tolist()
+    ['ann', 'bob', 'cid']
+    >>> as_graph(np.array([[0, 2], [2, 0]])).weights.tolist()
+    [2, 2]
+    """
+    if isinstance(obj, str | os.PathLike):
+        return read_graph(obj, duplicates=duplicates, symmetrize=symmetrize)
+    from louvain_um.formats.edgelist import ReadOptions
+    from louvain_um.formats.objects import adapt
+
+    if duplicates not in (None, "once", "sum"):
+        raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")
+    return adapt(obj, ReadOptions(duplicates=duplicates, symmetrize=symmetrize))
+
+
+def format_of(name: str) -> str:
+    """Return the format that a file's name stands for, or say which names do."""
+    suffix = os.path.splitext(name.lower().removesuffix(".gz"))[1]
+    if suffix not in SUFFIXES:
+        known = " ".join(sorted(SUFFIXES))
+        shown = f"suffix {suffix!r} is unknown" if suffix else "the name has no suffix"
+        raise GraphFormatError(f"{shown}; use one of {known}, or name the format (format=…)", name)
+    return SUFFIXES[suffix]
+
+
+def _guess(head: bytes) -> str:
+    """Return the format whose files begin like this."""
+    if head.startswith(b"%%MatrixMarket"):
+        return "matrixmarket"
+    if head.startswith(b"PK"):
+        return "npz"
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.lstrip().startswith((b"<?xml", b"<graphml")):
+        return "graphml"
+    if head.lstrip().lower().startswith((b"graph [", b"graph\n", b"creator ")):
+        return "gml"
+    return "edges"
+
+
+__all__ = ["as_graph", "format_of", "read_graph"]

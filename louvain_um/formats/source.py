@@ -44,10 +44,12 @@ class Source:
 
     def read(self, size: int = -1) -> bytes:
         """Return up to `size` bytes; fewer only at the end."""
+        if size == 0:
+            return b""
         if self._ahead:
             taken = self._ahead if size < 0 else self._ahead[:size]
             self._ahead = self._ahead[len(taken) :]
-            return taken + (self.read(size - len(taken) if size >= 0 else -1) if size else b"")
+            return taken + self.read(size - len(taken) if size >= 0 else -1)
         try:
             return self.stream.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -77,9 +79,13 @@ class Source:
         if rest:
             yield np.frombuffer(rest + b"\n", np.uint8)
 
-    def whole(self) -> io.BytesIO:
-        """Return everything as a seekable buffer."""
-        return io.BytesIO(self.read())
+    def seekable(self) -> BinaryIO:
+        """Return everything as a file that can be sought in, from the start."""
+        if not isinstance(self.stream, io.BufferedReader) or not self.stream.seekable():
+            self.stream = cast(BinaryIO, io.BytesIO(self.read()))
+        self._ahead = b""
+        self.stream.seek(0)
+        return self.stream
 
 
 def refuse_missing(path: str) -> None:

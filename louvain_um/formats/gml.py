@@ -1,0 +1,49 @@
+"""GML and GraphML, through networkx."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import ParseError
+
+from louvain_um.errors import GraphError
+from louvain_um.formats.needs import need
+from louvain_um.formats.source import Source
+from louvain_um.graph import Graph
+
+if TYPE_CHECKING:
+    from louvain_um.formats.edgelist import ReadOptions
+
+
+def read(source: Source, options: ReadOptions) -> Graph:
+    """Read a GML file; vertices are named by their labels where all have different ones."""
+    return _read(source, options, "gml")
+
+
+def read_graphml(source: Source, options: ReadOptions) -> Graph:
+    """Read a GraphML file."""
+    return _read(source, options, "graphml")
+
+
+def _read(source: Source, options: ReadOptions, kind: str) -> Graph:
+    from louvain_um.formats.networks import from_networkx
+
+    networkx = need("networkx", source.name)
+    data = source.read()
+    try:
+        if kind == "gml":
+            graph = networkx.parse_gml(data.decode("utf-8"), label="id")
+        else:
+            graph = networkx.parse_graphml(data)
+    except (networkx.NetworkXError, ParseError, UnicodeDecodeError, ValueError, KeyError,
+            AttributeError, TypeError, IndexError) as error:  # fmt: skip
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise source.error(f"is no readable {kind.upper()} ({why}); write it again") from None
+    labels = [data.get("label") for _, data in graph.nodes(data=True)]
+    if None not in labels and len(set(labels)) == len(labels):
+        names = labels
+    else:
+        names = list(graph)
+    try:
+        return from_networkx(graph, options, names)
+    except GraphError as error:
+        raise source.error(str(error)) from None

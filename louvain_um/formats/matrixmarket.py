@@ -1,0 +1,106 @@
+"""MatrixMarket coordinate files: pattern, integer or real; symmetric or general."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.formats import scan
+from louvain_um.formats.edges import LineRule, read_numbers
+from louvain_um.formats.matrix import undirected
+from louvain_um.formats.source import Source
+from louvain_um.formats.symmetric import compress
+from louvain_um.graph import MAX_VERTICES, Graph
+
+if TYPE_CHECKING:
+    from louvain_um.formats.edgelist import ReadOptions
+
+
+def read(source: Source, options: ReadOptions) -> Graph:
+    """Read a MatrixMarket file; `read_graph` documents what counts as an edge."""
+    from louvain_um.formats.edgelist import build
+
+    field, symmetry = _banner(source)
+    n, entries, line = _size(source)
+    weighted = field != "pattern" and options.weighted is not False
+    if options.weighted and not weighted:
+        raise source.error("is a pattern without values; drop weighted=True", 1)
+    shape = scan.TWO_IDS if field == "pattern" else scan.WEIGHT
+    if field != "pattern" and not weighted:
+        shape = scan.IGNORE_REST
+    edges = read_numbers(
+        source,
+        LineRule(shape=shape, least=1, most=n, first_line=line + 1, expected=entries),
+    )
+    edges.u = _from_zero(edges.u)
+    edges.v = _from_zero(edges.v)
+    if symmetry == "general":
+        notes = edges.notes
+        rows = compress(edges.u, edges.v, edges.w, n)
+        del edges
+        edges = undirected(*rows, symmetrize=options.symmetrize, base=1, error=source.error)
+        edges.notes = notes
+    names = np.arange(1, n + 1, dtype=np.int64)
+    return build(source, edges, n, names, options, edges.notes)
+
+
+def _from_zero(ids: NDArray[Any]) -> NDArray[Any]:
+    ids -= ids.dtype.type(1)
+    return ids
+
+
+def _banner(source: Source) -> tuple[str, str]:
+    """Return field and symmetry from the first line."""
+    words = next_line(source).lower().split()
+    if len(words) != 5 or words[0] != "%%matrixmarket" or words[1] != "matrix":
+        raise source.error(
+            "does not begin with '%%MatrixMarket matrix coordinate <field> <symmetry>'; "
+            "if it is an edge list, pass format='edges'",
+            1,
+        )
+    _, _, layout, field, symmetry = words
+    if layout != "coordinate":
+        raise source.error(
+            f"holds a matrix in {layout!r} layout; write it as 'coordinate' (sparse) first", 1
+        )
+    if field not in ("pattern", "integer", "real", "double", "unsigned-integer"):
+        raise source.error(f"field {field!r} is no edge weight; use pattern, integer or real", 1)
+    if symmetry not in ("general", "symmetric"):
+        raise source.error(f"symmetry {symmetry!r} is no undirected graph; use symmetric", 1)
+    return field, symmetry
+
+
+def _size(source: Source) -> tuple[int, int, int]:
+    """Return vertices, entries and the number of the line that announces them."""
+    line = 1
+    while True:
+        text = next_line(source)
+        line += 1
+        if not text:
+            raise source.error("ends before the line of sizes 'rows columns entries'", line)
+        words = text.split()
+        if words and not words[0].startswith("%"):
+            break
+    if len(words) != 3 or not all(word.isdigit() and len(word) < 19 for word in words):
+        raise source.error("is not a line of sizes 'rows columns entries'; correct it", line)
+    rows, columns, entries = map(int, words)
+    if rows != columns:
+        raise source.error(
+            f"the matrix is {rows} × {columns}; a graph's adjacency matrix is square", line
+        )
+    if rows > MAX_VERTICES:
+        raise source.error(f"{rows} vertices; at most {MAX_VERTICES} are supported", line)
+    return rows, entries, line
+
+
+def next_line(source: Source) -> str:
+    """Read one line; return the empty text at the end."""
+    size = 256
+    while b"\n" not in (head := source.peek(size)) and len(head) == size:
+        size *= 4
+        if size > 1 << 20:
+            raise source.error("has a first line without end; is it of another format?", 1)
+    text = source.read(head.index(b"\n") + 1 if b"\n" in head else len(head))
+    return text.decode("utf-8", "replace")

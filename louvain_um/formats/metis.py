@@ -1,0 +1,221 @@
+"""METIS graphs: a line a vertex, every edge in both its ends' lines."""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from louvain_um.formats import complain
+from louvain_um.formats.edges import EdgeList, exact_weights, keep_integers
+from louvain_um.formats.scan import blank
+from louvain_um.formats.source import Source
+from louvain_um.formats.symmetric import all_entries, one_half
+from louvain_um.graph import MAX_VERTICES, Graph
+
+if TYPE_CHECKING:
+    from louvain_um.formats.edgelist import ReadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Vertices, edges, numbers at the start of each line to pass over, edge weights or not."""
+
+    n: int
+    edges: int
+    before: int
+    weighted: bool
+
+
+def read(source: Source, options: ReadOptions) -> Graph:
+    """Read a METIS graph; vertex sizes and weights are passed over."""
+    from louvain_um.formats.edgelist import build
+
+    header, line = _header(source)
+    if options.weighted and not header.weighted:
+        raise source.error("declares no edge weights; drop weighted=True", line)
+    offsets, columns, values, real = _rows(source, header, line)
+    if not options.symmetrize and len(columns) != 2 * header.edges:
+        raise source.error(
+            f"announces {header.edges:,} edges, so {2 * header.edges:,} neighbours, but lists "
+            f"{len(columns):,}; the file may be cut off, or name each edge only once",
+            line,
+        )
+    if options.weighted is False:
+        values = None
+    edges = one_half(offsets, columns, values)
+    if not isinstance(edges, EdgeList):
+        if not options.symmetrize:
+            raise source.error(
+                f"is not symmetric: {edges.describe(1)} (lists of vertices {edges.row + 1} and "
+                f"{edges.column + 1}); correct the lists, or pass symmetrize=True"
+            )
+        edges = all_entries(offsets, columns, values)
+    if edges.w is not None and not real:
+        keep_integers(edges)
+    names = np.arange(1, header.n + 1, dtype=np.int64)
+    return build(source, edges, header.n, names, options, edges.notes)
+
+
+def _header(source: Source) -> tuple[Header, int]:
+    from louvain_um.formats.matrixmarket import next_line
+
+    line = 0
+    while True:
+        text = next_line(source)
+        line += 1
+        if not text:
+            raise source.error("ends before its first line 'vertices edges [format]'", line)
+        words = text.split()
+        if words and not words[0].startswith("%"):
+            break
+    if complain.looks_binary(text.encode()):
+        raise source.error("is not text; is it compressed, or of another format?", line)
+    plain = 2 <= len(words) <= 4 and all(w.isascii() and w.isdigit() for w in words)
+    if not plain or len(words[0]) > 18 or len(words[1]) > 18:
+        raise source.error("is no METIS header 'vertices edges [format [weights]]'", line)
+    code = words[2].zfill(3) if len(words) > 2 else "000"
+    if len(code) > 3 or set(code) - {"0", "1"}:
+        raise source.error(f"format code {words[2]!r} is none of METIS's 0 … 111", line)
+    n = int(words[0])
+    if n > MAX_VERTICES:
+        raise source.error(f"{n} vertices; at most {MAX_VERTICES} are supported", line)
+    vertex_weights = int(words[3]) if len(words) > 3 else 1
+    before = int(code[0]) + (vertex_weights if code[1] == "1" else 0)
+    return Header(n, int(words[1]), before, code[2] == "1"), line
+
+
+def _rows(
+    source: Source, header: Header, line: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64] | None, bool]:
+    """Return the lists as compressed rows, and whether a weight was written as real."""
+    offsets = np.zeros(header.n + 1, np.int64)
+    columns: list[NDArray[np.uint32]] = []
+    values: list[NDArray[np.float64]] = []
+    row, real = 0, False
+    line += 1
+    for data in source.blocks():
+        room = len(data) // 2 + 1
+        out = np.empty(room, np.uint32)
+        weights = np.empty(room if header.weighted else 0, np.float64)
+        late = np.empty((room if header.weighted else 0, 3), np.int64)
+        row, count, lines, bad, n_late = _scan_rows(
+            data, header.n, header.before, header.weighted, row, offsets, out, weights, late
+        )
+        if n_late:
+            real |= exact_weights(source, data, line, late[:n_late], weights)
+        if bad >= 0:
+            message = _about(complain.line_at(data, bad), header, row)
+            raise source.error(message, line + lines)
+        line += lines
+        columns.append(out[:count].copy())
+        if header.weighted:
+            values.append(weights[:count].copy())
+    np.cumsum(offsets, out=offsets)
+    if row < header.n and int(offsets[-1]) != 2 * header.edges:
+        raise source.error(
+            f"announces {header.n:,} vertices but ends after {row:,} lists; the file may be "
+            "cut off",
+            line - 1,
+        )
+    joined = np.concatenate([np.empty(0, np.uint32), *columns])
+    return offsets, joined, np.concatenate(values) if values else None, real
+
+
+def _about(line: bytes, header: Header, row: int) -> str:
+    if complain.looks_binary(line):
+        return "is not text; is the file compressed, or of another format?"
+    if row >= header.n:
+        return f"one list more than the {header.n:,} vertices announced; correct the header"
+    words = line.decode("utf-8", "backslashreplace").split()
+    if len(words) < header.before:
+        return f"has fewer than the {header.before} numbers that the format code announces"
+    step = 2 if header.weighted else 1
+    for word in words[header.before :: step]:
+        if not complain.WHOLE.fullmatch(word) or not 1 <= int(word) <= header.n:
+            return f"neighbour {word[:40]!r} is no vertex 1 … {header.n}; correct the list"
+    return "a neighbour lacks its weight, which the format code announces; add it"
+
+
+@njit(nogil=True, cache=True)
+def _scan_rows(data, n, before, weighted, row, lengths, columns, weights, late):
+    """Read whole lines; list lengths go to ``lengths[row + 1]``, the rest as `scan_numbers`."""
+    pos, count, lines, n_late = 0, 0, 0, 0
+    bad = -1
+    while pos < len(data):
+        line = pos
+        while blank(data[pos]):
+            pos += 1
+        if data[pos] == 37:
+            while data[pos] != 10:
+                pos += 1
+            pos += 1
+            lines += 1
+            continue
+        if row >= n:
+            # Empty lines at the end are no lists.
+            if data[pos] != 10:
+                bad = line
+                break
+            pos += 1
+            lines += 1
+            continue
+        for _ in range(before):
+            if data[pos] == 10:
+                bad = line
+                break
+            while data[pos] != 10 and not blank(data[pos]):
+                pos += 1
+            while blank(data[pos]):
+                pos += 1
+        first = count
+        while bad < 0 and data[pos] != 10:
+            b = np.int64(0)
+            start = pos
+            d = np.uint8(data[pos] - 48)
+            while d < 10:
+                b = b * 10 + d
+                pos += 1
+                d = np.uint8(data[pos] - 48)
+            if pos - start > 18 or b < 1 or b > n or not (data[pos] == 10 or blank(data[pos])):
+                bad = line
+                break
+            while blank(data[pos]):
+                pos += 1
+            columns[count] = b - 1
+            if weighted:
+                start = pos
+                mantissa = np.int64(0)
+                d = np.uint8(data[pos] - 48)
+                while d < 10:
+                    mantissa = mantissa * 10 + d
+                    pos += 1
+                    d = np.uint8(data[pos] - 48)
+                if 0 < pos - start <= 15 and (data[pos] == 10 or blank(data[pos])):
+                    weights[count] = mantissa
+                elif data[start] == 10:
+                    bad = line
+                    break
+                else:
+                    while data[pos] != 10 and not blank(data[pos]):
+                        pos += 1
+                    late[n_late, 0] = count
+                    late[n_late, 1] = start
+                    late[n_late, 2] = pos
+                    n_late += 1
+                while blank(data[pos]):
+                    pos += 1
+            count += 1
+        if bad >= 0:
+            break
+        pos += 1
+        lines += 1
+        row += 1
+        lengths[row] = count - first
+    return row, count, lines, bad, n_late

@@ -1,0 +1,20 @@
+"""Libraries that only some formats need."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from louvain_um.errors import GraphFormatError
+
+
+def need(module: str, file: str) -> ModuleType:
+    """Import a library of the `formats` extra, or say how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        library = module.partition(".")[0]
+        raise GraphFormatError(
+            f"this format needs {library}; install it with pip install 'louvain-um[formats]'",
+            file,
+        ) from None

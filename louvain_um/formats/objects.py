@@ -1,0 +1,115 @@
+"""Graphs out of other libraries' objects, told by the name of the type's module.
+
+Nothing is imported that the caller has not imported already: an object of a library proves
+that its library is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from louvain_um.errors import GraphError
+from louvain_um.graph import Graph
+
+if TYPE_CHECKING:
+    from louvain_um.formats.edgelist import ReadOptions
+
+KNOWN = (
+    "a Graph, a networkx or igraph graph, a SciPy or CuPy sparse matrix, a square array, a "
+    "table of edges (pandas, Arrow, Polars) or (source, target[, weights])"
+)
+
+
+def adapt(obj: Any, options: ReadOptions) -> Graph:
+    """Return `obj` as a graph; `as_graph` documents what is taken."""
+    if isinstance(obj, Graph):
+        return obj
+    libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
+    if "networkx" in libraries and hasattr(obj, "is_multigraph"):
+        from louvain_um.formats.networks import from_networkx
+
+        return from_networkx(obj, options)
+    if "igraph" in libraries and hasattr(obj, "get_edgelist"):
+        from louvain_um.formats.networks import from_igraph
+
+        return from_igraph(obj, options)
+    if libraries & {"cupy", "cupyx"} and hasattr(obj, "get"):
+        obj = obj.get()
+        libraries = {type(obj).__module__.partition(".")[0]}
+    if "scipy" in libraries and hasattr(obj, "tocsr"):
+        from louvain_um.formats.sparse import from_sparse
+
+        return from_sparse(obj, options)
+    if libraries & {"pandas", "pyarrow", "polars"}:
+        return _from_table(obj, libraries, options)
+    if isinstance(obj, np.ndarray):
+        return _from_array(obj, options)
+    if isinstance(obj, tuple | list) and len(obj) in (2, 3):
+        return _from_arrays([_host(part) for part in obj], options)
+    raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
+
+
+def _from_array(array: Any, options: ReadOptions) -> Graph:
+    from louvain_um.formats.sparse import from_dense
+
+    if array.ndim == 2 and array.shape[0] == array.shape[1]:
+        return from_dense(array, options)
+    raise GraphError(
+        f"an array of shape {array.shape} is no square adjacency matrix; pass edges as "
+        "(array[:, 0], array[:, 1])"
+    )
+
+
+def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
+    """Build from (source, target[, weights]): ids are vertices 0 … n − 1, or names."""
+    from louvain_um.formats.frames import factorize
+
+    u, v = parts[:2]
+    w = parts[2] if len(parts) == 3 and options.weighted is not False else None
+    if u.ndim != 1 or v.ndim != 1:
+        raise GraphError(f"edges are two arrays of ids, not of shapes {u.shape} and {v.shape}")
+    names = None
+    if "U" in (u.dtype.kind, v.dtype.kind) or object in (u.dtype, v.dtype):
+        if len(u) != len(v):
+            raise GraphError(f"source has {len(u)} entries and target {len(v)}; they must match")
+        u, v, names = factorize(u, v)
+    return Graph.from_edges(
+        u,
+        v,
+        w,
+        n_vertices=None if names is None else len(names),
+        duplicates=options.duplicates,
+        names=names,
+    )
+
+
+def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
+    from louvain_um.formats.frames import from_columns
+
+    if "pandas" in libraries and hasattr(obj, "columns"):
+        return from_columns(list(obj.columns), lambda name: obj[name].to_numpy(), options)
+    if "pyarrow" in libraries and hasattr(obj, "column_names"):
+        from louvain_um.formats.parquet import from_arrow
+
+        def column(name: Any) -> Any:
+            array = obj.column(name)
+            chunked = hasattr(array, "combine_chunks")
+            return from_arrow(array) if chunked else from_arrow(_chunked(array))
+
+        return from_columns(obj.column_names, column, options)
+    if "polars" in libraries and hasattr(obj, "get_column"):
+        return from_columns(obj.columns, lambda name: obj.get_column(name).to_numpy(), options)
+    raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
+
+
+def _chunked(array: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.chunked_array([array])
+
+
+def _host(part: Any) -> Any:
+    """Return an array in host memory."""
+    return np.asarray(part.get() if type(part).__module__.startswith("cupy") else part)
