@@ -1,0 +1,51 @@
+"""The command line: one module a command; this one only names them.
+
+Modules of commands import nothing that costs at their top, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from louvain_um.cli import compare, convert, detect, doctor, generate
+
+app = typer.Typer(
+    name="louvain-um",
+    help="Find communities in large graphs.",
+    epilog="`louvain-um COMMAND --help` explains a command. GRAPH is a file, - for standard "
+    "input, or example:les-miserables.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("detect")(detect.detect)
+app.command("compare")(compare.compare)
+app.command("convert")(convert.convert)
+app.add_typer(generate.app, name="generate")
+app.command("doctor")(doctor.doctor)
+
+
+def print_version(asked: bool) -> None:
+    """Print the version and leave."""
+    if asked:
+        from louvain_um import __version__
+
+        typer.echo(f"louvain-um {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Version.")
+    ] = False,
+) -> None:
+    """Find communities in large graphs."""
+
+
+def main() -> None:
+    """Run the command line; the entry point of ``louvain-um``."""
+    app(prog_name="louvain-um")

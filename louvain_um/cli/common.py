@@ -1,0 +1,38 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or tables.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More detail; tracebacks.")]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="File to write.")]
+Seed = Annotated[int, typer.Option(help="0 … 2^32 - 1; the same seed, the same result.")]
+
+
+def print_json(value: object) -> None:
+    """Print one object on stdout; numbers that JSON lacks become null."""
+    import json
+
+    typer.echo(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
+
+
+def plain(value: object) -> object:
+    """Return a value of JSON's own types."""
+    import math
+    from collections.abc import Mapping
+
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if hasattr(value, "item"):
+        return plain(value.item())
+    return value

@@ -1,0 +1,60 @@
+"""``louvain-um convert``: read a graph in one format, write it in another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from louvain_um.cli import common, graphs
+from louvain_um.cli.guard import guarded, say
+
+
+@guarded
+def convert(
+    source: graphs.Source,
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Format of OUT; by default its suffix decides."),
+    ] = None,
+    json: common.Json = False,
+    force: common.Force = False,
+    quiet: common.Quiet = False,
+    verbose: common.Verbose = False,
+    format: graphs.Format = None,
+    weighted: graphs.Weighted = None,
+    duplicates: graphs.Repeats = None,
+    symmetrize: graphs.Symmetrize = False,
+    one_based: graphs.OneBased = None,
+    header: graphs.Header = None,
+) -> None:
+    """Write a graph in another format."""
+    from louvain_um.cli import tables
+    from louvain_um.cli.progress import reporting
+    from louvain_um.formats import check_graph_path, write_graph
+
+    graphs.refuse_same(source, output)
+    check_graph_path(output, format=to, force=force)
+    with reporting(quiet=quiet) as reporter:
+        reporter.step(f"reading {source}")
+        graph = graphs.read(
+            source,
+            format=format,
+            weighted=weighted,
+            duplicates=duplicates,
+            symmetrize=symmetrize,
+            one_based=one_based,
+            header=header,
+        )
+        reporter.step(f"writing {output}")
+        write_graph(output, graph, format=to, force=force)
+    if not quiet:
+        for note in graph.notes:
+            say(f"note: {note}")
+    if json:
+        numbers = tables.graph_numbers(graph)
+        common.print_json({"schema": 1, "file": str(output), "graph": numbers})
+    elif not quiet:
+        typer.echo(tables.graph_line(graph, str(output)))

@@ -1,0 +1,170 @@
+"""``louvain-um generate``: seeded graphs; each kind's options are its function's arguments."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import typer
+from typer.core import TyperGroup
+
+from louvain_um.cli import common
+from louvain_um.cli.guard import guarded
+from louvain_um.errors import OptionError
+
+Planted = Annotated[
+    Path | None,
+    typer.Option(
+        "--planted",
+        metavar="LABELS",
+        help="Write the communities planted, to compare with those found.",
+    ),
+]
+
+
+class Kinds(TyperGroup):
+    """Subcommands made when asked for: importing the generators takes its time."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the kinds' names."""
+        from louvain_um.generators import GENERATORS
+
+        return list(GENERATORS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of a kind, None if there is no such kind."""
+        from louvain_um.generators import GENERATORS
+
+        if cmd_name not in GENERATORS:
+            return None
+        single = typer.Typer(add_completion=False)
+        single.command(cmd_name, context_settings={"help_option_names": ["-h", "--help"]})(
+            command_of(cmd_name, GENERATORS[cmd_name])
+        )
+        return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    cls=Kinds,
+    no_args_is_help=True,
+    help="Generate a graph: `louvain-um generate lfr 100000 -o g.mtx`.",
+)
+
+
+@app.callback()
+def kinds() -> None:
+    """Generate a graph: `louvain-um generate lfr 100000 -o g.mtx`."""
+
+
+def command_of(kind: str, generator: Callable[..., Any]) -> Callable[..., None]:
+    """Return a command whose arguments are the generator's, and those of writing."""
+    described = descriptions(generator.__doc__ or "")
+    hints = get_type_hints(generator)
+    parameters = []
+    for name, parameter in inspect.signature(generator).parameters.items():
+        text = described.get(name, "")
+        hint = simple(hints[name])
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            annotation = Annotated[hint, typer.Option(help=text, show_default=True)]
+        else:
+            metavar = "100x100" if hint is str else name.upper()
+            annotation = Annotated[hint, typer.Argument(help=text, metavar=metavar)]
+        parameters.append(
+            inspect.Parameter(
+                name, parameter.kind, default=parameter.default, annotation=annotation
+            )
+        )
+    own = list(inspect.signature(write, eval_str=True).parameters.values())[2:]
+    signature = inspect.Signature(
+        [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*parameters, *own)]
+    )
+
+    def command(**given: Any) -> None:
+        write(generator, given, **{p.name: given.pop(p.name) for p in own})
+
+    command.__doc__ = (generator.__doc__ or kind).strip().split("\n\n")[0]
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    return guarded(command)
+
+
+def write(
+    generator: Callable[..., Any],
+    given: dict[str, Any],
+    output: common.Output,
+    planted: Planted = None,
+    format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="NAME", help="Format; by default the suffix decides."),
+    ] = None,
+    json: common.Json = False,
+    force: common.Force = False,
+    quiet: common.Quiet = False,
+    verbose: common.Verbose = False,
+) -> None:
+    """Generate a graph and write it."""
+    from louvain_um.cli import tables
+    from louvain_um.comparison import Labels
+    from louvain_um.formats import check_graph_path, write_graph
+    from louvain_um.formats.labels import check_labels_path, write_labels
+
+    check_graph_path(output, format=format, force=force)
+    if planted is not None:
+        check_labels_path(planted, force=force)
+    if "dims" in given:
+        given["dims"] = dimensions(given["dims"])
+    made = generator(**given)
+    if planted is not None and made.labels is None:
+        raise OptionError("this kind plants no communities; leave --planted out")
+    write_graph(output, made.graph, format=format, force=force)
+    if planted is not None:
+        import numpy as np
+
+        vertices = np.arange(made.graph.n_vertices, dtype=np.uint32)
+        write_labels(planted, Labels(vertices, made.labels), force=force)
+    graph = made.graph
+    if json:
+        common.print_json(
+            {
+                "schema": 1,
+                "file": str(output),
+                "planted": None if planted is None else str(planted),
+                "graph": tables.graph_numbers(graph),
+            }
+        )
+    elif not quiet:
+        typer.echo(tables.graph_line(graph, str(output)))
+
+
+def dimensions(text: str) -> tuple[int, ...]:
+    """Return the numbers of ``100x100``."""
+    if not re.fullmatch(r"\d+([x,]\d+)*", text):
+        raise OptionError(f"dimensions look like 100x100 or 20x20x20, not {text!r}")
+    return tuple(int(part) for part in re.split("[x,]", text))
+
+
+def simple(hint: Any) -> Any:
+    """Return a type that the command line can parse for an argument's type."""
+    if getattr(hint, "__origin__", None) is Literal or hint in (int, float, bool, str):
+        return hint
+    if type(None) in getattr(hint, "__args__", ()):
+        return hint
+    return str
+
+
+def descriptions(doc: str) -> dict[str, str]:
+    """Return what a numpydoc docstring says of each parameter, in one line each."""
+    section = re.search(r"Parameters\n\s*-+\n(.*?)(?:\n\s*\n|\Z)", doc, re.DOTALL)
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in (section[1] if section else "").splitlines():
+        head = re.match(r"^ {4}(\w[\w, ]*) : ", line)
+        if head:
+            names = head[1].split(", ")
+            continue
+        for name in names:
+            found[name] = f"{found.get(name, '')} {line.strip()}".strip().replace("`", "")
+    return found

@@ -1,0 +1,144 @@
+"""Graphs that commands read: options for files, examples by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from louvain_um.errors import LouvainUmError, OptionError
+
+if TYPE_CHECKING:
+    from louvain_um.graph import Graph
+
+EXAMPLES: Mapping[str, str] = {
+    "les-miserables": "les_miserables_graph",
+    "karate": "karate_club_graph",
+    "florentine-families": "florentine_families_graph",
+    "southern-women": "davis_southern_women_graph",
+}
+"""Networks that NetworkX ships: our name, its function."""
+
+PREFIX = "example:"
+READING = "Reading the graph"
+
+
+class Duplicates(StrEnum):
+    """What an edge listed more than once counts for."""
+
+    once = "once"
+    sum = "sum"
+
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="GRAPH", help="A graph file, - for standard input, or example:les-miserables."
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="Format of the input; by default its suffix decides.",
+        rich_help_panel=READING,
+    ),
+]
+Weighted = Annotated[
+    bool | None,
+    typer.Option(
+        "--weighted/--unweighted",
+        help="Whether a third column is a weight.  [default: found out]",
+        show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+Repeats = Annotated[
+    Duplicates | None,
+    typer.Option(
+        "--duplicates",
+        help="Whether an edge listed twice counts once or sums up.  "
+        "[default: once without weights, sum with]",
+        show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+Symmetrize = Annotated[
+    bool,
+    typer.Option(
+        "--symmetrize",
+        help="Take a graph declared directed as undirected.",
+        rich_help_panel=READING,
+    ),
+]
+OneBased = Annotated[
+    bool | None,
+    typer.Option(
+        "--one-based/--zero-based",
+        help="Number of the first vertex of an edge list.",
+        show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of an edge list is a header, to be skipped.",
+        show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+
+
+def read(
+    source: str,
+    *,
+    format: str | None = None,
+    weighted: bool | None = None,
+    duplicates: Duplicates | None = None,
+    symmetrize: bool = False,
+    one_based: bool | None = None,
+    header: bool | None = None,
+) -> Graph:
+    """Read a graph from a file, standard input or the examples."""
+    repeats: Any = None if duplicates is None else duplicates.value
+    if source.startswith(PREFIX) and not Path(source).exists():
+        from louvain_um.formats import as_graph
+
+        return as_graph(example(source.removeprefix(PREFIX)), duplicates=repeats)
+    from louvain_um.formats import read_graph
+
+    return read_graph(
+        source,
+        format=format,
+        weighted=weighted,
+        duplicates=repeats,
+        symmetrize=symmetrize,
+        one_based=one_based,
+        header=header,
+    )
+
+
+def example(name: str) -> Any:
+    """Return one of NetworkX's small social networks."""
+    if name not in EXAMPLES:
+        raise OptionError(f"there is no example {name!r}; there are {', '.join(EXAMPLES)}")
+    try:
+        import networkx
+    except ImportError:
+        raise LouvainUmError(
+            "examples come with NetworkX: pip install 'louvain-um[formats]'"
+        ) from None
+    build: Callable[[], Any] = getattr(networkx, EXAMPLES[name])
+    return build()
+
+
+def refuse_same(source: str, target: Path) -> None:
+    """Refuse to write over the file that is being read, even by force."""
+    if target.exists() and Path(source).exists() and target.samefile(source):
+        raise LouvainUmError(f"{target}: is the input itself; choose another name")

@@ -1,0 +1,114 @@
+"""From exceptions to exit codes: one line on stderr, a traceback only with ``-v``."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn, ParamSpec
+
+import typer
+
+from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
+
+P = ParamSpec("P")
+
+FAILED, USAGE, NO_DEVICE, INTERRUPTED = 1, 2, 3, 130
+
+
+def guarded(command: Callable[P, None]) -> Callable[P, None]:
+    """Let a command end in an exit code whatever happens in it.
+
+    The command's own ``quiet`` and ``verbose`` decide whether warnings and tracebacks show.
+    """
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            with notes(quiet=bool(kwargs.get("quiet"))):
+                command(*args, **kwargs)
+                sys.stdout.flush()
+        except typer.Exit:
+            raise
+        except BrokenPipeError:
+            _stop_printing()
+            raise typer.Exit(FAILED) from None
+        except (Exception, KeyboardInterrupt) as error:
+            _leave(error, verbose=bool(kwargs.get("verbose")))
+
+    return run
+
+
+def say(text: str) -> None:
+    """Print one line on stderr."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def notes(*, quiet: bool) -> Iterator[None]:
+    """Show warnings as one-line notes, or not at all."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if not quiet:
+            say(f"note: {one_line(str(message))}")
+
+    with warnings.catch_warnings():
+        # Only what this package says on purpose; others' deprecations are not the user's.
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", module=r"louvain_um\b")
+        warnings.filterwarnings("always", category=_graph_warning())
+        warnings.showwarning = show
+        yield
+
+
+def one_line(text: str) -> str:
+    """Fold a message into one line."""
+    return " ".join(text.split())
+
+
+def describe(error: BaseException) -> tuple[str, int]:
+    """Return what to tell the user about an error, and the exit code."""
+    match error:
+        case KeyboardInterrupt():
+            return "interrupted; nothing was written", INTERRUPTED
+        case DeviceUnavailableError():
+            return str(error), NO_DEVICE
+        case OptionError():
+            return str(error), USAGE
+        case LouvainUmError():
+            return str(error), FAILED
+        case MemoryError():
+            return "out of memory; close other programs or use a machine with more", FAILED
+        case OSError() if error.strerror:
+            where = f"{error.filename}: " if error.filename else ""
+            return f"{where}{error.strerror.lower()}", FAILED
+    kind = type(error).__name__
+    return f"this is a bug, run again with -v and report what it prints ({kind}: {error})", FAILED
+
+
+def _leave(error: BaseException, *, verbose: bool) -> NoReturn:
+    if verbose:
+        traceback.print_exception(error)
+    text, code = describe(error)
+    # A full disc behind stdout would fail once more when Python flushes it at exit.
+    if isinstance(error, OSError):
+        _stop_printing()
+    say(f"louvain-um: {one_line(text)}")
+    raise typer.Exit(code) from None
+
+
+def _stop_printing() -> None:
+    """Send what is left in stdout's buffer nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _graph_warning() -> type[Warning]:
+    from louvain_um.errors import GraphWarning
+
+    return GraphWarning

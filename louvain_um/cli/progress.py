@@ -1,0 +1,85 @@
+"""A line on stderr that tells what a run is doing; it listens to the engine's events."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from louvain_um.cli.guard import say
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from louvain_um.events import Event
+
+COMPILING = "compiling kernels for the first time …"
+VERBS = {"load": "loading", "move": "moving", "refine": "refining", "aggregate": "aggregating"}
+
+
+class Reporter:
+    """Shows steps and events; without a terminal only what the user must wait for long."""
+
+    def __init__(self, *, quiet: bool, progress: Progress | None = None) -> None:
+        self.quiet = quiet
+        self.progress = progress
+        self.task: Any = None
+        self.modularity = math.nan
+
+    def step(self, text: str) -> None:
+        """Begin a step of the command, such as reading."""
+        if self.progress is None:
+            return
+        if self.task is None:
+            self.task = self.progress.add_task(text, total=None)
+        else:
+            self.progress.update(self.task, description=text, total=None, completed=0)
+
+    def __call__(self, event: Event) -> None:
+        """Observe the engine."""
+        if event.phase == "compile":
+            if event.kind == "start" and not self.quiet:
+                say(COMPILING)
+            return
+        if not math.isnan(event.modularity):
+            self.modularity = event.modularity
+        if self.progress is None or event.kind == "end":
+            return
+        self.step(describe(event, self.modularity))
+        if event.kind == "iteration" and event.vertices:
+            # Sweeps end when few vertices still move: how far that has come is the bar.
+            still = 1 - event.moved / event.vertices
+            self.progress.update(self.task, total=1.0, completed=still)
+
+
+def describe(event: Event, modularity: float) -> str:
+    """Return an event as text: level, phase, iteration, modularity."""
+    parts = [VERBS.get(event.phase, event.phase)]
+    if event.level >= 0:
+        parts.insert(0, f"level {event.level}")
+    if event.iteration >= 0:
+        parts.append(f"iteration {event.iteration}")
+    if not math.isnan(modularity):
+        parts.append(f"modularity {modularity:.4f}")
+    return " · ".join(parts)
+
+
+@contextmanager
+def reporting(*, quiet: bool) -> Iterator[Reporter]:
+    """Yield a reporter; it draws a bar when stderr is a terminal and nobody asked for quiet."""
+    if quiet or not sys.stderr.isatty():
+        yield Reporter(quiet=quiet)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield Reporter(quiet=quiet, progress=progress)

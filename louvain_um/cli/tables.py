@@ -1,0 +1,134 @@
+"""What people see of a result: who is in the largest communities, how it came about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from louvain_um.communities import Communities
+    from louvain_um.graph import Graph
+
+TOP = 10
+"""Communities listed; the rest is counted."""
+
+
+def console() -> Console:
+    """Return a console on stdout that leaves names as they are."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def graph_line(graph: Graph, name: str) -> str:
+    """Return a graph's name and size in a line."""
+    kind = "weighted" if graph.weighted else "unweighted"
+    return f"{name}: {graph.n_vertices:,} vertices, {graph.n_edges:,} edges, {kind}"
+
+
+def graph_numbers(graph: Graph) -> dict[str, Any]:
+    """Return a graph's size as ``--json`` shows it."""
+    return {
+        "vertices": graph.n_vertices,
+        "edges": graph.n_edges,
+        "arcs": graph.n_arcs,
+        "weighted": graph.weighted,
+    }
+
+
+def result_line(result: Communities) -> str:
+    """Return what was found in a line."""
+    many = count(result.n_communities, "community", "communities")
+    levels = count(len(result.levels), "level", "levels")
+    seconds = result.timings.get("total", 0.0)
+    device = result.provenance.get("device", "cpu")
+    return (
+        f"{many}, modularity {result.modularity:.4f} "
+        f"({result.method}, {levels}, {seconds:.2f} s on {device})"
+    )
+
+
+def communities_table(result: Communities, width: int) -> Table:
+    """Return the largest communities, their best connected members first."""
+    table = new_table("#", "size", "members")
+    room = max(20, width - 20)
+    for c, members in enumerate(largest(result, room)):
+        size = int(result.sizes[c])
+        table.add_row(str(c), f"{size:,}", listing(members, size, room))
+    rest = result.n_communities - TOP
+    if rest > 0:
+        sizes = result.sizes[TOP:]
+        span = f"{sizes[-1]:,} to {sizes[0]:,}" if sizes[0] > sizes[-1] else f"{sizes[0]:,}"
+        table.add_row(
+            "…", f"{int(sizes.sum()):,}", f"in {count(rest, 'more', 'more')}, of {span} each"
+        )
+    return table
+
+
+def largest(result: Communities, most: int) -> list[list[str]]:
+    """Return names in the `TOP` largest communities, at most `most` each, by degree."""
+    graph = result.require_graph()
+    chosen = np.flatnonzero(result.labels < TOP)
+    order = np.lexsort((chosen, -graph.degrees[chosen], result.labels[chosen]))
+    chosen = chosen[order]
+    cuts = np.cumsum(result.sizes[: min(TOP, result.n_communities)])[:-1]
+    listed = []
+    for vertices in np.split(chosen, cuts) if len(chosen) else []:
+        shown = vertices[:most]
+        names = shown if result.names is None else result.names[shown]
+        listed.append([printable(name) for name in names])
+    return listed
+
+
+def listing(members: list[str], size: int, room: int) -> str:
+    """Return as many names as fit, at least one, and how many are left out."""
+    text, shown = "", 0
+    for name in members:
+        longer = f"{text}, {name}" if text else name
+        rest = size - shown - 1
+        if text and len(longer) + (len(f" and {rest:,} more") if rest else 0) > room:
+            break
+        text, shown = longer, shown + 1
+    return f"{text} and {size - shown:,} more" if shown < size else text
+
+
+def levels_table(result: Communities) -> Table:
+    """Return a row a level."""
+    from louvain_um.views import LEVEL_HEAD, level_rows
+
+    table = new_table(*LEVEL_HEAD)
+    for row in level_rows(result):
+        table.add_row(*row)
+    return table
+
+
+def costs(result: Communities) -> list[str]:
+    """Return lines on where time and memory went."""
+    seconds = ", ".join(f"{name} {value:.3f}" for name, value in result.timings.items())
+    peaks = ", ".join(f"{name} {value / 2**20:,.1f}" for name, value in result.memory.items())
+    return [f"seconds: {seconds}", f"peak MiB: {peaks}"]
+
+
+def new_table(*head: str) -> Table:
+    """Return an empty table; all columns but `members` hold numbers."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in head:
+        left = name in ("members", "name", "value")
+        table.add_column(name, justify="left" if left else "right", no_wrap=not left)
+    return table
+
+
+def count(number: int, one: str, several: str) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {one if number == 1 else several}"
+
+
+def printable(name: Any) -> str:
+    """Return a name without characters that could steer the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in str(name))
