@@ -43,6 +43,7 @@ struct Control {
   u64 total_moves;
   u64 visited;
   u64 iterations;
+  u64 batch_end;
 };
 
 // A thread's share of what a sweep gained.
@@ -318,25 +319,4 @@ __device__ void decide_block(const S& s, u32 begin, u32 end, u32* counter, u32* 
     if (threadIdx.x == 0) s.settle(i, x, best, home, tie, tally);
   }
   __syncthreads();
-}
-
-// Decides for all vertices queued for one sub-round, which begin at from[0] in the queue. The
-// first `giant_blocks` blocks own a table of `giant_slots` each for the widest vertices.
-template <class S, class A>
-__device__ void decide(const S& s, const u32* from, u32* work, u32* giant_keys, A* giant_sums,
-                       u32 giant_slots, u32 giant_blocks, Shared<A>& shared, Tally& tally) {
-  const u32 eighth = threadIdx.x / WARP * (Table<A>::slots / WARPS);
-  if (from[GIANT] < from[BLOCK] && blockIdx.x < giant_blocks)
-    decide_block(s, from[GIANT], from[BLOCK], work + GIANT,
-                 giant_keys + (i64)blockIdx.x * giant_slots,
-                 giant_sums + (i64)blockIdx.x * giant_slots, shared, tally);
-  if (from[BLOCK] < from[WARPED])
-    decide_block(s, from[BLOCK], from[WARPED], work + BLOCK, shared.keys, shared.sums, shared,
-                 tally);
-  decide_warp(s, from[WARPED], from[TILE32], work + WARPED, shared.keys + eighth,
-              shared.sums + eighth, tally);
-  decide_tile<32>(s, from[TILE32], from[TILE16], work + TILE32, tally);
-  decide_tile<16>(s, from[TILE16], from[TILE8], work + TILE16, tally);
-  decide_tile<8>(s, from[TILE8], from[TILE4], work + TILE8, tally);
-  decide_tile<4>(s, from[TILE4], from[BINS], work + TILE4, tally);
 }

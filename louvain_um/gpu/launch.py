@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,8 +16,12 @@ THREADS: Final = 256
 ARCS_A_BLOCK: Final = 2048
 """Arcs of a level for each block of its grid: a small level waits for fewer blocks."""
 
-GIANT_SHARE: Final = 0.25
-"""Bytes a level's tables for giants may take, for each arc and at least 16 MiB in all."""
+GIANT_SLOTS: Final = 1 << 21
+ARCS_A_SLOT: Final = 32
+"""Slots of the tables for giants: so many at least, or one for so many arcs of the level."""
+
+DRAIN_SLOTS: Final = 16 * THREADS
+"""Slots a block empties at a time (`giants.cuh`)."""
 
 BLOCK_MAX: Final = {4: 2048, 8: 1024}
 """Most arcs of a vertex that a block's shared table holds, by size of the sums in bytes."""
@@ -32,18 +36,19 @@ CONTROL: Final = np.dtype(
         ("total_moves", np.uint64),
         ("visited", np.uint64),
         ("iterations", np.uint64),
+        ("batch_end", np.uint64),
     ]
 )
 """`Control` of decide.cuh."""
 
 
-class Giants(NamedTuple):
-    """Tables in global memory, one for each of the first blocks."""
-
-    keys: Any
-    sums: Any
-    slots: np.uint32
-    blocks: np.uint32
+GIANTS: Final = np.dtype(
+    [
+        (name, np.uint64)
+        for name in ("keys", "sums", "capacity", "slots", "fills", "drains", "homes", "partials")
+    ]
+)
+"""`Giants` of giants.cuh."""
 
 
 def grid_for(kernels: Kernels, kernel: Kernel, level: GpuLevel) -> int:
@@ -52,25 +57,41 @@ def grid_for(kernels: Kernels, kernel: Kernel, level: GpuLevel) -> int:
     return max(1, min(resident, (level.arcs + level.vertices) // ARCS_A_BLOCK))
 
 
-def giant_tables(memory: DeviceAllocator, level: GpuLevel, blocks: int) -> Giants:
-    """Return empty tables for vertices too wide for shared memory; free them by `free_giants`."""
-    size = np.dtype(level.sums).itemsize
-    if level.widest <= BLOCK_MAX[size]:
-        slots, count = 1, 1
-    else:
-        slots = 2 << (level.widest - 1).bit_length()
-        room = max(16 << 20, int(GIANT_SHARE * level.arcs))
-        count = max(1, min(blocks, room // (slots * (4 + size))))
-    keys = memory.empty("giant keys", "hash", slots * count, np.uint32)
-    sums = memory.empty("giant sums", "hash", slots * count, level.sums)
-    keys.fill(0xFFFFFFFF)
-    sums.fill(0)
-    return Giants(keys, sums, np.uint32(slots), np.uint32(count))
+class Giants:
+    """Memory for vertices too wide for shared memory: `Giants` of giants.cuh.
 
+    `argument` is the struct that kernels take; `free` gives the memory back.
+    """
 
-def free_giants(memory: DeviceAllocator) -> None:
-    """Give the tables back."""
-    memory.free("giant keys", "giant sums")
+    def __init__(self, memory: DeviceAllocator, level: GpuLevel) -> None:
+        self.memory = memory
+        sums = np.dtype(level.sums)
+        block_max = BLOCK_MAX[sums.itemsize]
+        count, slots = 0, 0
+        if level.widest > block_max:
+            count = min(level.vertices, level.arcs // block_max)
+            slots = max(2 << (level.widest - 1).bit_length(), GIANT_SLOTS)
+            slots = max(slots, level.arcs // ARCS_A_SLOT)
+        units = slots // DRAIN_SLOTS + count
+        wanted: tuple[tuple[str, int, Any], ...] = (
+            ("giant keys", slots, np.uint32),
+            ("giant sums", slots, sums),
+            ("giant slots", count + 1, np.uint64),
+            ("giant fills", count + 1, np.uint32),
+            ("giant drains", count + 1, np.uint32),
+            ("giant homes", count + 1, sums),
+            ("giant choices", 2 * units, np.uint64),
+        )
+        self.names = [name for name, _, _ in wanted]
+        arrays = [memory.empty(name, "hash", size, dtype) for name, size, dtype in wanted]
+        arrays[0].fill(0xFFFFFFFF)
+        arrays[1].fill(0)
+        keys, table, *others = (np.uint64(array.data.ptr) for array in arrays)
+        self.argument = np.array((keys, table, np.uint64(slots), *others), GIANTS)
+
+    def free(self) -> None:
+        """Give the memory back."""
+        self.memory.free(*self.names)
 
 
 def new_control(memory: DeviceAllocator) -> Any:

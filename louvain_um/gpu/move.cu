@@ -10,6 +10,7 @@
 // decides for queue[i]; a byte of `next` is only ever set to 1 during a sweep.
 
 #include "decide.cuh"
+#include "giants.cuh"
 
 // The rule of moving: every neighbouring community counts, the best one must beat staying.
 template <class W, class A>
@@ -88,15 +89,12 @@ __device__ void activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_
   }
 }
 
-// The kernel. `start` is null when every vertex begins alone. `giant_keys` and `giant_sums`
-// hold one table of `giant_slots` for each of the first `giant_blocks` blocks, keys EMPTY and
-// sums 0. A vertex of degree 0 is never queued; it stays where it starts.
+// The kernel. `start` is null when every vertex begins alone. A vertex of degree 0 is never queued; it stays where it starts.
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 4)
     move(i64 n, const i64* offsets, const u32* targets, const W* weights, const A* degrees,
          const u32* start, u32* labels, A* totals, u32* sizes, u32* queue, u32* goals, u8* awake,
-         u8* next, u32* giant_keys, A* giant_sums, u32 giant_slots, u32 giant_blocks,
-         Control* control, double rate, double total, u32 seed, u32 seed_salt, u32 cycle,
+         u8* next, Giants<A> giants, Control* control, double rate, double total, u32 seed, u32 seed_salt, u32 cycle,
          u32 sub_rounds, u32 max_iterations, i64 tolerance) {
   __shared__ Shared<A> shared;
   Barrier* barrier = &control->barrier;
@@ -143,8 +141,7 @@ __global__ void __launch_bounds__(THREADS, 4)
         activate<8>(s, was[TILE16], was[BINS], moved, sub_rounds, salt, awake, next);
       }
       if (r == sub_rounds) break;
-      decide(s, from, control->work + r * BINS, giant_keys, giant_sums, giant_slots, giant_blocks,
-             shared, tally);
+      decide(s, from, giants, control->work + r * BINS, control, shared, tally);
       grid_sync(barrier);
       for (i64 i = from[0] + thread; i < from[BINS]; i += threads) {
         u32 goal = goals[i];

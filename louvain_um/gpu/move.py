@@ -6,14 +6,7 @@ import numpy as np
 
 from louvain_um import rules
 from louvain_um.gpu.compile import Kernels
-from louvain_um.gpu.launch import (
-    CONTROL,
-    THREADS,
-    free_giants,
-    giant_tables,
-    grid_for,
-    new_control,
-)
+from louvain_um.gpu.launch import CONTROL, THREADS, Giants, grid_for, new_control
 from louvain_um.gpu.level import GpuLevel, or_null
 from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.hierarchy import Moved
@@ -38,7 +31,7 @@ def move(
     woken = empty("woken", "scratch", n, np.uint8)
     kernel = kernels.get("move", "move", level.types)
     blocks = grid_for(kernels, kernel, level)
-    giants = giant_tables(memory, level, blocks)
+    giants = Giants(memory, level)
     control = new_control(memory)
     seed_salt = options.seed * rules.SEED_STEP & rules.MASK
     kernel(
@@ -47,13 +40,13 @@ def move(
         (
             np.int64(n), level.offsets, level.targets, or_null(level.weights), level.degrees,
             or_null(level.start), level.labels, level.totals, sizes, queue, goals, awake, woken,
-            *giants, control, np.float64(options.resolution / total), np.float64(total),
+            giants.argument, control, np.float64(options.resolution / total), np.float64(total),
             np.uint32(options.seed), np.uint32(seed_salt), np.uint32(level.cycle),
             np.uint32(rules.SUB_ROUNDS), np.uint32(rules.MAX_ITERATIONS),
             np.int64(rules.tolerance(level.number)),
         ),
     )  # fmt: skip
     found = control.get().view(CONTROL)[0]
-    free_giants(memory)
+    giants.free()
     memory.free("sizes", "queue", "goals", "awake", "woken", "control")
     return Moved(int(found["iterations"]), int(found["total_moves"]), int(found["visited"]))

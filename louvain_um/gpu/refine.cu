@@ -4,6 +4,7 @@
 // community. Who may be joined in a sub-round cannot move in it, so no part falls apart.
 
 #include "decide.cuh"
+#include "giants.cuh"
 
 // Whether a part is tied to its community at least as chance would have it.
 template <class A>
@@ -16,7 +17,7 @@ __device__ __forceinline__ bool well_connected(A cut, A total, A community_total
 template <class W, class A>
 struct Refiner {
   using Accumulator = A;
-  static constexpr bool unweighted = __is_same(W, Unweighted), wants_tie = true;
+  static constexpr bool unweighted = same<W, Unweighted>, wants_tie = true;
   const i64* offsets;
   const u32* targets;
   const W* weights;
@@ -98,13 +99,13 @@ __device__ void cut_rows(const S& s, u32 begin, u32 end) {
 }
 
 // The kernel. `labels` and `totals` are the communities and their degrees; parts, part_totals,
-// part_sizes and cuts are written for every vertex. Tables as in `move`.
+// part_sizes and cuts are written for every vertex.
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 4)
     refine(i64 n, const i64* offsets, const u32* targets, const W* weights, const A* degrees,
            const u32* labels, const A* totals, u32* parts, A* part_totals, u32* part_sizes,
-           A* cuts, u32* queue, u32* goals, A* ties, u32* giant_keys, A* giant_sums,
-           u32 giant_slots, u32 giant_blocks, Control* control, double rate, u32 seed, u32 salt,
+           A* cuts, u32* queue, u32* goals, A* ties, Giants<A> giants,
+           Control* control, double rate, u32 seed, u32 salt,
            u32 sub_rounds) {
   __shared__ Shared<A> shared;
   Barrier* barrier = &control->barrier;
@@ -138,8 +139,7 @@ __global__ void __launch_bounds__(THREADS, 4)
     // An idle vertex is not settled: what it left in goals must say that it stays.
     for (i64 i = from[0] + thread; i < from[BINS]; i += threads) goals[i] = EMPTY;
     grid_sync(barrier);
-    decide(s, from, control->work + r * BINS, giant_keys, giant_sums, giant_slots, giant_blocks,
-           shared, tally);
+    decide(s, from, giants, control->work + r * BINS, control, shared, tally);
     grid_sync(barrier);
     for (i64 i = from[0] + thread; i < from[BINS]; i += threads) {
       u32 goal = goals[i];

@@ -6,7 +6,7 @@ import numpy as np
 
 from louvain_um import rules
 from louvain_um.gpu.compile import Kernels
-from louvain_um.gpu.launch import THREADS, free_giants, giant_tables, grid_for, new_control
+from louvain_um.gpu.launch import THREADS, Giants, grid_for, new_control
 from louvain_um.gpu.level import GpuLevel, or_null
 from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.options import Options
@@ -27,7 +27,7 @@ def refine(
     ties = empty("ties", "scratch", n, level.sums)
     kernel = kernels.get("refine", "refine", level.types)
     blocks = grid_for(kernels, kernel, level)
-    giants = giant_tables(memory, level, blocks)
+    giants = Giants(memory, level)
     control = new_control(memory)
     salt = rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed)
     kernel(
@@ -36,9 +36,9 @@ def refine(
         (
             np.int64(n), level.offsets, level.targets, or_null(level.weights), level.degrees,
             level.labels, level.totals, level.parts, part_totals, part_sizes, cuts, queue, goals,
-            ties, *giants, control, np.float64(options.resolution / total),
+            ties, giants.argument, control, np.float64(options.resolution / total),
             np.uint32(options.seed), np.uint32(salt), np.uint32(rules.SUB_ROUNDS),
         ),
     )  # fmt: skip
-    free_giants(memory)
+    giants.free()
     memory.free("part totals", "part sizes", "cuts", "queue", "goals", "ties", "control")

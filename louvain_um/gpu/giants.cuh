@@ -1,0 +1,165 @@
+// Deciding for the widest vertices, by all blocks together: no block is left with one alone.
+//
+// Each giant of a sub-round gets a table of its own in global memory; blocks fill the tables
+// in units of arcs and empty them in units of slots. Where the tables of all giants do not fit
+// at once, they are served in batches.
+#pragma once
+#include "decide.cuh"
+
+#define FILL_ARCS (8 * THREADS)
+#define DRAIN_SLOTS (16 * THREADS)
+
+// Memory for giants. keys are EMPTY and sums 0 between uses. The arrays `slots`, `fills` and
+// `drains` (where a giant's part begins), and `homes`, have one entry a giant and one more;
+// partials one for each unit of slots. `slots` has the largest table's size at least.
+template <class A>
+struct Giants {
+  u32* keys;
+  A* sums;
+  u64 capacity;
+  u64* slots;
+  u32* fills;
+  u32* drains;
+  A* homes;
+  Choice* partials;
+};
+
+// Lays out tables for as many giants of queue[begin:end) as fit; returns the end of the batch
+// through control->batch_end. Run by one block.
+template <class S, class A>
+__device__ void lay_out(const S& s, const Giants<A>& g, u32 begin, u32 end, Control* control,
+                        Shared<A>& shared) {
+  u64 slots_before = 0, fills_before = 0, drains_before = 0;
+  u32 stop = end;
+  for (u32 first = begin; first < stop; first += THREADS) {
+    u32 i = first + threadIdx.x;
+    u64 slots = 0, fills = 0, drains = 0, total;
+    if (i < end) {
+      u32 v = s.queue[i];
+      u64 arcs = s.offsets[v + 1] - s.offsets[v];
+      slots = slots_for(arcs);
+      fills = (arcs + FILL_ARCS - 1) / FILL_ARCS;
+      drains = (slots + DRAIN_SLOTS - 1) / DRAIN_SLOTS;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) shared.claimed = end;
+    u64 offset = slots_before + block_scan(slots, total);
+    if (i < end && offset + slots > g.capacity) atomicMin(&shared.claimed, i);
+    slots_before += total;
+    u64 fill = fills_before + block_scan(fills, total);
+    fills_before += total;
+    u64 drain = drains_before + block_scan(drains, total);
+    drains_before += total;
+    stop = shared.claimed;
+    if (i < stop) {
+      g.slots[i - begin] = offset;
+      g.fills[i - begin] = fill;
+      g.drains[i - begin] = drain;
+      g.homes[i - begin] = 0;
+      if (i + 1 == stop) {
+        g.fills[i + 1 - begin] = fill + fills;
+        g.drains[i + 1 - begin] = drain + drains;
+      }
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) control->batch_end = stop;
+}
+
+// Returns the giant to which a unit belongs: the last of `count` that begins at or before it.
+__device__ __forceinline__ u32 giant_of(const u32* units, u32 count, u32 unit) {
+  u32 low = 0, high = count;
+  while (high - low > 1) {
+    u32 middle = (low + high) / 2;
+    if (units[middle] <= unit)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+// Returns the best of all threads' choices to every thread.
+template <class A>
+__device__ Choice best_of_block(Choice best, u32 seed, Shared<A>& shared) {
+  best = best_of_warp(best, seed);
+  __syncthreads();
+  if (threadIdx.x % WARP == 0) shared.champions[threadIdx.x / WARP] = best;
+  __syncthreads();
+  best = shared.champions[0];
+  for (u32 w = 1; w < WARPS; ++w) best = better(best, shared.champions[w], seed);
+  return best;
+}
+
+// Decides for the giants queue[begin:end), by the whole grid. The caller syncs before what
+// was settled is read.
+template <class S, class A>
+__device__ void decide_giants(const S& s, const Giants<A>& g, u32 begin, u32 end,
+                              Control* control, Shared<A>& shared, Tally& tally) {
+  while (begin < end) {
+    if (blockIdx.x == 0) lay_out(s, g, begin, end, control, shared);
+    grid_sync(&control->barrier);
+    const u32 stop = *(volatile u32*)&control->batch_end, count = stop - begin;
+    const u32 fills = g.fills[count], drains = g.drains[count];
+    for (u32 unit = blockIdx.x; unit < fills; unit += gridDim.x) {
+      u32 k = giant_of(g.fills, count, unit), v = s.queue[begin + k];
+      typename S::Vertex x = s.vertex(v);
+      if (x.idle) continue;
+      i64 row = s.offsets[v], high = s.offsets[v + 1];
+      i64 low = row + (i64)(unit - g.fills[k]) * FILL_ARCS;
+      A home = fill<THREADS>(s, x, low, low + FILL_ARCS < high ? low + FILL_ARCS : high,
+                             threadIdx.x, g.keys + g.slots[k], g.sums + g.slots[k],
+                             slots_for(high - row));
+      home = block_sum(home);
+      if (threadIdx.x == 0 && home) atomicAdd(g.homes + k, home);
+    }
+    grid_sync(&control->barrier);
+    for (u32 unit = blockIdx.x; unit < drains; unit += gridDim.x) {
+      u32 k = giant_of(g.drains, count, unit), v = s.queue[begin + k];
+      typename S::Vertex x = s.vertex(v);
+      if (x.idle) continue;
+      u32 slots = slots_for(s.offsets[v + 1] - s.offsets[v]);
+      u32 first = (unit - g.drains[k]) * DRAIN_SLOTS;
+      Choice best = drain<THREADS>(s, x, threadIdx.x, g.keys + g.slots[k] + first,
+                                   g.sums + g.slots[k] + first,
+                                   slots - first < DRAIN_SLOTS ? slots - first : DRAIN_SLOTS);
+      best = best_of_block(best, s.seed, shared);
+      if (threadIdx.x == 0) g.partials[unit] = best;
+    }
+    grid_sync(&control->barrier);
+    for (u32 k = blockIdx.x; k < count; k += gridDim.x) {
+      u32 v = s.queue[begin + k];
+      typename S::Vertex x = s.vertex(v);
+      if (x.idle) continue;
+      Choice best = {0.0, EMPTY};
+      for (u32 unit = g.drains[k] + threadIdx.x; unit < g.drains[k + 1]; unit += THREADS)
+        best = better(best, g.partials[unit], s.seed);
+      best = best_of_block(best, s.seed, shared);
+      A tie = 0;
+      if constexpr (S::wants_tie)
+        if (best.community != EMPTY)
+          tie = block_sum(weight_towards<THREADS, S, A>(s, x, s.offsets[v], s.offsets[v + 1],
+                                                        threadIdx.x, best.community));
+      if (threadIdx.x == 0) s.settle(begin + k, x, best, g.homes[k], tie, tally);
+    }
+    begin = stop;
+    if (begin < end) grid_sync(&control->barrier);
+  }
+}
+
+// Decides for all vertices queued for one sub-round, which begin at from[0] in the queue.
+template <class S, class A>
+__device__ void decide(const S& s, const u32* from, const Giants<A>& giants, u32* work,
+                       Control* control, Shared<A>& shared, Tally& tally) {
+  const u32 eighth = threadIdx.x / WARP * (Table<A>::slots / WARPS);
+  decide_giants(s, giants, from[GIANT], from[BLOCK], control, shared, tally);
+  if (from[BLOCK] < from[WARPED])
+    decide_block(s, from[BLOCK], from[WARPED], work + BLOCK, shared.keys, shared.sums, shared,
+                 tally);
+  decide_warp(s, from[WARPED], from[TILE32], work + WARPED, shared.keys + eighth,
+              shared.sums + eighth, tally);
+  decide_tile<32>(s, from[TILE32], from[TILE16], work + TILE32, tally);
+  decide_tile<16>(s, from[TILE16], from[TILE8], work + TILE16, tally);
+  decide_tile<8>(s, from[TILE8], from[TILE4], work + TILE8, tally);
+  decide_tile<4>(s, from[TILE4], from[BINS], work + TILE4, tally);
+}
