@@ -11,6 +11,7 @@ from louvain_um.cpu import rule
 WORD = st.integers(0, 2**32 - 1)
 
 
+@settings(deadline=None)
 @given(WORD)
 def test_mix32_compiled_is_mix32(x: int) -> None:
     assert rule.mix32(x) == rules.mix32(x)
@@ -29,6 +30,7 @@ def test_bucket_compiled_is_bucket(vertex: int, salt: int, sub_rounds: int) -> N
     assert 0 <= found < sub_rounds
 
 
+@settings(deadline=None)
 @given(WORD, WORD, WORD)
 def test_of_two_communities_exactly_one_wins_a_tie(a: int, b: int, seed: int) -> None:
     order = sorted((a, b), key=lambda c: (rules.mix32(c ^ seed), c))
