@@ -134,8 +134,8 @@ def _measures(
     pairs = len(np.unique(x * counts[1] + y))
     ami = math.nan
     if _ami_steps(np.bincount(x), np.bincount(y)) <= AMI_STEPS:
-        ami = float(metrics.adjusted_mutual_info_score(x, y))
-    nmi = float(metrics.normalized_mutual_info_score(x, y))
+        ami = min(float(metrics.adjusted_mutual_info_score(x, y)), 1.0)
+    nmi = min(float(metrics.normalized_mutual_info_score(x, y)), 1.0)  # else rounding may show
     return nmi, float(metrics.adjusted_rand_score(x, y)), ami, pairs
 
 

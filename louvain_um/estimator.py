@@ -181,7 +181,7 @@ def _graph(adjacency: Any, symmetrize: bool) -> Graph:
         return adjacency
     from louvain_um.formats import as_graph
 
-    if isinstance(adjacency, np.ndarray | list | tuple):
+    if isinstance(adjacency, np.ndarray | list):
         from scipy.sparse import csr_array
 
         matrix = np.asarray(adjacency)
