@@ -38,10 +38,11 @@ def louvain(
         0 … 2³² − 1. The same seed gives the same labels on every device.
     device : {"auto", "cpu", "cuda", "cuda:N"}
         "auto" takes a GPU where there is one.
-    memory : str
-        Memory policy of a GPU run.
+    memory : {"auto", "device"}
+        Memory policy of a GPU run; both place every array in device memory.
     device_budget : int or str, optional
-        Device memory a GPU run may use: bytes, "8GiB" or "70%" of its peak.
+        Device memory a GPU run may use, in bytes or as in "8GiB"; a run that needs more ends
+        with an error that says how much.
     threads : int, optional
         Threads of a CPU run; all cores by default. Labels do not depend on it.
     observer : callable, optional
@@ -59,6 +60,8 @@ def louvain(
         The object is no undirected graph.
     DeviceUnavailableError
         The device asked for is not there.
+    MemoryBudgetError
+        The run does not fit into device memory or the budget.
 
     References
     ----------
@@ -131,6 +134,7 @@ def leiden(
 
 def run(graph: Any, options: Options, observer: Observer | None = None) -> Communities:
     """Detect communities as the options say, on the device they name."""
+    from louvain_um.gpu.device import pick
     from louvain_um.hierarchy import detect
 
     if not isinstance(graph, Graph):
@@ -138,6 +142,12 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
 
         graph = as_graph(graph)
     observer = observer or ignore
-    from louvain_um.cpu.engine import CpuEngine
+    chosen = pick(options.device)
+    if chosen.kind == "cpu":
+        from louvain_um.cpu.engine import CpuEngine
 
-    return detect(CpuEngine(options, observer), graph, options, observer)
+        return detect(CpuEngine(options, observer), graph, options, observer)
+    from louvain_um.gpu.engine import GpuEngine
+
+    with chosen.current(), GpuEngine(options, observer) as engine:
+        return detect(engine, graph, options, observer)

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from louvain_um.errors import OptionError
+
+POLICIES = ("auto", "device")
+"""Memory policies by name."""
+
+UNITS = {"": 1, "b": 1} | {
+    f"{prefix}{infix}b": base**power
+    for infix, base in (("", 1000), ("i", 1024))
+    for power, prefix in enumerate("kmgt", 1)
+}
+"""Bytes of a unit, by its name in lower case."""
 
 Method = Literal["louvain", "leiden"]
 
@@ -50,6 +61,12 @@ class Options:
             raise OptionError(f"seed must lie in 0 … 2^32 - 1, not {self.seed}")
         if self.threads is not None and self.threads < 1:
             raise OptionError(f"threads must be at least 1, not {self.threads}")
+        if self.memory not in POLICIES:
+            raise OptionError(
+                f"memory must be one of {', '.join(POLICIES)}, not {self.memory!r}"
+            )
+        if self.device_budget is not None:
+            parse_bytes(self.device_budget)
         kind, _, number = self.device.partition(":")
         if kind not in ("auto", "cpu", "cuda") or (
             ":" in self.device and (kind != "cuda" or not number.isdecimal())
@@ -57,3 +74,34 @@ class Options:
             raise OptionError(
                 f"device must be 'auto', 'cpu', 'cuda' or 'cuda:N', not {self.device!r}"
             )
+
+    @property
+    def budget_bytes(self) -> int | None:
+        """The device budget in bytes."""
+        return None if self.device_budget is None else parse_bytes(self.device_budget)
+
+
+def parse_bytes(size: int | str) -> int:
+    """Return a size in bytes.
+
+    Parameters
+    ----------
+    size : int or str
+        A number of bytes, or one with a unit: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB.
+
+    Raises
+    ------
+    OptionError
+        Not a size above 0.
+
+    Examples
+    --------
+    >>> from louvain_um.options import parse_bytes
+    >>> parse_bytes("1.5GiB")
+    1610612736
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([a-zA-Z]*)\s*", str(size))
+    scale = UNITS.get(match[2].lower()) if match else None
+    if match is None or scale is None or float(match[1]) <= 0:
+        raise OptionError(f"a size is a number of bytes or like '8GiB', not {str(size)!r}")
+    return int(float(match[1]) * scale)

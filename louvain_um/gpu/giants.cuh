@@ -91,75 +91,106 @@ __device__ Choice best_of_block(Choice best, u32 seed, Shared<A>& shared) {
   return best;
 }
 
-// Decides for the giants queue[begin:end), by the whole grid. The caller syncs before what
-// was settled is read.
+// Fills the tables of the giants laid out from queue[begin] on.
 template <class S, class A>
-__device__ void decide_giants(const S& s, const Giants<A>& g, u32 begin, u32 end,
-                              Control* control, Shared<A>& shared, Tally& tally) {
-  while (begin < end) {
-    if (blockIdx.x == 0) lay_out(s, g, begin, end, control, shared);
-    grid_sync(&control->barrier);
-    const u32 stop = *(volatile u32*)&control->batch_end, count = stop - begin;
-    const u32 fills = g.fills[count], drains = g.drains[count];
-    for (u32 unit = blockIdx.x; unit < fills; unit += gridDim.x) {
-      u32 k = giant_of(g.fills, count, unit), v = s.queue[begin + k];
-      typename S::Vertex x = s.vertex(v);
-      if (x.idle) continue;
-      i64 row = s.offsets[v], high = s.offsets[v + 1];
-      i64 low = row + (i64)(unit - g.fills[k]) * FILL_ARCS;
-      A home = fill<THREADS>(s, x, low, low + FILL_ARCS < high ? low + FILL_ARCS : high,
-                             threadIdx.x, g.keys + g.slots[k], g.sums + g.slots[k],
-                             slots_for(high - row));
-      home = block_sum(home);
-      if (threadIdx.x == 0 && home) atomicAdd(g.homes + k, home);
-    }
-    grid_sync(&control->barrier);
-    for (u32 unit = blockIdx.x; unit < drains; unit += gridDim.x) {
-      u32 k = giant_of(g.drains, count, unit), v = s.queue[begin + k];
-      typename S::Vertex x = s.vertex(v);
-      if (x.idle) continue;
-      u32 slots = slots_for(s.offsets[v + 1] - s.offsets[v]);
-      u32 first = (unit - g.drains[k]) * DRAIN_SLOTS;
-      Choice best = drain<THREADS>(s, x, threadIdx.x, g.keys + g.slots[k] + first,
-                                   g.sums + g.slots[k] + first,
-                                   slots - first < DRAIN_SLOTS ? slots - first : DRAIN_SLOTS);
-      best = best_of_block(best, s.seed, shared);
-      if (threadIdx.x == 0) g.partials[unit] = best;
-    }
-    grid_sync(&control->barrier);
-    for (u32 k = blockIdx.x; k < count; k += gridDim.x) {
-      u32 v = s.queue[begin + k];
-      typename S::Vertex x = s.vertex(v);
-      if (x.idle) continue;
-      Choice best = {0.0, EMPTY};
-      for (u32 unit = g.drains[k] + threadIdx.x; unit < g.drains[k + 1]; unit += THREADS)
-        best = better(best, g.partials[unit], s.seed);
-      best = best_of_block(best, s.seed, shared);
-      A tie = 0;
-      if constexpr (S::wants_tie)
-        if (best.community != EMPTY)
-          tie = block_sum(weight_towards<THREADS, S, A>(s, x, s.offsets[v], s.offsets[v + 1],
-                                                        threadIdx.x, best.community));
-      if (threadIdx.x == 0) s.settle(begin + k, x, best, g.homes[k], tie, tally);
-    }
-    begin = stop;
-    if (begin < end) grid_sync(&control->barrier);
+__device__ void fill_giants(const S& s, const Giants<A>& g, u32 begin, u32 count) {
+  const u32 fills = g.fills[count];
+  for (u32 unit = blockIdx.x; unit < fills; unit += gridDim.x) {
+    u32 k = giant_of(g.fills, count, unit), v = s.queue[begin + k];
+    typename S::Vertex x = s.vertex(v);
+    if (x.idle) continue;
+    i64 row = s.offsets[v], high = s.offsets[v + 1];
+    i64 low = row + (i64)(unit - g.fills[k]) * FILL_ARCS;
+    A home = fill<THREADS>(s, x, low, low + FILL_ARCS < high ? low + FILL_ARCS : high,
+                           threadIdx.x, g.keys + g.slots[k], g.sums + g.slots[k],
+                           slots_for(high - row));
+    home = block_sum(home);
+    if (threadIdx.x == 0 && home) atomicAdd(g.homes + k, home);
   }
 }
 
-// Decides for all vertices queued for one sub-round, which begin at from[0] in the queue.
+// Empties the tables and notes the best community of each unit of slots.
+template <class S, class A>
+__device__ void drain_giants(const S& s, const Giants<A>& g, u32 begin, u32 count,
+                             Shared<A>& shared) {
+  const u32 drains = g.drains[count];
+  for (u32 unit = blockIdx.x; unit < drains; unit += gridDim.x) {
+    u32 k = giant_of(g.drains, count, unit), v = s.queue[begin + k];
+    typename S::Vertex x = s.vertex(v);
+    if (x.idle) continue;
+    u32 slots = slots_for(s.offsets[v + 1] - s.offsets[v]);
+    u32 first = (unit - g.drains[k]) * DRAIN_SLOTS;
+    Choice best = drain<THREADS>(s, x, threadIdx.x, g.keys + g.slots[k] + first,
+                                 g.sums + g.slots[k] + first,
+                                 slots - first < DRAIN_SLOTS ? slots - first : DRAIN_SLOTS);
+    best = best_of_block(best, s.seed, shared);
+    if (threadIdx.x == 0) g.partials[unit] = best;
+  }
+}
+
+// Settles the giants laid out.
+template <class S, class A>
+__device__ void settle_giants(const S& s, const Giants<A>& g, u32 begin, u32 count,
+                              Shared<A>& shared, Tally& tally) {
+  for (u32 k = blockIdx.x; k < count; k += gridDim.x) {
+    u32 v = s.queue[begin + k];
+    typename S::Vertex x = s.vertex(v);
+    if (x.idle) continue;
+    Choice best = {0.0, EMPTY};
+    for (u32 unit = g.drains[k] + threadIdx.x; unit < g.drains[k + 1]; unit += THREADS)
+      best = better(best, g.partials[unit], s.seed);
+    best = best_of_block(best, s.seed, shared);
+    A tie = 0;
+    if constexpr (S::wants_tie)
+      if (best.community != EMPTY)
+        tie = block_sum(weight_towards<THREADS, S, A>(s, x, s.offsets[v], s.offsets[v + 1],
+                                                      threadIdx.x, best.community));
+    if (threadIdx.x == 0) s.settle(begin + k, x, best, g.homes[k], tie, tally);
+  }
+}
+
+// Decides for all vertices queued for one sub-round, which begin at from[0] in the queue. The
+// giants' steps are a barrier apart; blocks with no part in one go on with smaller vertices.
 template <class S, class A>
 __device__ void decide(const S& s, const u32* from, const Giants<A>& giants, u32* work,
                        Control* control, Shared<A>& shared, Tally& tally) {
   const u32 eighth = threadIdx.x / WARP * (Table<A>::slots / WARPS);
-  decide_giants(s, giants, from[GIANT], from[BLOCK], control, shared, tally);
+  Barrier* barrier = &control->barrier;
+  const bool any = from[GIANT] < from[BLOCK];
+  u32 begin = from[GIANT], count = 0;
+  if (any && blockIdx.x == 0) lay_out(s, giants, begin, from[BLOCK], control, shared);
   if (from[BLOCK] < from[WARPED])
     decide_block(s, from[BLOCK], from[WARPED], work + BLOCK, shared.keys, shared.sums, shared,
                  tally);
+  if (any) {
+    grid_sync(barrier);
+    count = *(volatile u32*)&control->batch_end - begin;
+    fill_giants(s, giants, begin, count);
+    __syncthreads();
+  }
   decide_warp(s, from[WARPED], from[TILE32], work + WARPED, shared.keys + eighth,
               shared.sums + eighth, tally);
+  if (any) {
+    grid_sync(barrier);
+    drain_giants(s, giants, begin, count, shared);
+  }
   decide_tile<32>(s, from[TILE32], from[TILE16], work + TILE32, tally);
   decide_tile<16>(s, from[TILE16], from[TILE8], work + TILE16, tally);
+  if (any) {
+    grid_sync(barrier);
+    settle_giants(s, giants, begin, count, shared, tally);
+  }
   decide_tile<8>(s, from[TILE8], from[TILE4], work + TILE8, tally);
   decide_tile<4>(s, from[TILE4], from[BINS], work + TILE4, tally);
+  for (begin += count; begin < from[BLOCK]; begin += count) {
+    grid_sync(barrier);
+    if (blockIdx.x == 0) lay_out(s, giants, begin, from[BLOCK], control, shared);
+    grid_sync(barrier);
+    count = *(volatile u32*)&control->batch_end - begin;
+    fill_giants(s, giants, begin, count);
+    grid_sync(barrier);
+    drain_giants(s, giants, begin, count, shared);
+    grid_sync(barrier);
+    settle_giants(s, giants, begin, count, shared, tally);
+  }
 }

@@ -21,13 +21,21 @@ NAMED = 5
 class DeviceAllocator:
     """Arrays in plain memory of the current device, reused while a run lasts.
 
+    Parameters
+    ----------
+    budget : int, optional
+        Bytes that may be live at once; what the device has, if none is given.
+
+    Notes
+    -----
     The memory comes from a pool of the run's own, so that CuPy's default pool neither grows
     nor has to be emptied; `close` returns all of it to the driver.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget: int | None = None) -> None:
         import cupy
 
+        self.budget = budget
         self.ledger = Ledger()
         self.live: dict[str, cupy.ndarray] = {}
         self.pool = cupy.cuda.MemoryPool()
@@ -46,11 +54,16 @@ class DeviceAllocator:
         nbytes = shape * kind.itemsize
         if name in self.live:
             raise KeyError(f"array {name!r} is live already")
+        held = sum(self.ledger.live_bytes.values())
+        if self.budget is not None and held + nbytes > self.budget:
+            raise self._shortage(name, nbytes, self.budget)
         try:
             # One byte at least, so that every array has an address.
             memory = self.pool.malloc(max(nbytes, 1))
         except cupy.cuda.memory.OutOfMemoryError:
-            raise self._shortage(name, nbytes) from None
+            free, _ = cupy.cuda.runtime.memGetInfo()
+            # Where the free memory is in pieces, a block may fail that is smaller.
+            raise self._shortage(name, nbytes, held + min(free, nbytes - 1)) from None
         array = cupy.ndarray((shape,), kind, memory)
         self.live[name] = array
         self.ledger.enter(name, group, nbytes)
@@ -72,18 +85,13 @@ class DeviceAllocator:
         """Largest number of bytes each group held at any one time."""
         return self.ledger.peak_bytes
 
-    def _shortage(self, name: str, nbytes: int) -> MemoryBudgetError:
+    def _shortage(self, name: str, nbytes: int, budget: int) -> MemoryBudgetError:
         """Return the error of an array that found no room."""
-        import cupy
-
-        free, _ = cupy.cuda.runtime.memGetInfo()
-        held = {**{n: a.nbytes for n, a in self.live.items()}, name: nbytes}
-        needed = sum(held.values())
-        # Where the free memory is in pieces, a block may fail that is smaller than their sum.
-        budget = min(needed - nbytes + free, needed - 1)
+        held = {name: entry.nbytes for name, entry in self.ledger.entries.items()}
+        held[name] = nbytes
         return MemoryBudgetError(
-            needed,
+            sum(held.values()),
             budget,
             sorted(held.items(), key=lambda item: -item[1])[:NAMED],
-            "use memory='zero_copy', which leaves the graph on the host, or device='cpu'",
+            "use a larger device or device='cpu'",
         )
