@@ -15,10 +15,6 @@ from louvain_um.cli.guard import guarded, say
 def convert(
     source: graphs.Source,
     output: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
-    to: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Format of OUT; by default its suffix decides."),
-    ] = None,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
@@ -29,14 +25,16 @@ def convert(
     symmetrize: graphs.Symmetrize = False,
     one_based: graphs.OneBased = None,
     header: graphs.Header = None,
+    separator: graphs.Separator = None,
+    ids: graphs.Ids = graphs.IdKind.auto,
 ) -> None:
     """Write a graph in another format."""
     from louvain_um.cli import tables
     from louvain_um.cli.progress import reporting
-    from louvain_um.formats import check_graph_path, write_graph
+    from louvain_um.formats import write_graph
 
     graphs.refuse_same(source, output)
-    check_graph_path(output, format=to, force=force)
+    graphs.check_output(output, force=force)
     with reporting(quiet=quiet) as reporter:
         reporter.step(f"reading {source}")
         graph = graphs.read(
@@ -47,11 +45,13 @@ def convert(
             symmetrize=symmetrize,
             one_based=one_based,
             header=header,
+            separator=separator,
+            ids=ids,
         )
         reporter.step(f"writing {output}")
-        write_graph(output, graph, format=to, force=force)
+        lost = write_graph(output, graph, force=force)
     if not quiet:
-        for note in graph.notes:
+        for note in (*graph.notes, *lost):
             say(f"note: {note}")
     if json:
         numbers = tables.graph_numbers(graph)

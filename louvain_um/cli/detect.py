@@ -55,7 +55,9 @@ def detect(
     device_budget: Annotated[
         str | None,
         typer.Option(
-            metavar="SIZE", help="Device memory to use: 8GiB, or 70% of the peak.", show_default=False
+            metavar="SIZE",
+            help="Device memory to use: 8GiB, or 70% of the peak.",
+            show_default=False,
         ),
     ] = None,
     threads: Annotated[
@@ -72,6 +74,8 @@ def detect(
     symmetrize: graphs.Symmetrize = False,
     one_based: graphs.OneBased = None,
     header: graphs.Header = None,
+    separator: graphs.Separator = None,
+    ids: graphs.Ids = graphs.IdKind.auto,
 ) -> None:
     """Find the communities of a graph and show the largest ones."""
     from louvain_um.cli.progress import reporting
@@ -108,6 +112,8 @@ def detect(
             symmetrize=symmetrize,
             one_based=one_based,
             header=header,
+            separator=separator,
+            ids=ids,
         )
         seconds["read"] = time.perf_counter() - since
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 from typer.core import TyperGroup
 
-from louvain_um.cli import common
+from louvain_um.cli import common, graphs
 from louvain_um.cli.guard import guarded
 from louvain_um.errors import OptionError
 
@@ -66,17 +66,15 @@ def command_of(kind: str, generator: Callable[..., Any]) -> Callable[..., None]:
     parameters = []
     for name, parameter in inspect.signature(generator).parameters.items():
         text = described.get(name, "")
-        hint = simple(hints[name])
+        required = parameter.default is inspect.Parameter.empty
+        default = ... if required else parameter.default
+        info: Any
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            annotation = Annotated[hint, typer.Option(help=text, show_default=True)]
+            info = typer.Option(default, help=text, show_default=default is not None)
         else:
-            metavar = "100x100" if hint is str else name.upper()
-            annotation = Annotated[hint, typer.Argument(help=text, metavar=metavar)]
-        parameters.append(
-            inspect.Parameter(
-                name, parameter.kind, default=parameter.default, annotation=annotation
-            )
-        )
+            metavar = "100x100" if name == "dims" else name.upper()
+            info = typer.Argument(default, help=text, metavar=metavar)
+        parameters.append(parameter.replace(default=info, annotation=simple(hints[name])))
     own = list(inspect.signature(write, eval_str=True).parameters.values())[2:]
     signature = inspect.Signature(
         [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*parameters, *own)]
@@ -96,10 +94,6 @@ def write(
     given: dict[str, Any],
     output: common.Output,
     planted: Planted = None,
-    format: Annotated[
-        str | None,
-        typer.Option("--format", metavar="NAME", help="Format; by default the suffix decides."),
-    ] = None,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
@@ -108,10 +102,10 @@ def write(
     """Generate a graph and write it."""
     from louvain_um.cli import tables
     from louvain_um.comparison import Labels
-    from louvain_um.formats import check_graph_path, write_graph
+    from louvain_um.formats import format_of, write_graph
     from louvain_um.formats.labels import check_labels_path, write_labels
 
-    check_graph_path(output, format=format, force=force)
+    graphs.check_output(output, force=force)
     if planted is not None:
         check_labels_path(planted, force=force)
     if "dims" in given:
@@ -119,11 +113,13 @@ def write(
     made = generator(**given)
     if planted is not None and made.labels is None:
         raise OptionError("this kind plants no communities; leave --planted out")
-    write_graph(output, made.graph, format=format, force=force)
+    write_graph(output, made.graph, force=force)
     if planted is not None:
         import numpy as np
 
-        vertices = np.arange(made.graph.n_vertices, dtype=np.uint32)
+        # As the graph's own file numbers them: some formats count from 1.
+        base = int(format_of(str(output)) in ("matrixmarket", "metis"))
+        vertices = np.arange(base, made.graph.n_vertices + base, dtype=np.int64)
         write_labels(planted, Labels(vertices, made.labels), force=force)
     graph = made.graph
     if json:

@@ -33,6 +33,14 @@ class Duplicates(StrEnum):
     sum = "sum"
 
 
+class IdKind(StrEnum):
+    """What the ids of an edge list are."""
+
+    auto = "auto"
+    number = "number"
+    text = "text"
+
+
 Source = Annotated[
     str,
     typer.Argument(
@@ -93,6 +101,22 @@ Header = Annotated[
         rich_help_panel=READING,
     ),
 ]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--separator",
+        metavar="CHAR",
+        help="Character between the fields of an edge list.  [default: found out]",
+        show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+Ids = Annotated[
+    IdKind,
+    typer.Option(
+        "--ids", help="Whether ids of an edge list are numbers or names.", rich_help_panel=READING
+    ),
+]
 
 
 def read(
@@ -104,6 +128,8 @@ def read(
     symmetrize: bool = False,
     one_based: bool | None = None,
     header: bool | None = None,
+    separator: str | None = None,
+    ids: IdKind = IdKind.auto,
 ) -> Graph:
     """Read a graph from a file, standard input or the examples."""
     repeats: Any = None if duplicates is None else duplicates.value
@@ -121,6 +147,8 @@ def read(
         symmetrize=symmetrize,
         one_based=one_based,
         header=header,
+        separator=separator,
+        ids=ids.value,
     )
 
 
@@ -136,6 +164,15 @@ def example(name: str) -> Any:
         ) from None
     build: Callable[[], Any] = getattr(networkx, EXAMPLES[name])
     return build()
+
+
+def check_output(path: Path, *, force: bool) -> None:
+    """Refuse a graph file that could not be written, before the work is done."""
+    from louvain_um import files
+    from louvain_um.formats import format_of
+
+    format_of(str(path))
+    files.check_output(path, force=force)
 
 
 def refuse_same(source: str, target: Path) -> None:
