@@ -64,11 +64,14 @@ def about_shape(line: bytes, fields: list[str], shape: int) -> str:
     if shape == TWO_IDS and len(fields) > 2:
         return (
             f"{len(fields)} fields where the lines before have 2; "
-            "pass weighted=False to read only the ids"
+            "pass weighted=False (--unweighted) to read only the ids"
         )
     if shape >= WEIGHT:
         if len(fields) < 3:
-            return "no weight where other lines have one; add it, or pass weighted=False"
+            return (
+                "no weight where other lines have one; add it, or pass weighted=False "
+                "(--unweighted)"
+            )
         if complaint := about_weight(fields[2].encode()):
             return complaint
         if shape == WEIGHT and len(fields) > 3:
@@ -81,14 +84,14 @@ def about_weight(token: bytes) -> str:
     name = short(token)
     text = token.decode("utf-8", "replace")
     if not text:
-        return "an empty weight; write one, or pass weighted=False"
+        return "an empty weight; write one, or pass weighted=False (--unweighted)"
     if not NUMBER.fullmatch(text):
-        return f"weight {name} is no number; correct it, or pass weighted=False"
+        return f"weight {name} is no number; correct it, or pass weighted=False (--unweighted)"
     value = float(text)
     if value != value:
-        return f"weight {name} is not a number; correct it, or pass weighted=False"
+        return f"weight {name} is not a number; correct it, or pass weighted=False (--unweighted)"
     if value in (float("inf"), float("-inf")):
-        return f"weight {name} is infinite; correct it, or pass weighted=False"
+        return f"weight {name} is infinite; correct it, or pass weighted=False (--unweighted)"
     if value < 0:
         return f"weight {name} is negative; modularity needs weights of at least 0"
     return ""
@@ -97,7 +100,10 @@ def about_weight(token: bytes) -> str:
 def _about_id(name: str, least: int, most: int) -> str:
     if WHOLE.fullmatch(name):
         if int(name) < least:
-            return f"id {name} in a list whose ids count from {least}; pass one_based=False"
+            return (
+                f"id {name} in a list whose ids count from {least}; pass one_based=False "
+                "(--zero-based)"
+            )
         if int(name) > most:
             return f"id {name} is above {most}, the largest announced; correct it or the header"
         return ""
@@ -112,7 +118,7 @@ def _about_id(name: str, least: int, most: int) -> str:
         return f"id {shown} is not a whole number; correct it, or read ids as names: ids='text'"
     return (
         f"id {shown} is no number as the ids before are; correct it, skip a header with "
-        "header=True, or read ids as names: ids='text'"
+        "header=True (--header), or read ids as names: ids='text'"
     )
 
 

@@ -40,17 +40,20 @@ def read(source: Source, options: ReadOptions) -> Graph:
         from louvain_um.formats import matrixmarket
 
         return matrixmarket.read(source, options)
-    found = sniff.sniff(
-        source, header=options.header, separator=options.separator, ids=options.ids
-    )
+    found = sniff.sniff(source, header=options.header, separator=options.separator, ids=options.ids)
     notes = list(found.notes)
     if found.header is not None:
         notes.append(
-            f"line {found.lines} ({found.header!r}) is read as a header; header=False makes it "
-            "an edge"
+            f"line {found.lines} ({found.header!r}) is read as a header; header=False "
+            "(--no-header) makes it an edge"
         )
     counts = None if options.header is not None else sniff.may_be_counts(source)
-    source.read(found.skip)
+    apart = counts is not None and len(counts) != found.columns and found.sampled > 1
+    if apart:
+        # No edge for want of fields: skipped now, checked against what follows.
+        sniff.pass_first(source, found)
+    else:
+        source.read(found.skip)
     rule = LineRule(
         separator=found.separator,
         shape=_shape(source, found, options),
@@ -62,13 +65,20 @@ def read(source: Source, options: ReadOptions) -> Graph:
     else:
         edges, names = read_numbers(source, rule), None
     announced = found.announced
-    if counts is not None and names is None and _are_counts(counts, edges):
+    if counts is not None and names is None and _are_counts(counts, edges, apart):
         announced = counts[0]
-        edges.u, edges.v = edges.u[1:], edges.v[1:]
-        edges.w = None if edges.w is None else edges.w[1:]
+        if not apart:
+            edges.u, edges.v = edges.u[1:], edges.v[1:]
+            edges.w = None if edges.w is None else edges.w[1:]
         notes.append(
             f"the first line ({' '.join(map(str, counts))}) counts vertices and edges and is "
-            "read as a header; header=False makes it an edge"
+            "read as a header; header=False (--no-header) makes it an edge"
+        )
+    elif apart and counts is not None:
+        raise source.error(
+            f"{len(counts)} fields where the lines below have {found.columns}, and no counts of "
+            "vertices and edges either; delete it, or skip it with header=True (--header)",
+            found.lines,
         )
     notes += _settle_weights(edges, options, found)
     return _build(source, edges, names, announced, options, notes)
@@ -79,7 +89,8 @@ def _shape(source: Source, found: sniff.Sniffed, options: ReadOptions) -> int:
     if options.weighted is False or found.third in ("other", "time"):
         if options.weighted and found.third == "other":
             raise source.error(
-                "has no third column of numbers to take weights from; drop weighted=True",
+                "has no third column of numbers to take weights from; drop weighted=True "
+                "(--weighted)",
                 found.lines + 1,
             )
         if options.weighted is not True:
@@ -87,37 +98,40 @@ def _shape(source: Source, found: sniff.Sniffed, options: ReadOptions) -> int:
     if found.columns < 3:
         if options.weighted:
             raise source.error(
-                "has no third column to take weights from; drop weighted=True", found.lines + 1
+                "has no third column to take weights from; drop weighted=True (--weighted)",
+                found.lines + 1,
             )
         return scan.TWO_IDS
     return scan.WEIGHT if found.columns == 3 else scan.WEIGHT_IGNORE_REST
 
 
-def _are_counts(counts: list[int], edges: EdgeList) -> bool:
+def _are_counts(counts: list[int], edges: EdgeList, apart: bool) -> bool:
     """Return whether the first line tells the vertices and the edges that follow."""
-    others = len(edges.u) - 1
+    first = 0 if apart else 1
+    others = len(edges.u) - first
     if others < 1 or counts[-1] != others or len(set(counts[:-1])) > 1:
         return False
-    return bool(max(edges.u[1:].max(), edges.v[1:].max()) <= counts[0])
+    return bool(max(edges.u[first:].max(), edges.v[first:].max()) <= counts[0])
 
 
-def _settle_weights(
-    edges: EdgeList, options: ReadOptions, found: sniff.Sniffed
-) -> list[str]:
+def _settle_weights(edges: EdgeList, options: ReadOptions, found: sniff.Sniffed) -> list[str]:
     """Drop weights that are times; return what to say about columns."""
     w = edges.w
     if w is None:
         if options.weighted is False or found.columns < 3:
             return []
         what = "holds times" if found.third == "time" else "is no weight"
-        return [f"the third column {what} and is not read; weighted=True makes it the weight"]
+        return [
+            f"the third column {what} and is not read; weighted=True (--weighted) makes it "
+            "the weight"
+        ]
     if options.weighted is None and len(w) > 1 and w.dtype == np.int64:
         low, high = int(w.min()), int(w.max())
         if low >= EARLIEST and high <= LATEST and low < high:
             edges.w = None
             return [
-                "the third column looks like Unix times and is not read; weighted=True makes "
-                "it the weight"
+                "the third column looks like Unix times and is not read; weighted=True "
+                "(--weighted) makes it the weight"
             ]
     return [*edges.notes]
 

@@ -75,8 +75,10 @@ def read_numbers(source: Source, rule: LineRule) -> EdgeList:
             real |= exact_weights(source, data, line, late[:n_late], w)
         if bad >= 0:
             text = complain.line_at(data, bad)
-            raise source.error(complain.about_line(text, rule.separator, rule.shape, rule.least,
-                                                   rule.most), line + lines)
+            raise source.error(
+                complain.about_line(text, rule.separator, rule.shape, rule.least, rule.most),
+                line + lines,
+            )
         total += count
         real |= pointed
         line += lines
@@ -160,9 +162,7 @@ def keep_integers(edges: EdgeList) -> None:
 def _join(chunks: list[NDArray[Any]], dtype: Any = np.uint32) -> NDArray[Any]:
     if len(chunks) == 1:
         return chunks.pop()
-    joined = np.empty(
-        sum(map(len, chunks)), np.result_type(dtype, *{c.dtype for c in chunks})
-    )
+    joined = np.empty(sum(map(len, chunks)), np.result_type(dtype, *{c.dtype for c in chunks}))
     place = 0
     chunks.reverse()
     while chunks:
@@ -170,5 +170,3 @@ def _join(chunks: list[NDArray[Any]], dtype: Any = np.uint32) -> NDArray[Any]:
         joined[place : place + len(chunk)] = chunk
         place += len(chunk)
     return joined
-
-

@@ -47,7 +47,9 @@ def pick_columns(columns: Sequence[Any], weighted: bool | None) -> tuple[Any, An
     elif weighted and weight is None:
         others = [name for name in columns if name not in ends]
         if not others:
-            raise GraphError("has no third column to take weights from; drop weighted=True")
+            raise GraphError(
+                "has no third column to take weights from; drop weighted=True (--weighted)"
+            )
         weight = others[0]
     return (*ends, weight)
 
@@ -81,17 +83,13 @@ def from_ids(
                 first = int(np.argmax(ids < 0))
                 raise GraphError(f"{what} at index {first} is negative ({ids[first]})")
         base = None if options.one_based is None else int(options.one_based)
-        u, v, n, names = number_vertices(
-            _own(u), _own(v), announced=n_vertices, base=base
-        )
+        u, v, n, names = number_vertices(_own(u), _own(v), announced=n_vertices, base=base)
     else:
         u, v, names = factorize(u, v)
         n = len(names)
     if w is not None and w.dtype == object:
         w = _numbers(w)
-    return Graph.from_edges(
-        u, v, w, n_vertices=n, duplicates=options.duplicates, names=names
-    )
+    return Graph.from_edges(u, v, w, n_vertices=n, duplicates=options.duplicates, names=names)
 
 
 def factorize(

@@ -39,11 +39,8 @@ def _read(source: Source, options: ReadOptions, kind: str) -> Graph:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise source.error(f"is no readable {kind.upper()} ({why}); write it again") from None
     labels = [data.get("label") for _, data in graph.nodes(data=True)]
-    if None not in labels and len(set(labels)) == len(labels):
-        names = labels
-    else:
-        names = list(graph)
+    labelled = None not in labels and len(set(labels)) == len(labels)
     try:
-        return from_networkx(graph, options, names)
+        return from_networkx(graph, options, labels if labelled else list(graph))
     except GraphError as error:
         raise source.error(str(error)) from None

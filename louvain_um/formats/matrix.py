@@ -19,9 +19,12 @@ def undirected(
     *,
     symmetrize: bool,
     base: int = 0,
-    error: Callable[[str], Exception],
+    error: Callable[..., Exception],
+    line: tuple[int, ...] = (),
 ) -> EdgeList:
     """Return the edges of a symmetric matrix, or all entries if the caller may symmetrize.
+
+    `line` is where a file declares what kind of matrix it holds.
 
     Raises
     ------
@@ -35,5 +38,6 @@ def undirected(
         return all_entries(offsets, columns, values)
     raise error(
         f"the matrix is not symmetric, which declares a directed graph: {half.describe(base)}; "
-        "pass symmetrize=True to read every entry as an undirected edge"
+        "pass symmetrize=True (--symmetrize) to read every entry as an undirected edge",
+        *line,
     )

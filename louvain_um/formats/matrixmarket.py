@@ -26,7 +26,7 @@ def read(source: Source, options: ReadOptions) -> Graph:
     n, entries, line = _size(source)
     weighted = field != "pattern" and options.weighted is not False
     if options.weighted and not weighted:
-        raise source.error("is a pattern without values; drop weighted=True", 1)
+        raise source.error("is a pattern without values; drop weighted=True (--weighted)", 1)
     shape = scan.TWO_IDS if field == "pattern" else scan.WEIGHT
     if field != "pattern" and not weighted:
         shape = scan.IGNORE_REST
@@ -40,7 +40,9 @@ def read(source: Source, options: ReadOptions) -> Graph:
         notes = edges.notes
         rows = compress(edges.u, edges.v, edges.w, n)
         del edges
-        edges = undirected(*rows, symmetrize=options.symmetrize, base=1, error=source.error)
+        edges = undirected(
+            *rows, symmetrize=options.symmetrize, base=1, error=source.error, line=(1,)
+        )
         edges.notes = notes
     names = np.arange(1, n + 1, dtype=np.int64)
     return build(source, edges, n, names, options, edges.notes)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -39,8 +39,8 @@ def read(source: Source, options: ReadOptions) -> Graph:
 
     header, line = _header(source)
     if options.weighted and not header.weighted:
-        raise source.error("declares no edge weights; drop weighted=True", line)
-    offsets, columns, values, real = _rows(source, header, line)
+        raise source.error("declares no edge weights; drop weighted=True (--weighted)", line)
+    offsets, columns, values, real, plain = _rows(source, header, line)
     if not options.symmetrize and len(columns) != 2 * header.edges:
         raise source.error(
             f"announces {header.edges:,} edges, so {2 * header.edges:,} neighbours, but lists "
@@ -54,7 +54,8 @@ def read(source: Source, options: ReadOptions) -> Graph:
         if not options.symmetrize:
             raise source.error(
                 f"is not symmetric: {edges.describe(1)} (lists of vertices {edges.row + 1} and "
-                f"{edges.column + 1}); correct the lists, or pass symmetrize=True"
+                f"{edges.column + 1}); correct the lists, or pass symmetrize=True (--symmetrize)",
+                line + 1 + edges.row if plain else None,
             )
         edges = all_entries(offsets, columns, values)
     if edges.w is not None and not real:
@@ -93,13 +94,17 @@ def _header(source: Source) -> tuple[Header, int]:
 
 def _rows(
     source: Source, header: Header, line: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64] | None, bool]:
-    """Return the lists as compressed rows, and whether a weight was written as real."""
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64] | None, bool, bool]:
+    """Return the lists as compressed rows, and two answers.
+
+    Whether a weight was written as real, and whether list i stands in line i after the header.
+    """
     offsets = np.zeros(header.n + 1, np.int64)
     columns: list[NDArray[np.uint32]] = []
     values: list[NDArray[np.float64]] = []
     row, real = 0, False
     line += 1
+    first = line
     for data in source.blocks():
         room = len(data) // 2 + 1
         out = np.empty(room, np.uint32)
@@ -125,7 +130,7 @@ def _rows(
             line - 1,
         )
     joined = np.concatenate([np.empty(0, np.uint32), *columns])
-    return offsets, joined, np.concatenate(values) if values else None, real
+    return offsets, joined, np.concatenate(values) if values else None, real, line - first == row
 
 
 def _about(line: bytes, header: Header, row: int) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,15 @@ def read_named(source: Source, rule: LineRule) -> tuple[EdgeList, NDArray[Any]]:
         u, v = np.empty(room, np.int64), np.empty(room, np.int64)
         late = np.empty((room, 3), np.int64)
         count, lines, bad, book.count = _scan_names(
-            data, rule.separator, rule.shape, u, v, late, book.slots, book.starts, book.text,
+            data,
+            rule.separator,
+            rule.shape,
+            u,
+            v,
+            late,
+            book.slots,
+            book.starts,
+            book.text,
             book.count,
         )
         w = np.empty(count, np.float64)
@@ -84,7 +93,7 @@ class Book:
         ends = self.starts[: self.count + 1].tolist()
         text = self.text[: ends[-1]].tobytes()
         try:
-            words = [text[a:b].decode() for a, b in zip(ends, ends[1:], strict=False)]
+            words = [text[a:b].decode() for a, b in pairwise(ends)]
         except UnicodeDecodeError:
             raise source.error(
                 "holds names that are not UTF-8; convert it (iconv -t utf-8), or name its "
@@ -174,14 +183,18 @@ def _field(data, pos, separator):
         stop = pos
         if data[pos] == 34:
             pos += 1
-        while data[pos] != 10 and data[pos] != separator and not (
-            separator == 32 and blank(data[pos])
+        while (
+            data[pos] != 10
+            and data[pos] != separator
+            and not (separator == 32 and blank(data[pos]))
         ):
             pos += 1
     else:
         start = pos
-        while data[pos] != 10 and data[pos] != separator and not (
-            separator == 32 and blank(data[pos])
+        while (
+            data[pos] != 10
+            and data[pos] != separator
+            and not (separator == 32 and blank(data[pos]))
         ):
             pos += 1
         stop = pos
@@ -220,7 +233,7 @@ def _scan_names(data, separator, shape, u, v, late, slots, starts, text, words):
             if late[count, 1] == late[count, 2]:
                 bad = line
                 break
-        if (shape == TWO_IDS or shape == WEIGHT) and data[pos] != 10:
+        if shape in (TWO_IDS, WEIGHT) and data[pos] != 10:
             bad = line
             break
         while data[pos] != 10:

@@ -15,7 +15,10 @@ from louvain_um.graph import Graph
 if TYPE_CHECKING:
     from louvain_um.formats.edgelist import ReadOptions
 
-DIRECTED = "the graph is directed; pass symmetrize=True to read every arc as an undirected edge"
+DIRECTED = (
+    "the graph is directed; pass symmetrize=True (--symmetrize) to read every arc as an "
+    "undirected edge"
+)
 
 
 def from_networkx(

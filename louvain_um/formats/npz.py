@@ -45,7 +45,7 @@ def _edges(arrays: dict[str, Any], options: ReadOptions) -> Graph:
     n = int(arrays["n"]) if "n" in arrays else None
     w = arrays.get("w") if options.weighted is not False else None
     if options.weighted and w is None:
-        raise GraphError("has no array w to take weights from; drop weighted=True")
+        raise GraphError("has no array w to take weights from; drop weighted=True (--weighted)")
     return Graph.from_edges(
         arrays.pop("u"),
         arrays.pop("v"),

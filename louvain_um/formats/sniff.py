@@ -45,6 +45,8 @@ class Sniffed:
         Text of the line that is a header; `skip` bytes and `lines` lines reach past it.
     announced : int or None
         Vertices a comment announces.
+    sampled : int
+        Lines looked at that are no comments.
     """
 
     separator: int = 32
@@ -55,6 +57,7 @@ class Sniffed:
     skip: int = 0
     lines: int = 0
     announced: int | None = None
+    sampled: int = 0
     notes: list[str] = field(default_factory=list)
 
 
@@ -74,6 +77,7 @@ def sniff(source: Source, *, header: bool | None, separator: str | None, ids: st
     found = Sniffed(announced=sample.announced)
     if not sample.text:
         return found
+    found.sampled = len(sample.text)
     found.separator = ord(separator) if separator else _separator(sample.text)
     if found.separator == 9 and all(b'"' not in line for line in sample.text):
         plain = all(len(line.split()) == len(split(line, 9)) for line in sample.text)
@@ -113,10 +117,17 @@ def may_be_counts(source: Source) -> list[int] | None:
     sample = _sample(source)
     if not sample.text:
         return None
-    row = sample.text[0].split()
+    row = sample.text[0].replace(b",", b" ").split()
     if len(row) not in (2, 3) or not all(name.isdigit() and len(name) < 19 for name in row):
         return None
     return [int(name) for name in row]
+
+
+def pass_first(source: Source, found: Sniffed) -> None:
+    """Consume the first line that is no comment."""
+    sample = _sample(source)
+    found.skip, found.lines = sample.past[0], sample.number[0]
+    source.read(found.skip)
 
 
 def _sample(source: Source) -> Sample:
@@ -187,6 +198,8 @@ def _has_header(rows: list[list[str]]) -> bool:
     numeric = all(WHOLE.fullmatch(name) for name in others[0][:2])
     if numeric and all(_is_word(name) for name in first[:2]):
         return True
-    return len(first) > 2 and len(others[0]) > 2 and (
-        _is_word(first[2]) and not _is_word(others[0][2]) and all(map(_is_word, first[:2]))
+    return (
+        len(first) > 2
+        and len(others[0]) > 2
+        and (_is_word(first[2]) and not _is_word(others[0][2]) and all(map(_is_word, first[:2])))
     )

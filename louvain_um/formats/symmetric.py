@@ -68,17 +68,15 @@ def one_half(
     n = len(offsets) - 1
     turned = transpose(offsets, columns, values, n)
     starts, ordered, sums = transpose(*turned, n)
-    _sort_ties(starts, ordered, _or_none(sums))
-    _sort_ties(turned[0], turned[1], _or_none(turned[2]))
+    sums = _ties_in_order(starts, ordered, sums)
+    turned = (*turned[:2], _ties_in_order(*turned))
     row, place, missing = _first_difference(
         starts, ordered, _or_none(sums), turned[0], turned[1], _or_none(turned[2])
     )
+    if row >= 0 and place < 0:
+        return Mismatch(int(turned[1][-1 - place]), int(row), True)
     if row >= 0:
-        mine, theirs = (ordered, turned[1]) if place >= 0 else (turned[1], ordered)
-        at = place if place >= 0 else -place - 1
-        if missing and place < 0:
-            return Mismatch(int(mine[at]), row, True)
-        return Mismatch(row, int(mine[at]), bool(missing))
+        return Mismatch(int(row), int(ordered[place]), bool(missing))
     del turned
     upper = _count_upper(starts, ordered)
     u, v = np.empty(upper, np.uint32), np.empty(upper, np.uint32)
@@ -97,6 +95,24 @@ def all_entries(
 
 def _or_none(values: NDArray[Any] | None) -> NDArray[Any]:
     return np.empty(0, np.float64) if values is None else values
+
+
+def _ties_in_order(
+    offsets: NDArray[np.int64], columns: NDArray[np.uint32], values: NDArray[Any] | None
+) -> NDArray[Any] | None:
+    """Return the values with those at one place ascending, for the file lists them in any order.
+
+    A matrix with several values at one place is rare: only then are all of them sorted.
+    """
+    if values is None or len(values) == 0:
+        return values
+    again = columns[1:] == columns[:-1]
+    starts = offsets[(offsets > 0) & (offsets < len(columns))]
+    again[starts - 1] = False
+    if not again.any():
+        return values
+    place = np.concatenate(([0], np.cumsum(~again)))
+    return values[np.lexsort((values, place))]
 
 
 def _starts(keys: NDArray[np.uint32], n: int) -> NDArray[np.int64]:
@@ -135,20 +151,6 @@ def _flip(offsets, columns, values, next_, rows, out):
 
 
 @njit(nogil=True, cache=True)
-def _sort_ties(offsets, columns, values):
-    """Order the values of entries at one place, which the file may list in any order."""
-    if len(values) == 0:
-        return
-    for a in range(len(offsets) - 1):
-        start = offsets[a]
-        for j in range(offsets[a] + 1, offsets[a + 1] + 1):
-            if j == offsets[a + 1] or columns[j] != columns[start]:
-                if j - start > 1:
-                    values[start:j] = np.sort(values[start:j])
-                start = j
-
-
-@njit(nogil=True, cache=True)
 def _first_difference(starts, columns, values, starts_t, columns_t, values_t):
     """Return row, place and kind of the first entry without its counterpart; row −1 if none.
 
@@ -173,7 +175,8 @@ def _count_upper(offsets, columns):
     count = 0
     for a in range(len(offsets) - 1):
         for j in range(offsets[a], offsets[a + 1]):
-            count += np.int64(columns[j]) >= a
+            if np.int64(columns[j]) >= a:
+                count += 1
     return count
 
 

@@ -17,7 +17,7 @@ Numbered = tuple[NDArray[np.uint32], NDArray[np.uint32], int, NDArray[np.int64] 
 def number_vertices(
     u: NDArray[Any], v: NDArray[Any], *, announced: int | None = None, base: int | None = None
 ) -> Numbered:
-    """Number the vertices of a list of non-negative integer ids.
+    """Return the vertices of a list of non-negative integer ids, numbered from 0.
 
     Vertices are the ids that occur, unless the list says that there are others: with `base`,
     every id from there to the largest is one; with `announced` vertices and no id beyond

@@ -1,0 +1,285 @@
+"""Graphs into files: every edge once, real weights exactly, nothing half written."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um import files
+from louvain_um.errors import GraphFormatError
+from louvain_um.formats import format_of
+from louvain_um.formats.decimal import digits
+from louvain_um.formats.needs import need
+from louvain_um.graph import Graph
+
+STRETCH = 1 << 20
+"""Arcs turned into text at a time."""
+
+Writer = Callable[[BinaryIO, Graph, str], tuple[str, ...]]
+Edges = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
+
+
+def write(path: str, graph: Graph, kind: str | None, force: bool) -> tuple[str, ...]:
+    """Write a graph; `write_graph` documents it."""
+    writer = check(path, kind, force)
+    with (
+        files.replacing(path, force=force) as part,
+        _opened(part, path.lower().endswith(".gz")) as stream,
+    ):
+        return writer(stream, graph, path)
+
+
+def check(path: str, kind: str | None, force: bool) -> Writer:
+    """Return the writer for a path, or say why nothing can be written there."""
+    name = kind or format_of(path)
+    writers: dict[str, Writer] = {
+        "edges": _write_edges,
+        "matrixmarket": _write_matrixmarket,
+        "metis": _write_metis,
+        "npz": _write_npz,
+        "parquet": _write_parquet,
+    }
+    if name not in writers:
+        raise GraphFormatError(
+            f"{name} can be read but not written; use {', '.join(writers)}", path
+        )
+    if name == "parquet" and path.lower().endswith(".gz"):
+        raise GraphFormatError("Parquet is compressed already; drop .gz", path)
+    files.check_output(path, force=force)
+    return writers[name]
+
+
+@contextmanager
+def _opened(part: Path, packed: bool) -> Iterator[BinaryIO]:
+    """Open a file for writing, gzipped where wanted."""
+    with part.open("wb") as file:
+        if not packed:
+            yield file
+            return
+        # Without a time of writing: the same graph gives the same bytes.
+        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as stream:
+            yield cast(BinaryIO, stream)
+
+
+def _edges(graph: Graph) -> Iterator[Edges]:
+    """Yield every edge once, loops included, in stretches; real weights as floats."""
+    n, start = graph.n_vertices, 0
+    while start < n:
+        stop = int(np.searchsorted(graph.offsets, graph.offsets[start] + STRETCH, "right")) - 1
+        stop = min(max(stop, start + 1), n, start + STRETCH)
+        low, high = int(graph.offsets[start]), int(graph.offsets[stop])
+        u = np.repeat(np.arange(start, stop), np.diff(graph.offsets[start : stop + 1]))
+        v = graph.targets[low:high].astype(np.int64)
+        upper = u < v
+        u, v = u[upper], v[upper]
+        loops = np.flatnonzero(graph.loops[start:stop]) + start
+        w: NDArray[Any] | None = None
+        if graph.weights is not None:
+            w = graph.weights[low:high][upper].astype(np.int64)
+        if len(loops):
+            u, v = np.concatenate((u, loops)), np.concatenate((v, loops))
+            if w is not None:
+                w = np.concatenate((w, graph.loops[loops]))
+            order = np.lexsort((v, u))
+            u, v, w = u[order], v[order], None if w is None else w[order]
+        if w is not None and graph.scale != 1.0:
+            w = w / graph.scale
+        yield u, v, w
+        start = stop
+
+
+def _write_rows(
+    stream: BinaryIO,
+    graph: Graph,
+    separator: str,
+    names: NDArray[Any] | None = None,
+    base: int = 0,
+    swap: bool = False,
+) -> None:
+    """Write every edge as a line of ids or names and, if there are any, weights."""
+    plain = names is None or names.dtype.kind in "iu"
+    for u, v, w in _edges(graph):
+        a, b = (v, u) if swap else (u, v)
+        ends = [a + base, b + base] if names is None else [names[a], names[b]]
+        if plain and (w is None or w.dtype == np.int64):
+            columns = ends if w is None else [*ends, w]
+            apart = [separator.encode()] * (len(columns) - 1)
+            stream.write(digits(columns, [*apart, b"\n"]))
+            continue
+        quote = str if plain else _quoter(separator)
+        words = [map(quote, part.tolist()) for part in ends]
+        if w is not None:
+            words.append(map(repr, w.tolist()))
+        lines = "\n".join(map(separator.join, zip(*words, strict=True)))
+        if lines:
+            stream.write(f"{lines}\n".encode())
+
+
+def _quoter(separator: str) -> Callable[[Any], str]:
+    """Return a function that quotes names which a reader would split or take for a comment."""
+
+    def quote(name: Any) -> str:
+        text = str(name).replace("\n", " ").replace("\r", " ")
+        unsafe = separator in text or '"' in text or text != text.strip() or not text
+        if unsafe or text.startswith(("#", "%", "//")):
+            return '"' + text.replace('"', '""') + '"'
+        return text
+
+    return quote
+
+
+def _write_edges(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
+    separator = "," if path.lower().removesuffix(".gz").endswith(".csv") else "\t"
+    names = graph.names
+    base = 1 if _one_based(graph) else 0
+    if base:
+        names = None
+    notes: tuple[str, ...] = ()
+    if names is None:
+        stream.write(f"# Nodes: {graph.n_vertices} Edges: {graph.n_edges}\n".encode())
+    else:
+        notes = _lost(graph)
+        if graph.names is not None and graph.names.dtype.kind not in "iu":
+            columns = ["source", "target", "weight"][: 3 if graph.weighted else 2]
+            stream.write(f"{separator.join(columns)}\n".encode())
+    _write_rows(stream, graph, separator, names, base)
+    return notes
+
+
+def _write_matrixmarket(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
+    kind = "pattern"
+    if graph.weighted:
+        kind = "integer" if graph.scale == 1.0 else "real"
+    n = graph.n_vertices
+    stream.write(f"%%MatrixMarket matrix coordinate {kind} symmetric\n".encode())
+    stream.write(f"{n} {n} {graph.n_edges}\n".encode())
+    # The lower half, as the format asks: the row is the larger end.
+    _write_rows(stream, graph, " ", None, 1, swap=True)
+    return _unnamed(graph, "MatrixMarket")
+
+
+def _write_metis(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
+    if np.any(graph.loops):
+        first = int(np.flatnonzero(graph.loops)[0])
+        raise GraphFormatError(
+            f"METIS has no self-loops, and vertex {first} has one; write .mtx or .npz", path
+        )
+    code = " 001" if graph.weighted else ""
+    stream.write(f"{graph.n_vertices} {graph.n_arcs // 2}{code}\n".encode())
+    n, start = graph.n_vertices, 0
+    while start < n:
+        stop = int(np.searchsorted(graph.offsets, graph.offsets[start] + STRETCH, "right")) - 1
+        stop = min(max(stop, start + 1), n, start + STRETCH)
+        low, high = int(graph.offsets[start]), int(graph.offsets[stop])
+        columns = graph.targets[low:high].astype(np.int64) + 1
+        starts = graph.offsets[start : stop + 1] - low
+        if graph.weights is None:
+            stream.write(_lists(digits([columns], [b" "]), starts))
+        elif graph.scale == 1.0:
+            pairs = [columns, graph.weights[low:high]]
+            stream.write(_lists(digits(pairs, [b" ", b" "]), 2 * starts))
+        else:
+            real = (graph.weights[low:high] / graph.scale).tolist()
+            words = [f"{b} {w!r}" for b, w in zip(columns.tolist(), real, strict=True)]
+            cuts = starts.tolist()
+            lines = [" ".join(words[a:b]) for a, b in pairwise(cuts)]
+            stream.write(("\n".join(lines) + "\n").encode())
+        start = stop
+    notes = _unnamed(graph, "METIS")
+    if graph.scale != 1.0:
+        notes += ("METIS itself takes whole weights only; these are real",)
+    return notes
+
+
+def _lists(text: bytes, starts: NDArray[np.int64]) -> bytes:
+    """Return numbers, each with a blank behind it, as lines; empty lists are empty lines."""
+    out = np.frombuffer(text, np.uint8).copy()
+    blanks = np.flatnonzero(out == ord(" "))
+    full = starts[1:] > starts[:-1]
+    out[blanks[starts[1:][full] - 1]] = ord("\n")
+    # An empty list's line stands behind the number before it.
+    ends = np.concatenate(([0], blanks + 1))
+    return np.insert(out, ends[starts[1:][~full]], ord("\n")).tobytes()
+
+
+def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
+    u, v, w = _all_edges(graph)
+    arrays: dict[str, Any] = {"n": np.int64(graph.n_vertices), "u": u, "v": v}
+    if w is not None:
+        arrays["w"] = w
+    notes: tuple[str, ...] = ()
+    if graph.names is not None:
+        names = graph.names
+        if names.dtype == object:
+            names = np.array([str(name) for name in names.tolist()])
+        arrays["names"] = names
+    np.savez(stream, **arrays)
+    return notes
+
+
+def _write_parquet(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
+    from louvain_um.formats.parquet import VERTICES_KEY
+
+    arrow, parquet = need("pyarrow", path), need("pyarrow.parquet", path)
+    u, v, w = _all_edges(graph)
+    columns: dict[str, Any] = {"source": u, "target": v}
+    metadata = {VERTICES_KEY: str(graph.n_vertices).encode()}
+    notes: tuple[str, ...] = ()
+    if graph.names is not None:
+        names = graph.names
+        if names.dtype.kind not in "iu":
+            names = np.array([str(name) for name in names.tolist()], dtype=object)
+        columns = {"source": names[u], "target": names[v]}
+        if not _one_based(graph):
+            metadata, notes = {}, _lost(graph)
+    if w is not None:
+        columns["weight"] = w
+    table = arrow.table(columns).replace_schema_metadata(metadata)
+    parquet.write_table(table, stream)
+    return notes
+
+
+def _all_edges(graph: Graph) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[Any] | None]:
+    parts = [(u.astype(np.uint32), v.astype(np.uint32), w) for u, v, w in _edges(graph)] or [
+        (np.empty(0, np.uint32), np.empty(0, np.uint32), _no_weights(graph))
+    ]
+    u = np.concatenate([part[0] for part in parts])
+    v = np.concatenate([part[1] for part in parts])
+    if graph.weights is None:
+        return u, v, None
+    return u, v, np.concatenate([part[2] for part in parts if part[2] is not None])
+
+
+def _no_weights(graph: Graph) -> NDArray[np.int64] | None:
+    return None if graph.weights is None else np.empty(0, np.int64)
+
+
+def _one_based(graph: Graph) -> bool:
+    """Return whether vertices are named 1 … n, as formats that count from 1 do."""
+    names = graph.names
+    return (
+        names is not None
+        and names.dtype.kind in "iu"
+        and np.array_equal(names, np.arange(1, len(names) + 1))
+    )
+
+
+def _unnamed(graph: Graph, kind: str) -> tuple[str, ...]:
+    if graph.names is None or _one_based(graph):
+        return ()
+    return (f"{kind} keeps no names: vertices are numbered 1 … {graph.n_vertices}",)
+
+
+def _lost(graph: Graph) -> tuple[str, ...]:
+    """Return what to say about isolated vertices, which a list of edges cannot name."""
+    isolated = int(np.count_nonzero((np.diff(graph.offsets) == 0) & (graph.loops == 0)))
+    if not isolated:
+        return ()
+    return (f"{isolated} isolated vertices have names and no edges: only .npz keeps them",)
