@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from louvain_um.cli import compare, convert, detect, doctor, generate
+from louvain_um.cli.guard import report
 
 app = typer.Typer(
     name="louvain-um",
@@ -52,4 +53,8 @@ def main() -> None:
     # Importing makes objects by the hundred thousand and no garbage: with the collector's
     # usual threshold a tenth of a short command's time went into looking for it.
     gc.set_threshold(200_000, 20, 20)
-    app(prog_name="louvain-um")
+    try:
+        app(prog_name="louvain-um")
+    except (Exception, KeyboardInterrupt) as error:
+        # Commands report their own; this is help that met a full disc or an interrupt.
+        raise SystemExit(report(error)) from None

@@ -9,11 +9,11 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn, ParamSpec
+from typing import Any, ParamSpec
 
 import typer
 
-from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
+from louvain_um.errors import DeviceUnavailableError, GraphWarning, LouvainUmError, OptionError
 
 P = ParamSpec("P")
 
@@ -34,11 +34,8 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
                 sys.stdout.flush()
         except typer.Exit:
             raise
-        except BrokenPipeError:
-            _stop_printing()
-            raise typer.Exit(FAILED) from None
         except (Exception, KeyboardInterrupt) as error:
-            _leave(error, verbose=bool(kwargs.get("verbose")))
+            raise typer.Exit(report(error, verbose=bool(kwargs.get("verbose")))) from None
 
     return run
 
@@ -60,8 +57,7 @@ def notes(*, quiet: bool) -> Iterator[None]:
     with warnings.catch_warnings():
         # Only what this package says on purpose; others' deprecations are not the user's.
         warnings.simplefilter("ignore")
-        warnings.filterwarnings("always", module=r"louvain_um\b")
-        warnings.filterwarnings("always", category=_graph_warning())
+        warnings.filterwarnings("always", category=GraphWarning)
         warnings.showwarning = show
         yield
 
@@ -75,7 +71,7 @@ def describe(error: BaseException) -> tuple[str, int]:
     """Return what to tell the user about an error, and the exit code."""
     match error:
         case KeyboardInterrupt():
-            return "interrupted; nothing was written", INTERRUPTED
+            return "interrupted", INTERRUPTED
         case DeviceUnavailableError():
             return str(error), NO_DEVICE
         case OptionError():
@@ -91,24 +87,21 @@ def describe(error: BaseException) -> tuple[str, int]:
     return f"this is a bug, run again with -v and report what it prints ({kind}: {error})", FAILED
 
 
-def _leave(error: BaseException, *, verbose: bool) -> NoReturn:
+def report(error: BaseException, *, verbose: bool = False) -> int:
+    """Tell the user about an error; return the exit code."""
+    if isinstance(error, OSError):
+        # Whatever stdout's buffer still holds would fail again when Python flushes it at exit.
+        _stop_printing()
+    if isinstance(error, BrokenPipeError):
+        return FAILED  # the reader has seen enough, as `head` does
     if verbose:
         traceback.print_exception(error)
     text, code = describe(error)
-    # A full disc behind stdout would fail once more when Python flushes it at exit.
-    if isinstance(error, OSError):
-        _stop_printing()
     say(f"louvain-um: {one_line(text)}")
-    raise typer.Exit(code) from None
+    return code
 
 
 def _stop_printing() -> None:
     """Send what is left in stdout's buffer nowhere."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _graph_warning() -> type[Warning]:
-    from louvain_um.errors import GraphWarning
-
-    return GraphWarning

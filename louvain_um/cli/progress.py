@@ -35,7 +35,7 @@ class Reporter:
         if self.task is None:
             self.task = self.progress.add_task(text, total=None)
         else:
-            self.progress.update(self.task, description=text, total=None, completed=0)
+            self.progress.update(self.task, description=text, completed=0)
 
     def __call__(self, event: Event) -> None:
         """Observe the engine."""
@@ -62,7 +62,7 @@ def describe(event: Event, modularity: float) -> str:
     if event.iteration >= 0:
         parts.append(f"iteration {event.iteration}")
     if not math.isnan(modularity):
-        parts.append(f"modularity {modularity:.4f}")
+        parts.append(f"modularity {round(modularity, 4) + 0.0:.4f}")
     return " · ".join(parts)
 
 
