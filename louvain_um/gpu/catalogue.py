@@ -18,6 +18,7 @@ PLAIN: Final = ("",)
 CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
     {
         "move": {"move": PAIRS, "widest_row": PAIRS},
+        "refine": {"refine": PAIRS},
     }
 )
 """Source (without .cu) → kernel → template arguments.

@@ -72,7 +72,7 @@ class DeviceAllocator:
     def free(self, *names: str) -> None:
         """Give arrays back; the caller drops its own references."""
         for name in names:
-            del self.live[name]
+            self.live.pop(name, None)  # the ledger may know arrays that another made
             self.ledger.leave(name)
 
     def close(self) -> None:

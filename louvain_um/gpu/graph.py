@@ -1,0 +1,104 @@
+"""Graphs whose arrays are on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from louvain_um.graph import Graph
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    import cupy
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceGraph:
+    """An undirected graph like `Graph`, its arrays in the memory of one CUDA device.
+
+    Parameters
+    ----------
+    offsets : int64[n + 1]
+    targets : uint32[arcs]
+    weights : uint32[arcs] or uint64[arcs] or None
+        None when every weight is 1.
+    loops : uint64[n] or None
+        None when there are none.
+    scale : float
+        As in `Graph`.
+    """
+
+    offsets: cupy.ndarray
+    targets: cupy.ndarray
+    weights: cupy.ndarray | None = None
+    loops: cupy.ndarray | None = None
+    scale: float = 1.0
+
+    @classmethod
+    def from_host(cls, graph: Graph) -> Self:
+        """Copy a graph to the current device."""
+        import cupy
+
+        weights = graph.weights
+        if weights is not None and weights.dtype == np.int64:
+            weights = weights.view(np.uint64)
+        loops = graph.loops.view(np.uint64) if graph.loops.any() else None
+        return cls(
+            cupy.asarray(graph.offsets),
+            cupy.asarray(graph.targets),
+            None if weights is None else cupy.asarray(weights),
+            None if loops is None else cupy.asarray(loops),
+            graph.scale,
+        )
+
+    def to_host(self) -> Graph:
+        """Copy to host memory."""
+        weights = None if self.weights is None else self.weights.get()
+        if weights is not None and weights.dtype == np.uint64:
+            weights = weights.view(np.int64)
+        if self.loops is None:
+            loops = np.zeros(self.n_vertices, np.int64)
+        else:
+            loops = self.loops.get().view(np.int64)
+        return Graph(self.offsets.get(), self.targets.get(), weights, loops, self.scale)
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices, isolated ones included."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_arcs(self) -> int:
+        """Number of arcs: twice the edges that are not loops."""
+        return len(self.targets)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether arcs carry weights."""
+        return self.weights is not None
+
+    @property
+    def names(self) -> None:
+        """No names: vertices are 0 … n − 1."""
+        return
+
+    @cached_property
+    def total_weight(self) -> int:
+        """Sum of all degrees, 2m, as an integer (real weights times `scale`)."""
+        arcs = self.n_arcs if self.weights is None else int(self.weights.sum(dtype=np.uint64))
+        loops = 0 if self.loops is None else int(self.loops.sum(dtype=np.uint64))
+        return arcs + 2 * loops
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays: tuple[Any, ...] = (self.offsets, self.targets, self.weights, self.loops)
+        return sum(array.nbytes for array in arrays if array is not None)
+
+    def __repr__(self) -> str:
+        kind = "weighted" if self.weighted else "unweighted"
+        return f"DeviceGraph({self.n_vertices:,} vertices, {self.n_arcs:,} arcs, {kind})"
