@@ -52,6 +52,25 @@ struct Tally {
   u32 moves;
 };
 
+// Adds value to array[index] for every lane of a full warp; index EMPTY adds nothing. Lanes
+// with the same index join their values first: a great community is no bottleneck.
+template <class T>
+__device__ __forceinline__ void add_together(T* array, u32 index, T value) {
+  const u32 lane = threadIdx.x % WARP, peers = __match_any_sync(FULL, index);
+  u32 above = peers & (0xFFFFFFFEu << lane), rank = __popc(peers & ((1u << lane) - 1));
+  while (__any_sync(FULL, above)) {
+    u32 next = __ffs(above);
+    T other = __shfl_sync(FULL, value, next ? next - 1 : lane);
+    if (next) value += other;
+    above &= __ballot_sync(FULL, !(rank & 1));
+    rank >>= 1;
+  }
+  if (index != EMPTY && lane == __ffs(peers) - 1) atomicAdd(array + index, value);
+}
+
+// Returns how many items the threads of the grid visit together, a multiple of a warp.
+__device__ __forceinline__ i64 whole_warps(i64 items) { return (items + WARP - 1) & ~31ll; }
+
 template <class A>
 __device__ __forceinline__ u32 bin_of(i64 degree) {
   if (degree > Table<A>::block_max) return GIANT;

@@ -53,13 +53,16 @@ __device__ void lay_out(const S& s, const Giants<A>& g, u32 begin, u32 end, Cont
     stop = shared.claimed;
     if (i < stop) {
       g.slots[i - begin] = offset;
+      g.homes[i - begin] = 0;
+    }
+    // The entry behind the last giant says where its part ends.
+    if (i < end && i <= stop) {
       g.fills[i - begin] = fill;
       g.drains[i - begin] = drain;
-      g.homes[i - begin] = 0;
-      if (i + 1 == stop) {
-        g.fills[i + 1 - begin] = fill + fills;
-        g.drains[i + 1 - begin] = drain + drains;
-      }
+    }
+    if (i + 1 == end && stop == end) {
+      g.fills[end - begin] = fill + fills;
+      g.drains[end - begin] = drain + drains;
     }
   }
   __syncthreads();

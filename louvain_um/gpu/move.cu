@@ -113,9 +113,10 @@ __global__ void __launch_bounds__(THREADS, 4)
   }
   grid_sync(barrier);
   if (start) {
-    for (i64 v = thread; v < n; v += threads) {
-      atomicAdd(totals + start[v], degrees[v]);
-      atomicAdd(sizes + start[v], 1u);
+    for (i64 v = thread; v < whole_warps(n); v += threads) {
+      u32 label = v < n ? start[v] : EMPTY;
+      add_together(totals, label, v < n ? degrees[v] : (A)0);
+      add_together(sizes, label, 1u);
     }
     grid_sync(barrier);
   }
@@ -143,16 +144,21 @@ __global__ void __launch_bounds__(THREADS, 4)
       if (r == sub_rounds) break;
       decide(s, from, giants, control->work + r * BINS, control, shared, tally);
       grid_sync(barrier);
-      for (i64 i = from[0] + thread; i < from[BINS]; i += threads) {
-        u32 goal = goals[i];
-        if (goal == EMPTY) continue;
-        u32 v = queue[i], own = labels[v];
-        A degree = degrees[v];
-        labels[v] = goal;
-        atomicAdd(totals + own, (A)0 - degree);
-        atomicAdd(totals + goal, degree);
-        atomicAdd(sizes + own, ~0u);
-        atomicAdd(sizes + goal, 1u);
+      for (i64 k = thread; k < whole_warps(from[BINS] - from[0]); k += threads) {
+        i64 i = from[0] + k;
+        u32 goal = i < from[BINS] ? goals[i] : EMPTY, own = EMPTY;
+        if (!__any_sync(FULL, goal != EMPTY)) continue;
+        A degree = 0;
+        if (goal != EMPTY) {
+          u32 v = queue[i];
+          own = labels[v];
+          degree = degrees[v];
+          labels[v] = goal;
+        }
+        add_together(totals, own, (A)0 - degree);
+        add_together(totals, goal, degree);
+        add_together(sizes, own, ~0u);
+        add_together(sizes, goal, 1u);
       }
       grid_sync(barrier);
       moved = r;
