@@ -19,7 +19,7 @@
 #define WARPS (THREADS / WARP)
 
 // A block's shared table; each warp owns an eighth of it when warps work alone. Together with
-// the sums it takes 32 KiB (24 KiB for 64-bit sums), which leaves room for four blocks.
+// the sums it takes 32 KiB (24 KiB for 64-bit sums), which leaves room for five blocks.
 template <class A>
 struct Table {
   static constexpr u32 slots = sizeof(A) == 4 ? 4096 : 2048;

@@ -17,7 +17,7 @@ ARCS_A_BLOCK: Final = 2048
 """Arcs of a level for each block of its grid: a small level waits for fewer blocks."""
 
 GIANT_SLOTS: Final = 1 << 21
-ARCS_A_SLOT: Final = 32
+ARCS_A_SLOT: Final = 8
 """Slots of the tables for giants: so many at least, or one for so many arcs of the level."""
 
 DRAIN_SLOTS: Final = 16 * THREADS

@@ -91,7 +91,7 @@ __device__ void activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_
 
 // The kernel. `start` is null when every vertex begins alone. A vertex of degree 0 is never queued; it stays where it starts.
 template <class W, class A>
-__global__ void __launch_bounds__(THREADS, 4)
+__global__ void __launch_bounds__(THREADS, 5)
     move(i64 n, const i64* offsets, const u32* targets, const W* weights, const A* degrees,
          const u32* start, u32* labels, A* totals, u32* sizes, u32* queue, u32* goals, u8* awake,
          u8* next, Giants<A> giants, Control* control, double rate, double total, u32 seed, u32 seed_salt, u32 cycle,

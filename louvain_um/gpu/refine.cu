@@ -101,7 +101,7 @@ __device__ void cut_rows(const S& s, u32 begin, u32 end) {
 // The kernel. `labels` and `totals` are the communities and their degrees; parts, part_totals,
 // part_sizes and cuts are written for every vertex.
 template <class W, class A>
-__global__ void __launch_bounds__(THREADS, 4)
+__global__ void __launch_bounds__(THREADS, 5)
     refine(i64 n, const i64* offsets, const u32* targets, const W* weights, const A* degrees,
            const u32* labels, const A* totals, u32* parts, A* part_totals, u32* part_sizes,
            A* cuts, u32* queue, u32* goals, A* ties, Giants<A> giants,
