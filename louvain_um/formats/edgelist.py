@@ -47,7 +47,7 @@ def read(source: Source, options: ReadOptions) -> Graph:
             f"line {found.lines} ({found.header!r}) is read as a header; header=False "
             "(--no-header) makes it an edge"
         )
-    counts = None if options.header is not None else sniff.may_be_counts(source)
+    counts = None if options.header is not None else sniff.may_be_counts(source, found.separator)
     apart = counts is not None and len(counts) != found.columns and found.sampled > 1
     if apart:
         # No edge for want of fields: skipped now, checked against what follows.

@@ -112,13 +112,13 @@ def sniff(source: Source, *, header: bool | None, separator: str | None, ids: st
     return found
 
 
-def may_be_counts(source: Source) -> list[int] | None:
+def may_be_counts(source: Source, separator: int) -> list[int] | None:
     """Return the numbers of the first line that is no comment, if it has two or three."""
     sample = _sample(source)
     if not sample.text:
         return None
-    row = sample.text[0].replace(b",", b" ").split()
-    if len(row) not in (2, 3) or not all(name.isdigit() and len(name) < 19 for name in row):
+    row = split(sample.text[0], separator)
+    if len(row) not in (2, 3) or not all(map(WHOLE.fullmatch, row)):
         return None
     return [int(name) for name in row]
 

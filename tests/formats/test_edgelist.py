@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from louvain_um.errors import GraphFormatError, OptionError
+from louvain_um.formats import edges, read_graph
+from louvain_um.formats.vertices import number_vertices
+from louvain_um.graph import Graph
+
+
+def read(folder: Path, text: str | bytes, name: str = "g.txt", **options: object) -> Graph:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_graph(path, **options)  # type: ignore[arg-type]
+
+
+def pairs(graph: Graph) -> set[tuple[object, object]]:
+    names = range(graph.n_vertices) if graph.names is None else graph.names.tolist()
+    rows = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
+    return {
+        (names[a], names[b])
+        for a, b in zip(rows.tolist(), graph.targets.tolist(), strict=True)
+        if a < b
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 1\n1 2\n",
+        "0\t1\n1\t2\n",
+        "0,1\n1,2\n",
+        "0, 1\n1, 2",
+        "0;1\n1;2\n",
+        "0|1\n1|2\n",
+        "0:1\n1:2\n",
+        "0 1\r\n1 2\r\n",
+        "  0   1  \n\n\t1 2\n\n",
+        "# note\n0 1\n% note\n// note\n1 2\n",
+        "\ufeff0 1\n1 2\n",
+        "source,target\n0,1\n1,2\n",
+        '"from","to"\n"0","1"\n"1","2"\n',
+        "3 2\n0 1\n1 2\n",
+        "3 3 2\n0 1\n1 2\n",
+        "0 1 1\n1 2 1\n",
+        "1 0\n0 1\n2 1\n2 1\n",
+    ],
+)
+def test_dialects(tmp_path: Path, text: str) -> None:
+    graph = read(tmp_path, text)
+    assert pairs(graph) == {(0, 1), (1, 2)}
+    assert graph.total_weight == 4
+    packed = read(tmp_path, gzip.compress(text.encode()), "g.txt.gz")
+    assert pairs(packed) == {(0, 1), (1, 2)}
+
+
+def test_counts_in_the_first_line_can_be_an_edge(tmp_path: Path) -> None:
+    assert "header" in read(tmp_path, "3 2\n0 1\n1 2\n").notes[0]
+    assert read(tmp_path, "3 2\n0 1\n1 2\n", header=False).n_edges == 3
+    weighted = read(tmp_path, "3 2\n0 1 .5\n1 2 .25\n")
+    assert (weighted.n_vertices, weighted.n_edges, weighted.weighted) == (3, 2, True)
+    assert read(tmp_path, "0 1\n1 2\n", header=True).n_edges == 1
+
+
+def test_vertices_are_the_ids_that_occur(tmp_path: Path) -> None:
+    graph = read(tmp_path, "7 1000000000000\n7 3\n")
+    assert graph.names is not None
+    assert graph.names.tolist() == [3, 7, 10**12]
+    assert pairs(graph) == {(3, 7), (7, 10**12)}
+
+
+def test_isolated_vertices_can_be_announced(tmp_path: Path) -> None:
+    assert read(tmp_path, "# Nodes: 5 Edges: 1\n0 1\n").n_vertices == 5
+    assert read(tmp_path, "# Nodes: 5 Edges: 1\n1 5\n").names.tolist() == [1, 2, 3, 4, 5]  # type: ignore[union-attr]
+    assert read(tmp_path, "# Nodes: 2 Edges: 1\n4 9\n").names.tolist() == [4, 9]  # type: ignore[union-attr]
+    assert read(tmp_path, "# Nodes: 3 Edges: 0\n").n_vertices == 3
+    assert read(tmp_path, "# nothing\n").n_vertices == 0
+
+
+def test_a_base_makes_every_id_a_vertex(tmp_path: Path) -> None:
+    assert read(tmp_path, "1 4\n").n_vertices == 2
+    assert read(tmp_path, "1 4\n", one_based=True).names.tolist() == [1, 2, 3, 4]  # type: ignore[union-attr]
+    assert read(tmp_path, "1 4\n", one_based=False).n_vertices == 5
+    with pytest.raises(GraphFormatError, match=r"g\.txt:2: id 0 .*one_based"):
+        read(tmp_path, "1 4\n0 1\n", one_based=True)
+
+
+def test_weights(tmp_path: Path) -> None:
+    graph = read(tmp_path, "a,b,weight\n0,1,2\n1,2,3\n1,0,4\n")
+    assert graph.weights.tolist() == [6, 6, 3, 3]  # type: ignore[union-attr]
+    assert graph.scale == 1.0
+    real = read(tmp_path, "0 1 0.5 x\n1 2 2.5e-1 y\n")
+    assert (real.weights / real.scale).tolist() == [0.5, 0.5, 0.25, 0.25]  # type: ignore[operator]
+    assert not read(tmp_path, "0 1 0.5\n", weighted=False).weighted
+    assert read(tmp_path, "0 1 0\n").weights.tolist() == [0, 0]  # type: ignore[union-attr]
+    assert read(tmp_path, "0 1 7\n1 0 7\n", duplicates="once").weights.tolist() == [7, 7]  # type: ignore[union-attr]
+    wide = read(tmp_path, "0 1 1e-12\n1 2 1e12\n")
+    assert wide.weights.max() / wide.scale == pytest.approx(1e12)  # type: ignore[union-attr]
+    huge = read(tmp_path, "0 1 9000000000000000\n1 2 9000000000000000\n")
+    assert "2^52" in huge.notes[0]
+    assert "not read" in read(tmp_path, "0 1 red\n1 2 blue\n").notes[0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(0, 1e300, allow_nan=False), min_size=1, max_size=8))
+def test_every_double_is_parsed_to_the_last_bit(
+    tmp_path_factory: pytest.TempPathFactory, weights: list[float]
+) -> None:
+    text = "".join(f"0 1 {w!r}\n0 1 {w:.12f}\n" for w in weights).encode()
+    from louvain_um.formats.scan import WEIGHT
+    from louvain_um.formats.source import Source
+
+    rule = edges.LineRule(shape=WEIGHT)
+    got = edges.read_numbers(Source(io.BytesIO(text), "x"), rule).w  # type: ignore[arg-type]
+    expected = [x for w in weights for x in (w, float(f"{w:.12f}"))]
+    assert got is not None
+    assert got.tolist() == expected
+
+
+def test_names(tmp_path: Path) -> None:
+    graph = read(tmp_path, "bob ann\ncid bob\n")
+    assert graph.names is not None
+    assert graph.names.tolist() == ["ann", "bob", "cid"]
+    assert pairs(graph) == {("ann", "bob"), ("bob", "cid")}
+    quoted = read(tmp_path, 'source,target,weight\n"Smith, J.",Zoë,2\n"a ""b""",Zoë,3\n', "g.csv")
+    assert quoted.names is not None
+    assert quoted.names.tolist() == ["Smith, J.", "Zoë", 'a "b"']
+    assert quoted.weights.max() == 3  # type: ignore[union-attr]
+    tabs = read(tmp_path, "New York\tLos Angeles\nLos Angeles\tRome\n")
+    assert tabs.names is not None
+    assert tabs.names.tolist() == ["Los Angeles", "New York", "Rome"]
+    mixed = read(tmp_path, "1 x\n2 y\n3 4\n")
+    assert mixed.names is not None
+    assert mixed.names.tolist() == ["1", "2", "3", "4", "x", "y"]
+    assert read(tmp_path, "1 x\n", ids="text").n_vertices == 2
+    long = read(tmp_path, f"a {'b' * 100}\n")
+    assert long.names is not None
+    assert long.names.tolist() == ["a", "b" * 100]
+
+
+def test_names_do_not_depend_on_the_order_of_lines(tmp_path: Path) -> None:
+    lines = [f"v{i * 7 % 501} v{i * 13 % 499}\n" for i in range(2000)]
+    one, two = read(tmp_path, "".join(lines)), read(tmp_path, "".join(reversed(lines)))
+    assert one.names is not None
+    assert two.names is not None
+    assert np.array_equal(one.names, two.names)
+    assert np.array_equal(one.targets, two.targets)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("0 1\n2\n", 2, "one field"),
+        ("7\n", 1, "one field"),
+        ("# c\n\n0 1\n-1 2\n", 4, "negative"),
+        ("0 1\n1.5 2\n", 2, "whole number"),
+        ("0 1\n1 2.0\n", 2, "whole number"),
+        ("0 1\n1 99999999999999999999\n", 2, "too large"),
+        ("0 1\n1 two\n2 3\n", 2, "ids='text'"),
+        ("0 1 2\n1 2 nan\n", 2, "not a number"),
+        ("0 1 2\n1 2 inf\n", 2, "infinite"),
+        ("0 1 2\n1 2 1e999\n", 2, "infinite"),
+        ("0 1 2\n1 2 -3\n", 2, "negative"),
+        ("0 1 2\n1 2\n", 2, "no weight"),
+        ("0 1 2\n" * 70 + "1 2 heavy\n", 71, "no number"),
+        ("0 1 2\n1 2 3 4\n0 2 1\n", 2, "4 fields"),
+        ("0 1\n" * 3 + "0 1 5\n", 4, "3 fields"),
+        ("0,,1\n1,2,\n", 1, "empty"),
+        ("0 1\n0 \x00\x01\x02\n", 2, "not text"),
+        (b"0 1\n" * 99 + b"\xff\xfe\x80\n", 100, "not text"),
+        ("a b\n" * 3 + "c\n", 4, "one field"),
+        ("a,b\nc,d\n,d\n", 3, "empty"),
+        ("5 4\n0 1 1\n1 2 1\n", 1, "counts"),
+    ],
+)
+def test_faulty_lines(tmp_path: Path, text: str | bytes, line: int, words: str) -> None:
+    with pytest.raises(GraphFormatError) as caught:
+        read(tmp_path, text)
+    assert caught.value.line == line
+    assert words in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path / 'g.txt'}:{line}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_line_numbers_count_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from louvain_um.formats.source import Source
+
+    blocks = Source.blocks
+    monkeypatch.setattr(Source, "blocks", lambda self, size=0: blocks(self, 1000))
+    lines = "".join(f"{i} {i + 1} 0.123456789012345678\n" for i in range(900))
+    assert read(tmp_path, lines).n_edges == 900
+    for faulty in ("x 1 2\n", "1 2 -1e-30\n"):
+        with pytest.raises(GraphFormatError) as caught:
+            read(tmp_path, lines + faulty + lines)
+        assert caught.value.line == 901
+    words = "".join(f"v{i} v{i + 1}\n" for i in range(900))
+    assert read(tmp_path, words).n_vertices == 901
+
+
+def test_options_are_checked(tmp_path: Path) -> None:
+    for wrong in ({"format": "xls"}, {"separator": "::"}, {"ids": "names"}):
+        with pytest.raises(OptionError):
+            read(tmp_path, "0 1\n", **wrong)
+    with pytest.raises(GraphFormatError, match="third column"):
+        read(tmp_path, "0 1\n", weighted=True)
+    with pytest.raises(GraphFormatError, match="third column"):
+        read(tmp_path, "0 1 red\n", weighted=True)
+    assert read(tmp_path, "0-1\n1-2\n", separator="-").n_edges == 2
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pipe(data: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    pipe(gzip.compress(b"0 1\n1 2\n"))
+    assert read_graph("-").n_edges == 2
+    pipe(b"%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n")
+    assert read_graph("-").n_edges == 1
+    pipe(b"2 1\n2\n1\n")
+    assert read_graph("-", format="metis").n_edges == 1
+    pipe(b"0 1\n1\n")
+    with pytest.raises(GraphFormatError, match=r"<stdin>:2"):
+        read_graph("-")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1),
+    st.sampled_from([1, 10**6, 2**33]),
+    st.integers(0, 5),
+)
+def test_numbering_keeps_ids_in_order(
+    ends: list[tuple[int, int]], stride: int, low: int
+) -> None:
+    ids = np.array(ends, np.int64) * stride + low
+    kind = np.uint32 if ids.max() < 2**32 - 1 else np.int64
+    u, v, n, names = number_vertices(ids[:, 0].astype(kind), ids[:, 1].astype(kind))
+    table = np.arange(n) if names is None else names
+    assert np.array_equal(table, np.unique(ids))
+    assert np.array_equal(np.column_stack((table[u], table[v])), ids)

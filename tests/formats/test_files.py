@@ -1,0 +1,83 @@
+"""What is wrong with a file as a whole: one line that names it and says what to do."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+
+import pytest
+
+from louvain_um.errors import GraphFormatError
+from louvain_um.formats import read_graph
+
+ALL = ["g.txt", "g.csv", "g.mtx", "g.graph", "g.gml", "g.graphml", "g.npz", "g.parquet"]
+
+
+def complaint(path: Path, **options: object) -> str:
+    with pytest.raises(GraphFormatError) as caught:
+        read_graph(path, **options)  # type: ignore[arg-type]
+    text = str(caught.value)
+    assert text.startswith(str(path))
+    assert "\n" not in text
+    return text
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_missing_folder_empty_noise(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    assert "no such file" in complaint(path)
+    path.touch()
+    assert "empty" in complaint(path)
+    path.write_bytes(random.Random(1).randbytes(5000))
+    complaint(path)
+    path.unlink()
+    path.mkdir()
+    assert "folder" in complaint(path)
+
+
+@pytest.mark.parametrize("name", [name + ".gz" for name in ALL])
+def test_gzip_that_ends_early_or_is_none(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(random.Random(1).randbytes(5000))[:3000])
+    assert "gzip" in complaint(path)
+    text = "".join(f"{i} {i * i % 977}\n" for i in range(20000)).encode()
+    whole = gzip.compress(text)
+    path.write_bytes(whole[: len(whole) // 2])
+    assert "gzip" in complaint(path)
+    path.write_bytes(whole[:-4000] + b"x" * 4000)
+    assert "gzip" in complaint(path)
+    path.write_bytes(b"0 1\n")
+    assert "no gzip" in complaint(path)
+    path.write_bytes(gzip.compress(b""))
+    assert "empty" in complaint(path)
+
+
+def test_unknown_suffix(tmp_path: Path) -> None:
+    path = tmp_path / "g.xyz"
+    path.write_text("0 1\n")
+    assert "'.xyz' is unknown" in complaint(path)
+    assert read_graph(path, format="edges").n_edges == 1
+    (tmp_path / "graph").write_text("0 1\n")
+    assert "no suffix" in complaint(tmp_path / "graph")
+
+
+def test_gzip_is_known_by_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "g.txt"
+    path.write_bytes(gzip.compress(b"0 1\n") + gzip.compress(b"1 2\n"))
+    assert read_graph(path).n_edges == 2
+
+
+def test_other_formats_in_their_clothes(tmp_path: Path) -> None:
+    path = tmp_path / "g.txt"
+    path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n")
+    assert read_graph(path).n_edges == 1
+    assert "MatrixMarket" in complaint(_with(tmp_path / "g.mtx", "0 1\n"))
+    assert "METIS header" in complaint(_with(tmp_path / "g.graph", "a b\n"))
+    assert "GML" in complaint(_with(tmp_path / "g.gml", "0 1\n"))
+    assert "GRAPHML" in complaint(_with(tmp_path / "g.graphml", "0 1\n"))
+
+
+def _with(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path

@@ -1,0 +1,206 @@
+"""Other libraries' objects."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import igraph
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from louvain_um.errors import GraphError
+from louvain_um.formats import as_graph, read_graph
+from louvain_um.graph import Graph
+
+
+def same(a: Graph, b: Graph) -> bool:
+    return (
+        np.array_equal(a.offsets, b.offsets)
+        and np.array_equal(a.targets, b.targets)
+        and np.array_equal(a.loops / a.scale, b.loops / b.scale)
+        and (a.weights is None) == (b.weights is None)
+        and (
+            a.weights is None
+            or b.weights is None
+            or np.array_equal(a.weights / a.scale, b.weights / b.scale)
+        )
+    )
+
+
+PATH = Graph.from_edges([0, 1, 2], [1, 2, 2], [0.5, 2.0, 1.0], n_vertices=4)
+"""A path, a loop and an isolated vertex."""
+
+ENTRIES = [(0, 1, 0.5), (1, 2, 2.0), (2, 2, 1.0)]
+
+
+def matrix() -> Any:
+    m = sparse.lil_array((4, 4))
+    for a, b, w in ENTRIES:
+        m[a, b] = m[b, a] = w
+    return m
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+@pytest.mark.parametrize("spmatrix", [False, True])
+def test_sparse(kind: str, spmatrix: bool) -> None:
+    m = matrix().asformat(kind)
+    if spmatrix:
+        m = getattr(sparse, f"{kind}_matrix")(m)
+    assert same(as_graph(m), PATH)
+
+
+def test_matrices() -> None:
+    dense = matrix().toarray()
+    assert same(as_graph(dense), PATH)
+    assert not as_graph(dense > 0).weighted
+    assert not as_graph((dense > 0).astype(float)).weighted
+    assert as_graph(np.zeros((0, 0))).n_vertices == 0
+    upper = sparse.triu(matrix())
+    with pytest.raises(GraphError, match="symmetrize=True"):
+        as_graph(upper)
+    assert same(as_graph(upper, symmetrize=True), PATH)
+    zero = sparse.coo_array((np.zeros(2), ([0, 1], [1, 0])), shape=(2, 2))
+    assert as_graph(zero).n_edges == 1
+    for wrong in (
+        sparse.csr_array((2, 3)),
+        np.zeros((3, 2)),
+        np.array([["a"]]),
+        dense * 1j,
+        -dense,
+        dense * np.nan,
+        np.where(dense > 0, np.inf, 0.0),
+    ):
+        with pytest.raises(GraphError):
+            as_graph(wrong)
+
+
+def test_networkx() -> None:
+    g = nx.Graph()
+    g.add_nodes_from(range(4))
+    g.add_weighted_edges_from(ENTRIES)
+    assert same(as_graph(g), PATH)
+    assert as_graph(g).names is None
+    named = as_graph(nx.relabel_nodes(g, {0: "a", 1: "b", 2: "c", 3: "d"}))
+    assert named.names is not None
+    assert named.names.tolist() == ["a", "b", "c", "d"]
+    mixed = nx.Graph([((1, 2), "x"), ("x", 3)])
+    assert as_graph(mixed).names.tolist() == [(1, 2), "x", 3]  # type: ignore[union-attr]
+    multi = nx.MultiGraph([(0, 1), (0, 1), (1, 2)])
+    assert as_graph(multi).weights.tolist() == [2, 2, 1, 1]  # type: ignore[union-attr]
+    assert not as_graph(multi, duplicates="once").weighted
+    with pytest.raises(GraphError, match="symmetrize=True"):
+        as_graph(nx.DiGraph([(0, 1)]))
+    assert as_graph(nx.DiGraph([(0, 1)]), symmetrize=True).n_edges == 1
+    half = nx.Graph([(0, 1), (1, 2)])
+    half[0][1]["weight"] = 3
+    assert as_graph(half).weights.tolist() == [3, 3, 1, 1]  # type: ignore[union-attr]
+    half[0][1]["weight"] = "heavy"
+    with pytest.raises(GraphError, match="'heavy'"):
+        as_graph(half)
+    half[0][1]["weight"] = float("nan")
+    with pytest.raises(GraphError, match="not a number"):
+        as_graph(half)
+    assert as_graph(nx.Graph()).n_vertices == 0
+
+
+def test_igraph() -> None:
+    g = igraph.Graph(4, [(a, b) for a, b, _ in ENTRIES])
+    g.es["weight"] = [w for _, _, w in ENTRIES]
+    assert same(as_graph(g), PATH)
+    g.vs["name"] = list("wxyz")
+    assert as_graph(g).names.tolist() == list("wxyz")  # type: ignore[union-attr]
+    with pytest.raises(GraphError, match="symmetrize=True"):
+        as_graph(igraph.Graph(2, [(0, 1)], directed=True))
+    assert as_graph(igraph.Graph()).n_vertices == 0
+
+
+def test_tables() -> None:
+    frame = pd.DataFrame({"weight": [1.0, 2.0], "target": ["b", "c"], "source": ["a", "b"]})
+    for table in (frame, pa.Table.from_pandas(frame), pa.RecordBatch.from_pandas(frame)):
+        g = as_graph(table)
+        assert g.names is not None
+        assert g.names.tolist() == ["a", "b", "c"]
+        assert g.weights.tolist() == [1, 1, 2, 2]  # type: ignore[union-attr]
+    numbers = as_graph(pd.DataFrame({"x": [5, 9], "y": [9, 70], "z": [1, 2]}))
+    assert numbers.names is not None
+    assert numbers.names.tolist() == [5, 9, 70]
+    assert not numbers.weighted
+    for wrong in (
+        pd.DataFrame({"x": [1]}),
+        pd.DataFrame({"x": [1, -1], "y": [2, 3]}),
+        pd.DataFrame({"x": [1.5], "y": [2]}),
+        pd.DataFrame({"x": ["a", None], "y": ["b", "c"]}),
+        pa.table({"x": [1, None], "y": [2, 3]}),
+        pd.DataFrame({"x": [1], "y": [2], "weight": ["w"]}),
+        pd.Series([1]),
+    ):
+        with pytest.raises(GraphError):
+            as_graph(wrong)
+
+
+def test_arrays_and_others(tmp_path: Path) -> None:
+    u, v, w = (np.array(part) for part in zip(*ENTRIES, strict=True))
+    assert as_graph((u, v)).n_vertices == 3
+    assert as_graph((u, v, w)).weighted
+    assert as_graph([[0, 5], [1, 2]]).n_vertices == 6
+    assert as_graph((["x", "y"], ["y", "z"])).names.tolist() == ["x", "y", "z"]  # type: ignore[union-attr]
+    assert as_graph(PATH) is PATH
+    path = tmp_path / "g.txt"
+    path.write_text("0 1\n")
+    assert as_graph(path).n_edges == as_graph(str(path)).n_edges == 1
+    for wrong in (7, None, (1, 2), ([0], [1, 2]), ([0], [-1]), ([0.5], [1]), (["a"], [None])):
+        with pytest.raises(GraphError):
+            as_graph(wrong)
+
+
+def test_nothing_is_imported_that_the_caller_has_not() -> None:
+    code = (
+        "import sys, numpy as np\n"
+        "from louvain_um.formats import as_graph\n"
+        "as_graph((np.array([0]), np.array([1])))\n"
+        "heavy = {'pandas', 'networkx', 'igraph', 'pyarrow', 'cupy', 'sklearn', 'scipy.sparse'}\n"
+        "sys.exit(', '.join(heavy & set(sys.modules)))\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_gml_and_graphml(tmp_path: Path) -> None:
+    g = nx.Graph()
+    g.add_edge("a b", "c", weight=2)
+    nx.write_gml(g, tmp_path / "g.gml.gz")
+    nx.write_graphml_xml(g, tmp_path / "g.graphml")
+    for name in ("g.gml.gz", "g.graphml"):
+        read = read_graph(tmp_path / name)
+        assert read.names is not None
+        assert read.names.tolist() == ["a b", "c"]
+        assert read.weights.tolist() == [2, 2]  # type: ignore[union-attr]
+    nx.write_gml(nx.DiGraph([(0, 1)]), tmp_path / "d.gml")
+    with pytest.raises(GraphError, match=r"d\.gml: .*symmetrize=True"):
+        read_graph(tmp_path / "d.gml")
+    assert read_graph(tmp_path / "d.gml", symmetrize=True).n_edges == 1
+
+
+def test_archives(tmp_path: Path) -> None:
+    sparse.save_npz(tmp_path / "m.npz", matrix().tocsr())
+    assert same(read_graph(tmp_path / "m.npz"), PATH)
+    np.savez(tmp_path / "e.npz", n=4, u=[0, 1, 2], v=[1, 2, 2], w=[0.5, 2.0, 1.0])
+    assert same(read_graph(tmp_path / "e.npz"), PATH)
+    np.savez(tmp_path / "x.npz", a=[1])
+    with pytest.raises(GraphError, match=r"x\.npz: holds the arrays a"):
+        read_graph(tmp_path / "x.npz")
+    np.savez(tmp_path / "o.npz", u=np.array([{}], object), v=[1], allow_pickle=True)
+    with pytest.raises(GraphError, match=r"o\.npz"):
+        read_graph(tmp_path / "o.npz")
+    np.savez(tmp_path / "b.npz", u=[-1], v=[1])
+    with pytest.raises(GraphError, match=r"b\.npz: .*negative"):
+        read_graph(tmp_path / "b.npz")
+    sparse.save_npz(tmp_path / "d.npz", sparse.triu(matrix()))
+    with pytest.raises(GraphError, match=r"d\.npz: .*symmetrize"):
+        read_graph(tmp_path / "d.npz")

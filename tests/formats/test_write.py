@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.formats import check_graph_path, read_graph, write_graph
+from louvain_um.graph import Graph
+from tests.graphs import graphs
+
+NAMES = ["g.txt", "g.csv", "g.tsv.gz", "g.mtx", "g.mtx.gz", "g.graph", "g.npz", "g.npz.gz",
+         "g.parquet"]  # fmt: skip
+
+
+def same(a: Graph, b: Graph) -> bool:
+    """Equal to the last bit of every weight."""
+    return (
+        np.array_equal(a.offsets, b.offsets)
+        and np.array_equal(a.targets, b.targets)
+        and np.array_equal(a.loops / a.scale, b.loops / b.scale)
+        and a.weighted == b.weighted
+        and (
+            a.weights is None
+            or b.weights is None
+            or np.array_equal(a.weights / a.scale, b.weights / b.scale)
+        )
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None)
+@given(graph=graphs())
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, name: str, graph: Graph) -> None:
+    if "graph" in name:
+        graph = Graph(
+            graph.offsets, graph.targets, graph.weights, graph.loops * 0, graph.scale
+        )
+    path = tmp_path_factory.mktemp("trip") / name
+    assert [n for n in write_graph(path, graph) if "whole weights" not in n] == []
+    back = read_graph(path)
+    if graph.weighted and graph.n_edges == 0 and not back.weighted:
+        return  # a list of no edges has no columns to tell
+    assert same(graph, back)
+
+
+@pytest.mark.parametrize("name", ["g.txt", "g.csv", "g.tsv", "g.npz", "g.parquet"])
+def test_names_survive(tmp_path: Path, name: str) -> None:
+    words = np.array(["# not", "a,b", 'say "x"', "Zoë", "tab\tbed", "7"])
+    graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [1, 2, 3, 4, 0.5], names=words)
+    write_graph(tmp_path / name, graph)
+    back = read_graph(tmp_path / name)
+    assert back.names is not None
+
+    def edges(g: Graph) -> set[tuple[str, str, float]]:
+        assert g.names is not None
+        assert g.weights is not None
+        rows = np.repeat(np.arange(g.n_vertices), np.diff(g.offsets))
+        weights = g.weights / g.scale
+        columns = g.names[rows].tolist(), g.names[g.targets].tolist(), weights.tolist()
+        return set(zip(*columns, strict=True))
+
+    assert edges(back) == edges(graph)
+
+
+def test_ids_survive(tmp_path: Path) -> None:
+    sparse_ids = np.array([3, 50, 10**12])
+    graph = Graph.from_edges([0, 1], [1, 2], names=sparse_ids)
+    for name in ("g.txt", "g.csv", "g.npz", "g.parquet"):
+        assert write_graph(tmp_path / name, graph) == ()
+        assert np.array_equal(read_graph(tmp_path / name).names, sparse_ids)  # type: ignore[arg-type]
+    (note,) = write_graph(tmp_path / "g.mtx", graph)
+    assert "names" in note
+    lonely = Graph.from_edges([0], [1], n_vertices=3, names=sparse_ids)
+    (note,) = write_graph(tmp_path / "lonely.txt", lonely)
+    assert "isolated" in note
+
+
+def test_lists_longer_than_a_stretch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from louvain_um.formats import write
+
+    monkeypatch.setattr(write, "STRETCH", 5)
+    rng = np.random.default_rng(3)
+    graph = Graph.from_edges(rng.integers(0, 40, 150), rng.integers(0, 60, 150), n_vertices=70)
+    no_loops = Graph(graph.offsets, graph.targets, None, graph.loops * 0)
+    for name in NAMES:
+        write_graph(tmp_path / name, no_loops if "graph" in name else graph)
+        assert same(read_graph(tmp_path / name), no_loops if "graph" in name else graph)
+
+
+def test_nothing_is_overwritten_or_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = Graph.from_edges([0], [1])
+    path = tmp_path / "g.txt"
+    path.write_text("mine")
+    with pytest.raises(LouvainUmError, match="exists already"):
+        write_graph(path, graph)
+    assert path.read_text() == "mine"
+    write_graph(path, graph, force=True)
+    assert read_graph(path).n_edges == 1
+    for wrong in ("missing/g.txt", "g.gml", "g.xyz", "g", "g.parquet.gz"):
+        with pytest.raises(LouvainUmError):
+            check_graph_path(tmp_path / wrong)
+        with pytest.raises(LouvainUmError):
+            write_graph(tmp_path / wrong, graph)
+    with pytest.raises(LouvainUmError, match="folder"):
+        write_graph(tmp_path, graph, format="edges")
+    with pytest.raises(LouvainUmError, match="self-loops"):
+        write_graph(tmp_path / "loop.graph", Graph.from_edges([0], [0]))
+
+    from louvain_um.formats import write
+
+    def full(*_: object) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(write, "digits", full)
+    with pytest.raises(LouvainUmError, match="disc is full"):
+        write_graph(tmp_path / "full.txt", graph)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["g.txt"]
+
+
+def test_format_by_name(tmp_path: Path) -> None:
+    write_graph(tmp_path / "g.dat.1", Graph.from_edges([0], [1]), format="matrixmarket")
+    assert read_graph(tmp_path / "g.dat.1", format="matrixmarket").n_edges == 1
+
+
+def test_the_same_graph_gives_the_same_bytes(tmp_path: Path) -> None:
+    graph = Graph.from_edges([0], [1])
+    write_graph(tmp_path / "a.txt.gz", graph)
+    write_graph(tmp_path / "b.txt.gz", graph)
+    assert (tmp_path / "a.txt.gz").read_bytes() == (tmp_path / "b.txt.gz").read_bytes()
