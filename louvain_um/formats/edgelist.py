@@ -125,7 +125,8 @@ def _settle_weights(edges: EdgeList, options: ReadOptions, found: sniff.Sniffed)
             f"the third column {what} and is not read; weighted=True (--weighted) makes it "
             "the weight"
         ]
-    if options.weighted is None and len(w) > 1 and w.dtype == np.int64:
+    named = found.third == "weight"
+    if options.weighted is None and not named and len(w) > 1 and w.dtype == np.int64:
         low, high = int(w.min()), int(w.max())
         if low >= EARLIEST and high <= LATEST and low < high:
             edges.w = None

@@ -24,6 +24,9 @@ ENDS = {
 TIMES = {"time", "timestamp", "unixtime", "unixts", "date", "datetime", "ts", "t"}
 """Words that name a column of times."""
 
+WEIGHTS = {"weight", "weights", "w"}
+"""Words that name a column of weights."""
+
 ANNOUNCED = re.compile(rb"nodes:?\s*([\d,]+)", re.I)
 
 
@@ -39,8 +42,8 @@ class Sniffed:
         Fields of an edge's line, as most lines of the sample have them.
     textual : bool
         Whether ids are words.
-    third : {"number", "time", "other", ""}
-        What the third column holds.
+    third : {"number", "weight", "time", "other", ""}
+        What the third column holds; "weight" if it is named so.
     header : str or None
         Text of the line that is a header; `skip` bytes and `lines` lines reach past it.
     announced : int or None
@@ -69,6 +72,7 @@ class Sample:
     past: list[int]
     number: list[int]
     announced: int | None
+    names: list[str]
 
 
 def sniff(source: Source, *, header: bool | None, separator: str | None, ids: str) -> Sniffed:
@@ -76,6 +80,7 @@ def sniff(source: Source, *, header: bool | None, separator: str | None, ids: st
     sample = _sample(source)
     found = Sniffed(announced=sample.announced)
     if not sample.text:
+        found.columns = 3 if sample.names and sample.names[2] in WEIGHTS else 2
         return found
     found.sampled = len(sample.text)
     found.separator = ord(separator) if separator else _separator(sample.text)
@@ -91,8 +96,9 @@ def sniff(source: Source, *, header: bool | None, separator: str | None, ids: st
         names = [name.lower() for name in rows[0]]
         rows = rows[1:]
     else:
-        names = []
+        names = sample.names
     if not rows:
+        found.columns = 3 if len(names) > 2 and names[2] in WEIGHTS else 2
         return found
     found.columns = sorted(map(len, rows))[len(rows) // 2]
     quoted = any(line.lstrip().startswith(b'"') for line in sample.text[1 if header else 0 :])
@@ -102,6 +108,8 @@ def sniff(source: Source, *, header: bool | None, separator: str | None, ids: st
     if third:
         numbers = all(NUMBER.fullmatch(name) for name in third)
         found.third = "number" if numbers else "other"
+        if numbers and len(names) > 2 and names[2] in WEIGHTS:
+            found.third = "weight"
         if len(names) > 2 and names[2] in TIMES:
             found.third = "time"
     if "weight" in names[3:]:
@@ -142,7 +150,7 @@ def _sample(source: Source) -> Sample:
 
 
 def _cut(source: Source, head: bytes, complete: bool) -> Sample:
-    sample = Sample([], [], [], None)
+    sample = Sample([], [], [], None, [])
     place = 0
     for number, line in enumerate(head.splitlines(keepends=True), 1):
         place += len(line)
@@ -159,6 +167,9 @@ def _cut(source: Source, head: bytes, complete: bool) -> Sample:
             match = ANNOUNCED.search(text)
             if match and sample.announced is None:
                 sample.announced = int(match[1].replace(b",", b""))
+            words = text.lstrip(b"#%/ ").decode("utf-8", "replace").lower().split()
+            if len(words) == 3 and set(words[:2]) <= ENDS and words[2] in WEIGHTS | TIMES:
+                sample.names = words
         elif text:
             sample.text.append(line.rstrip(b"\r\n"))
             sample.past.append(place)

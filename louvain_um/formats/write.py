@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -146,9 +147,12 @@ def _write_edges(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
         stream.write(f"# Nodes: {graph.n_vertices} Edges: {graph.n_edges}\n".encode())
     else:
         notes = _lost(graph)
-        if graph.names is not None and graph.names.dtype.kind not in "iu":
-            columns = ["source", "target", "weight"][: 3 if graph.weighted else 2]
-            stream.write(f"{separator.join(columns)}\n".encode())
+    columns = ["source", "target", "weight"][: 3 if graph.weighted else 2]
+    if names is not None and names.dtype.kind not in "iu":
+        stream.write(f"{separator.join(columns)}\n".encode())
+    elif graph.weighted:
+        # So that large whole weights are not taken for times.
+        stream.write(f"# {' '.join(columns)}\n".encode())
     _write_rows(stream, graph, separator, names, base)
     return notes
 
@@ -220,7 +224,13 @@ def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
         if names.dtype == object:
             names = np.array([str(name) for name in names.tolist()])
         arrays["names"] = names
-    np.savez(stream, **arrays)
+    if not isinstance(stream, gzip.GzipFile):
+        np.savez(stream, **arrays)
+    else:
+        # A zip goes back to fill in sizes, which a gzip stream cannot.
+        whole = io.BytesIO()
+        np.savez(whole, **arrays)
+        stream.write(whole.getbuffer())
     return notes
 
 

@@ -237,9 +237,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     st.sampled_from([1, 10**6, 2**33]),
     st.integers(0, 5),
 )
-def test_numbering_keeps_ids_in_order(
-    ends: list[tuple[int, int]], stride: int, low: int
-) -> None:
+def test_numbering_keeps_ids_in_order(ends: list[tuple[int, int]], stride: int, low: int) -> None:
     ids = np.array(ends, np.int64) * stride + low
     kind = np.uint32 if ids.max() < 2**32 - 1 else np.int64
     u, v, n, names = number_vertices(ids[:, 0].astype(kind), ids[:, 1].astype(kind))

@@ -35,14 +35,10 @@ def same(a: Graph, b: Graph) -> bool:
 @given(graph=graphs())
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, name: str, graph: Graph) -> None:
     if "graph" in name:
-        graph = Graph(
-            graph.offsets, graph.targets, graph.weights, graph.loops * 0, graph.scale
-        )
+        graph = Graph(graph.offsets, graph.targets, graph.weights, graph.loops * 0, graph.scale)
     path = tmp_path_factory.mktemp("trip") / name
     assert [n for n in write_graph(path, graph) if "whole weights" not in n] == []
     back = read_graph(path)
-    if graph.weighted and graph.n_edges == 0 and not back.weighted:
-        return  # a list of no edges has no columns to tell
     assert same(graph, back)
 
 
