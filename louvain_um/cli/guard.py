@@ -104,4 +104,5 @@ def report(error: BaseException, *, verbose: bool = False) -> int:
 def _stop_printing() -> None:
     """Send what is left in stdout's buffer nowhere."""
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        target = sys.stdout.fileno()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), target)

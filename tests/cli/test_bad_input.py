@@ -1,0 +1,104 @@
+"""Every bad input ends in one line that names the file and a remedy; nothing is written."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+MM = "%%MatrixMarket matrix coordinate"
+
+FILES = {
+    "empty.txt": b"",
+    "noise.txt": bytes(range(256)) * 40,
+    "noise.mtx": bytes(range(256)) * 40,
+    "noise.npz": bytes(range(256)) * 40,
+    "cut.txt.gz": gzip.compress(b"1 2\n2 3\n" * 5000)[:40],
+    "field.txt": b"1 2\n2 3\n4\n",
+    "negative.txt": b"1 2\n2 -3\n",
+    "huge.txt": b"1 2\n2 99999999999999999999999\n",
+    "nan.txt": b"1 2 1.5\n2 3 nan\n",
+    "infinite.txt": b"1 2 1.5\n2 3 inf\n",
+    "below.txt": b"1 2 1.5\n2 3 -1\n",
+    "count.mtx": f"{MM} pattern symmetric\n3 3 4\n2 1\n".encode(),
+    "more.mtx": f"{MM} pattern symmetric\n3 3 1\n2 1\n3 1\n".encode(),
+    "lopsided.graph": b"3 2\n2 3\n1\n\n",
+    "directed.mtx": f"{MM} pattern general\n3 3 1\n2 1\n".encode(),
+    "unknown.suffix": b"1 2\n",
+}
+
+LINES = {"field.txt": 3, "negative.txt": 2, "nan.txt": 2, "infinite.txt": 2, "below.txt": 2}
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if n != "directed.mtx"])
+def test_bad_files(run, tmp_path, name):
+    path, out = tmp_path / name, tmp_path / "labels.csv"
+    path.write_bytes(FILES[name])
+    done = run("detect", path, "-o", out)
+    assert done.code in (1, 2)
+    line = done.complaint()
+    where = f"{name}:{LINES[name]}:" if name in LINES else name
+    assert where in line
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_fractional_ids(run, tmp_path):
+    path = tmp_path / "half.txt"
+    path.write_text("1 2\n2.5 3\n")
+    done = run("detect", path, "--ids", "number")
+    assert done.code == 1
+    assert "half.txt:2" in done.complaint()
+
+
+def test_missing_file_and_folder(run, tmp_path):
+    assert "no such file" in run("detect", tmp_path / "no.txt").complaint()
+    assert "folder" in run("detect", tmp_path).complaint()
+
+
+def test_header_taken_for_an_edge_is_noticed(run, shared_data):
+    done = run("detect", shared_data / "facebook_combined.txt", "--json")
+    assert done.json["graph"]["vertices"] == 4039
+    assert "header" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--resolution", "0"], 2, "resolution"),
+        (["--resolution", "-1"], 2, "resolution"),
+        (["--resolution", "nan"], 2, "resolution"),
+        (["--threshold", "-1"], 2, "threshold"),
+        (["--max-level", "0"], 2, "max_level"),
+        (["--seed", "-1"], 2, "seed"),
+        (["--threads", "0"], 2, "threads"),
+        (["--device", "tpu"], 2, "device"),
+        (["--memory", "nonsense"], 2, "nonsense"),
+        (["--device-budget", "lots"], 2, "lots"),
+        (["--format", "nonsense"], 2, "nonsense"),
+        (["--separator", "ab"], 2, "separator"),
+        (["-o", "labels.nope"], 1, ".nope"),
+        (["-o", "labels"], 1, "labels"),
+        (["-o", "missing/labels.csv"], 1, "missing"),
+    ],
+)
+def test_bad_options(run, two_triangles, monkeypatch, options, code, says):
+    monkeypatch.chdir(two_triangles.parent)
+    done = run("detect", two_triangles.name, *options)
+    assert done.code == code
+    assert says in done.complaint()
+    assert [p.name for p in two_triangles.parent.iterdir()] == [two_triangles.name]
+
+
+@pytest.mark.parametrize(
+    "options", [["--method", "magic"], ["--seed", "x"], ["--duplicates", "twice"], ["--ids", "x"]]
+)
+def test_bad_words_are_usage(run, two_triangles, options):
+    done = run("detect", two_triangles, *options)
+    assert done.code == 2
+    assert done.out == ""
+    assert "Traceback" not in done.err
+
+
+def test_options_are_refused_before_the_graph_is_read(run, tmp_path):
+    assert "resolution" in run("detect", tmp_path / "no.txt", "--resolution", "0").complaint()
+    assert ".nope" in run("detect", tmp_path / "no.txt", "-o", tmp_path / "l.nope").complaint()

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import louvain_um as lu
+from louvain_um.generators import GENERATORS
+
+SMALL = {
+    "rmat": ["6", "--edge-factor", "4", "--no-permute"],
+    "lfr": ["300", "--max-degree", "30", "--min-degree", "4", "--mixing", "0.2"],
+    "planted": ["100", "--blocks", "4", "--degree-in", "8", "--degree-out", "2"],
+    "stencil": ["5x6", "--points", "8"],
+    "grid": ["4x4x4", "--periodic"],
+    "geometric": ["200", "--degree", "6"],
+    "ring": ["6", "--size", "4"],
+}
+
+
+@pytest.mark.parametrize("kind", list(GENERATORS))
+def test_generate_every_kind(run, tmp_path, kind):
+    out = tmp_path / "graph.csv"
+    done = run("generate", kind, *SMALL[kind], "--seed", "5", "-o", out, "--json")
+    assert done.code == 0, done.err
+    graph = lu.read_graph(out)
+    assert done.json["graph"]["edges"] == graph.n_edges > 0
+    assert done.json["graph"]["vertices"] == graph.n_vertices
+
+
+@pytest.mark.parametrize("kind", list(GENERATORS))
+def test_every_argument_of_a_kind_is_an_option(run, kind):
+    done = run("generate", kind, "--help")
+    assert done.code == 0
+    for name, parameter in inspect.signature(GENERATORS[kind]).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            # Long options are cut to the width of the terminal.
+            assert f"--{name.replace('_', '-')}"[:12] in done.out
+
+
+def test_generate_lists_kinds(run):
+    text = run("generate", "--help").out
+    assert all(kind in text for kind in GENERATORS)
+    assert run("generate", "nonsense", "-o", "x.csv").code == 2
+
+
+@pytest.mark.parametrize("suffix", ["csv", "mtx", "graph", "npz"])
+def test_planted_labels_name_vertices_as_the_graph_does(run, tmp_path, suffix):
+    graph, planted, found = tmp_path / f"g.{suffix}", tmp_path / "p.csv", tmp_path / "f.csv"
+    ask = ["40", "--blocks", "2", "--degree-in", "19", "--degree-out", "0"]
+    assert run("generate", "planted", *ask, "-o", graph, "--planted", planted).code == 0
+    assert run("detect", graph, "-o", found).code == 0
+    assert run("compare", planted, found, "--json").json["nmi"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["lfr", "0", "-o", "OUT"], 2, "n must"),
+        (["grid", "3xx", "-o", "OUT"], 2, "100x100"),
+        (["ring", "--planted", "LABELS.nope", "-o", "OUT"], 1, ".nope"),
+        (["grid", "3x3", "--planted", "LABELS.csv", "-o", "OUT"], 2, "plants no communities"),
+        (["ring", "-o", "OUT.nope"], 1, ".nope"),
+        (["ring", "-o", "missing/OUT"], 1, "folder"),
+    ],
+)
+def test_generate_refuses(run, tmp_path, monkeypatch, arguments, code, says):
+    monkeypatch.chdir(tmp_path)
+    names = [a.replace("OUT", "out.csv").replace("LABELS", "labels") for a in arguments]
+    done = run("generate", *names)
+    assert done.code == code
+    assert says in done.complaint()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_generate_keeps_what_exists(run, tmp_path):
+    out = tmp_path / "g.csv"
+    out.write_text("precious")
+    assert "--force" in run("generate", "ring", "-o", out).complaint()
+    assert out.read_text() == "precious"
+    assert run("generate", "ring", "-o", out, "--force", "-q").out == ""
+    assert out.read_text() != "precious"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv.gz", "mtx", "graph", "npz", "parquet"])
+def test_convert_keeps_the_graph(run, two_triangles, tmp_path, suffix):
+    out = tmp_path / f"copy.{suffix}"
+    done = run("convert", two_triangles, out, "--json")
+    assert done.code == 0, done.err
+    assert done.json["graph"]["edges"] == 7
+    copy = lu.read_graph(out)
+    assert (copy.n_vertices, copy.n_edges) == (6, 7)
+    if suffix in ("mtx", "graph"):
+        assert "note: " in done.err  # the names are lost, and that is said
+        assert run("convert", two_triangles, out, "--force", "-q").err == ""
+    else:
+        assert set(copy.names.tolist()) == {"ann", "bob", "cid", "dan", "eve", "fay"}
+
+
+def test_convert_refuses(run, two_triangles, tmp_path):
+    out = tmp_path / "copy.mtx"
+    assert "copy.mtx: 6 vertices" in run("convert", two_triangles, out).out
+    assert "--force" in run("convert", two_triangles, out).complaint()
+    assert "suffix" in run("convert", two_triangles, tmp_path / "copy.nope").complaint()
+    assert "itself" in run("convert", two_triangles, two_triangles, "--force").complaint()
+    assert "folder" in run("convert", two_triangles, tmp_path / "no" / "copy.mtx").complaint()
+    assert run("convert", two_triangles).code == 2
+
+
+def test_compare(run, tmp_path):
+    a, b = tmp_path / "a.csv", tmp_path / "b.txt"
+    a.write_text("vertex,community\nx,0\ny,0\nz,1\nw,1\nonly,3\n")
+    b.write_text("w 8\nz 8\ny 9\nx 9\n")
+    done = run("compare", a, b)
+    assert done.code == 0, done.err
+    assert "4 vertices in both" in done.out
+    assert "1 only in" in done.out
+    assert "NMI  1.0000" in done.out
+    assert "The partitions are the same." in done.out
+    values = run("compare", a, b, "--json").json
+    assert (values["nmi"], values["ari"], values["ami"], values["identical"]) == (1, 1, 1, True)
+    assert values["unmatched"] == [1, 0]
+    assert values["sizes"] == [[2, 2, 1], [2, 2]]
+    assert run("compare", a, b, "-q").out == ""
+
+
+def test_compare_reads_one_side_from_stdin(run, tmp_path):
+    a = tmp_path / "a.csv"
+    a.write_text("0,0\n1,1\n")
+    assert run("compare", "-", a, "--json", stdin=b"0,4\n1,5\n").json["nmi"] == 1.0
+    assert run("compare", "-", "-").code == 2
+
+
+def test_compare_refuses(run, tmp_path):
+    a, b = tmp_path / "a.csv", tmp_path / "b.csv"
+    a.write_text("0,0\n1,1\n")
+    b.write_text("x,0\ny,1\n")
+    assert "no vertex in common" in run("compare", a, b).complaint()
+    assert "no such file" in run("compare", a, tmp_path / "no.csv").complaint()
+    assert run("compare", a).code == 2
+
+
+def test_doctor(run, monkeypatch):
+    from louvain_um.errors import DeviceUnavailableError
+    from louvain_um.gpu import device
+
+    def pick(asked):
+        raise DeviceUnavailableError("no GPU today")
+
+    monkeypatch.setattr(device, "pick", pick)
+    found = run("doctor", "--json").json
+    assert found["version"] == lu.__version__
+    assert found["gpu"] == {"usable": False, "reason": "no GPU today"}
+    assert found["packages"]["numpy"]
+    assert found["cores"] >= 1
+    assert found["memory_bytes"]["total"] > 0
+    assert found["cache"]["writable"] in (True, False)
+    text = run("doctor").out
+    assert "none: no GPU today" in text
+    assert run("doctor", "-q").out == ""
+
+
+def test_doctor_describes_a_gpu(run, monkeypatch):
+    from louvain_um.gpu import device
+
+    about = {"name": "Card", "bytes": 2**34, "compute_capability": "9.0", "driver_cuda": "13.0"}
+    monkeypatch.setattr(device, "pick", lambda asked: device.Choice("cuda", 0, "asked for"))
+    monkeypatch.setattr(device, "describe", lambda index: about)
+    assert "Card, 16.0 GiB, compute 9.0" in run("doctor").out
+
+
+def test_version_and_help(run):
+    assert run("--version").out == f"louvain-um {lu.__version__}\n"
+    text = run("-h").out
+    for command in ("detect", "compare", "convert", "generate", "doctor"):
+        assert command in text
+        assert run(command, "-h").code == 0
+    assert run("nonsense").code == 2
+    assert run("detect").code == 2
+    assert run("detect", "x", "--nonsense").code == 2

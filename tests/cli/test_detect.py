@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+PINNED = {
+    "schema": int,
+    "version": str,
+    "graph": {"vertices": int, "edges": int, "arcs": int, "weighted": bool},
+    "method": str,
+    "modularity": float,
+    "communities": int,
+    "levels": list,
+    "seconds": {"read": float, "detect": float, "write": float},
+    "device": str,
+    "policy": str,
+    "budget_bytes": type(None),
+    "peak_bytes": {"graph": int, "hash": int, "community": int, "scratch": int},
+    "seed": int,
+}
+
+
+def check(value, shape):
+    if isinstance(shape, dict):
+        assert set(value) == set(shape)
+        for key, inner in shape.items():
+            check(value[key], inner)
+    else:
+        assert type(value) is shape
+
+
+def test_table_names_members(run, two_triangles):
+    done = run("detect", two_triangles)
+    assert done.code == 0
+    assert "6 vertices, 7 edges, unweighted" in done.out
+    assert "2 communities, modularity 0.3571" in done.out
+    # The two ends of the bridge have the highest degrees and come first.
+    assert "ann, bob, cid" in done.out
+    assert "dan, eve, fay" in done.out
+    assert "peak MiB" not in done.out
+
+
+def test_verbose_adds_levels_and_costs(run, two_triangles):
+    done = run("detect", two_triangles, "-v")
+    assert "modularity  sweeps" in done.out
+    assert "peak MiB: graph" in done.out
+
+
+def test_quiet_prints_nothing(run, two_triangles, tmp_path):
+    done = run("detect", two_triangles, "-q", "-o", tmp_path / "out.csv")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert (tmp_path / "out.csv").exists()
+
+
+def test_json_has_the_pinned_keys_and_nothing_else(run, two_triangles):
+    done = run("detect", two_triangles, "--json", "--device", "cpu", "--seed", "7")
+    check(done.json, PINNED)
+    assert done.out.count("\n") == 1
+    assert done.json["seed"] == 7
+    assert done.json["graph"] == {"vertices": 6, "edges": 7, "arcs": 14, "weighted": False}
+    level = done.json["levels"][0]
+    keys = {"vertices", "arcs", "modularity", "iterations", "seconds"}
+    check(level, dict(zip(keys, (type(level[k]) for k in keys), strict=True)))
+    assert level["vertices"] == 6
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "npz", "json"])
+def test_labels_in_every_format(run, two_triangles, tmp_path, suffix):
+    from louvain_um.formats.labels import read_labels
+
+    out = tmp_path / f"labels.{suffix}"
+    done = run("detect", two_triangles, "-o", out, "--json")
+    assert done.code == 0
+    assert done.json["seconds"]["write"] > 0
+    found = read_labels(out)
+    groups = dict(zip(found.vertices.tolist(), found.communities.tolist(), strict=True))
+    assert sorted(groups) == ["ann", "bob", "cid", "dan", "eve", "fay"]
+    assert groups["ann"] == groups["bob"] == groups["cid"] != groups["dan"]
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_csv_is_read_by_anybody(run, two_triangles, tmp_path):
+    run("detect", two_triangles, "-o", tmp_path / "labels.csv")
+    with open(tmp_path / "labels.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {tuple(row) for row in rows} == {("vertex", "community")}
+
+
+def test_options_reach_the_engine(run, two_triangles):
+    fine = run("detect", two_triangles, "--json", "--resolution", "5").json
+    assert fine["communities"] == 6
+    single = run("detect", two_triangles, "--json", "--max-level", "1", "--method", "leiden").json
+    assert (single["method"], len(single["levels"])) == ("leiden", 1)
+    lazy = run("detect", two_triangles, "--json", "--threshold", "1").json
+    assert len(lazy["levels"]) <= 1
+    assert run("detect", two_triangles, "--threads", "1", "--memory", "auto").code == 0
+
+
+def test_force_is_asked_for(run, two_triangles, tmp_path):
+    out = tmp_path / "labels.csv"
+    out.write_text("precious")
+    refused = run("detect", two_triangles, "-o", out)
+    assert refused.code == 1
+    assert "--force" in refused.complaint()
+    assert out.read_text() == "precious"
+    assert run("detect", two_triangles, "-o", out, "--force").code == 0
+    assert out.read_text().startswith("vertex,community")
+
+
+def test_the_input_is_never_overwritten(run, two_triangles):
+    before = two_triangles.read_bytes()
+    refused = run("detect", two_triangles, "-o", two_triangles, "--force")
+    assert refused.code == 1
+    assert "is the input itself" in refused.complaint()
+    assert two_triangles.read_bytes() == before
+
+
+def test_standard_input(run):
+    done = run("detect", "-", "--json", stdin=b"1 2\n2 3\n3 1\n")
+    assert done.json["graph"]["vertices"] == 3
+
+
+def test_reading_options(run, tmp_path):
+    path = tmp_path / "edges.data"
+    path.write_text("a;b;2\nb;c;3\nb;a;2\n")
+
+    def read(*options):
+        return run("detect", path, "--format", "edges", "--separator", ";", "--json", *options)
+
+    assert read("--weighted").json["graph"]["weighted"] is True
+    assert read("--unweighted").json["graph"]["weighted"] is False
+    assert read("--weighted", "--duplicates", "once").json["graph"]["edges"] == 2
+    assert read("--header").json["graph"]["vertices"] == 3
+    assert read("--no-header", "--ids", "text").code == 0
+    numbers = tmp_path / "numbers.txt"
+    numbers.write_text("1 2\n2 4\n")
+    assert run("detect", numbers, "--one-based", "--json").json["graph"]["vertices"] == 4
+    assert run("detect", numbers, "--zero-based", "--json").json["graph"]["vertices"] == 5
+
+
+def test_directed_needs_a_word(run, tmp_path):
+    path = tmp_path / "directed.gml"
+    path.write_text(
+        'graph [ directed 1 node [ id 0 label "a" ] node [ id 1 label "b" ] '
+        "edge [ source 0 target 1 ] ]"
+    )
+    refused = run("detect", path)
+    assert refused.code == 1
+    assert "symmetrize" in refused.complaint()
+    assert run("detect", path, "--symmetrize").code == 0
+
+
+def test_examples(run):
+    done = run("detect", "example:les-miserables")
+    assert "Valjean" in done.out
+    refused = run("detect", "example:nonsense")
+    assert refused.code == 2
+    assert "les-miserables" in refused.complaint()
+
+
+def test_notes_go_to_stderr(run, tmp_path):
+    path = tmp_path / "noted.txt"
+    path.write_text("from to\n1 2\n2 3\n")
+    done = run("detect", path, "--json")
+    assert "note: " in done.err
+    json.loads(done.out)
+    assert run("detect", path, "--json", "-q").err == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "vertices"),
+    [("%%MatrixMarket matrix coordinate pattern symmetric\n0 0 0\n", 0),
+     ("%%MatrixMarket matrix coordinate pattern symmetric\n1 1 0\n", 1),
+     ("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 0\n", 3),
+     ("%%MatrixMarket matrix coordinate pattern symmetric\n2 2 2\n1 1\n2 2\n", 2),
+     ("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 0\n", 2)],
+    ids=["no vertices", "one vertex", "no edges", "only loops", "an edge of weight 0"],
+)  # fmt: skip
+def test_graphs_with_little_in_them(run, tmp_path, lines, vertices):
+    path = tmp_path / "little.mtx"
+    path.write_text(lines)
+    done = run("detect", path, "--json", "-o", tmp_path / "labels.csv")
+    assert done.code == 0, done.err
+    assert done.json["communities"] == vertices
+    assert len((tmp_path / "labels.csv").read_text().splitlines()) == vertices + 1
+    assert run("detect", path, "-v").code == 0
+
+
+def test_names_cannot_steer_the_terminal(run, tmp_path):
+    path = tmp_path / "names.npz"
+    np.savez(path, n=2, u=[0], v=[1], names=["\x1b[31mred", "[bold]b"])
+    done = run("detect", path)
+    assert "\x1b" not in done.out
+    assert "[bold]b" in done.out
+
+
+def test_long_lists_are_cut_and_counted(run, tmp_path):
+    hub = tmp_path / "star.txt"
+    hub.write_text("".join(f"0 {i}\n" for i in range(1, 200)))
+    line = next(x for x in run("detect", hub).out.splitlines() if " more" in x)
+    shown = line.split(None, 2)[2]
+    assert len(shown.split(" and ")[0].split(", ")) + int(shown.split()[-2]) == 200
+    many = tmp_path / "pairs.txt"
+    many.write_text("".join(f"{2 * i} {2 * i + 1}\n" for i in range(15)))
+    assert "in 5 more, of 2 each" in run("detect", many).out
+
+
+def test_labels_match_the_library(run, two_triangles, tmp_path):
+    import louvain_um as lu
+
+    run("detect", two_triangles, "-o", tmp_path / "labels.npz", "--seed", "3")
+    with np.load(tmp_path / "labels.npz") as saved:
+        labels = lu.louvain(lu.read_graph(two_triangles), seed=3).labels
+        assert saved["community"].tolist() == labels.tolist()

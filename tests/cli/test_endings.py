@@ -1,0 +1,124 @@
+"""Exit codes of what goes wrong on the way: devices, interrupts, discs, pipes, bugs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from louvain_um import api
+from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
+from louvain_um.events import Event
+
+COMMAND = [sys.executable, "-c", "from louvain_um.cli import main; main()"]
+
+
+def start(*arguments: str | Path, **options) -> subprocess.Popen:
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (DeviceUnavailableError("no GPU here; use --device cpu"), 3, "no GPU here"),
+        (MemoryBudgetError(2**30, 2**20), 1, "needs 1,024 MiB"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 1, "out of memory"),
+        (OSError(errno.EACCES, "Permission denied", "a.txt"), 1, "a.txt: permission denied"),
+    ],
+)
+def test_errors_become_one_line(run, two_triangles, tmp_path, monkeypatch, error, code, says):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(api, "run", fail)
+    done = run("detect", two_triangles, "-o", tmp_path / "labels.csv")
+    assert done.code == code
+    assert says in done.complaint()
+    assert not (tmp_path / "labels.csv").exists()
+
+
+def test_bugs_say_so_and_show_themselves_when_asked(run, two_triangles, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("oops\nand more")
+
+    monkeypatch.setattr(api, "run", fail)
+    done = run("detect", two_triangles)
+    assert done.code == 1
+    assert done.err.count("\n") == 1
+    assert "this is a bug, run again with -v" in done.err
+    assert "Traceback" in run("detect", two_triangles, "-v").err
+
+
+def test_no_device_is_never_silently_the_cpu(run, two_triangles, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    done = run("detect", two_triangles, "--device", "cuda:77")
+    assert done.code == 3
+    assert done.complaint()
+
+
+def test_compiling_is_announced(run, two_triangles, monkeypatch):
+    real = api.run
+
+    def announce(graph, options, observer):
+        observer(Event(kind="start", phase="compile"))
+        observer(Event(kind="end", phase="compile"))
+        return real(graph, options, observer)
+
+    monkeypatch.setattr(api, "run", announce)
+    assert run("detect", two_triangles).err.count("compiling kernels for the first time") == 1
+    assert run("detect", two_triangles, "-q").err == ""
+
+
+def test_interrupt_leaves_no_file(tmp_path):
+    out = tmp_path / "labels.csv"
+    process = start("detect", "-", "-o", out, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdin.write("1 2\n")
+    process.stdin.flush()
+    time.sleep(2)  # by now it waits for the rest of its input
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.strip() == "louvain-um: interrupted"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_leaves_is_no_error_to_talk_about(two_triangles):
+    read, write = os.pipe()
+    os.close(read)
+    process = start("detect", two_triangles, "--json", "-q", stdout=write)
+    os.close(write)
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (1, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [["--help"], ["detect", "GRAPH", "--json", "-q"]])
+def test_full_disc_behind_stdout(two_triangles, arguments):
+    with open("/dev/full", "w") as full:
+        process = start(*(a.replace("GRAPH", str(two_triangles)) for a in arguments), stdout=full)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert err.strip() == "louvain-um: no space left on device"
+
+
+def test_full_disc_behind_the_labels(run, two_triangles, tmp_path, monkeypatch):
+    from louvain_um.formats import labels
+
+    def full(file, result):
+        file.write(b"vertex,")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setitem(labels.WRITERS, ".csv", full)
+    done = run("detect", two_triangles, "-o", tmp_path / "labels.csv")
+    assert done.code == 1
+    assert "the disc is full" in done.complaint()
+    assert [p.name for p in tmp_path.iterdir()] == [two_triangles.name]

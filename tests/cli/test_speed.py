@@ -1,0 +1,73 @@
+"""Quick answers: what may be imported when, and how long a short command takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+COSTLY = ("numpy", "scipy", "numba", "pandas", "pyarrow", "networkx", "sklearn", "igraph", "cupy")
+
+
+def imported(*arguments: str) -> set[str]:
+    """Return which of the costly libraries a command imports."""
+    code = (
+        "import sys; from louvain_um.cli import app\n"
+        "try: app(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "print('\\n' + ' '.join(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines()[-1].split()) & set(COSTLY)
+
+
+def seconds(*arguments: str) -> float:
+    """Return the processor's time for a command, the best of three: load does not count."""
+    resource = pytest.importorskip("resource")
+
+    def used() -> float:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return children.ru_utime + children.ru_stime
+
+    best = float("inf")
+    for _ in range(3):
+        before = used()
+        code = "from louvain_um.cli import main; main()"
+        subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=True)
+        best = min(best, used() - before)
+    return best
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["detect", "--help"]])
+def test_help_imports_nothing_costly(arguments):
+    assert imported(*arguments) == set()
+
+
+def test_help_is_quick():
+    assert seconds("--help") < 0.3
+
+
+def test_a_small_graph_imports_only_what_it_needs(two_triangles):
+    assert imported("detect", str(two_triangles), "--device", "cpu") <= {"numpy", "numba", "scipy"}
+
+
+def test_a_small_graph_is_quick_once_compiled(shared_data):
+    karate = str(shared_data / "karate.mtx")
+    seconds("detect", karate)
+    # About 0.85 s on the machine it was written on, most of it Numba waking up.
+    assert seconds("detect", karate) < 1.3
+
+
+def test_the_entry_point_starts(two_triangles):
+    since = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "louvain_um", "detect", str(two_triangles)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "2 communities" in done.stdout
+    assert time.perf_counter() - since < 60

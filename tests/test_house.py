@@ -1,0 +1,241 @@
+"""The house as its plan says: rooms, arrows, packaging, and pages that tell the truth."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import louvain_um
+
+HOUSE = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text())
+README = (HOUSE / "README.md").read_text()
+OUTSIDE = ("placement", "profiling")
+
+
+def tracked() -> list[Path]:
+    """Return the project's files, as version control lists them."""
+    done = subprocess.run(
+        ["git", "-C", HOUSE, "ls-files", "-z"], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [HOUSE / name for name in done.stdout.split("\0") if name and (HOUSE / name).exists()]
+
+
+def folder_of(package: str) -> Path:
+    """Return where a package's files lie: two packages stand at the top."""
+    parts = package.split(".")
+    return HOUSE.joinpath(*(parts[1:] if parts[1:2] and parts[1] in OUTSIDE else parts))
+
+
+def modules() -> list[tuple[str, Path]]:
+    """Return every module of the package, named as it is imported."""
+    roots = [("louvain_um", HOUSE / "louvain_um")]
+    roots += [(f"louvain_um.{name}", HOUSE / name) for name in OUTSIDE]
+    found = []
+    for name, root in roots:
+        for path in sorted(root.rglob("*.py")):
+            inside = path.relative_to(root)
+            if name == "louvain_um" and inside.parts[0] in OUTSIDE:
+                continue
+            parts = [p for p in inside.with_suffix("").parts if p != "__init__"]
+            found.append((".".join([name, *parts]), path))
+    return found
+
+
+def imports(path: Path) -> set[str]:
+    """Return what a module imports anywhere in it, with each name taken from a package."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_links_lead_to_the_rooms_at_the_top(name):
+    link = HOUSE / "louvain_um" / name
+    assert link.is_symlink()
+    assert link.readlink() == Path("..") / name
+    assert not (HOUSE / "louvain_um" / name / name).exists()
+
+
+def test_every_package_is_listed_once_and_mapped():
+    setup = PROJECT["tool"]["setuptools"]
+    # Only modules whose folders are packages; a folder without __init__.py is none.
+    found = {name for name, path in modules() if path.name == "__init__.py"}
+    assert sorted(setup["packages"]) == sorted(found)
+    folders = setup["package-dir"]
+    for package in found:
+        nearest = max((p for p in folders if f"{package}.".startswith(f"{p}.")), key=len)
+        rest = package.removeprefix(nearest).strip(".").replace(".", "/")
+        assert HOUSE / folders[nearest] / rest == folder_of(package)
+
+
+def test_device_code_is_shipped():
+    shipped = PROJECT["tool"]["setuptools"]["package-data"]
+    assert {"*.cu", "*.cuh"} <= set(shipped["louvain_um.gpu"])
+    assert shipped["louvain_um"] == ["py.typed"]
+    assert (HOUSE / "louvain_um/py.typed").exists()
+
+
+def test_one_version():
+    assert PROJECT["project"]["version"] == louvain_um.__version__
+    assert f"## {louvain_um.__version__}" in (HOUSE / "CHANGELOG.md").read_text()
+
+
+def test_extras():
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert {"cuda12", "cuda13", "formats", "notebooks", "test", "dev"} <= set(extras)
+    names = {re.split(r"[<>=;\[ ]", text)[0] for text in PROJECT["project"]["dependencies"]}
+    assert names == {"numpy", "scipy", "numba", "typer", "rich"}
+
+
+FORBIDDEN = {
+    "louvain_um.cpu": ("cupy", "cupyx", "cuda", "louvain_um.placement", "louvain_um.profiling",
+                       "louvain_um.gpu", "louvain_um.api", "louvain_um.cli"),
+    "louvain_um.gpu": ("louvain_um.cpu", "louvain_um.profiling", "louvain_um.api",
+                       "louvain_um.cli"),
+    "louvain_um.placement": ("louvain_um.profiling", "louvain_um.cpu", "louvain_um.gpu",
+                             "louvain_um.api", "louvain_um.cli"),
+    "louvain_um.profiling": ("louvain_um.cli",),
+    "louvain_um.api": ("louvain_um.cli",),
+    "louvain_um.formats": ("louvain_um.api", "louvain_um.cli", "louvain_um.cpu", "louvain_um.gpu"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("room", FORBIDDEN)
+def test_arrows(room):
+    walls = FORBIDDEN[room]
+    for name, path in modules():
+        if f"{name}.".startswith(f"{room}."):
+            crossed = {
+                i for i in imports(path) if f"{i}.".startswith(tuple(f"{w}." for w in walls))
+            }
+            assert not crossed, f"{name} imports {crossed}"
+
+
+def test_the_rule_needs_nothing():
+    assert {i.split(".")[0] for i in imports(HOUSE / "louvain_um/rules.py")} <= {
+        "__future__",
+        "typing",
+    }
+
+
+def test_modules_stay_small():
+    for _, path in modules():
+        assert len(path.read_text().splitlines()) <= 350, path
+
+
+def test_readme_opens_with_two_commands():
+    block = re.search(r"```sh\n(.*?)```", README, re.DOTALL)[1]
+    lines = [shlex.split(line, comments=True) for line in block.strip().splitlines()]
+    assert lines == [
+        ["python3", "run.py", "louvain-um", "detect", "example:les-miserables"],
+        ["python3", "run.py", "pytest"],
+    ]
+    # What is promised to a newcomer is what a change must pass.
+    assert "\npython3 run.py pytest\n" in (HOUSE / ".ci/run").read_text()
+
+
+def test_readme_shows_what_the_first_command_prints():
+    from typer.testing import CliRunner
+
+    from louvain_um.cli import app
+
+    shown = re.search(r"prints\n\n```\n(.*?)```", README, re.DOTALL)[1]
+    arguments = ["detect", "example:les-miserables", "--device", "cpu"]
+    printed = CliRunner().invoke(app, arguments).stdout
+
+    def told(text: str) -> list[str]:
+        return [re.sub(r"\d+\.\d+ s on \S+", "… s", line).rstrip() for line in text.splitlines()]
+
+    assert told(printed) == told(shown)
+
+
+def test_readme_commands_run(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from louvain_um.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    edges = "source,target\nann,bob\nbob,cid\ncid,ann\n"
+    Path("friends.csv").write_text(edges)
+    Path("web.mtx.gz").write_bytes(matrix())
+    ran = set()
+    for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)[1:]:
+        for line in block.splitlines():
+            piped = line.rpartition("| ")[2]
+            words = shlex.split(piped, comments=True)
+            if words[0] != "louvain-um":
+                continue
+            words = [word.replace("100000", "2000") for word in words]
+            done = CliRunner().invoke(app, words[1:], input=edges if words[-1] == "-" else None)
+            assert done.exit_code == 0, (line, done.stderr)
+            ran.add(words[1])
+    assert ran == {"detect", "convert", "generate", "compare", "doctor"}
+
+
+def matrix() -> bytes:
+    import gzip
+
+    return gzip.compress(b"%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 2\n")
+
+
+def test_readme_python_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("friends.csv").write_text("source,target\nann,bob\nbob,cid\ncid,ann\n")
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+    known: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), known)
+    assert known["r"].n_communities == 1
+
+
+def test_pages_name_rooms_that_exist():
+    text = (HOUSE / "ARCHITECTURE.md").read_text()
+    places = set(re.findall(r"`([\w./]+(?:\.py|/|\.toml))`", text))
+    assert len(places) > 15
+    for place in places:
+        candidates = [HOUSE / place, HOUSE / "louvain_um" / place, HOUSE / "tests" / place]
+        assert any(path.exists() for path in candidates), place
+
+
+def test_the_project_speaks_of_itself_alone():
+    # Written in parts, so that this file passes its own test.
+    words = ["/wo" + "rk/", "shared/" + "DESIGN", "/ho" + "me/", "Clau" + "de", "Anth" + "ropic"]
+    for path in tracked():
+        if path.is_symlink() or path.suffix in (".npz", ".gz", ".parquet", ".png"):
+            continue
+        text = path.read_text(errors="replace")
+        for word in words:
+            assert word not in text, f"{path}: {word}"
+
+
+def test_ci_can_be_run():
+    script = HOUSE / ".ci/run"
+    assert script.stat().st_mode & 0o111
+    for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports"):
+        assert f"python3 run.py {tool}" in script.read_text()
+
+
+def test_the_launcher_explains_itself():
+    def launch(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, HOUSE / "run.py", *arguments],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    assert launch().returncode == 2
+    assert "python3 run.py pytest" in launch("--help").stdout
