@@ -9,6 +9,8 @@ edges and lets a hundred million arcs be made in parallel.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -94,6 +96,110 @@ def lfr(
     >>> made.graph.n_vertices, made.labels.dtype.name
     (1000, 'uint32')
     """
+    made = recipe(
+        n,
+        min_degree=min_degree,
+        max_degree=max_degree,
+        degree_exponent=degree_exponent,
+        min_community=min_community,
+        max_community=max_community,
+        community_exponent=community_exponent,
+        mixing=mixing,
+        permute=permute,
+        weights=weights,
+        seed=seed,
+    )
+    afford(made.n, 2 * made.edges)
+
+    from louvain_um import parallel
+    from louvain_um.generators import edges as compiled
+
+    u, v = np.empty(made.edges, np.uint32), np.empty(made.edges, np.uint32)
+    parallel.run(
+        compiled.pair_inside,
+        parallel.default_threads(),
+        np.zeros(1, np.int64),
+        made.key,
+        1 + RETRIES,
+        made.starts,
+        made.inner,
+        made.first_edge,
+        made.most_members,
+        made.most_stubs,
+        made.ids,
+        u,
+        v,
+    )
+    inside = made.edges_inside
+    _pair_outside(made.outer, made.slots, made.ids, seed, u[inside:], v[inside:])
+    return Generated(assemble(u, v, made.n, weights, seed), made.labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What decides every edge: the compiled kernels here and on the device.
+
+    Slots are the places of communities, one after the other; vertex ``permute(ids, slot)``
+    sits in a slot.
+
+    Parameters
+    ----------
+    starts : int64[k + 1]
+        First slot of each community.
+    inner, outer : int64[n + 1]
+        Running sums of stubs inside and outside, by slot.
+    first_edge : int64[k + 1]
+        Running sums of pairs inside, by community.
+    slots, labels : uint32[n]
+        Community by slot and by vertex.
+    """
+
+    n: int
+    key: np.uint64
+    starts: NDArray[np.int64]
+    inner: NDArray[np.int64]
+    outer: NDArray[np.int64]
+    first_edge: NDArray[np.int64]
+    slots: NDArray[np.uint32]
+    labels: NDArray[np.uint32]
+    ids: NDArray[np.uint64]
+
+    @property
+    def edges_inside(self) -> int:
+        """Pairs of stubs inside communities."""
+        return int(self.first_edge[-1])
+
+    @property
+    def edges(self) -> int:
+        """Pairs of stubs, those that will fail included."""
+        return self.edges_inside + int(self.outer[-1]) // 2
+
+    @property
+    def most_members(self) -> int:
+        """Size of the largest community."""
+        return int(np.diff(self.starts).max())
+
+    @property
+    def most_stubs(self) -> int:
+        """Most stubs inside one community."""
+        return int(np.diff(self.inner[self.starts]).max())
+
+
+def recipe(
+    n: int,
+    *,
+    min_degree: int = 12,
+    max_degree: int = 4000,
+    degree_exponent: float = 2.3,
+    min_community: int = 20,
+    max_community: int = 5000,
+    community_exponent: float = 1.5,
+    mixing: float = 0.3,
+    permute: bool = True,
+    weights: Weights = "none",
+    seed: int = 0,
+) -> Recipe:
+    """Check the arguments of `lfr` and do the work that grows with vertices alone."""
     n = whole("n", n, 1)
     check_common(seed, weights)
     min_degree = whole("min_degree", min_degree, 0, n - 1)
@@ -110,14 +216,11 @@ def lfr(
     starts = np.concatenate(([0], np.cumsum(sizes)))
     order = np.argsort(-sizes, kind="stable")
     counts = degree_counts(n, min_degree, max_degree, degree_exponent, seed)
-    stubs = int(counts @ np.arange(min_degree, max_degree + 1))
-    afford(n, stubs)
+    afford(n, 0)
 
-    from louvain_um import parallel
     from louvain_um.generators import edges as compiled
     from louvain_um.generators.hashing import permutation
 
-    threads = parallel.default_threads()
     q = np.uint64(kept)
     degrees = np.empty(n, np.uint32)
     slot_key = stream_key(seed, SLOT_STREAM)
@@ -131,26 +234,17 @@ def lfr(
     compiled.label_slots(starts, ids, slots, labels)
 
     inside = np.diff(inner[starts])
-    first_edge = np.concatenate(([0], np.cumsum(inside // 2)))
-    edges_in, edges_out = int(first_edge[-1]), int(outer[-1]) // 2
-    u, v = np.empty(edges_in + edges_out, np.uint32), np.empty(edges_in + edges_out, np.uint32)
-    parallel.run(
-        compiled.pair_inside,
-        threads,
-        np.zeros(1, np.int64),
-        stream_key(seed, INSIDE_STREAM),
-        1 + RETRIES,
-        starts,
-        inner,
-        first_edge,
-        int(sizes.max()),
-        int(inside.max()),
-        ids,
-        u,
-        v,
+    return Recipe(
+        n=n,
+        key=stream_key(seed, INSIDE_STREAM),
+        starts=starts,
+        inner=inner,
+        outer=outer,
+        first_edge=np.concatenate(([0], np.cumsum(inside // 2))),
+        slots=slots,
+        labels=labels,
+        ids=ids,
     )
-    _pair_outside(outer, slots, ids, seed, u[edges_in:], v[edges_in:])
-    return Generated(assemble(u, v, n, weights, seed), labels)
 
 
 def community_sizes(n: int, low: int, high: int, exponent: float, seed: int) -> NDArray[np.int64]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
 from louvain_um.generators.base import (
@@ -18,6 +21,50 @@ from louvain_um.generators.base import (
 )
 
 EDGE_STREAM = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What decides every edge: `draw_rmat` here and on the device."""
+
+    n: int
+    scale: int
+    edges: int
+    key: np.uint64
+    limits: NDArray[np.uint64]
+    ids: NDArray[np.uint64]
+
+
+def recipe(
+    scale: int,
+    *,
+    edge_factor: int = 16,
+    a: float = 0.57,
+    b: float = 0.19,
+    c: float = 0.19,
+    permute: bool = True,
+    weights: Weights = "none",
+    seed: int = 0,
+) -> Recipe:
+    """Check the arguments of `rmat` and work them out."""
+    scale = whole("scale", scale, 0, 31)
+    edge_factor = whole("edge_factor", edge_factor, 0)
+    check_common(seed, weights)
+    for name, value in (("a", a), ("b", b), ("c", c)):
+        real(name, value, 0.0, 1.0)
+    if a + b + c > 1.0 + 1e-12:
+        raise OptionError(f"a + b + c must be at most 1, not {a + b + c:g}")
+
+    from louvain_um.generators.hashing import permutation
+
+    return Recipe(
+        n=2**scale,
+        scale=scale,
+        edges=edge_factor * 2**scale,
+        key=stream_key(seed, EDGE_STREAM),
+        limits=np.array([round(x * 2**32) for x in (a, a + b, a + b + c)], np.uint64),
+        ids=permutation(stream_key(seed, ID_STREAM), 2**scale, permute),
+    )
 
 
 def rmat(
@@ -59,31 +106,30 @@ def rmat(
     >>> rmat(10, seed=1).graph.n_vertices
     1024
     """
-    scale = whole("scale", scale, 0, 31)
-    edge_factor = whole("edge_factor", edge_factor, 0)
-    check_common(seed, weights)
-    for name, value in (("a", a), ("b", b), ("c", c)):
-        real(name, value, 0.0, 1.0)
-    if a + b + c > 1.0 + 1e-12:
-        raise OptionError(f"a + b + c must be at most 1, not {a + b + c:g}")
-    n, edges = 2**scale, edge_factor * 2**scale
-    afford(n, 2 * edges)
+    made = recipe(
+        scale,
+        edge_factor=edge_factor,
+        a=a,
+        b=b,
+        c=c,
+        permute=permute,
+        weights=weights,
+        seed=seed,
+    )
+    afford(made.n, 2 * made.edges)
 
     from louvain_um import parallel
     from louvain_um.generators import edges as compiled
-    from louvain_um.generators.hashing import permutation
 
-    ids = permutation(stream_key(seed, ID_STREAM), n, permute)
-    limits = np.array([round(x * 2**32) for x in (a, a + b, a + b + c)], np.uint64)
-    u, v = np.empty(edges, np.uint32), np.empty(edges, np.uint32)
+    u, v = np.empty(made.edges, np.uint32), np.empty(made.edges, np.uint32)
     parallel.run(
         compiled.draw_rmat,
         parallel.default_threads(),
-        stream_key(seed, EDGE_STREAM),
-        scale,
-        limits,
-        ids,
+        made.key,
+        made.scale,
+        made.limits,
+        made.ids,
         u,
         v,
     )
-    return Generated(assemble(u, v, n, weights, seed))
+    return Generated(assemble(u, v, made.n, weights, seed))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
 from louvain_um.generators.base import (
@@ -22,6 +24,55 @@ from louvain_um.graph import MAX_VERTICES, Graph
 
 POINTS = {1: (2, 2), 2: (4, 8), 3: (6, 26)}
 """Neighbours along the axes, and with the diagonals, by number of dimensions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What decides every row: the compiled kernels here and on the device."""
+
+    n: int
+    arcs: int
+    shape: tuple[int, int, int]
+    diagonals: bool
+    ids: NDArray[np.uint64]
+
+
+def recipe(
+    dims: Sequence[int],
+    *,
+    points: int | None = None,
+    periodic: bool = False,
+    permute: bool = False,
+    weights: Weights = "none",
+    seed: int = 0,
+) -> Recipe:
+    """Check the arguments of `stencil` and work them out; `arcs` is a bound."""
+    check_common(seed, weights)
+    if isinstance(dims, str) or not isinstance(dims, Sequence | np.ndarray):
+        raise OptionError(f"dims must be one to three whole numbers, not {dims!r}")
+    if not 1 <= len(dims) <= 3:
+        raise OptionError(f"dims must be one to three whole numbers, not {len(dims)}")
+    shape = [whole("each of dims", d, 3 if periodic else 1) for d in dims]
+    n = math.prod(shape)
+    if n > MAX_VERTICES:
+        raise OptionError(f"dims must multiply to at most {MAX_VERTICES} points, not {n}")
+    axes, full = POINTS[len(shape)]
+    if points is None:
+        points = full
+    if points not in (axes, full, axes + 1, full + 1):
+        expected = str(axes) if axes == full else f"{axes} or {full}"
+        raise OptionError(f"points must be {expected} in {len(shape)} dimensions, not {points}")
+
+    from louvain_um.generators.hashing import permutation
+
+    x, y, z = (*shape, 1, 1)[:3]
+    return Recipe(
+        n=n,
+        arcs=(full if points >= full else axes) * n,
+        shape=(x, y, z),
+        diagonals=points >= full,
+        ids=permutation(stream_key(seed, ID_STREAM), n, permute),
+    )
 
 
 def stencil(
@@ -63,33 +114,18 @@ def stencil(
     >>> stencil((3, 3), points=4).graph.degrees.tolist()
     [2, 3, 2, 3, 4, 3, 2, 3, 2]
     """
-    check_common(seed, weights)
-    if isinstance(dims, str) or not isinstance(dims, Sequence | np.ndarray):
-        raise OptionError(f"dims must be one to three whole numbers, not {dims!r}")
-    if not 1 <= len(dims) <= 3:
-        raise OptionError(f"dims must be one to three whole numbers, not {len(dims)}")
-    shape = [whole("each of dims", d, 3 if periodic else 1) for d in dims]
-    n = math.prod(shape)
-    if n > MAX_VERTICES:
-        raise OptionError(f"dims must multiply to at most {MAX_VERTICES} points, not {n}")
-    axes, full = POINTS[len(shape)]
-    if points is None:
-        points = full
-    if points not in (axes, full, axes + 1, full + 1):
-        expected = str(axes) if axes == full else f"{axes} or {full}"
-        raise OptionError(f"points must be {expected} in {len(shape)} dimensions, not {points}")
-    diagonals = points >= full
-    afford(n, (full if diagonals else axes) * n // 3)
+    made = recipe(
+        dims, points=points, periodic=periodic, permute=permute, weights=weights, seed=seed
+    )
+    afford(made.n, made.arcs // 3)
 
     from louvain_um import parallel
     from louvain_um.generators import rows
-    from louvain_um.generators.hashing import permutation
 
-    ids = permutation(stream_key(seed, ID_STREAM), n, permute)
-    x, y, z = (*shape, 1, 1)[:3]
+    n = made.n
     threads = parallel.default_threads() if n > 1 << 12 else 1
     offsets = np.zeros(n + 1, np.int64)
-    common = (x, y, z, diagonals, periodic, ids, offsets)
+    common = (*made.shape, made.diagonals, periodic, made.ids, offsets)
     parallel.run(rows.count_stencil, threads, *common)
     np.cumsum(offsets, out=offsets)
     targets = np.empty(int(offsets[-1]), np.uint32)

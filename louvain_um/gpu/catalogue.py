@@ -19,6 +19,47 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
     {
         "move": {"move": PAIRS, "widest_row": PAIRS},
         "refine": {"refine": PAIRS},
+        "aggregate": dict.fromkeys(
+            (
+                "aggregate_small",
+                "group_members",
+                "sum_members",
+                "sum_arcs",
+                "move_arcs",
+                "sum_level",
+            ),
+            PAIRS,
+        ),
+        "carry": {
+            "sum_communities": PAIRS,
+            **dict.fromkeys(
+                (
+                    "carry_labels",
+                    "split_communities",
+                    "rank_communities",
+                    "key_communities",
+                    "number_communities",
+                    "follow",
+                ),
+                PLAIN,
+            ),
+        },
+        "generate": dict.fromkeys(
+            (
+                "draw_rmat",
+                "expand_stubs",
+                "pair_outside",
+                "leftover",
+                "pair_inside",
+                "count_stencil",
+                "fill_stencil",
+                "count_ends",
+                "scatter_ends",
+                "row_keys",
+                "weigh_arcs",
+            ),
+            PLAIN,
+        ),
     }
 )
 """Source (without .cu) → kernel → template arguments.

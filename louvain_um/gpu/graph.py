@@ -43,7 +43,7 @@ class DeviceGraph:
         """Copy a graph to the current device."""
         import cupy
 
-        weights = graph.weights
+        weights: Any = graph.weights
         if weights is not None and weights.dtype == np.int64:
             weights = weights.view(np.uint64)
         loops = graph.loops.view(np.uint64) if graph.loops.any() else None
