@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.events import Event, Observer
-from louvain_um.gpu import aggregate as coarsen
+from louvain_um.gpu import carry
+from louvain_um.gpu.aggregate import aggregate, prepare
 from louvain_um.gpu.compile import kernels
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
@@ -47,7 +48,7 @@ class GpuEngine:
         self.total = graph.total_weight
         sums = np.dtype(np.uint32 if self.total < 2**32 else np.uint64)
         level = self.upload(graph, sums) if isinstance(graph, Graph) else self.adopt(graph, sums)
-        coarsen.prepare(kernels, self.memory, level)
+        prepare(kernels, self.memory, level)
         return level
 
     def upload(self, graph: Graph, sums: np.dtype[Any]) -> GpuLevel:
@@ -105,7 +106,7 @@ class GpuEngine:
         first = path[0]
         cycle = first.cycle + 1
         start = self.memory.empty(f"start.{cycle}.0", "community", first.vertices, np.uint32)
-        coarsen.compose(kernels, path, start)
+        carry.compose(kernels, path, start)
         return replace(first, cycle=cycle, start=start, parts=None, numbers=None)
 
     def size(self, level: GpuLevel) -> tuple[int, int]:
@@ -135,18 +136,18 @@ class GpuEngine:
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or part) become one."""
         self.memory.free("totals")
-        return coarsen.aggregate(kernels, self.memory, level)
+        return aggregate(kernels, self.memory, level)
 
     def sums(self, level: GpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""
         if level.start is None:
             return Sums(level.inside, level.squares, level.vertices)
-        return coarsen.community_sums(kernels, self.memory, level)
+        return carry.community_sums(kernels, self.memory, level)
 
     def split(self, level: GpuLevel) -> None:
         """Make every connected part of a community a community of its own."""
         if level.start is not None:
-            coarsen.split(kernels, self.memory, level)
+            carry.split(kernels, self.memory, level)
 
     def release(self, level: GpuLevel) -> None:
         """Free the graph of a level; the input's, which every cycle needs, stays."""
@@ -168,8 +169,8 @@ class GpuEngine:
     def labels(self, path: list[GpuLevel]) -> U32:
         """Return the communities of the input's vertices, numbered by size, on the host."""
         labels = self.memory.empty("labels", "community", path[0].vertices, np.uint32)
-        coarsen.compose(kernels, path, labels)
-        coarsen.number_by_size(kernels, self.memory, labels)
+        carry.compose(kernels, path, labels)
+        carry.number_by_size(kernels, self.memory, labels)
         found: U32 = labels.get()
         return found
 

@@ -77,11 +77,12 @@ __device__ T block_scan(T value, T& total) {
 __device__ __forceinline__ i64 stretch_begin(i64 n) { return n * blockIdx.x / gridDim.x; }
 __device__ __forceinline__ i64 stretch_end(i64 n) { return n * (blockIdx.x + 1) / gridDim.x; }
 
-// Writes out[i] = value(0) + ... + value(i - 1) for i in 0..n, with a barrier of the grid in
-// between; `partials` is room for one T a block. `value` is called twice for each i, and `out`
+// Writes out[i] = from + value(0) + ... + value(i - 1) for i in 0..n, with a barrier of the grid
+// in between; `partials` is room for one T a block. `value` is called twice for each i, and `out`
 // may be what it reads. The caller syncs before reading `out`.
 template <class T, class F>
-__device__ void grid_scan(i64 n, F value, T* out, T* partials, Barrier* barrier) {
+__device__ void grid_scan(i64 n, F value, T* out, T* partials, Barrier* barrier,
+                          T from = T(0)) {
   i64 begin = stretch_begin(n), end = stretch_end(n);
   T mine = 0;
   for (i64 i = begin + threadIdx.x; i < end; i += blockDim.x) mine += value(i);
@@ -94,7 +95,7 @@ __device__ void grid_scan(i64 n, F value, T* out, T* partials, Barrier* barrier)
     all += part;
     if (b < blockIdx.x) before += part;
   }
-  T base = block_sum(before);
+  T base = from + block_sum(before);
   all = block_sum(all);
   for (i64 i = begin; i < end; i += blockDim.x) {
     T own = i + threadIdx.x < end ? value(i + threadIdx.x) : T(0), total;
@@ -102,5 +103,5 @@ __device__ void grid_scan(i64 n, F value, T* out, T* partials, Barrier* barrier)
     if (i + threadIdx.x < end) out[i + threadIdx.x] = base + offset;
     base += total;
   }
-  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) out[n] = all;
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) out[n] = from + all;
 }

@@ -25,3 +25,26 @@ __device__ __forceinline__ void add_weight(u32* keys, A* sums, u32 slots, u32 co
   }
   atomicAdd(sums + slot, weight);
 }
+
+// Adds weight unless the community is new and `limit` slots are in use; returns whether it did.
+// `used` counts the slots; `limit` leaves one for each thread that inserts at the same time.
+template <class A>
+__device__ __forceinline__ bool try_add_weight(u32* keys, A* sums, u32 slots, u32* used, u32 limit,
+                                               u32 community, A weight) {
+  u32 slot = first_slot(community, slots);
+  while (true) {
+    u32 key = ((volatile u32*)keys)[slot];
+    if (key == EMPTY) {
+      if (*(volatile u32*)used >= limit) return false;
+      key = atomicCAS(keys + slot, EMPTY, community);
+      if (key == EMPTY) {
+        atomicAdd(used, 1u);
+        break;
+      }
+    }
+    if (key == community) break;
+    slot = (slot + 1) & (slots - 1);
+  }
+  atomicAdd(sums + slot, weight);
+  return true;
+}

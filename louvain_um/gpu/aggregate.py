@@ -1,0 +1,303 @@
+"""From communities to the next level's graph on the device: launches `aggregate.cu`.
+
+The twin of `louvain_um.cpu.aggregate`; only the order of neighbours in a row differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um.gpu.carry import carry_labels
+from louvain_um.gpu.compile import Kernels
+from louvain_um.gpu.launch import THREADS, grid_for
+from louvain_um.gpu.level import NULL, GpuLevel
+from louvain_um.gpu.memory import DeviceAllocator
+
+BOUNDS: Final = 17
+"""Bounds of chunks that the device returns: one more than there may be chunks."""
+
+SLOTS: Final = {4: 4096, 8: 2048}
+"""Slots of a block's table in shared memory, by size of the sums in bytes."""
+
+STATE: Final = np.dtype(
+    [
+        ("barrier", np.uint32, 2),
+        ("tickets", np.uint32, 4),
+        *(
+            (name, np.uint64)
+            for name in ("vertices", "room", "widest_room", "chunk_room", "arcs", "widest")
+        ),
+        ("inside", np.uint64),
+        ("squares", np.uint64, 3),
+        ("bounds", np.uint64, BOUNDS),
+    ]
+)
+"""`State` of aggregate.cu."""
+
+JOB: Final = np.dtype(
+    [
+        (name, np.uint64)
+        for name in (
+            "n", "k", "first", "last", "base", "chunk", "capacity", "offsets", "targets",
+            "weights", "loops", "degrees", "numbers", "members", "starts", "before", "rooms",
+            "room_targets", "room_weights", "new_offsets", "new_targets", "new_weights",
+            "new_loops", "new_degrees", "middles", "giants", "keys", "sums", "state", "partials",
+        )
+    ]
+)  # fmt: skip
+"""`Job` of aggregate.cu."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Which levels are aggregated how.
+
+    Parameters
+    ----------
+    small : int
+        Levels of at most so many vertices and arcs take one launch and one read-back.
+    chunk : int
+        Arcs whose rows have room at a time: so many at least, or a quarter of the level's.
+    arcs_a_slot : int
+        The tables of giants have a slot for so many arcs of the level, and so many at least
+        as the widest community needs.
+    """
+
+    small: int = 1 << 19
+    chunk: int = 1 << 22
+    arcs_a_slot: int = 16
+
+
+LIMITS: Final = Limits()
+
+
+def slots_for(communities: int) -> int:
+    """Return the slots of a table for so many distinct communities (`table.cuh`)."""
+    return 32 if communities <= 16 else 2 << (communities - 1).bit_length()
+
+
+class Job:
+    """Arguments of the kernels, and the arrays behind them."""
+
+    def __init__(self, kernels: Kernels, memory: DeviceAllocator, level: GpuLevel) -> None:
+        self.kernels = kernels
+        self.memory = memory
+        self.level = level
+        self.names: list[str] = []
+        self.values = dict.fromkeys(JOB.names or (), NULL)
+        self.state = self.scratch("state", STATE.itemsize, np.uint8)
+        self.state.data.memset_async(0, STATE.itemsize)
+        given = ("offsets", "targets", "weights", "loops", "degrees")
+        self.set(**{name: getattr(level, name) for name in given})
+        self.set(n=level.vertices)
+
+    def set(self, **values: Any) -> None:
+        """Set arguments: numbers, arrays, or None for a null pointer."""
+        for name, value in values.items():
+            self.values[name] = np.uint64(value if isinstance(value, int) else _address(value))
+
+    def scratch(self, name: str, size: int, dtype: Any, group: Any = "scratch") -> Any:
+        """Return an array that `close` frees, set as the argument of its name."""
+        array = self.memory.empty(f"aggregate {name}", group, size, dtype)
+        self.names.append(f"aggregate {name}")
+        self.set(**{name: array})
+        return array
+
+    def drop(self, *names: str) -> None:
+        """Free arrays before the end."""
+        for name in names:
+            self.names.remove(f"aggregate {name}")
+            self.memory.free(f"aggregate {name}")
+
+    def close(self) -> None:
+        """Free what is left."""
+        self.memory.free(*self.names)
+        self.names.clear()
+
+    def prepare(self, name: str) -> tuple[Any, int]:
+        """Return a kernel and its grid; there is a partial sum for each block of it."""
+        kernel = self.kernels.get("aggregate", name, self.level.types)
+        return kernel, grid_for(self.kernels, kernel, self.level)
+
+    def launch(self, *names: str) -> Any:
+        """Run kernels one after the other, each with its partial sums in place."""
+        for name in names:
+            kernel, blocks = self.prepare(name)
+            if "aggregate partials" not in self.names or len(self.partials) < blocks:
+                if "aggregate partials" in self.names:
+                    self.drop("partials")
+                self.partials = self.scratch("partials", blocks, np.uint64)
+            argument = np.array(tuple(self.values.values()), JOB)
+            kernel((blocks,), (THREADS,), (argument,))
+
+    def read(self) -> Any:
+        """Wait for the device and return its `State`."""
+        return self.state.get().view(STATE)[0]
+
+
+def aggregate(
+    kernels: Kernels, memory: DeviceAllocator, level: GpuLevel, limits: Limits = LIMITS
+) -> GpuLevel:
+    """Return the next level; vertices that share a label (or part) become one.
+
+    Overwrites `labels` (or `parts`) with the vertices' numbers on the next level, and leaves
+    them as `numbers`.
+    """
+    n, arcs = level.vertices, level.arcs
+    numbers = level.labels if level.parts is None else level.parts
+    job = Job(kernels, memory, level)
+    job.set(numbers=numbers)
+    job.scratch("members", n + 1, np.uint32)
+    job.scratch("starts", n + 1, np.uint32)
+    job.scratch("before", n + 1, np.int64)
+    if max(n, arcs) <= limits.small:
+        coarse = at_once(job, level)
+    else:
+        coarse = in_chunks(job, level, limits)
+    if level.parts is not None:
+        tag = f"{coarse.cycle}.{coarse.number}"
+        coarse.start = memory.empty(f"start.{tag}", "community", coarse.vertices, np.uint32)
+        carry_labels(kernels, memory, level, numbers, coarse.start)
+    level.numbers, level.parts = numbers, None
+    return coarse
+
+
+def at_once(job: Job, level: GpuLevel) -> GpuLevel:
+    """Aggregate a small level with one launch; arrays are as long as they could have to be."""
+    n, arcs, number = level.vertices, level.arcs, level.number + 1
+    empty, sums = job.memory.empty, level.sums
+    job.scratch("rooms", n + 1, np.int64)
+    job.scratch("room_targets", arcs, np.uint32)
+    job.scratch("room_weights", arcs, sums)
+    offer_tables(job, n, arcs, arcs)
+    arrays = {
+        "offsets": empty(f"offsets.{number}", "graph", n + 1, np.int64),
+        "targets": empty(f"targets.{number}", "graph", arcs, np.uint32),
+        "weights": empty(f"weights.{number}", "graph", arcs, sums),
+        "loops": empty(f"loops.{number}", "graph", n, sums),
+        "degrees": empty(f"degrees.{number}", "community", n, sums),
+    }
+    job.set(**{f"new_{name}": array for name, array in arrays.items()})
+    job.launch("aggregate_small")
+    state = job.read()
+    job.close()
+    k, kept = int(state["vertices"]), int(state["arcs"])
+    sizes = {"offsets": k + 1, "targets": kept, "weights": kept, "loops": k, "degrees": k}
+    return finish(level, state, {name: arrays[name][:size] for name, size in sizes.items()})
+
+
+def in_chunks(job: Job, level: GpuLevel, limits: Limits) -> GpuLevel:
+    """Aggregate a large level, a stretch of communities at a time, in arrays of exact length."""
+    memory, number, sums = job.memory, level.number + 1, level.sums
+    empty = memory.empty
+    job.launch("group_members")
+    k = int(job.read()["vertices"])
+    offsets = empty(f"offsets.{number}", "graph", k + 1, np.int64)
+    loops = empty(f"loops.{number}", "graph", k, sums)
+    degrees = empty(f"degrees.{number}", "community", k, sums)
+    chunk = max(limits.chunk, -(-level.arcs // 4), -(-level.arcs // (BOUNDS - 1)), 1)
+    job.set(k=k, chunk=chunk, new_offsets=offsets, new_loops=loops, new_degrees=degrees)
+    job.scratch("rooms", k + 1, np.int64)
+    job.launch("sum_members")
+    state = job.read()
+
+    job.scratch("room_targets", int(state["chunk_room"]), np.uint32)
+    job.scratch("room_weights", int(state["chunk_room"]), sums)
+    widest = int(state["widest_room"])
+    offer_tables(job, k, widest, level.arcs, level.arcs // limits.arcs_a_slot)
+    bounds = sorted({0, *state["bounds"].tolist()})
+    chunks = list(zip(bounds[:-1], bounds[1:], strict=True))
+    pieces = list[tuple[str, Any, Any]]()
+    base = 0
+    for first, last in chunks:
+        tag = f"{number}" if len(chunks) == 1 else f"{number}.{first}"
+        if first:
+            (job.state.data + STATE.fields["tickets"][1]).memset_async(0, 16)
+        job.set(first=first, last=last, base=base)
+        job.launch("sum_arcs")
+        state = job.read()
+        size = int(state["arcs"]) - base
+        targets = empty(f"targets.{tag}", "graph", size, np.uint32)
+        weights = empty(f"weights.{tag}", "graph", size, sums)
+        job.set(new_targets=targets, new_weights=weights)
+        job.launch("move_arcs")
+        pieces.append((tag, targets, weights))
+        base += size
+    job.close()
+    targets, weights = pieces[0][1:]
+    if len(pieces) > 1:
+        del targets, weights
+        parts = [(tag, piece) for tag, piece, _ in pieces]
+        others = [(tag, piece) for tag, _, piece in pieces]
+        pieces.clear()
+        targets = join(memory, "targets", number, parts, base)
+        weights = join(memory, "weights", number, others, base)
+    arrays = {"offsets": offsets, "targets": targets, "weights": weights, "loops": loops}
+    return finish(level, state, {**arrays, "degrees": degrees})
+
+
+def offer_tables(job: Job, k: int, widest: int, arcs: int, wanted: int = 0) -> None:
+    """Provide lists of communities that need more than a warp, and tables for giants."""
+    sums = np.dtype(job.level.sums)
+    # The fewest arcs with which a table of a warp or a block can turn out too small.
+    block = SLOTS[sums.itemsize] // 4 * 3
+    warp = block // 8
+    job.scratch("middles", min(k, arcs // warp) + 1, np.uint32)
+    job.scratch("giants", min(k, arcs // block) + 1, np.uint32)
+    capacity = max(slots_for(min(k, widest)), wanted) if widest >= block else 0
+    job.scratch("keys", capacity, np.uint32, "hash")
+    job.scratch("sums", capacity, sums, "hash")
+    job.set(capacity=capacity)
+
+
+def join(
+    memory: DeviceAllocator, name: str, number: int, pieces: list[tuple[str, Any]], size: int
+) -> Any:
+    """Return pieces as one array; empties the list, and so frees them."""
+    whole = memory.empty(f"{name}.{number}", "graph", size, pieces[0][1].dtype)
+    at = 0
+    while pieces:
+        tag, piece = pieces.pop(0)
+        if len(piece):
+            whole[at:].data.copy_from_device_async(piece.data, piece.nbytes)
+        at += len(piece)
+        memory.free(f"{name}.{tag}")
+    return whole
+
+
+def finish(level: GpuLevel, state: Any, arrays: dict[str, Any]) -> GpuLevel:
+    """Return the next level."""
+    return GpuLevel(
+        cycle=level.cycle,
+        number=level.number + 1,
+        vertices=int(state["vertices"]),
+        arcs=int(state["arcs"]),
+        sums=level.sums,
+        inside=int(state["inside"]),
+        squares=squares(state),
+        widest=int(state["widest"]),
+        **arrays,
+    )
+
+
+def prepare(kernels: Kernels, memory: DeviceAllocator, level: GpuLevel) -> None:
+    """Set `inside`, `squares` and `widest` of a level in which every vertex is alone."""
+    job = Job(kernels, memory, level)
+    job.launch("sum_level")
+    state = job.read()
+    job.close()
+    level.inside, level.widest = int(state["inside"]), int(state["widest"])
+    level.squares = squares(state)
+
+
+def squares(state: Any) -> int:
+    """Return a sum of 128 bits from its three parts."""
+    low, middle, high = state["squares"].tolist()
+    return int(low + (middle << 32) + (high << 64))
+
+
+def _address(array: Any) -> int:
+    return 0 if array is None else int(array.data.ptr)

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from louvain_um import Graph, generators
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.events import ignore
+from louvain_um.gpu import carry
+from louvain_um.gpu.aggregate import LIMITS, Limits, aggregate
+from louvain_um.gpu.compile import kernels
+from louvain_um.gpu.engine import GpuEngine
+from louvain_um.numbering import number_by_size
+from louvain_um.options import Options
+
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
+
+CHUNKED = Limits(small=0, chunk=1, arcs_a_slot=1 << 30)
+"""Several launches, as many chunks as there may be, giants one or a few at a time."""
+
+
+def star(weights: bool) -> Graph:
+    # A hub, a far larger one than any table, and leaves that know each other.
+    n = 60_000
+    rng = np.random.default_rng(1)
+    ring = np.arange(1, n)
+    u = np.concatenate((np.zeros(n - 1, np.int64), ring, np.arange(0, n, 7)))
+    v = np.concatenate((ring, np.roll(ring, 1), np.arange(0, n, 7)))
+    w = rng.integers(0, 2**34, len(u)) if weights else None
+    return Graph.from_edges(u, v, w)
+
+
+def weighted(graph: Graph, top: int) -> Graph:
+    u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
+    keep = u <= graph.targets
+    rng = np.random.default_rng(2)
+    w = rng.integers(0, top, int(keep.sum()))
+    return Graph.from_edges(u[keep], graph.targets[keep], w, n_vertices=graph.n_vertices)
+
+
+GRAPHS = {
+    "two": lambda: Graph.from_edges([0], [1]),
+    "rmat": lambda: generators.rmat(14),
+    "rmat u32": lambda: weighted(generators.rmat(13), 50),
+    "rmat u64": lambda: weighted(generators.rmat(13), 2**40),
+    "lfr": lambda: generators.lfr(20_000),
+    "star": lambda: star(weights=False),
+    "star u64": lambda: star(weights=True),
+}
+
+
+def partitions(n: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(3)
+    few = rng.integers(0, 3, n) * (n // 3)
+    return {
+        "alone": np.arange(n),
+        "together": np.full(n, n - 1),
+        "pairs": np.arange(n) // 2 * 2,
+        "random": rng.integers(0, max(n // 20, 1), n),
+        "giants": np.where(rng.random(n) < 0.7, few, np.arange(n)),
+    }
+
+
+def rows(offsets: Any, targets: Any, weights: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    source = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((targets, source))
+    return source, targets[order], weights[order].astype(np.int64)
+
+
+@pytest.fixture(params=GRAPHS, scope="module")
+def graph(request: pytest.FixtureRequest) -> Graph:
+    made: Graph = GRAPHS[request.param]()
+    return made
+
+
+@pytest.mark.parametrize("limits", [LIMITS, CHUNKED], ids=["at once", "in chunks"])
+def test_levels_are_those_of_the_cpu(graph: Graph, limits: Limits) -> None:
+    for name, labels in partitions(graph.n_vertices).items():
+        cpu = CpuEngine(Options(threads=1), ignore)
+        expected_level = cpu.load(graph)
+        expected_level.labels = labels.astype(np.uint32)
+        with GpuEngine(Options(), ignore) as engine:
+            level = engine.load(graph)
+            memory = engine.memory
+            for step in range(2):
+                level.labels = memory.empty(f"labels.0.{step}", "community", level.vertices, "u4")
+                level.labels.set(expected_level.labels)
+                expected = cpu.aggregate(expected_level)
+                live = set(memory.live)
+                coarse = aggregate(kernels, memory, level, limits)
+                where = f"{name}, step {step}"
+                assert np.array_equal(level.numbers.get(), expected_level.numbers), where
+                assert np.array_equal(coarse.offsets.get(), expected.offsets), where
+                found = rows(*(x.get() for x in (coarse.offsets, coarse.targets, coarse.weights)))
+                exact = rows(expected.offsets, expected.targets, expected.weights)
+                for a, b in zip(found, exact, strict=True):
+                    assert np.array_equal(a, b), where
+                assert np.array_equal(coarse.loops.get().astype(np.int64), expected.loops), where
+                degrees = coarse.degrees.get().astype(np.int64)
+                assert np.array_equal(degrees, expected.degrees), where
+                sums = cpu.sums(expected)
+                assert (coarse.inside, coarse.squares) == (sums.inside, sums.squares), where
+                assert coarse.widest == int(np.diff(expected.offsets).max(initial=0)), where
+                parts = ("offsets", "targets", "weights", "loops", "degrees")
+                assert set(memory.live) - live == {f"{part}.{step + 1}" for part in parts}
+                level, expected_level = coarse, expected
+                rng = np.random.default_rng(step)
+                k = level.vertices
+                expected_level.labels = rng.integers(0, max(k // 3, 1), k).astype(np.uint32)
+
+
+def test_communities_are_carried_summed_split_and_numbered(graph: Graph) -> None:
+    import cupy
+
+    n = graph.n_vertices
+    for name, labels in partitions(n).items():
+        start = labels.astype(np.uint32)
+        cpu = CpuEngine(Options(threads=1), ignore)
+        expected = cpu.load(graph)
+        with GpuEngine(Options(), ignore) as engine:
+            level = engine.load(graph)
+            alone = cpu.sums(expected)
+            assert (level.inside, level.squares) == (alone.inside, alone.squares), name
+            level.start, expected.start = cupy.asarray(start), start.copy()
+            assert carry.community_sums(kernels, engine.memory, level) == cpu.sums(expected), name
+            carry.split(kernels, engine.memory, level)
+            cpu.split(expected)
+            assert np.array_equal(level.start.get(), expected.start), name
+            numbered = cupy.asarray(start)
+            carry.number_by_size(kernels, engine.memory, numbered)
+            assert np.array_equal(numbered.get(), number_by_size(start)), name
+
+
+def test_parts_start_in_the_community_of_their_members(graph: Graph) -> None:
+    import cupy
+
+    n = graph.n_vertices
+    for name, labels in partitions(n).items():
+        # Parts of every community: its members by parity, named after one of them.
+        key = labels.astype(np.int64) * 2 + np.arange(n) % 2
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        parts = first[inverse].astype(np.uint32)
+        cpu = CpuEngine(Options(threads=1), ignore)
+        expected = cpu.load(graph)
+        expected.labels, expected.parts = labels.astype(np.uint32), parts.copy()
+        coarse = cpu.aggregate(expected)
+        with GpuEngine(Options(), ignore) as engine:
+            level = engine.load(graph)
+            level.labels, level.parts = cupy.asarray(labels.astype(np.uint32)), cupy.asarray(parts)
+            found = aggregate(kernels, engine.memory, level)
+            assert np.array_equal(found.start.get(), coarse.start), name
+            out = cupy.empty(n, np.uint32)
+            carry.compose(kernels, [level, found], out)
+            assert np.array_equal(out.get(), coarse.start[expected.numbers]), name
