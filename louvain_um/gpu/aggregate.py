@@ -6,6 +6,7 @@ The twin of `louvain_um.cpu.aggregate`; only the order of neighbours in a row di
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +37,9 @@ STATE: Final = np.dtype(
     ]
 )
 """`State` of aggregate.cu."""
+
+TICKETS: Final = 8
+"""Where in `State` the numbers are that must be zero for each chunk; 16 bytes."""
 
 JOB: Final = np.dtype(
     [
@@ -87,6 +91,7 @@ class Job:
         self.memory = memory
         self.level = level
         self.names: list[str] = []
+        self.partials = 0
         self.values = dict.fromkeys(JOB.names or (), NULL)
         self.state = self.scratch("state", STATE.itemsize, np.uint8)
         self.state.data.memset_async(0, STATE.itemsize)
@@ -126,10 +131,11 @@ class Job:
         """Run kernels one after the other, each with its partial sums in place."""
         for name in names:
             kernel, blocks = self.prepare(name)
-            if "aggregate partials" not in self.names or len(self.partials) < blocks:
-                if "aggregate partials" in self.names:
+            if self.partials < blocks:
+                if self.partials:
                     self.drop("partials")
-                self.partials = self.scratch("partials", blocks, np.uint64)
+                self.scratch("partials", blocks, np.uint64)
+                self.partials = blocks
             argument = np.array(tuple(self.values.values()), JOB)
             kernel((blocks,), (THREADS,), (argument,))
 
@@ -153,10 +159,8 @@ def aggregate(
     job.scratch("members", n + 1, np.uint32)
     job.scratch("starts", n + 1, np.uint32)
     job.scratch("before", n + 1, np.int64)
-    if max(n, arcs) <= limits.small:
-        coarse = at_once(job, level)
-    else:
-        coarse = in_chunks(job, level, limits)
+    small = max(n, arcs) <= limits.small
+    coarse = at_once(job, level) if small else in_chunks(job, level, limits)
     if level.parts is not None:
         tag = f"{coarse.cycle}.{coarse.number}"
         coarse.start = memory.empty(f"start.{tag}", "community", coarse.vertices, np.uint32)
@@ -209,13 +213,13 @@ def in_chunks(job: Job, level: GpuLevel, limits: Limits) -> GpuLevel:
     widest = int(state["widest_room"])
     offer_tables(job, k, widest, level.arcs, level.arcs // limits.arcs_a_slot)
     bounds = sorted({0, *state["bounds"].tolist()})
-    chunks = list(zip(bounds[:-1], bounds[1:], strict=True))
+    chunks = list(pairwise(bounds))
     pieces = list[tuple[str, Any, Any]]()
     base = 0
     for first, last in chunks:
         tag = f"{number}" if len(chunks) == 1 else f"{number}.{first}"
         if first:
-            (job.state.data + STATE.fields["tickets"][1]).memset_async(0, 16)
+            (job.state.data + TICKETS).memset_async(0, 16)
         job.set(first=first, last=last, base=base)
         job.launch("sum_arcs")
         state = job.read()

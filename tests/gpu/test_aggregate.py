@@ -42,10 +42,10 @@ def weighted(graph: Graph, top: int) -> Graph:
 
 GRAPHS = {
     "two": lambda: Graph.from_edges([0], [1]),
-    "rmat": lambda: generators.rmat(14),
-    "rmat u32": lambda: weighted(generators.rmat(13), 50),
-    "rmat u64": lambda: weighted(generators.rmat(13), 2**40),
-    "lfr": lambda: generators.lfr(20_000),
+    "rmat": lambda: generators.rmat(14).graph,
+    "rmat u32": lambda: weighted(generators.rmat(13).graph, 50),
+    "rmat u64": lambda: weighted(generators.rmat(13).graph, 2**40),
+    "lfr": lambda: generators.lfr(20_000).graph,
     "star": lambda: star(weights=False),
     "star u64": lambda: star(weights=True),
 }
