@@ -1,0 +1,158 @@
+"""Sizes, bits and columns that the compiled parts of the simulator share."""
+
+from __future__ import annotations
+
+PAGE_BYTES = 4096
+BIG_PAGES = 16  # pages of a 64 KiB big page
+BLOCK_PAGES = 512  # pages of a 2 MiB block
+BLOCK_BITS = 9
+BLOCK_BYTES = BLOCK_PAGES * PAGE_BYTES
+SECTOR_BYTES = 32  # what one random access carries over the bus
+BASE_ADDRESS = 0x7F00_0000_0000
+
+# State of a page, one byte. Resident on the GPU, the host, both (a duplicate) or nowhere; what the
+# GPU may do without a fault.
+ON_GPU = 1
+ON_HOST = 2
+BOTH = ON_GPU | ON_HOST
+MAP_READ = 4
+MAP_WRITE = 8
+MAP_REMOTE = 16
+
+# Advice of a block.
+PREFERS_HOST = 1
+PREFERS_GPU = 2
+ACCESSED_BY = 4
+READ_MOSTLY = 8
+PINNED = 16
+DEVICE = 32
+HELD = 64  # evicted only when nothing else is left
+
+# Columns of a block.
+FIRST = 0  # first page
+PAGES = 1
+OWNER = 2  # array
+ADVICE = 3
+CHARGED = 4  # pages of device memory that its chunks occupy
+PREV = 5
+NEXT = 6
+LISTED = 7  # NOWHERE, ORDINARY or HELD_BACK
+USES = 8
+TOUCHED = 9
+RESIDENT = 10  # pages on the GPU
+BLOCK_COLUMNS = 11
+
+NOWHERE = -1
+ORDINARY = 0
+HELD_BACK = 1
+
+# Eviction policies.
+BY_MIGRATION = 0
+BY_ACCESS = 1
+BY_FREQUENCY = 2
+SECOND_CHANCE = 3
+BY_TREE = 4
+
+# Integers of the whole machine.
+USED = 0  # pages of device memory in use
+PEAK = 1
+HEADS = 2  # of the two lists of used blocks
+TAILS = 4
+EVENTS = 6  # rows in the buffer
+DROPPED = 7  # rows that found no room
+WAITING = 8  # touches that wait for the driver
+BATCHES = 9
+SERVICES = 10
+FAULTS = 11  # entries fetched, before coalescing
+REPLAYED = 12  # entries that came again
+STREAK = 13  # batches of the present service
+COUNTERS = 14
+
+# Switches.
+CAPACITY = 0
+POLICY = 1
+BATCH_SIZE = 2
+THRESHOLD = 3
+COHERENT = 4
+WINDOW = 5
+DETECT_THRASHING = 6
+RECORD = 7
+PASSES = 8
+BATCHES_PER_SERVICE = 9
+PREFETCHING = 10
+THRASH_EVENTS = 11
+THRASH_WINDOW = 12  # ns
+THRASH_THROTTLES = 13
+THRASH_PIN = 14  # ns
+SWITCHES = 15
+
+# Columns of an event in the buffer; all int64.
+E_TIME = 0
+E_KIND = 1
+E_ADDRESS = 2
+E_BYTES = 3
+E_COUNT = 4
+E_CAUSE = 5
+EVENT_COLUMNS = 6
+
+# Terms of cost, ns, in the order of `result.TERMS`.
+COMPUTE = 0
+LAUNCH = 1
+FAULT = 2
+MIGRATE = 3
+WRITE_BACK = 4
+REMOTE_SEQUENTIAL = 5
+REMOTE_RANDOM = 6
+REMOTE_ATOMIC = 7
+PREFETCH = 8
+HOST = 9
+HIDDEN = 10
+COST_TERMS = 11
+
+# The clock, ns: when the launch began plus what it stalled; what it computed; what it read remotely.
+STALLED = 0
+COMPUTED = 1
+READ_REMOTELY = 2
+CLOCKS = 3
+
+# Rates, ns each or ns a byte.
+PER_BATCH = 0
+PER_SERVICE = 1
+PER_BYTE_IN = 2
+PER_BYTE_OUT = 3
+PER_BYTE_PREFETCH = 4
+PER_BYTE_PREFETCH_BACK = 5
+PER_BYTE_DUPLICATE = 6
+PER_HOST_FAULT = 7
+RATES = 8
+
+# Ways of touching a page, and where the page lies.
+READ = 0
+WRITE = 1
+GATHER = 2
+SCATTER = 3
+ATOMIC = 4
+WAYS = 5
+LOCAL = 0
+REMOTE = 1
+
+# Totals of an array, in the order of `result.TOTALS`.
+T_TOUCHES = 0
+T_HITS = 1
+T_FAULTS = 2
+T_IN_DEMAND = 3
+T_IN_DENSITY = 4
+T_IN_USER = 5
+T_OUT_DEMAND = 6
+T_OUT_USER = 7
+T_OUT_EVICTION = 8
+T_EVICTIONS = 9
+T_DROPPED_COPIES = 10
+T_REMOTE_MAPS = 11
+T_REMOTE_BYTES = 12
+T_REMOTE_ACCESSES = 13
+T_REMOTE_ATOMICS = 14
+T_HOST_FAULTS = 15
+T_THRASHING = 16
+T_THROTTLING = 17
+TOTALS = 18

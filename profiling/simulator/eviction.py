@@ -1,0 +1,236 @@
+"""Room on the device: the lists of used blocks, the choice of a victim, its eviction."""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+
+from __future__ import annotations
+
+from numba import njit
+
+from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.simulator.constants import (
+    ACCESSED_BY,
+    ADVICE,
+    BLOCK_BITS,
+    BLOCK_PAGES,
+    BY_ACCESS,
+    BY_FREQUENCY,
+    BY_TREE,
+    CAPACITY,
+    CHARGED,
+    FIRST,
+    HEADS,
+    HELD,
+    HELD_BACK,
+    LISTED,
+    MAP_REMOTE,
+    NEXT,
+    NOWHERE,
+    ON_GPU,
+    ON_HOST,
+    ORDINARY,
+    OWNER,
+    PAGE_BYTES,
+    PAGES,
+    PEAK,
+    PER_BYTE_OUT,
+    POLICY,
+    PREV,
+    RESIDENT,
+    SECOND_CHANCE,
+    T_DROPPED_COPIES,
+    T_EVICTIONS,
+    T_OUT_EVICTION,
+    TAILS,
+    TOUCHED,
+    USED,
+    USES,
+    WRITE_BACK,
+)
+from louvain_um.profiling.simulator.state import emit, spend
+
+_DTOH = int(Kind.DTOH)
+_EVICTED = int(Kind.EVICTION)
+_EVICTION = int(Cause.EVICTION)
+_TREE_BLOCKS = 16  # the tree of pre-eviction spans 32 MiB
+
+
+@njit(nogil=True, cache=True)
+def unlink(s, block):
+    """Take a block out of its list."""
+    row = s.blocks[block]
+    kind = row[LISTED]
+    if kind == NOWHERE:
+        return
+    before, after = row[PREV], row[NEXT]
+    if before == NOWHERE:
+        s.counters[HEADS + kind] = after
+    else:
+        s.blocks[before, NEXT] = after
+    if after == NOWHERE:
+        s.counters[TAILS + kind] = before
+    else:
+        s.blocks[after, PREV] = before
+    row[LISTED] = NOWHERE
+
+
+@njit(nogil=True, cache=True)
+def append(s, block):
+    """Put a block at the end of its list: the last to go."""
+    unlink(s, block)
+    row = s.blocks[block]
+    kind = HELD_BACK if row[ADVICE] & HELD else ORDINARY
+    tail = s.counters[TAILS + kind]
+    row[PREV] = tail
+    row[NEXT] = NOWHERE
+    row[LISTED] = kind
+    if tail == NOWHERE:
+        s.counters[HEADS + kind] = block
+    else:
+        s.blocks[tail, NEXT] = block
+    s.counters[TAILS + kind] = block
+
+
+@njit(nogil=True, cache=True)
+def note_use(s, block):
+    """Tell the policies that watch accesses that a resident block was touched."""
+    policy = s.switches[POLICY]
+    if policy == BY_ACCESS:
+        if s.blocks[block, LISTED] != NOWHERE and s.blocks[block, NEXT] != NOWHERE:
+            append(s, block)
+    elif policy == BY_FREQUENCY:
+        s.blocks[block, USES] += 1
+    else:
+        s.blocks[block, TOUCHED] = 1
+
+
+@njit(nogil=True, cache=True)
+def release(s, block):
+    """Give the device memory of a block back; nothing of it is resident there any more."""
+    unlink(s, block)
+    s.counters[USED] -= s.blocks[block, CHARGED]
+    s.blocks[block, CHARGED] = 0
+    s.blocks[block, RESIDENT] = 0
+    s.blocks[block, USES] = 0
+    s.blocks[block, TOUCHED] = 0
+
+
+@njit(nogil=True, cache=True)
+def evict(s, block):
+    """Send a block to the host. Clean pages are copied, too; pages with a host copy are not."""
+    row = s.blocks[block]
+    after = ON_HOST | (MAP_REMOTE if row[ADVICE] & ACCESSED_BY else 0)
+    moved = 0
+    dropped = 0
+    for page in range(row[FIRST], row[FIRST] + row[PAGES]):
+        bits = s.pages[page]
+        if bits & ON_GPU:
+            if bits & ON_HOST:
+                dropped += 1
+            else:
+                moved += 1
+            s.pages[page] = after
+    release(s, block)
+    spend(s, WRITE_BACK, s.rates[PER_BYTE_OUT] * moved * PAGE_BYTES)
+    totals = s.totals[row[OWNER]]
+    totals[T_EVICTIONS] += 1
+    totals[T_OUT_EVICTION] += moved * PAGE_BYTES
+    totals[T_DROPPED_COPIES] += dropped * PAGE_BYTES
+    if moved:
+        emit(s, _DTOH, row[FIRST], moved * PAGE_BYTES, 1, _EVICTION)
+    emit(s, _EVICTED, row[FIRST], (moved + dropped) * PAGE_BYTES, 1, _EVICTION)
+
+
+@njit(nogil=True, cache=True)
+def victim(s, keep):
+    """Return the block to evict next, never `keep`; NOWHERE if there is none."""
+    policy = s.switches[POLICY]
+    for kind in range(2):
+        block = s.counters[HEADS + kind]
+        if policy == BY_FREQUENCY:
+            best = NOWHERE
+            while block != NOWHERE:
+                if block != keep and (best == NOWHERE or s.blocks[block, USES] < s.blocks[best, USES]):
+                    best = block
+                block = s.blocks[block, NEXT]
+            if best != NOWHERE:
+                return best
+            continue
+        while block != NOWHERE:
+            after = s.blocks[block, NEXT]
+            if block != keep:
+                if policy != SECOND_CHANCE or s.blocks[block, TOUCHED] == 0:
+                    return block
+                s.blocks[block, TOUCHED] = 0
+                append(s, block)
+                if after == NOWHERE:
+                    after = block
+            block = after
+    return NOWHERE
+
+
+@njit(nogil=True, cache=True)
+def evict_sparse_trees(s, gone, keep):
+    """Evict the rest of every aligned subtree around `gone` that is less than half resident.
+
+    The tree neighbourhood of Ganguly et al. (ISCA 2019), lifted from 64 KiB to the 2 MiB that
+    the driver evicts.
+    """
+    owner = s.blocks[gone, OWNER]
+    frame = s.blocks[gone, FIRST] >> BLOCK_BITS
+    frames = len(s.pages) >> BLOCK_BITS
+    width = 2
+    while width <= _TREE_BLOCKS:
+        low = frame & ~(width - 1)
+        high = min(low + width, frames)
+        there = 0
+        here = 0
+        for sweep in range(2):
+            if sweep == 1 and (here == 0 or 2 * here >= there):
+                break
+            page = low << BLOCK_BITS
+            while page < high << BLOCK_BITS:
+                block = s.block_of[page]
+                if block == NOWHERE or s.blocks[block, OWNER] != owner:
+                    page = ((page >> BLOCK_BITS) + 1) << BLOCK_BITS
+                    continue
+                row = s.blocks[block]
+                page = row[FIRST] + row[PAGES]
+                if sweep == 0:
+                    there += row[PAGES]
+                    here += row[PAGES] if row[LISTED] != NOWHERE else 0
+                elif row[LISTED] == ORDINARY and block != keep:
+                    evict(s, block)
+        width <<= 1
+
+
+@njit(nogil=True, cache=True)
+def make_room(s, more, keep):
+    """Evict until `more` pages fit besides what is there; the block `keep` stays."""
+    while s.counters[USED] + more > s.switches[CAPACITY]:
+        block = victim(s, keep)
+        if block == NOWHERE:
+            raise MemoryError("the block being served does not fit beside the device arrays")
+        evict(s, block)
+        if s.switches[POLICY] == BY_TREE:
+            evict_sparse_trees(s, block, keep)
+    s.counters[USED] += more
+    s.counters[PEAK] = max(s.counters[PEAK], s.counters[USED])
+
+
+@njit(nogil=True, cache=True)
+def charge(s, block, more):
+    """Take device memory for `more` further pages of a block and renew its place in the list.
+
+    A block of a full 2 MiB takes its whole chunk at once. A smaller one takes what it is given,
+    and its place in the list stays what its first pages made it.
+    """
+    row = s.blocks[block]
+    whole = row[PAGES] == BLOCK_PAGES
+    if whole:
+        more = BLOCK_PAGES - row[CHARGED]
+    if more > 0:
+        make_room(s, more, block)
+        row[CHARGED] += more
+    if whole or row[LISTED] == NOWHERE:
+        append(s, block)

@@ -1,0 +1,122 @@
+"""What a simulation returns: events, seconds by term, totals by array, launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.events import EventTable
+from louvain_um.profiling.simulator.trace import Array
+
+#: Terms of cost, in the order of the compiled parts. All but the last add up; `hidden` is the
+#: computing that went on beside remote reading, and is subtracted.
+TERMS = (
+    "compute", "launch", "faults", "migration", "write_back", "remote_sequential",
+    "remote_random", "remote_atomic", "prefetch", "host", "hidden",
+)  # fmt: skip
+
+#: Totals of each array, in the order of the compiled parts: counts, or bytes where the name says.
+TOTALS = (
+    "touches", "hits", "faults", "bytes_in_demand", "bytes_in_density", "bytes_in_user",
+    "bytes_out_demand", "bytes_out_user", "bytes_out_eviction", "evictions",
+    "bytes_copies_dropped", "remote_maps", "bytes_remote", "remote_accesses", "remote_atomics",
+    "host_faults", "thrashing", "throttling",
+)  # fmt: skip
+
+_IN = ("bytes_in_demand", "bytes_in_density", "bytes_in_user")
+_OUT = ("bytes_out_demand", "bytes_out_user", "bytes_out_eviction")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """One simulated run. All figures are modelled.
+
+    Parameters
+    ----------
+    arrays : tuple of Array
+        The trace's arrays.
+    addresses : int64[arrays]
+        Where each begins.
+    events : EventTable
+        What happened, in order of time.
+    dropped_events : int
+        Events that found no room; 0 unless something is wrong.
+    costs : dict of str to float
+        Seconds by term; see `TERMS`.
+    by_array : int64[arrays, totals]
+        See `TOTALS`.
+    batches, services, fetched_faults, replayed : int
+        Batches of faults; times the driver woke to serve some; entries fetched before coalescing;
+        entries that came again because a batch left them or what was brought was evicted.
+    peak_bytes, capacity_bytes : int
+        Device memory used at most, and given.
+    launch_seconds : float64[steps]
+        Time of every step of the trace.
+    provenance : dict
+        Machine, driver, placements and "modelled".
+    """
+
+    arrays: tuple[Array, ...]
+    addresses: NDArray[np.int64]
+    events: EventTable
+    dropped_events: int
+    costs: dict[str, float]
+    by_array: NDArray[np.int64]
+    batches: int
+    services: int
+    fetched_faults: int
+    replayed: int
+    peak_bytes: int
+    capacity_bytes: int
+    launch_seconds: NDArray[np.float64]
+    provenance: dict[str, Any]
+
+    @property
+    def seconds(self) -> float:
+        """Time of the whole run: all terms, less what was hidden."""
+        return sum(self.costs.values()) - 2 * self.costs["hidden"]
+
+    def total(self, *names: str) -> int:
+        """Return the sum of one or more totals over all arrays."""
+        return int(sum(self.by_array[:, TOTALS.index(name)].sum() for name in names))
+
+    @property
+    def bytes_to_device(self) -> int:
+        """Bytes copied to the device: by faults, density and the program."""
+        return self.total(*_IN)
+
+    @property
+    def bytes_to_host(self) -> int:
+        """Bytes copied to the host: by its faults, the program and evictions."""
+        return self.total(*_OUT)
+
+    @property
+    def bytes_remote(self) -> int:
+        """Bytes that the GPU read and wrote in place on the host; 32 a random access."""
+        return self.total("bytes_remote")
+
+    def by_group(self) -> dict[str, dict[str, int]]:
+        """Return the totals of each group that has arrays."""
+        sums: dict[str, dict[str, int]] = {}
+        for array, row in zip(self.arrays, self.by_array, strict=True):
+            group = sums.setdefault(array.group, dict.fromkeys(TOTALS, 0))
+            for name, value in zip(TOTALS, row, strict=True):
+                group[name] += int(value)
+        return sums
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures of a sweep's row."""
+        return {
+            "feasible": True,
+            "seconds": self.seconds,
+            "bytes_to_device": self.bytes_to_device,
+            "bytes_to_host": self.bytes_to_host,
+            "bytes_remote": self.bytes_remote,
+            "fault_groups": self.batches,
+            "faults": self.total("faults"),
+            "evictions": self.total("evictions"),
+            "evidence": "modelled",
+        }

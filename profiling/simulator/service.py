@@ -1,0 +1,273 @@
+"""Serving faults: a batch is sorted and coalesced, then served block by block."""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+
+from __future__ import annotations
+
+from numba import njit
+
+from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.simulator.constants import (
+    ACCESSED_BY,
+    ADVICE,
+    BATCH_SIZE,
+    BATCHES,
+    BATCHES_PER_SERVICE,
+    BIG_PAGES,
+    BLOCK_PAGES,
+    BOTH,
+    CHARGED,
+    FAULT,
+    FAULTS,
+    FIRST,
+    MAP_READ,
+    MAP_REMOTE,
+    MAP_WRITE,
+    MIGRATE as MIGRATION,
+    ON_GPU,
+    ON_HOST,
+    OWNER,
+    PAGE_BYTES,
+    PAGES,
+    PER_BATCH,
+    PER_BYTE_IN,
+    PER_SERVICE,
+    PREFERS_HOST,
+    PREFETCHING,
+    PREFERS_GPU,
+    READ_MOSTLY,
+    RESIDENT,
+    SERVICES,
+    STREAK,
+    T_DROPPED_COPIES,
+    T_FAULTS,
+    T_IN_DEMAND,
+    T_IN_DENSITY,
+    T_REMOTE_MAPS,
+    THRESHOLD,
+    WAITING,
+)
+from louvain_um.profiling.simulator.density import BROUGHT, FAULTED, add_dense
+from louvain_um.profiling.simulator.eviction import charge
+from louvain_um.profiling.simulator.residency import (
+    DUPLICATE,
+    GPU_PROCESSOR,
+    MIGRATE,
+    PREFER,
+    choose_for_gpu,
+    is_pinned,
+    watch,
+)
+from louvain_um.profiling.simulator.state import emit, spend
+
+_HTOD = int(Kind.HTOD)
+_GROUP = int(Kind.GPU_FAULT_GROUP)
+_REMOTE_MAP = int(Kind.REMOTE_MAP)
+_COHERENCE = int(Cause.COHERENCE)
+_PREFETCH = int(Cause.PREFETCH)
+_UNKNOWN = int(Cause.UNKNOWN)
+
+
+@njit(nogil=True, cache=True)
+def nowhere_resident(s, block):
+    """Return whether no page of a block has been touched or filled yet."""
+    row = s.blocks[block]
+    for page in range(row[FIRST], row[FIRST] + row[PAGES]):
+        if s.pages[page] & BOTH:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def charge_wanted(s, block):
+    """Take device memory for the wanted pages: whole chunk, or in small blocks by 64 KiB."""
+    row = s.blocks[block]
+    if row[PAGES] == BLOCK_PAGES:
+        charge(s, block, 0)
+        return
+    more = 0
+    start = row[FIRST]
+    end = row[FIRST] + row[PAGES]
+    while start < end:
+        stop = min(end, (start & ~(BIG_PAGES - 1)) + BIG_PAGES)
+        here = False
+        wanted = False
+        for page in range(start, stop):
+            here |= (s.pages[page] & ON_GPU) != 0
+            wanted |= s.want[page & (BLOCK_PAGES - 1)] != 0
+        if wanted and not here:
+            more += stop - start
+        start = stop
+    charge(s, block, more)
+
+
+@njit(nogil=True, cache=True)
+def put_on_gpu(s, block, page, duplicate):
+    """Make a page resident on the GPU; return the bytes copied and host copies dropped, 0 or 1."""
+    bits = s.pages[page]
+    copied = 1 if bits & BOTH == ON_HOST else 0
+    if not bits & ON_GPU:
+        s.blocks[block, RESIDENT] += 1
+    if duplicate and bits & ON_HOST:
+        s.pages[page] = BOTH | MAP_READ
+        return copied, 0
+    s.pages[page] = ON_GPU | MAP_READ | MAP_WRITE
+    return copied, 1 if bits & BOTH == BOTH else 0
+
+
+@njit(nogil=True, cache=True)
+def bring_wanted(s, block, low, high):
+    """Bring the wanted pages of a block to the GPU, faults `low` … `high` of the batch first."""
+    row = s.blocks[block]
+    mostly = (row[ADVICE] & READ_MOSTLY) != 0
+    base = row[FIRST] & ~(BLOCK_PAGES - 1)
+    charge_wanted(s, block)
+    demand = 0
+    density = 0
+    dropped = 0
+    rows = 0
+    for entry in range(low, high):
+        page = s.batch[entry] >> 1
+        if s.want[page - base] == FAULTED:
+            copied, gone = put_on_gpu(s, block, page, mostly and s.batch[entry] & 1 == 0)
+            demand += copied
+            dropped += gone
+    follows = False
+    for offset in range(row[FIRST] - base, row[FIRST] - base + row[PAGES]):
+        if s.want[offset] == BROUGHT:
+            copied, _ = put_on_gpu(s, block, base + offset, mostly)
+            density += copied
+            rows += 1 if copied and not follows else 0
+            follows = copied == 1
+        else:
+            follows = False
+        s.want[offset] = 0
+    spend(s, MIGRATION, s.rates[PER_BYTE_IN] * (demand + density) * PAGE_BYTES)
+    totals = s.totals[row[OWNER]]
+    totals[T_IN_DEMAND] += demand * PAGE_BYTES
+    totals[T_IN_DENSITY] += density * PAGE_BYTES
+    totals[T_DROPPED_COPIES] += dropped * PAGE_BYTES
+    if demand:
+        emit(s, _HTOD, s.batch[low] >> 1, demand * PAGE_BYTES, demand, _COHERENCE)
+    if density:
+        emit(s, _HTOD, row[FIRST], density * PAGE_BYTES, rows, _PREFETCH)
+
+
+@njit(nogil=True, cache=True)
+def fill_on_host(s, block):
+    """Give every page of a block that is nowhere a first home on the host."""
+    row = s.blocks[block]
+    home = ON_HOST | (MAP_REMOTE if row[ADVICE] & ACCESSED_BY else 0)
+    for page in range(row[FIRST], row[FIRST] + row[PAGES]):
+        if s.pages[page] & BOTH == 0:
+            s.pages[page] = home
+
+
+@njit(nogil=True, cache=True)
+def serve_block(s, block, low, high):
+    """Serve the faults `low` … `high` of the batch, all of one block."""
+    row = s.blocks[block]
+    advice = row[ADVICE]
+    base = row[FIRST] & ~(BLOCK_PAGES - 1)
+    spend(s, FAULT, s.rates[PER_SERVICE])
+    fresh = nowhere_resident(s, block)
+    coming = 0
+    mapped = 0
+    for entry in range(low, high):
+        page = s.batch[entry] >> 1
+        writes = s.batch[entry] & 1 == 1
+        pinned = watch(s, block, page, GPU_PROCESSOR)
+        choice = choose_for_gpu(s.pages[page], advice, writes, pinned)
+        if choice == MIGRATE or choice == DUPLICATE:
+            s.want[page - base] = FAULTED
+            coming += 1
+            continue
+        if choice == PREFER and fresh:
+            fill_on_host(s, block)  # where a block begins to live, all of it does
+        elif s.pages[page] & BOTH == 0:
+            s.pages[page] |= ON_HOST
+        if s.pages[page] & ON_GPU:
+            s.pages[page] |= MAP_READ | MAP_WRITE
+        else:
+            s.pages[page] |= MAP_REMOTE
+            mapped += 1
+    if mapped:
+        s.totals[row[OWNER], T_REMOTE_MAPS] += mapped
+        emit(s, _REMOTE_MAP, s.batch[low] >> 1, mapped * PAGE_BYTES, mapped, _COHERENCE)
+    if coming == 0:
+        return
+    if s.switches[PREFETCHING]:
+        if advice & PREFERS_GPU and fresh:
+            for offset in range(row[FIRST] - base, row[FIRST] - base + row[PAGES]):
+                if s.want[offset] == 0:
+                    s.want[offset] = BROUGHT
+        elif not advice & PREFERS_HOST:
+            add_dense(s.pages, s.want, row[FIRST], row[PAGES], ON_GPU, s.switches[THRESHOLD])
+            for offset in range(row[FIRST] - base, row[FIRST] - base + row[PAGES]):
+                if s.want[offset] == BROUGHT and is_pinned(s, base + offset):
+                    s.want[offset] = 0
+    bring_wanted(s, block, low, high)
+
+
+@njit(nogil=True, cache=True)
+def sort_keys(keys, count):
+    """Sort the first `count` keys, shell sort: batches are short and mostly in order."""
+    gap = 1
+    while gap * 3 < count:
+        gap = gap * 3 + 1
+    while gap > 0:
+        for i in range(gap, count):
+            key = keys[i]
+            j = i
+            while j >= gap and keys[j - gap] > key:
+                keys[j] = keys[j - gap]
+                j -= gap
+            keys[j] = key
+        gap //= 3
+
+
+@njit(nogil=True, cache=True)
+def gather_batch(s):
+    """Fetch a batch from the waiting touches, sorted and one entry a page; return its length."""
+    fetched = min(s.counters[WAITING], s.switches[BATCH_SIZE])
+    s.counters[FAULTS] += fetched
+    for entry in range(fetched):
+        s.batch[entry] = s.queue[entry, 0] * 2 + (s.queue[entry, 1] & 1)
+    sort_keys(s.batch, fetched)
+    kept = 0
+    for entry in range(fetched):
+        # Of reads and writes of one page the write, which sorts last, stands for all.
+        if kept and s.batch[kept - 1] >> 1 == s.batch[entry] >> 1:
+            kept -= 1
+        s.batch[kept] = s.batch[entry]
+        kept += 1
+    return kept
+
+
+@njit(nogil=True, cache=True)
+def serve_batch(s):
+    """Serve one batch of the waiting touches; the caller replays them."""
+    count = gather_batch(s)
+    s.counters[BATCHES] += 1
+    if s.counters[STREAK] % s.switches[BATCHES_PER_SERVICE] == 0:
+        s.counters[SERVICES] += 1
+    s.counters[STREAK] += 1
+    spend(s, FAULT, s.rates[PER_BATCH])
+    low = 0
+    while low < count:  # one row an array, so that each row has one owner
+        owner = s.blocks[s.block_of[s.batch[low] >> 1], OWNER]
+        high = low
+        while high < count and s.blocks[s.block_of[s.batch[high] >> 1], OWNER] == owner:
+            high += 1
+        s.totals[owner, T_FAULTS] += high - low
+        emit(s, _GROUP, s.batch[low] >> 1, 0, high - low, _UNKNOWN)
+        low = high
+    low = 0
+    while low < count:
+        block = s.block_of[s.batch[low] >> 1]
+        high = low
+        while high < count and s.block_of[s.batch[high] >> 1] == block:
+            high += 1
+        serve_block(s, block, low, high)
+        low = high

@@ -1,0 +1,250 @@
+"""Replay a trace on the simulated machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import OptionError
+from louvain_um.placement.machine import Machine, load_machine
+from louvain_um.profiling.events import PHASES, Cause, EventTable, Kind, Source
+from louvain_um.profiling.simulator import constants as c
+from louvain_um.profiling.simulator.driver import Driver
+from louvain_um.profiling.simulator.layout import Layout, Placement, lay_out
+from louvain_um.profiling.simulator.result import TERMS, Simulation
+from louvain_um.profiling.simulator.trace import HostTouches, Launch, Prefetch, Trace
+
+_PREFETCH_STRETCH = 4096 * c.BLOCK_PAGES  # pages between two looks at the event buffer
+
+
+def simulate(
+    trace: Trace,
+    machine: Machine | str = "h200",
+    *,
+    placements: Mapping[str, Placement] | None = None,
+    capacity: int | None = None,
+    driver: Driver | None = None,
+    record: bool = True,
+) -> Simulation:
+    """Replay a trace under placements, on a machine, with so many bytes of device memory.
+
+    Parameters
+    ----------
+    trace : Trace
+        Arrays, launches, host touches and prefetches.
+    machine : Machine or str
+        The figures that times are made from; a profile's name or file.
+    placements : mapping of str to placement, optional
+        By name of an array or a group; see `layout.ADVICE`. Default: no advice.
+    capacity : int, optional
+        Bytes of device memory; the machine's own by default.
+    driver : Driver, optional
+        Ways of the driver; NVIDIA's by default.
+    record : bool
+        Whether to keep single events; the totals are kept anyway.
+
+    Returns
+    -------
+    Simulation
+        The same for the same arguments, always.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The arrays placed on the device do not fit.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
+    >>> data = Array(name="targets", group="graph", nbytes=8 << 20)
+    >>> scan = Launch(touches=Touches.runs(0, 0, data.pages))
+    >>> run = simulate(Trace((data,), (scan, scan)), "h200")
+    >>> run.bytes_to_device == data.nbytes, run.total("evictions")
+    (True, 0)
+    >>> simulate(Trace((data,), (scan,)), placements={"graph": "host_mapped"}).batches
+    0
+    """
+    profile = load_machine(machine) if isinstance(machine, str) else machine
+    size = profile.memory_bytes if capacity is None else capacity
+    if size < 0:
+        raise OptionError(f"capacity must be a number of bytes, not {size}")
+    ways = driver or Driver()
+    layout = lay_out(trace.arrays, placements or {}, ways.hold)
+    replay = _Replay(trace, layout, profile, ways, size, record)
+    replay.start()
+    seconds = np.array([replay.step(step) for step in trace.steps], np.float64)
+    s = replay.state
+    return Simulation(
+        arrays=trace.arrays,
+        addresses=np.array([layout.address(i) for i in range(len(trace.arrays))], np.int64),
+        events=replay.events(),
+        dropped_events=int(s.counters[c.DROPPED]),
+        costs={name: float(ns) * 1e-9 for name, ns in zip(TERMS, s.costs, strict=True)},
+        by_array=s.totals,
+        batches=int(s.counters[c.BATCHES]),
+        services=int(s.counters[c.SERVICES]),
+        fetched_faults=int(s.counters[c.FAULTS]),
+        replayed=int(s.counters[c.REPLAYED]),
+        peak_bytes=int(s.counters[c.PEAK]) * c.PAGE_BYTES,
+        capacity_bytes=size,
+        launch_seconds=seconds,
+        provenance={
+            "evidence": "modelled",
+            "machine": profile.to_dict(),
+            "driver": asdict(ways),
+            "placements": dict(placements or {}),
+        },
+    )
+
+
+class _Replay:
+    """State of one replay and the events gathered so far."""
+
+    def __init__(
+        self, trace: Trace, layout: Layout, machine: Machine, driver: Driver, size: int, record: bool
+    ) -> None:
+        from louvain_um.profiling.simulator.machine_state import build_state
+
+        self.trace = trace
+        self.layout = layout
+        self.machine = machine
+        self.passes = driver.prefetch_passes
+        self.record = record
+        self.kernels: dict[str, int] = {}
+        self.parts: list[tuple[NDArray[np.int64], tuple[int, int, int, int]]] = []
+        self.place = (-1, -1, -1, -1)
+        self.state = build_state(
+            trace.arrays, layout, machine, driver, capacity=size, record=record,
+            host_touches=any(isinstance(step, HostTouches) for step in trace.steps),
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Copy what the program itself brings to the device before its first kernel."""
+        from louvain_um.profiling.simulator.state import emit, spend
+
+        for part in self.layout.ranges:
+            if self.trace.arrays[part.array].starts != "host":
+                continue
+            if part.advice & c.DEVICE:
+                size = (part.end - part.first) * c.PAGE_BYTES
+                spend(self.state, c.PREFETCH, size / self.machine.copy_to_device * 1e9)
+                self.state.totals[part.array, c.T_IN_USER] += size
+                emit(self.state, int(Kind.HTOD), part.first, size, 1, int(Cause.USER))
+            elif part.prefetched:
+                self._to_gpu(part.first, part.end)
+        self._drain()
+
+    def step(self, step: Launch | HostTouches | Prefetch) -> float:
+        """Run one step; return its seconds."""
+        clock = self.state.clock
+        before = clock[c.STALLED]
+        self.place = (-1, -1, -1, -1)
+        if isinstance(step, Launch):
+            self._launch(step)
+        elif isinstance(step, HostTouches):
+            self._host(step)
+        else:
+            self._prefetch(step)
+        self._drain()
+        return float(clock[c.STALLED] - before) * 1e-9
+
+    def _launch(self, step: Launch) -> None:
+        from louvain_um.profiling.simulator.launch import run
+        from louvain_um.profiling.simulator.state import spend
+
+        s, t = self.state, step.touches
+        number = self.kernels.setdefault(step.kernel, len(self.kernels))
+        phase = -1 if step.phase is None else PHASES.index(step.phase)
+        self.place = (number, phase, step.level, step.iteration)
+        spend(s, c.LAUNCH, self.machine.launch_seconds * 1e9)
+        local = s.per_access[:, c.LOCAL].copy()
+        if step.compute_seconds is not None:
+            s.per_access[:, c.LOCAL] = 0.0
+            s.clock[c.COMPUTED] = step.compute_seconds * 1e9
+            s.costs[c.COMPUTE] += step.compute_seconds * 1e9
+        before = s.totals.copy()
+        self._note(Kind.KERNEL, 0, 0, t.touches)
+        cursor = np.zeros(2, np.int64)
+        first = t.first + self.layout.starts[t.array]
+        while not run(s, first, t.length, t.way, t.amount, cursor):
+            self._drain()
+        s.per_access[:, c.LOCAL] = local
+        computed, remote = float(s.clock[c.COMPUTED]), float(s.clock[c.READ_REMOTELY])
+        for array, row in enumerate(s.totals - before):
+            if row[c.T_REMOTE_BYTES]:
+                count = int(row[c.T_REMOTE_ACCESSES] + row[c.T_REMOTE_ATOMICS])
+                page = int(self.layout.starts[array])
+                self._note(Kind.REMOTE_ACCESS, page, int(row[c.T_REMOTE_BYTES]), count)
+        s.costs[c.HIDDEN] += min(computed, remote)
+        s.clock[c.STALLED] += max(computed, remote)
+        s.clock[c.COMPUTED] = s.clock[c.READ_REMOTELY] = 0.0
+
+    def _host(self, step: HostTouches) -> None:
+        from louvain_um.profiling.simulator.host import run_host
+
+        t = step.touches
+        cursor = np.zeros(2, np.int64)
+        first = t.first + self.layout.starts[t.array]
+        while not run_host(self.state, first, t.length, t.way, cursor):
+            self._drain()
+
+    def _prefetch(self, step: Prefetch) -> None:
+        from louvain_um.profiling.simulator.prefetch import to_host
+
+        array = self.trace.arrays[step.array]
+        pages = array.pages - step.first if step.pages is None else step.pages
+        first = int(self.layout.starts[step.array]) + step.first
+        if step.to == "gpu":
+            self._to_gpu(first, first + pages)
+            return
+        for start in range(first, first + pages, _PREFETCH_STRETCH):
+            to_host(self.state, start, min(first + pages, start + _PREFETCH_STRETCH))
+            self._drain()
+
+    def _to_gpu(self, first: int, end: int) -> None:
+        from louvain_um.profiling.simulator.prefetch import to_gpu
+
+        for _ in range(self.passes):
+            for start in range(first, end, _PREFETCH_STRETCH):
+                to_gpu(self.state, start, min(end, start + _PREFETCH_STRETCH))
+                self._drain()
+
+    def _note(self, kind: Kind, page: int, size: int, count: int) -> None:
+        from louvain_um.profiling.simulator.state import emit
+
+        emit(self.state, int(kind), page, size, count, int(Cause.UNKNOWN))
+
+    def _drain(self) -> None:
+        """Keep the buffer's rows, with the place in the run that they belong to."""
+        rows = int(self.state.counters[c.EVENTS])
+        if rows:
+            self.parts.append((self.state.events[:rows].copy(), self.place))
+            self.state.counters[c.EVENTS] = 0
+
+    def events(self) -> EventTable:
+        """Return all events in the schema."""
+        rows = (
+            np.concatenate([part for part, _ in self.parts])
+            if self.parts
+            else np.empty((0, c.EVENT_COLUMNS), np.int64)
+        )
+        counts = [len(part) for part, _ in self.parts]
+        places = np.array([place for _, place in self.parts], np.int64).reshape(-1, 4)
+        places = np.repeat(places, counts, axis=0)
+        columns = {
+            "time": rows[:, c.E_TIME],
+            "source": np.full(len(rows), Source.SIMULATOR, np.uint8),
+            "kind": rows[:, c.E_KIND],
+            "address": rows[:, c.E_ADDRESS],
+            "bytes": rows[:, c.E_BYTES],
+            "count": rows[:, c.E_COUNT],
+            "cause": rows[:, c.E_CAUSE],
+            "kernel": places[:, 0],
+            "phase": places[:, 1],
+            "level": places[:, 2],
+            "iteration": places[:, 3],
+        }
+        return EventTable(columns, tuple(self.kernels))

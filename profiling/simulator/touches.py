@@ -1,0 +1,118 @@
+"""Page touches in time order, as runs of neighbouring pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from louvain_um.profiling.simulator.constants import PAGE_BYTES
+
+
+class Way(IntEnum):
+    """How a page is touched: streamed, at random, or updated by atomics."""
+
+    READ = 0
+    WRITE = 1
+    GATHER = 2
+    SCATTER = 3
+    ATOMIC = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Touches:
+    """Runs of page touches.
+
+    Parameters
+    ----------
+    array : int16[n]
+        Index of the array that a run lies in.
+    first, length : int64[n]
+        First page of the run, counted from the array's beginning, and its pages.
+    way : uint8[n]
+        A `Way`.
+    amount : int64[n]
+        Bytes read or written on each page (streamed), or accesses to each page (at random).
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.simulator import Touches, Way
+    >>> stream = Touches.of(0, [7, 8, 9, 3, 3], Way.GATHER)
+    >>> len(stream), stream.first.tolist(), stream.length.tolist(), stream.amount.tolist()
+    (2, [7, 3], [3, 1], [1, 2])
+    """
+
+    array: NDArray[np.int16]
+    first: NDArray[np.int64]
+    length: NDArray[np.int64]
+    way: NDArray[np.uint8]
+    amount: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def touches(self) -> int:
+        """Number of single page touches."""
+        return int(self.length.sum())
+
+    @classmethod
+    def runs(
+        cls,
+        array: ArrayLike,
+        first: ArrayLike,
+        length: ArrayLike,
+        way: ArrayLike = Way.READ,
+        amount: ArrayLike | None = None,
+    ) -> Touches:
+        """Return touches from runs; single values stand for all rows.
+
+        `amount` is a page's bytes for streamed touches and 1 for others, unless given.
+        """
+        ways = np.asarray(way)
+        if amount is None:
+            amount = np.where(ways <= Way.WRITE, PAGE_BYTES, 1)
+        rows = np.broadcast_arrays(*np.atleast_1d(array, first, length, ways, np.asarray(amount)))
+        kinds: tuple[Any, ...] = (np.int16, np.int64, np.int64, np.uint8, np.int64)
+        return cls(*(np.ascontiguousarray(row, kind) for row, kind in zip(rows, kinds, strict=True)))
+
+    @classmethod
+    def of(
+        cls,
+        array: ArrayLike,
+        pages: ArrayLike,
+        way: ArrayLike = Way.READ,
+        amount: ArrayLike | None = None,
+    ) -> Touches:
+        """Return touches of single pages, in time order, compressed to runs.
+
+        Neighbouring pages touched one after the other alike become a run; the same page touched
+        again at once adds up.
+        """
+        single = cls.runs(array, pages, 1, way, amount)
+        return single if len(single) < 2 else single.compressed()
+
+    def compressed(self) -> Touches:
+        """Return the same touches in as few runs as their order allows."""
+        return Touches(*_compressor()(self.array, self.first, self.length, self.way, self.amount))
+
+
+def join(parts: Iterable[Touches]) -> Touches:
+    """Return the touches of all parts, one after the other."""
+    streams = list(parts)
+    if not streams:
+        return Touches.runs([], [], [], np.empty(0, np.uint8), [])
+    columns = zip(*((t.array, t.first, t.length, t.way, t.amount) for t in streams), strict=True)
+    return Touches(*(np.concatenate(column) for column in columns))
+
+
+@cache
+def _compressor() -> Any:
+    from louvain_um.profiling.simulator.compress import compress
+
+    return compress

@@ -1,0 +1,199 @@
+"""What a program did: its arrays and, in time order, its launches, host touches and prefetches.
+
+A trace says nothing of where arrays lie; it can be replayed under any placement, GPU and size.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.events import Phase
+from louvain_um.files import replacing
+from louvain_um.ledger import Group
+from louvain_um.profiling.simulator.constants import PAGE_BYTES
+from louvain_um.profiling.simulator.touches import Touches, join
+
+SCHEMA = "louvain-um trace 1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array:
+    """One array: name, group, bytes, and where its bytes are when the program begins.
+
+    `starts` is "host" for data that the host wrote, "nowhere" for memory nobody has touched.
+    """
+
+    name: str
+    group: Group
+    nbytes: int
+    starts: Literal["host", "nowhere"] = "host"
+
+    @property
+    def pages(self) -> int:
+        """Pages of 4 KiB that the array occupies."""
+        return max(1, -(-self.nbytes // PAGE_BYTES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A kernel: what it touched, in time order, and where in the run it stood.
+
+    `compute_seconds` is the kernel's time with all its data on the device, if it was measured;
+    without it the time comes from the touches and the machine's rates.
+    """
+
+    touches: Touches
+    kernel: str = "kernel"
+    phase: Phase | None = None
+    level: int = -1
+    iteration: int = -1
+    compute_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTouches:
+    """Touches of the host, between launches."""
+
+    touches: Touches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefetch:
+    """An explicit prefetch of part of an array, or its writing back (`to` = "host")."""
+
+    array: int
+    to: Literal["gpu", "host"] = "gpu"
+    first: int = 0
+    pages: int | None = None
+
+
+Step = Launch | HostTouches | Prefetch
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Arrays and steps of one program.
+
+    Raises
+    ------
+    OptionError
+        Two arrays share a name, or a step touches what no array holds.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.simulator import Array, Launch, Touches, Trace
+    >>> data = Array(name="targets", group="graph", nbytes=1 << 20)
+    >>> Trace((data,), (Launch(touches=Touches.runs(0, 0, data.pages)),)).touches
+    256
+    """
+
+    arrays: tuple[Array, ...]
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        names = [array.name for array in self.arrays]
+        if len(set(names)) < len(names):
+            raise OptionError("two arrays of a trace share a name; every name must be unique")
+        pages = np.array([array.pages for array in self.arrays], np.int64)
+        for number, step in enumerate(self.steps):
+            if isinstance(step, Prefetch):
+                inside = 0 <= step.array < len(pages) and 0 <= step.first
+                if inside and step.pages is not None:
+                    inside = 0 < step.pages <= pages[step.array] - step.first
+            else:
+                t = step.touches
+                inside = bool(np.all((t.array >= 0) & (t.array < len(pages))))
+                if inside and len(t):
+                    end = t.first + t.length
+                    inside = bool(
+                        np.all((t.first >= 0) & (t.length > 0) & (end <= pages[t.array]))
+                        and t.way.max() <= 4
+                        and t.amount.min() >= 0
+                    )
+            if not inside:
+                raise OptionError(f"step {number} of the trace touches pages that no array holds")
+
+    @property
+    def touches(self) -> int:
+        """Number of single page touches of all steps."""
+        return sum(step.touches.touches for step in self.steps if not isinstance(step, Prefetch))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays together."""
+        return sum(array.nbytes for array in self.arrays)
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the trace as a compressed NPZ file."""
+        streams = [step.touches for step in self.steps if not isinstance(step, Prefetch)]
+        whole = join(streams)
+        header = {
+            "schema": SCHEMA,
+            "arrays": [asdict(array) for array in self.arrays],
+            "steps": [_plain(step) for step in self.steps],
+        }
+        text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        columns = {name: getattr(whole, name) for name in Touches.__slots__}
+        with replacing(path, force=force) as part, part.open("wb") as file:
+            np.savez_compressed(file, header=text, **columns)
+
+
+def load_trace(path: str | Path) -> Trace:
+    """Read a trace that `Trace.save` wrote.
+
+    Raises
+    ------
+    LouvainUmError
+        The file is missing or is not a trace.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            header = json.loads(bytes(data["header"]))
+            if header["schema"] != SCHEMA:
+                raise LouvainUmError(
+                    f"{path}: has schema {header['schema']!r}, this version reads {SCHEMA!r}; "
+                    "record the trace again"
+                )
+            columns = [data[name] for name in Touches.__slots__]
+    except OSError as error:
+        raise LouvainUmError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    except (KeyError, ValueError, TypeError, EOFError, AttributeError, zipfile.BadZipFile):
+        raise LouvainUmError(f"{path}: not a trace; record one first") from None
+    steps: list[Step] = []
+    start = 0
+    for values in header["steps"]:
+        kind = values.pop("step")
+        if kind == "prefetch":
+            steps.append(Prefetch(**values))
+            continue
+        end = start + values.pop("rows")
+        touches = Touches(*(column[start:end] for column in columns))
+        start = end
+        steps.append(
+            HostTouches(touches=touches) if kind == "host" else Launch(touches=touches, **values)
+        )
+    return Trace(tuple(Array(**values) for values in header["arrays"]), tuple(steps))
+
+
+def _plain(step: Step) -> dict[str, Any]:
+    """Return a step without its touches, as JSON takes it."""
+    if isinstance(step, Prefetch):
+        return {"step": "prefetch", **asdict(step)}
+    if isinstance(step, HostTouches):
+        return {"step": "host", "rows": len(step.touches)}
+    return {
+        "step": "launch",
+        "rows": len(step.touches),
+        "kernel": step.kernel,
+        "phase": step.phase,
+        "level": step.level,
+        "iteration": step.iteration,
+        "compute_seconds": step.compute_seconds,
+    }
