@@ -71,7 +71,7 @@ def test_a_device_that_is_not_there(
 def test_a_device_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cupy")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver((7, 0)))
-    with pytest.raises(DeviceUnavailableError, match="compute capability 7.0, less than 7.5"):
+    with pytest.raises(DeviceUnavailableError, match=r"compute capability 7\.0, less than 7\.5"):
         device.pick("cuda:0")
 
 

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from gpu_evidence import EVIDENCE, source_digest
+
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.device import Choice, describe, pick

@@ -1,0 +1,128 @@
+"""What the benchmarks share: graphs by name, the machine in words, timing, result files."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import louvain_um as lu
+from louvain_um import generators
+
+HERE = Path(__file__).resolve().parent
+DATA = (HERE.parent / "../shared/data").resolve()
+RESULTS = HERE / "results"
+
+GENERATED: dict[str, tuple[str, Any]] = {
+    **{f"rmat{s}": ("rmat", s) for s in (16, 18, 20, 22, 24, 26)},
+    **{f"lfr{s}": ("lfr", 1 << s) for s in (16, 18, 20, 22, 24, 26)},
+    **{f"stencil{d}": ("stencil", (d, d, d)) for d in (50, 150, 300)},
+}
+"""Name → kind and size; all other arguments are the generators' own, seed 0."""
+
+STANDARD = ("rmat18", "rmat22", "rmat24", "lfr20", "lfr22", "lfr24", "stencil150")
+
+
+def real_names(data: Path = DATA) -> list[str]:
+    """Return the real graphs at hand: files that are no labels."""
+    if not data.is_dir():
+        return []
+    names = sorted(file.name for file in data.iterdir())
+    return [n for n in names if n != "README.md" and not re.search(r"labels|truePartition", n)]
+
+
+def host_graph(name: str, data: Path = DATA) -> lu.Graph:
+    """Return a graph in host memory."""
+    if name in GENERATED:
+        kind, size = GENERATED[name]
+        return generators.GENERATORS[kind](size).graph
+    return lu.read_graph(data / name)
+
+
+def device_graph(name: str, data: Path = DATA) -> Any:
+    """Return a graph in the memory of the current device, generated there if it can be."""
+    from louvain_um.gpu import generate
+    from louvain_um.gpu.graph import DeviceGraph
+
+    if name in GENERATED:
+        kind, size = GENERATED[name]
+        return getattr(generate, kind)(size).graph
+    return DeviceGraph.from_host(lu.read_graph(data / name))
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures depend on: processor, memory, device, versions."""
+    about: dict[str, Any] = {
+        "cpu": _cpu_name(),
+        "cores": len(os.sched_getaffinity(0)),
+        "bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        "system": platform.system() + " " + platform.release(),
+        "python": platform.python_version(),
+        "louvain_um": lu.__version__,
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+    }
+    try:
+        from louvain_um.gpu.device import describe, pick
+        from louvain_um.gpu.nvrtc import compiler
+
+        about["device"] = describe(pick("cuda").index)
+        about["nvrtc"] = ".".join(map(str, compiler().version))
+        driver = Path("/proc/driver/nvidia/version")
+        if driver.exists():
+            about["device"]["driver"] = driver.read_text().splitlines()[0]
+    except lu.LouvainUmError:
+        about["device"] = None
+    return about
+
+
+def _cpu_name() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    found = re.search(r"model name\s*:\s*(.*)", text)
+    return found.group(1) if found else platform.machine()
+
+
+def bandwidth(nbytes: int = 1 << 30) -> float:
+    """Return the device's bandwidth in bytes/s: a copy, bytes read and written counted."""
+    import cupy
+
+    source, target = cupy.zeros(nbytes, cupy.uint8), cupy.zeros(nbytes, cupy.uint8)
+    seconds = []
+    for _ in range(12):
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        begin.record()
+        target[...] = source
+        end.record()
+        end.synchronize()
+        seconds.append(cupy.cuda.get_elapsed_time(begin, end) / 1e3)
+    return 2 * nbytes / statistics.median(seconds[2:])
+
+
+def timed(function: Callable[[], Any], runs: int) -> tuple[Any, list[float]]:
+    """Return the last result of a function and the seconds of each run."""
+    seconds = []
+    result = None
+    for _ in range(runs):
+        result = None  # so that two runs' memory is never held at once
+        since = time.perf_counter()
+        result = function()
+        seconds.append(time.perf_counter() - since)
+    return result, seconds
+
+
+def save(name: str, record: dict[str, Any], out: Path | None) -> Path:
+    """Write a record as JSON, under benchmarks/results if no place is given."""
+    file = out or RESULTS / f"{name}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    os.replace(part, file)
+    return file

@@ -1,0 +1,216 @@
+"""Detection on the device: time, arcs and bytes by level and phase, against the bandwidth.
+
+    python benchmarks/gpu_detect.py lfr22 rmat22 --method louvain -o result.json
+
+For each graph: made on the device (or copied there), one run to warm up, `--runs` runs timed
+as they are, one more with the device waited for around each phase, which tells the phases
+apart. The floor of a phase is the time that the bytes it cannot do without take at the
+bandwidth measured in the same process:
+
+* move, refine: for every arc visited its target, weight and the community at its other end;
+* aggregate: the same for every arc of the level, and target and weight of every new arc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+from common import DATA, GENERATED, STANDARD, bandwidth, device_graph, machine, real_names, save
+
+import louvain_um as lu
+from louvain_um.events import Event, ignore
+from louvain_um.gpu.device import pick
+from louvain_um.gpu.engine import GpuEngine
+from louvain_um.hierarchy import detect
+from louvain_um.options import Options
+
+LEVEL = (
+    "cycle",
+    "vertices",
+    "arcs",
+    "communities",
+    "modularity",
+    "iterations",
+    "arcs_visited",
+    "seconds",
+)
+
+
+class Phases:
+    """Seconds of every phase, the device waited for at both ends."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.cycle = -1
+        self.since = 0.0
+
+    def __call__(self, event: Event) -> None:
+        if event.kind == "iteration":
+            return
+        cupy.cuda.get_current_stream().synchronize()
+        now = time.perf_counter()
+        if event.kind == "start":
+            self.cycle += event.phase == "move" and event.level == 0
+            self.since = now
+        else:
+            self.rows.append(
+                {
+                    "phase": event.phase,
+                    "cycle": self.cycle,
+                    "level": event.level,
+                    "vertices": event.vertices,
+                    "arcs": event.arcs,
+                    "seconds": now - self.since,
+                }
+            )
+
+
+def run(graph: Any, options: Options, observer: Any = ignore) -> tuple[Any, float, int]:
+    """Return the communities, seconds and bytes taken from the device beside the graph."""
+    cupy.cuda.get_current_stream().synchronize()
+    since = time.perf_counter()
+    with GpuEngine(options, observer) as engine:
+        found = detect(engine, graph, options, observer)
+        seconds = time.perf_counter() - since
+        pool = engine.memory.pool.total_bytes() if hasattr(engine.memory, "pool") else 0
+    return found, seconds, pool
+
+
+def phases(graph: Any, options: Options, speed: float) -> list[dict[str, Any]]:
+    """Return one row a phase: arcs visited and their rate, share of the floor."""
+    watch = Phases()
+    found, _, _ = run(graph, options, watch)
+    visited = {}
+    position: dict[int, int] = {}
+    for level in found.levels:
+        number = position.get(level.cycle, 0)
+        position[level.cycle] = number + 1
+        visited[level.cycle, number] = level.arcs_visited
+    sizes = {(r["cycle"], r["level"]): r["arcs"] for r in watch.rows if r["phase"] == "move"}
+    sums = 4 if found.graph.total_weight < 2**32 else 8
+    first = 0 if graph.weights is None else graph.weights.dtype.itemsize
+    for row in watch.rows:
+        key = row["cycle"], row["level"]
+        weight = first if row["level"] == 0 else sums
+        arcs = {"move": visited.get(key), "refine": row["arcs"], "aggregate": row["arcs"]}.get(
+            row["phase"]
+        )
+        if arcs is None:
+            continue
+        floor = arcs * (4 + weight + 4)
+        if row["phase"] == "aggregate":
+            floor += sizes.get((row["cycle"], row["level"] + 1), 0) * (4 + sums)
+        row["arcs_visited"] = arcs
+        row["arcs_per_second"] = arcs / row["seconds"]
+        row["floor_share"] = floor / speed / row["seconds"]
+    return watch.rows
+
+
+def measure(name: str, arguments: argparse.Namespace, speed: float) -> dict[str, Any]:
+    """Return everything about one graph."""
+    since = time.perf_counter()
+    graph = device_graph(name, arguments.data)
+    cupy.cuda.get_current_stream().synchronize()
+    made = time.perf_counter() - since
+    options = Options(method=arguments.method, seed=arguments.seed, device="cuda")
+    warm = run(graph, options)[1]
+    found, seconds, algorithm, pool = None, [], [], 0
+    for _ in range(arguments.runs):
+        found = None
+        found, total, pool = run(graph, options)
+        seconds.append(total)
+        times = found.timings
+        algorithm.append(sum(times.get(p, 0.0) for p in ("move", "refine", "aggregate")))
+    n, arcs = graph.n_vertices, graph.n_arcs
+    peak = {group: int(size) for group, size in found.memory.items()}
+    record = {
+        "graph": name,
+        "method": arguments.method,
+        "vertices": n,
+        "arcs": arcs,
+        "weighted": graph.weighted,
+        "seconds_made": made,
+        "seconds_first": warm,
+        "seconds": seconds,
+        "seconds_median": statistics.median(seconds),
+        "algorithm_seconds": algorithm,
+        "algorithm_median": statistics.median(algorithm),
+        "arcs_per_second": arcs / statistics.median(algorithm),
+        "modularity": found.modularity,
+        "communities": int(found.n_communities),
+        "peak_bytes": peak,
+        "peak_bytes_per_arc": {group: size / max(arcs, 1) for group, size in peak.items()},
+        "peak_bytes_per_vertex": {group: size / max(n, 1) for group, size in peak.items()},
+        "bytes_per_arc": (sum(peak.values())) / max(arcs, 1),
+        "bytes_per_arc_less_80_per_vertex": (sum(peak.values()) - 80 * n) / max(arcs, 1),
+        "bytes_taken": pool + graph.nbytes,
+        "levels": [{field: getattr(level, field) for field in LEVEL} for level in found.levels],
+        "phases": phases(graph, options, speed),
+    }
+    if arguments.check or arguments.cpu:
+        host = graph.to_host()
+        record["modularity_recomputed"] = lu.modularity(host, found.labels)
+    if arguments.cpu:
+        cpu = getattr(lu, arguments.method)(host, seed=arguments.seed, device="cpu")
+        record["cpu_seconds"] = cpu.timings["total"]
+        record["cpu_modularity"] = cpu.modularity
+        record["labels_equal_cpu"] = bool(np.array_equal(cpu.labels, found.labels))
+    return record
+
+
+def show(record: dict[str, Any]) -> None:
+    """Print one graph's figures."""
+    print(
+        f"{record['graph']:<24} {record['arcs'] / 1e6:9.2f} M arcs  "
+        f"{record['algorithm_median'] * 1e3:9.2f} ms of {record['seconds_median'] * 1e3:.2f}  "
+        f"{record['arcs_per_second'] / 1e9:6.2f} G arcs/s  Q {record['modularity']:.4f}  "
+        f"{record['bytes_per_arc']:.1f} B/arc",
+        flush=True,
+    )
+    for row in record["phases"]:
+        rate = ""
+        if "arcs_visited" in row:
+            rate = (
+                f"{row['arcs_visited'] / 1e6:10.2f} M visited "
+                f"{row['arcs_per_second'] / 1e9:7.2f} G/s  {row['floor_share']:6.1%} of the floor"
+            )
+        print(
+            f"  {row['cycle']}.{row['level']:<3} {row['phase']:<10} {row['vertices']:>10} vertices "
+            f"{row['seconds'] * 1e3:9.3f} ms {rate}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("graphs", nargs="*", help=f"of {', '.join(GENERATED)}, or real files")
+    parser.add_argument("--method", choices=["louvain", "leiden"], default="louvain")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of real graphs")
+    parser.add_argument("--check", action="store_true", help="recompute modularity on the host")
+    parser.add_argument("--cpu", action="store_true", help="run the CPU engine, too, and compare")
+    parser.add_argument("-o", "--out", type=Path)
+    arguments = parser.parse_args()
+    names = arguments.graphs or [*STANDARD, *real_names(arguments.data)]
+    with pick("cuda").current():
+        speed = bandwidth()
+        print(f"{speed / 1e12:.2f} TB/s", flush=True)
+        record = {"machine": machine(), "bandwidth": speed, "results": list[dict[str, Any]]()}
+        for name in names:
+            record["results"].append(measure(name, arguments, speed))
+            show(record["results"][-1])
+            # After every graph, so that a run cut short leaves what it measured.
+            file = save(f"gpu_detect_{arguments.method}", record, arguments.out)
+            cupy.get_default_memory_pool().free_all_blocks()
+        print(file)
+
+
+if __name__ == "__main__":
+    main()
