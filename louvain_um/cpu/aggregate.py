@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from louvain_um.cpu.tally import EMPTY, bits_for, first_slot, slot_of
+from louvain_um.cpu.tally import EMPTY, bits_for, slot_of
 from louvain_um.parallel import take
 
 STRETCH = 64
@@ -69,11 +69,15 @@ def group_members(offsets, labels, members, starts, rooms):
 
 @njit(nogil=True, cache=True)
 def add_up(t, threads, graph, labels, members, starts, rooms, tallies, out, claim):
-    """Write each community's neighbours, ascending, with weights, and its loop and count."""
+    """Write each community's neighbours with weights, and its loop and count.
+
+    Neighbours come in the order in which its members meet them: sums do not care, and sorting
+    would take as long as the rest.
+    """
     offsets, targets, weights, _, loops = graph
     new_targets, new_weights, new_loops, counts = out
     weighted = len(weights) > 0
-    keys, sums = tallies[0][t], tallies[1][t]
+    keys, sums, used = tallies[0][t], tallies[1][t], tallies[2][t]
     communities = len(starts) - 1
     while True:
         begin = take(claim, STRETCH)
@@ -98,32 +102,17 @@ def add_up(t, threads, graph, labels, members, starts, rooms, tallies, out, clai
                     if keys[slot] == EMPTY:
                         keys[slot] = community
                         sums[slot] = weight
-                        new_targets[base + found] = community
+                        used[found] = slot
                         found += 1
                     else:
                         sums[slot] += weight
-            new_targets[base : base + found].sort()
-            for k in range(base, base + found):
-                new_weights[k] = sums[slot_of(keys, new_targets[k], bits)]
-            clear(keys, new_targets, base, found, bits)
+            for k in range(found):
+                slot = used[k]
+                new_targets[base + k] = keys[slot]
+                new_weights[base + k] = sums[slot]
+                keys[slot] = EMPTY
             new_loops[c] = loop + inside // 2
             counts[c + 1] = found
-
-
-@njit(nogil=True, cache=True)
-def clear(keys, new_targets, base, found, bits):
-    """Empty the table: slot by slot if few are used, all at once otherwise."""
-    if found * 8 > 1 << bits:
-        keys[: 1 << bits] = EMPTY
-        return
-    mask = (1 << bits) - 1
-    for k in range(base, base + found):
-        key = new_targets[k]
-        # Walk past slots emptied before: they may lie between a key and its first slot.
-        slot = first_slot(key, bits)
-        while keys[slot] != key:
-            slot = (slot + 1) & mask
-        keys[slot] = EMPTY
 
 
 @njit(nogil=True, cache=True)

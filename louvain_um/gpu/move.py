@@ -33,7 +33,7 @@ def move(
     blocks = grid_for(kernels, kernel, level)
     giants = Giants(memory, level)
     control = new_control(memory)
-    seed_salt = options.seed * rules.SEED_STEP & rules.MASK
+    seed_salt = rules.seed_salt(options.seed)
     kernel(
         (blocks,),
         (THREADS,),
