@@ -79,7 +79,7 @@ class Communities:
     method : str
         "louvain" or "leiden".
     timings : mapping of str to float
-        Seconds by phase: load, move, refine, aggregate, total.
+        Seconds by phase: load, move, refine, aggregate, fetch, total.
     memory : mapping of str to int
         Peak bytes by group: graph, hash, community, scratch.
     provenance : mapping

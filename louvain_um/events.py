@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Phase = Literal["compile", "load", "move", "refine", "aggregate"]
+Phase = Literal["compile", "load", "move", "refine", "aggregate", "fetch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class Event:
     kind : {"start", "iteration", "end"}
         A phase began, an iteration of it ended, the phase ended.
     phase : str
-        "compile", "load", "move", "refine" or "aggregate".
+        "compile", "load", "move", "refine", "aggregate" or "fetch" (labels to the host).
     level, iteration : int
         Where the run stands; −1 outside levels or iterations.
     vertices, arcs : int

@@ -210,13 +210,13 @@ def detect(engine: Engine[Any], graph: Graph, options: Options, observer: Observ
         if len(found) == 1:
             break
         path = found
-        maps.extend(engine.maps(path))
-        cuts.extend(engine.cuts(path))
+        maps.extend(run.watch.run("fetch", engine.maps, path))
+        cuts.extend(run.watch.run("fetch", engine.cuts, path))
         if run.best - before <= options.threshold or not run.room:
             break
         engine.release(path[-1])
         level = engine.restart(path)
-    labels = engine.labels(path)
+    labels = run.watch.run("fetch", engine.labels, path)
     run.watch.seconds["total"] = time.perf_counter() - run.watch.started
     return Communities(
         graph=graph,
