@@ -1,0 +1,117 @@
+"""The CUDA engine returns the CPU engine's labels, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from louvain_um import Graph, api, read_graph
+from louvain_um.communities import Communities
+from louvain_um.generators import geometric, lfr, planted, ring_of_cliques, rmat, stencil
+from louvain_um.gpu import launch
+from louvain_um.gpu.device import Choice
+from tests.graphs import graphs
+
+pytestmark = pytest.mark.gpu
+
+METHODS = ("louvain", "leiden")
+SEEDS = range(20)
+
+KINDS: dict[str, Callable[[], Graph]] = {
+    "rmat": lambda: rmat(13).graph,
+    "rmat weighted": lambda: rmat(12, weights="uniform").graph,
+    "lfr": lambda: lfr(1 << 13, max_degree=400, max_community=800).graph,
+    "lfr weighted": lambda: lfr(1 << 12, max_degree=400, weights="uniform").graph,
+    "stencil": lambda: stencil((16, 16, 16)).graph,
+    "planted": lambda: planted(5000, blocks=40).graph,
+    "geometric": lambda: geometric(8000, degree=10.0).graph,
+    "ring": lambda: ring_of_cliques(50, size=8).graph,
+}
+
+
+def detect(graph: Graph, method: str, device: str, **options: object) -> Communities:
+    return getattr(api, method)(graph, device=device, **options)
+
+
+def same(graph: Graph, method: str, **options: object) -> None:
+    cpu = detect(graph, method, "cpu", **options)
+    gpu = detect(graph, method, "cuda", **options)
+    assert np.array_equal(cpu.labels, gpu.labels)
+    assert cpu.modularity == gpu.modularity
+    assert [
+        (x.cycle, x.vertices, x.arcs, x.communities, x.modularity, x.iterations, x.arcs_visited)
+        for x in cpu.levels
+    ] == [
+        (x.cycle, x.vertices, x.arcs, x.communities, x.modularity, x.iterations, x.arcs_visited)
+        for x in gpu.levels
+    ]
+    for level in range(len(cpu.levels)):
+        assert np.array_equal(cpu.at_level(level), gpu.at_level(level))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_of_every_kind_and_seed(gpu: Choice, kind: str, method: str) -> None:
+    graph = KINDS[kind]()
+    for seed in SEEDS:
+        same(graph, method, seed=seed)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(graph=graphs(), seed=st.integers(0, 2**32 - 1), resolution=st.sampled_from([0.3, 1.0, 2.0]))
+def test_labels_of_small_graphs(
+    gpu: Choice, method: str, graph: Graph, seed: int, resolution: float
+) -> None:
+    same(graph, method, seed=seed, resolution=resolution)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["karate.mtx", "cond-mat-2005.npz", "email-Enron.txt.gz"])
+def test_labels_of_real_graphs(gpu: Choice, shared_data: Path, name: str, method: str) -> None:
+    same(read_graph(shared_data / name), method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("weight", [1, 7, 2**33])
+def test_a_star_wider_than_any_shared_table(gpu: Choice, method: str, weight: int) -> None:
+    leaves = np.arange(1, 20_001)
+    same(Graph.from_edges(np.zeros_like(leaves), leaves, np.full(20_000, weight)), method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_many_giants_in_small_batches(
+    gpu: Choice, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    hubs = np.repeat(np.arange(300), 3000)
+    graph = Graph.from_edges(hubs, rng.integers(300, 30_000, len(hubs)))
+    monkeypatch.setattr(launch, "GIANT_SLOTS", 1)
+    monkeypatch.setattr(launch, "ARCS_A_SLOT", 1 << 40)
+    same(graph, method)
+
+
+def test_ten_repetitions(gpu: Choice) -> None:
+    graph = rmat(14).graph
+    first = detect(graph, "louvain", "cuda").labels
+    for _ in range(9):
+        assert np.array_equal(first, detect(graph, "louvain", "cuda").labels)
+
+
+def test_peak_memory_is_reported_and_given_back(gpu: Choice) -> None:
+    import cupy
+
+    graph = lfr(1 << 14, max_degree=400).graph
+    detect(graph, "louvain", "cuda")
+    before = cupy.cuda.runtime.memGetInfo()[0]
+    result = detect(graph, "louvain", "cuda")
+    assert cupy.cuda.runtime.memGetInfo()[0] == before
+    assert set(result.memory) == {"graph", "hash", "community", "scratch"}
+    assert result.memory["graph"] >= graph.targets.nbytes
