@@ -44,7 +44,7 @@ GRAPHS = {
     "two": lambda: Graph.from_edges([0], [1]),
     "rmat": lambda: generators.rmat(14).graph,
     "rmat u32": lambda: weighted(generators.rmat(13).graph, 50),
-    "rmat u64": lambda: weighted(generators.rmat(13).graph, 2**40),
+    "rmat u64": lambda: weighted(generators.rmat(13).graph, 2**33),
     "lfr": lambda: generators.lfr(20_000).graph,
     "star": lambda: star(weights=False),
     "star u64": lambda: star(weights=True),
