@@ -58,19 +58,23 @@ def run(kernel: Callable[..., None], threads: int, *args: Any) -> None:
 
 
 @intrinsic
-def atomic_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+def _atomic_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """Add `value` to ``array[index]`` in one indivisible step; return what stood there before."""
     signature = array.dtype(array, types.intp, array.dtype)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         kind = sig.args[0]
         view = context.make_array(kind)(context, builder, args[0])
-        pointer = cgutils.get_item_pointer(
+        pointer = cgutils.get_item_pointer(  # type: ignore[no-untyped-call,unused-ignore]
             context, builder, kind, view, [args[1]], wraparound=False
         )
         return builder.atomic_rmw("add", pointer, args[2], "monotonic")
 
     return signature, codegen
+
+
+atomic_add: Any = _atomic_add
+"""Called as ``atomic_add(array, index, value)`` in compiled code."""
 
 
 @njit(nogil=True, cache=True)

@@ -6,7 +6,7 @@ the frozen labels and totals and lists the moves, `apply` carries them out with 
 """
 
 # Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ the best candidate in place of a random one).
 """
 
 # Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
 
 from __future__ import annotations
 
