@@ -61,16 +61,24 @@ def read_numbers(source: Source, rule: LineRule) -> EdgeList:
     weighted = rule.shape >= WEIGHT
     chunks = Chunks(weighted)
     line, total, real = rule.first_line, 0, False
-    u: NDArray[np.int64] = np.empty(0, np.int64)
+    narrow = min(rule.most, SMALL_ID - 1)
+    u: NDArray[Any] = np.empty(0, np.uint32)
     for data in source.blocks():
         room = len(data) // 4 + 1  # the shortest line, "1 2\n", has four bytes
         if len(u) < room:
-            u, v = np.empty(room, np.int64), np.empty(room, np.int64)
+            u, v = np.empty(room, u.dtype), np.empty(room, u.dtype)
             w = np.empty(room if weighted else 0, np.float64)
             late = np.empty((room if weighted else 0, 3), np.int64)
+        most = narrow if u.dtype == np.uint32 else rule.most
         count, lines, bad, n_late, pointed = scan_numbers(
-            data, 0, rule.separator, rule.shape, rule.least, rule.most, u, v, w, late
+            data, rule.separator, rule.shape, rule.least, most, u, v, w, late
         )
+        if bad >= 0 and most < rule.most:
+            # Perhaps an id of more than 32 bits: from here on there is room for those.
+            u, v = u.astype(np.int64), v.astype(np.int64)
+            count, lines, bad, n_late, pointed = scan_numbers(
+                data, rule.separator, rule.shape, rule.least, rule.most, u, v, w, late
+            )
         if n_late:
             real |= exact_weights(source, data, line, late[:n_late], w)
         if bad >= 0:
@@ -129,15 +137,11 @@ class Chunks:
         self.columns: list[list[NDArray[Any]]] = [[], [], []]
         self.weighted = weighted
 
-    def add(
-        self, u: NDArray[np.int64], v: NDArray[np.int64], w: NDArray[np.float64] | None
-    ) -> None:
-        """Keep copies of a block's edges, ids in 32 bits where they fit."""
-        for column, ids in zip(self.columns, (u, v), strict=False):
-            small = len(ids) == 0 or int(ids.max()) < SMALL_ID
-            column.append(ids.astype(np.uint32) if small else ids.copy())
-        if w is not None:
-            self.columns[2].append(w.copy())
+    def add(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[np.float64] | None) -> None:
+        """Keep copies of a block's edges."""
+        for column, part in zip(self.columns, (u, v, w), strict=True):
+            if part is not None:
+                column.append(part.copy())
 
     def join(self, real: bool) -> EdgeList:
         """Return the whole list; the chunks are gone."""

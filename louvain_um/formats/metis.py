@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from louvain_um.formats import complain
 from louvain_um.formats.edges import EdgeList, exact_weights, keep_integers
+from louvain_um.formats.reals import read_real
 from louvain_um.formats.scan import blank
 from louvain_um.formats.source import Source
 from louvain_um.formats.symmetric import all_entries, one_half
@@ -110,9 +111,10 @@ def _rows(
         out = np.empty(room, np.uint32)
         weights = np.empty(room if header.weighted else 0, np.float64)
         late = np.empty((room if header.weighted else 0, 3), np.int64)
-        row, count, lines, bad, n_late = _scan_rows(
+        row, count, lines, bad, n_late, pointed = _scan_rows(
             data, header.n, header.before, header.weighted, row, offsets, out, weights, late
         )
+        real |= pointed
         if n_late:
             real |= exact_weights(source, data, line, late[:n_late], weights)
         if bad >= 0:
@@ -153,6 +155,7 @@ def _scan_rows(data, n, before, weighted, row, lengths, columns, weights, late):
     """Read whole lines; list lengths go to ``lengths[row + 1]``, the rest as `scan_numbers`."""
     pos, count, lines, n_late = 0, 0, 0, 0
     bad = -1
+    real = False
     while pos < len(data):
         line = pos
         while blank(data[pos]):
@@ -196,14 +199,10 @@ def _scan_rows(data, n, before, weighted, row, lengths, columns, weights, late):
             columns[count] = b - 1
             if weighted:
                 start = pos
-                mantissa = np.int64(0)
-                d = np.uint8(data[pos] - 48)
-                while d < 10:
-                    mantissa = mantissa * 10 + d
-                    pos += 1
-                    d = np.uint8(data[pos] - 48)
-                if 0 < pos - start <= 15 and (data[pos] == 10 or blank(data[pos])):
-                    weights[count] = mantissa
+                weights[count], pos, sure, pointed = read_real(data, pos)
+                real = real or pointed
+                if sure and (data[pos] == 10 or blank(data[pos])):
+                    pass
                 elif data[start] == 10:
                     bad = line
                     break
@@ -223,4 +222,4 @@ def _scan_rows(data, n, before, weighted, row, lengths, columns, weights, late):
         lines += 1
         row += 1
         lengths[row] = count - first
-    return row, count, lines, bad, n_late
+    return row, count, lines, bad, n_late, real

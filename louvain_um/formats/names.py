@@ -37,7 +37,7 @@ def read_named(source: Source, rule: LineRule) -> tuple[EdgeList, NDArray[Any]]:
     for data in source.blocks(1 << 20):
         room = len(data) // 4 + 1
         book.reserve(2 * room, len(data))
-        u, v = np.empty(room, np.int64), np.empty(room, np.int64)
+        u, v = np.empty(room, np.uint32), np.empty(room, np.uint32)
         late = np.empty((room, 3), np.int64)
         count, lines, bad, book.count = _scan_names(
             data,
@@ -239,10 +239,12 @@ def _scan_names(data, separator, shape, u, v, late, slots, starts, text, words):
         while data[pos] != 10:
             pos += 1
         pos += 1
-        u[count] = _number(data, start, stop, slots, starts, text, words)
-        words = max(words, u[count] + 1)
-        v[count] = _number(data, start2, stop2, slots, starts, text, words)
-        words = max(words, v[count] + 1)
+        word = _number(data, start, stop, slots, starts, text, words)
+        words = max(words, word + 1)
+        u[count] = word
+        word = _number(data, start2, stop2, slots, starts, text, words)
+        words = max(words, word + 1)
+        v[count] = word
         count += 1
         lines += 1
     return count, lines, bad, words

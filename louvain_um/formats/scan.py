@@ -14,6 +14,8 @@ from typing import Final
 import numpy as np
 from numba import njit
 
+from louvain_um.formats.reals import read_real
+
 TWO_IDS: Final = 0
 """Shape of a line: nothing may follow the two ids."""
 IGNORE_REST: Final = 1
@@ -22,9 +24,6 @@ WEIGHT: Final = 2
 """A weight follows the two ids, and nothing else."""
 WEIGHT_IGNORE_REST: Final = 3
 """A weight follows the two ids; what follows it is passed over."""
-
-POWERS = 10.0 ** np.arange(23)
-"""Powers of ten that a double holds exactly."""
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -48,7 +47,7 @@ def skip_idle_line(data, pos):
 
 
 @njit(nogil=True, cache=True)
-def scan_numbers(data, pos, separator, shape, least, most, u, v, w, late):
+def scan_numbers(data, separator, shape, least, most, u, v, w, late):
     """Read edges from whole lines; ids must lie in ``least … most``.
 
     Returns
@@ -59,7 +58,7 @@ def scan_numbers(data, pos, separator, shape, least, most, u, v, w, late):
     n_late : rows of `late`: edge, first and past byte of a weight left to an exact parser
     real : whether a weight was written with a decimal point
     """
-    count, lines, n_late = 0, 0, 0
+    count, lines, n_late, pos = 0, 0, 0, 0
     real = False
     bad = -1
     stop = len(data)
@@ -121,25 +120,10 @@ def scan_numbers(data, pos, separator, shape, least, most, u, v, w, late):
                 while blank(data[pos]):
                     pos += 1
                 start = pos
-                mantissa = np.int64(0)
-                point = -1
-                while True:
-                    d = np.uint8(data[pos] - 48)
-                    if d < 10:
-                        mantissa = mantissa * 10 + d
-                    elif data[pos] == 46 and point < 0:
-                        point = pos + 1
-                    else:
-                        break
-                    pos += 1
-                places = pos - point if point >= 0 else 0
-                digits = pos - start - (1 if point >= 0 else 0)
-                real = real or point >= 0
+                w[count], pos, sure, pointed = read_real(data, pos)
+                real = real or pointed
                 past = data[pos]
-                if (past == 10 or past == separator or blank(past)) and 0 < digits <= 15:
-                    # Both operands are exact, so that the quotient is the nearest double.
-                    w[count] = mantissa / POWERS[places]
-                else:
+                if not (sure and (past == 10 or past == separator or blank(past))):
                     while data[pos] != 10 and data[pos] != separator and not blank(data[pos]):
                         pos += 1
                     late[n_late, 0] = count

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphFormatError
 
-BLOCK_BYTES = 8 << 20
-"""Bytes of text parsed at a time: enough to keep threads busy, little beside the graph."""
+BLOCK_BYTES = 1 << 20
+"""Bytes of text parsed at a time: they and what becomes of them stay in a cache."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 
