@@ -66,7 +66,7 @@ def read_real(data, pos):
         negative = data[pos] == 45
         if negative or data[pos] == 43:
             pos += 1
-        first, exponent = pos, 0
+        first, exponent = pos, np.int64(0)
         while np.uint8(data[pos] - 48) < 10 and pos - first < 9:
             exponent = exponent * 10 + np.int64(data[pos] - 48)
             pos += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import sys
 import zlib
@@ -18,6 +17,12 @@ from louvain_um.errors import GraphFormatError
 
 BLOCK_BYTES = 1 << 20
 """Bytes of text parsed at a time: they and what becomes of them stay in a cache."""
+
+PACKED_BYTES = 1 << 17
+"""Bytes of a gzip stream unpacked at a time."""
+
+GZIP_WINDOW = 31
+"""What zlib calls a gzip stream, header and check sum included."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -52,7 +57,7 @@ class Source:
             return taken + self.read(size - len(taken) if size >= 0 else -1)
         try:
             return self.stream.read(size)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except (EOFError, zlib.error) as error:
             raise self.error(
                 f"the gzip stream is damaged or ends early ({error}); fetch or compress it again"
             ) from None
@@ -118,8 +123,7 @@ def _unpacked(stream: BinaryIO, name: str) -> Source:
     if not magic:
         raise source.error("is empty; a graph was expected")
     if magic == GZIP_MAGIC:
-        raw = cast(BinaryIO, io.BufferedReader(_Raw(source), 1 << 18))
-        source = Source(cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb")), name)
+        source = Source(cast(BinaryIO, _Inflated(source)), name)
         if not source.peek(1):
             raise source.error("holds an empty gzip stream; a graph was expected")
     elif name.endswith(".gz"):
@@ -127,19 +131,36 @@ def _unpacked(stream: BinaryIO, name: str) -> Source:
     return source
 
 
-class _Raw(io.RawIOBase):
-    """A source as a raw stream, so that bytes already looked at are read once more."""
+class _Inflated:
+    """What a gzip stream holds; the gzip module's own reader takes 8 KiB at a time."""
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    def __init__(self, packed: Source) -> None:
+        self.packed = packed
+        self.inflate = zlib.decompressobj(GZIP_WINDOW)
+        self.ready = b""
 
-    def readable(self) -> bool:
-        """Answer io's question; always true."""
-        return True
+    def read(self, size: int = -1) -> bytes:
+        """Return up to `size` bytes; fewer only at the end."""
+        parts, held = [self.ready], len(self.ready)
+        while (size < 0 or held < size) and (part := self._more()):
+            parts.append(part)
+            held += len(part)
+        data = b"".join(parts)
+        self.ready = data[size:] if size >= 0 else b""
+        return data[:size] if size >= 0 else data
 
-    def readinto(self, buffer: object) -> int:
-        """Fill a writable buffer; return the number of bytes."""
-        view = memoryview(buffer)  # type: ignore[arg-type]
-        data = self.source.read(len(view))
-        view[: len(data)] = data
-        return len(data)
+    def _more(self) -> bytes:
+        """Return some more bytes; none at the end."""
+        data = b""
+        while not data:
+            packed = self.inflate.unused_data or self.packed.read(PACKED_BYTES)
+            if self.inflate.eof:
+                # Another stream may follow, or zeros that fill a tape's block.
+                packed = packed.lstrip(b"\0") or self.packed.read(PACKED_BYTES).lstrip(b"\0")
+                if not packed:
+                    return b""
+                self.inflate = zlib.decompressobj(GZIP_WINDOW)
+            if not packed:
+                raise EOFError("no end of stream")
+            data = self.inflate.decompress(packed)
+        return data
