@@ -210,11 +210,8 @@ struct Shared {
 // returns false to stop the warp.
 template <class W, class A, class F>
 __device__ __forceinline__ void visit_arcs(const Job<W, A>& job, i64 i, i64 low, i64 high, F add) {
-  auto row = [&](i64 m) {
-    i64 begin = job.before[m];
-    return Row{begin, job.before[m + 1], job.offsets[job.members[m]]};
-  };
-  walk_rows(i, job.n, low, high, row, [&](const i64* at, const u32*, i64) {
+  auto source = [&](i64 m) { return job.offsets[job.members[m]]; };
+  walk_rows(job.before, i, job.n, low, high, source, [&](const i64* at, const u32*, i64) {
     u32 community[DEPTH];
     A weight[DEPTH];
 #pragma unroll
@@ -235,6 +232,12 @@ __device__ __forceinline__ void visit_arcs(const Job<W, A>& job, i64 i, i64 low,
       if (at[d] >= 0) going &= add(community[d], weight[d]);
     return going;
   });
+}
+
+// Returns the t-th slot to be read of a table: a permutation of 0..slots - 1 (a power of two).
+// Rows in the order of slots would, in tables of the next level, fill one place after another.
+__device__ __forceinline__ u32 scatter(u32 t, u32 slots) {
+  return (t * 0x9E3779B1u) & (slots - 1);
 }
 
 __device__ __forceinline__ u32 table_for(i64 arcs, i64 k) { return slots_for(u32(min(arcs, k))); }
@@ -294,7 +297,8 @@ __device__ void add_up_small(const Job<W, A>& job, Shared<A>& shared) {
       }
       i64 at = job.rooms[c] - job.rooms[job.first];
       const i64 begin = at;
-      for (u32 s = lane; s < slots; s += WARP) {
+      for (u32 t = lane; t < slots; t += WARP) {
+        const u32 s = scatter(t, slots);
         u32 key = keys[s], found = __ballot_sync(FULL, key != EMPTY);
         if (key != EMPTY) {
           i64 mine = at + __popc(found & lanes_below());
@@ -358,7 +362,8 @@ __device__ void add_up_middle(const Job<W, A>& job, Shared<A>& shared) {
       continue;
     }
     const i64 at = job.rooms[c] - job.rooms[job.first];
-    for (u32 s = threadIdx.x; s - lane_index() < slots; s += THREADS) {
+    for (u32 t = threadIdx.x; t - lane_index() < slots; t += THREADS) {
+      const u32 s = scatter(t, slots);
       u32 key = shared.keys[s], found = __ballot_sync(FULL, key != EMPTY), base = 0;
       if (lane_index() == 0 && found) base = atomicAdd(&shared.written, __popc(found));
       base = __shfl_sync(FULL, base, 0);
@@ -454,10 +459,13 @@ __device__ void add_up_giants(const Job<W, A>& job, Shared<A>& shared) {
     }
     grid_sync(barrier);
     // Tables are multiples of a warp's width: a warp's slots belong to one giant.
-    for (u64 s = grid_thread(); s < all_slots; s += grid_threads()) {
+    for (u64 t = grid_thread(); t < all_slots; t += grid_threads()) {
+      const u32 g = last_at_most(shared.table_at, taken, t);
+      const u64 table = shared.table_at[g], groups = (shared.table_at[g + 1] - table) / WARP;
+      const u64 s = table + scatter((t - table) / WARP, groups) * WARP + lane_index();
       u32 key = job.keys[s], found = __ballot_sync(FULL, key != EMPTY);
       if (!found) continue;
-      const i64 c = job.giants[done + last_at_most(shared.table_at, taken, s)];
+      const i64 c = job.giants[done + g];
       u64 base = 0;
       if (lane_index() == 0) base = atomicAdd((u64*)job.new_offsets + c, (u64)__popc(found));
       base = __shfl_sync(FULL, base, 0);
@@ -503,14 +511,12 @@ __device__ void add_up(const Job<W, A>& job) {
 template <class W, class A>
 __device__ void close_gaps(const Job<W, A>& job) {
   const i64 begin = job.new_offsets[job.first], end = job.new_offsets[job.last];
-  const i64 room = job.rooms[job.first];
-  for (i64 low = begin + grid_thread() / WARP * MOVE_ARCS; low < end;
-       low += grid_threads() / WARP * MOVE_ARCS) {
-    auto row = [&](i64 c) {
-      return Row{job.new_offsets[c], job.new_offsets[c + 1], job.rooms[c] - room};
-    };
+  const i64 room = job.rooms[job.first], stretch = stretch_of(end - begin, MOVE_ARCS);
+  for (i64 low = begin + grid_thread() / WARP * stretch; low < end;
+       low += grid_threads() / WARP * stretch) {
+    auto source = [&](i64 c) { return job.rooms[c] - room; };
     i64 first = find_row(job.new_offsets, job.first, job.last, low);
-    walk_rows(first, job.last, low, min(low + MOVE_ARCS, end), row,
+    walk_rows(job.new_offsets, first, job.last, low, min(low + stretch, end), source,
               [&](const i64* at, const u32*, i64 position) {
                 u32 target[DEPTH];
                 A weight[DEPTH];

@@ -18,15 +18,15 @@ struct Found {
 // Visits all arcs, a warp each stretch: visit(arc, v) with v the arc's source, or arc -1.
 template <class F>
 __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, F visit) {
-  const i64 arcs = offsets[n];
-  for (i64 low = grid_thread() / WARP * STRETCH_ARCS; low < arcs;
-       low += grid_threads() / WARP * STRETCH_ARCS) {
+  const i64 arcs = offsets[n], stretch = stretch_of(arcs, STRETCH_ARCS);
+  for (i64 low = grid_thread() / WARP * stretch; low < arcs;
+       low += grid_threads() / WARP * stretch) {
     u32 mine = 0;
-    auto row = [&](i64 v) {
+    auto source = [&](i64 v) {
       mine = v;
-      return Row{offsets[v], offsets[v + 1], offsets[v]};
+      return offsets[v];
     };
-    walk_rows(find_row(offsets, 0, n, low), n, low, min(low + STRETCH_ARCS, arcs), row,
+    walk_rows(offsets, find_row(offsets, 0, n, low), n, low, min(low + stretch, arcs), source,
               [&](const i64* at, const u32* owner, i64) {
 #pragma unroll
                 for (int d = 0; d < DEPTH; ++d) visit(at[d], __shfl_sync(FULL, mine, owner[d]));

@@ -28,26 +28,23 @@ __device__ __forceinline__ i64 find_row(const i64* before, i64 a, i64 b, i64 pos
   return a;
 }
 
-// Visits positions low..high - 1 of rows that follow each other, one warp together. `row(i)`
-// returns {first position, end, source of the first position} of row i; row `i` is the first
-// that reaches beyond `low`, rows beyond `rows` do not exist. `visit(at, owner, position)`
-// gets DEPTH sources (-1: none), the lanes whose row each lies in, and the first's position;
-// it is called by whole warps, and returns false to end the walk of the whole warp.
-struct Row {
-  i64 begin, end, source;
-};
+// Visits positions low..high - 1 of rows that follow each other, one warp together: row i takes
+// positions begins[i]..begins[i + 1] - 1, and `source(i)` says where its first one lies. Row
+// `i` is the one that holds `low`. `visit(at, owner, position)` gets DEPTH sources (-1: none),
+// the lanes whose row each lies in, and the first's position; `source` was called for row i + l
+// by lane l. It is called by whole warps, and returns false to end the walk of the whole warp.
 template <class R, class F>
-__device__ __forceinline__ void walk_rows(i64 i, i64 rows, i64 low, i64 high, R row, F visit) {
+__device__ __forceinline__ void walk_rows(const i64* begins, i64 i, i64 rows, i64 low, i64 high,
+                                          R source_of, F visit) {
   u32 lane = lane_index();
-  for (; low < high; i += WARP) {
+  while (low < high) {
     u32 length = 0;
     i64 source = 0;
     if (i + lane < rows) {
-      Row r = row(i + lane);
-      i64 from = max(r.begin, low), to = min(r.end, high);
+      i64 begin = begins[i + lane], from = max(begin, low), to = min(begins[i + lane + 1], high);
       if (to > from) {
         length = u32(to - from);
-        source = r.source + (from - r.begin);
+        source = source_of(i + lane) + (from - begin);
       }
     }
     u32 upto = length;
@@ -74,7 +71,16 @@ __device__ __forceinline__ void walk_rows(i64 i, i64 rows, i64 low, i64 high, R 
       if (__any_sync(FULL, !visit(at, owner, low + first))) return;
     }
     low += total;
+    i += WARP;
+    // Empty rows may be many.
+    if (total == 0) i = find_row(begins, i, rows, low);
   }
+}
+
+// Returns the positions that a warp takes at a time, for all warps to have some of so many.
+__device__ __forceinline__ i64 stretch_of(i64 positions, i64 most) {
+  i64 even = positions / (gridDim.x * (i64)blockDim.x);
+  return min(max(even, 1ll) * WARP, most);
 }
 
 // Adds d * d to a sum of 128 bits kept as three parts: low half words, high half words, rest.
