@@ -1,0 +1,100 @@
+"""Peak memory of building and detecting, above the interpreter with its imports.
+
+    python benchmarks/memory.py 20_000_000 [louvain|leiden]
+
+Runs in a fresh process on a planted graph of about as many arcs and 16 arcs a vertex; prints one
+JSON object. The promise: 20 bytes an arc and 100 a vertex, the list of edges not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+import louvain_um as lu
+from louvain_um import api
+
+
+def resident() -> int:
+    """Return the bytes of this process that are in memory now."""
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()
+
+
+class Peak:
+    """Follows the resident bytes from a thread: `ru_maxrss` cannot be set back."""
+
+    def __enter__(self) -> Peak:
+        self.base = self.bytes = resident()
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.follow)
+        self.thread.start()
+        return self
+
+    def follow(self) -> None:
+        while not self.done.wait(0.005):
+            self.bytes = max(self.bytes, resident())
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self.thread.join()
+
+    @property
+    def above(self) -> int:
+        return self.bytes - self.base
+
+
+def edges(arcs: int) -> tuple[int, np.ndarray, np.ndarray]:
+    """Return planted communities of 128, two edges in three inside."""
+    n, count = arcs // 16, arcs // 2
+    rng = np.random.default_rng(1)
+    u = rng.integers(0, n, count, dtype=np.uint32)
+    v = rng.integers(0, n, count, dtype=np.uint32)
+    inside = rng.random(count, dtype=np.float32) < 0.67
+    v[inside] = np.minimum((u[inside] & ~np.uint32(127)) | (v[inside] & 127), n - 1)
+    return n, u, v
+
+
+def main() -> None:
+    arcs, method = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "louvain"
+    small = lu.Graph.from_edges([0, 1, 2], [1, 2, 0])
+    detect = getattr(api, method)
+    detect(small, device="cpu", threads=2)
+    n, u, v = edges(arcs)
+    with Peak() as build:
+        graph = lu.Graph.from_edges(u, v, n_vertices=n)
+    del u, v
+    held = graph.nbytes
+    since = time.perf_counter()
+    with Peak() as run:
+        result = detect(graph, device="cpu")
+    seconds = time.perf_counter() - since
+    peak = max(build.above, held + run.above)
+    print(
+        json.dumps(
+            {
+                "method": method,
+                "vertices": graph.n_vertices,
+                "arcs": graph.n_arcs,
+                "build_bytes": build.above,
+                "graph_bytes": held,
+                "detect_bytes": run.above,
+                "peak_bytes": peak,
+                "bytes_per_arc_above_100_per_vertex": round((peak - 100 * n) / graph.n_arcs, 2),
+                "ru_maxrss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+                "groups": dict(result.memory),
+                "seconds": round(seconds, 2),
+                "modularity": result.modularity,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
