@@ -101,7 +101,11 @@ def detect(
     seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
     with reporting(quiet=quiet) as reporter:
         from louvain_um.api import run
+        from louvain_um.cli import kernels
 
+        # Reading compiles as well; a GPU's kernels announce themselves.
+        if not kernels.compiled():
+            reporter.compiling()
         reporter.step(f"reading {graph}")
         since = time.perf_counter()
         loaded = graphs.read(

@@ -85,15 +85,13 @@ def gpu() -> dict[str, Any]:
 
 def cache() -> dict[str, Any]:
     """Return where compiled kernels are kept, whether that can be written, and what is there."""
-    from louvain_um.cpu import move
+    from louvain_um.cli import kernels
 
-    # Numba chooses: NUMBA_CACHE_DIR, the package's own folder, or one in the user's home.
-    kernel: Any = move.sweep
-    folder = Path(kernel._cache.cache_path)
+    folder = kernels.folder()
     return {
         "path": str(folder),
         "writable": os.access(nearest(folder), os.W_OK),
-        "compiled": any(folder.glob("move.sweep-*.nbi")),
+        "compiled": kernels.compiled(),
     }
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -144,9 +145,11 @@ def dimensions(text: str) -> tuple[int, ...]:
 
 def simple(hint: Any) -> Any:
     """Return a type that the command line can parse for an argument's type."""
-    if getattr(hint, "__origin__", None) is Literal or hint in (int, float, bool, str):
+    if get_origin(hint) is Literal:
+        return StrEnum("Choice", list(get_args(hint)))
+    if hint in (int, float, bool, str):
         return hint
-    if type(None) in getattr(hint, "__args__", ()):
+    if type(None) in get_args(hint):
         return hint
     return str
 

@@ -26,6 +26,7 @@ class Reporter:
         self.quiet = quiet
         self.progress = progress
         self.task: Any = None
+        self.told = False
         self.modularity = math.nan
 
     def step(self, text: str) -> None:
@@ -37,11 +38,17 @@ class Reporter:
         else:
             self.progress.update(self.task, description=text, completed=0)
 
+    def compiling(self) -> None:
+        """Say, once, why this run takes longer than the next."""
+        if not (self.quiet or self.told):
+            say(COMPILING)
+        self.told = True
+
     def __call__(self, event: Event) -> None:
         """Observe the engine."""
         if event.phase == "compile":
-            if event.kind == "start" and not self.quiet:
-                say(COMPILING)
+            if event.kind == "start":
+                self.compiling()
             return
         if not math.isnan(event.modularity):
             self.modularity = event.modularity

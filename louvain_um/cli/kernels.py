@@ -1,0 +1,25 @@
+"""Whether the CPU's kernels are compiled already, and where Numba keeps them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def folder() -> Path:
+    """Return the folder of the cache: NUMBA_CACHE_DIR, the package's own, or the user's."""
+    from louvain_um.cpu import move
+
+    kernel: Any = move.sweep
+    return Path(kernel._cache.cache_path)
+
+
+def compiled() -> bool:
+    """Return whether the longest kernel to compile is in the cache, as its source is now."""
+    from louvain_um.cpu import move
+
+    kernel: Any = move.sweep
+    line = kernel.py_func.__code__.co_firstlineno
+    python = f"py{sys.version_info.major}{sys.version_info.minor}"
+    return any(folder().glob(f"move.sweep-{line}.{python}*.nbi"))
