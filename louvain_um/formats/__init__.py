@@ -130,7 +130,12 @@ def read_graph(
             kind = _guess(source.peek(64))
         module, _, function = READERS[kind].partition(":")
         read = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)
-        graph: Graph = read(source, options)
+        try:
+            graph: Graph = read(source, options)
+        except MemoryError:
+            raise source.error(
+                "needs more memory than there is; check the number of vertices it announces"
+            ) from None
     return graph
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from xml.etree.ElementTree import ParseError
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.needs import need
+from louvain_um.formats.needs import first_line, need
 from louvain_um.formats.source import Source
 from louvain_um.graph import Graph
 
@@ -34,12 +33,13 @@ def _read(source: Source, options: ReadOptions, kind: str) -> Graph:
             graph = networkx.parse_gml(data.decode("utf-8"), label="id")
         else:
             graph = networkx.parse_graphml(data)
-    except (networkx.NetworkXError, ParseError, UnicodeDecodeError, ValueError, KeyError,
-            AttributeError, TypeError, IndexError) as error:  # fmt: skip
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise source.error(f"is no readable {kind.upper()} ({why}); write it again") from None
+    except Exception as error:  # networkx lets pass whatever its parser stumbles over
+        raise source.error(
+            f"is no readable {kind.upper()} ({first_line(error)}); write it again"
+        ) from None
     labels = [data.get("label") for _, data in graph.nodes(data=True)]
-    labelled = None not in labels and len(set(labels)) == len(labels)
+    words = all(isinstance(label, str | int) for label in labels)
+    labelled = words and len(set(labels)) == len(labels)
     try:
         return from_networkx(graph, options, labels if labelled else list(graph))
     except GraphError as error:

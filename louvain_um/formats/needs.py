@@ -8,6 +8,11 @@ from types import ModuleType
 from louvain_um.errors import GraphFormatError
 
 
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's text, or its kind if it has none."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
 def need(module: str, file: str) -> ModuleType:
     """Import a library of the `formats` extra, or say how to get it."""
     try:

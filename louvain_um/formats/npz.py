@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import load_npz
 
 from louvain_um.errors import GraphError
+from louvain_um.formats.needs import first_line
 from louvain_um.formats.source import Source
+from louvain_um.formats.sparse import from_sparse
 from louvain_um.graph import Graph
 
 if TYPE_CHECKING:
@@ -17,32 +19,40 @@ if TYPE_CHECKING:
 
 def read(source: Source, options: ReadOptions) -> Graph:
     """Read a NumPy archive."""
+    matrix = None
     try:
         # The file itself where it can be sought in: an archive need not be held twice.
         with np.load(source.seekable(), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError, KeyError) as error:
+            found = set(archive.files)
+            arrays = {
+                name: archive[name] for name in ("n", "u", "v", "w", "names") if name in found
+            }
+        if "format" in found and not {"u", "v"} <= found:
+            matrix = load_npz(source.seekable())
+    except Exception as error:  # a damaged archive fails in more ways than can be listed
         raise source.error(
-            f"is no readable .npz archive ({str(error).splitlines()[0] if str(error) else error});"
-            " fetch or save it again, without pickled objects"
+            f"is no readable .npz archive ({first_line(error)}); fetch or save it again, without "
+            "pickled objects"
         ) from None
     try:
-        if {"u", "v"} <= arrays.keys():
+        if matrix is not None:
+            return from_sparse(matrix, options)
+        if {"u", "v"} <= found:
             return _edges(arrays, options)
-        if "indptr" in arrays or "format" in arrays:
-            from louvain_um.formats.sparse import from_sparse
-
-            return from_sparse(_matrix(source), options)
     except GraphError as error:
         raise source.error(str(error)) from None
     raise source.error(
-        f"holds the arrays {', '.join(arrays) or '(none)'}; a graph is u and v (n, w if need "
-        "be), or what scipy.sparse.save_npz writes"
+        f"holds the arrays {', '.join(sorted(found)) or '(none)'}; a graph is u and v (n, w if "
+        "need be), or what scipy.sparse.save_npz writes"
     )
 
 
 def _edges(arrays: dict[str, Any], options: ReadOptions) -> Graph:
-    n = int(arrays["n"]) if "n" in arrays else None
+    n = None
+    if "n" in arrays:
+        if arrays["n"].size != 1 or arrays["n"].dtype.kind not in "iu" or arrays["n"].min() < 0:
+            raise GraphError("n must be one whole number of at least 0")
+        n = int(arrays["n"].reshape(())[()])
     w = arrays.get("w") if options.weighted is not False else None
     if options.weighted and w is None:
         raise GraphError("has no array w to take weights from; drop weighted=True (--weighted)")
@@ -54,9 +64,3 @@ def _edges(arrays: dict[str, Any], options: ReadOptions) -> Graph:
         duplicates=options.duplicates,
         names=arrays.get("names"),
     )
-
-
-def _matrix(source: Source) -> Any:
-    from scipy.sparse import load_npz
-
-    return load_npz(source.seekable())

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
 from louvain_um.formats.frames import from_columns
-from louvain_um.formats.needs import need
+from louvain_um.formats.needs import first_line, need
 from louvain_um.formats.source import Source
 from louvain_um.graph import Graph
 
@@ -21,7 +21,7 @@ VERTICES_KEY = b"louvain_um_vertices"
 
 def read(source: Source, options: ReadOptions) -> Graph:
     """Read a Parquet table; see `frames.pick_columns` for which columns are read."""
-    arrow, parquet = need("pyarrow", source.name), need("pyarrow.parquet", source.name)
+    parquet = need("pyarrow.parquet", source.name)
     try:
         table = parquet.ParquetFile(source.seekable())
         announced = (table.schema_arrow.metadata or {}).get(VERTICES_KEY)
@@ -34,9 +34,9 @@ def read(source: Source, options: ReadOptions) -> Graph:
         )
     except GraphError as error:
         raise source.error(str(error)) from None
-    except (arrow.ArrowException, OSError, ValueError) as error:
+    except Exception as error:  # of a damaged file, pyarrow raises several kinds
         raise source.error(
-            f"is no readable Parquet file ({str(error).splitlines()[0]}); write it again"
+            f"is no readable Parquet file ({first_line(error)}); write it again"
         ) from None
 
 

@@ -23,6 +23,12 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
         raise GraphError(f"the matrix is {rows} × {columns}; an adjacency matrix is square")
     if rows > MAX_VERTICES:
         raise GraphError(f"{rows} vertices; at most {MAX_VERTICES} are supported")
+    if hasattr(matrix, "check_format"):
+        # Compiled code trusts the indices; a damaged file's may point anywhere.
+        try:
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise GraphError(f"the sparse matrix is damaged: {error}") from None
     matrix = csr_array(matrix if matrix.format != "dia" else coo_array(matrix))
     values = _values(matrix.data, options)
     edges = undirected(
