@@ -144,9 +144,11 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
     observer = observer or ignore
     chosen = pick(options.device)
     if chosen.kind == "cpu":
+        from louvain_um.cpu.compiling import announced
         from louvain_um.cpu.engine import CpuEngine
 
-        return detect(CpuEngine(options, observer), graph, options, observer)
+        with announced(observer):
+            return detect(CpuEngine(options, observer), graph, options, observer)
     from louvain_um.gpu.engine import GpuEngine
 
     with chosen.current(), GpuEngine(options, observer) as engine:

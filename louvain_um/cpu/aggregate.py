@@ -7,7 +7,7 @@ then moved together.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STRETCH = 64
 
 @njit(nogil=True, cache=True)
 def renumber(labels, ranks):
-    """Number the labels in use 0 … k − 1 in their order; return k.
+    """Renumber the labels in use 0 … k − 1 in their order; return k.
 
     `ranks[label]` is the number; `labels` is overwritten with them.
     """

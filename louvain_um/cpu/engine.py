@@ -74,14 +74,20 @@ class CpuEngine:
     def load(self, graph: Graph) -> CpuLevel:
         """Return level 0, every vertex alone; the graph's arrays are shared, not copied."""
         enter = self.memory.ledger.enter
-        weights = NONE if graph.weights is None else graph.weights
+        self.total = graph.total_weight
+        weights = self.weights(0) if graph.weights is None else graph.weights
         for name in ("offsets", "targets", "weights", "loops"):
             array = weights if name == "weights" else getattr(graph, name)
             enter(f"{name}.0", "graph", array.nbytes)
         degrees = graph.degrees
         enter("degrees.0", "community", degrees.nbytes)
-        self.total = graph.total_weight
         return CpuLevel(0, 0, graph.offsets, graph.targets, weights, graph.loops, degrees)
+
+    def weights(self, arcs: int) -> U32 | I64:
+        """Return room for weights; of one type at every level, so that Numba compiles once."""
+        if self.total < 2**32:
+            return np.empty(arcs, np.uint32)
+        return np.empty(arcs, np.int64)
 
     def restart(self, path: list[CpuLevel]) -> CpuLevel:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
@@ -234,7 +240,7 @@ class CpuEngine:
         widest = aggregate.group_members(level.offsets, numbers, members, starts, rooms)
         tallies = self.tallies(np.array([0, widest]), count)
         targets = np.empty(arcs, np.uint32)
-        weights = np.empty(arcs, np.int64)
+        weights = self.weights(arcs)
         offsets = empty(f"offsets.{number}", "graph", count + 1, np.int64)
         loops = empty(f"loops.{number}", "graph", count, np.int64)
         graph = (level.offsets, level.targets, level.weights, level.degrees, level.loops)

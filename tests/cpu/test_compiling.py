@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = """
+import louvain_um as lu
+from louvain_um import api
+from louvain_um.events import Event
+heard = []
+def listen(event):
+    if event.phase == "compile":
+        heard.append(event.kind)
+g = lu.Graph.from_edges([0, 1, 2], [1, 2, 0])
+api.louvain(g, device="cpu", observer=listen)
+print(len(heard), heard == ["start", "end"] * (len(heard) // 2))
+"""
+
+
+def test_only_what_is_not_cached_is_announced(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    counts = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env=environment, capture_output=True, text=True, check=True, timeout=300,
+        )  # fmt: skip
+        count, paired = done.stdout.split()
+        counts.append(int(count))
+        assert paired == "True"
+    assert counts[0] > 0
+    assert counts[1] == 0
