@@ -5,8 +5,11 @@ from __future__ import annotations
 from louvain_um.placement.machine import GIB, Machine
 
 _FAULTS = (
-    "fitted: the simulator's batches and block services of three measured runs on the H200 "
-    "(1 GiB faulted in sequentially, touched first on the GPU, 4,096 random reads)"
+    "fitted: the simulator's batches, block services and bytes against four measured runs "
+    "(1 GiB faulted in sequentially and at random, touched first on the GPU, 4,096 random reads)"
+)
+_MIGRATION = (
+    "assumed: a prefetch's time a byte, and on it the 19 ps a byte that faults add on the H200"
 )
 _FROM_H200 = (
     "assumed: the H200's share of its own bus (51.3 / 55.5 in place, a random read is one "
@@ -29,7 +32,7 @@ H200 = Machine(
     prefetch_to_device=49.8e9,
     prefetch_to_host=20.5e9,
     prefetch_duplicate=16.6e9,
-    migrate_to_device=49.8e9,
+    migrate_to_device=25.6e9,
     evict_to_host=20.5e9,
     fault_batch_seconds=30e-6,
     block_service_seconds=10e-6,
@@ -42,7 +45,7 @@ H200 = Machine(
         "device_atomic_rate": "measured on device and on resident managed memory alike",
         "prefetch_to_host": "middle of the measured 17.7 to 23.3 GB/s",
         "prefetch_duplicate": "middle of the measured 14.6 to 18.7 GB/s",
-        "migrate_to_device": "assumed: as a prefetch to the device",
+        "migrate_to_device": "fitted together with fault_batch_seconds; many small copies",
         "evict_to_host": "assumed: as a prefetch to the host; the driver's eviction was not run",
         "fault_batch_seconds": _FAULTS,
         "block_service_seconds": _FAULTS,
@@ -67,7 +70,7 @@ P4000 = Machine(
     prefetch_to_device=11.3e9,
     prefetch_to_host=11.3e9,
     prefetch_duplicate=5.6e9,
-    migrate_to_device=11.3e9,
+    migrate_to_device=9.3e9,
     evict_to_host=11.3e9,
     fault_batch_seconds=30e-6,
     block_service_seconds=10e-6,
@@ -84,6 +87,7 @@ P4000 = Machine(
         "copy_to_device": "PCIe 3.0 x16: 15.75 GB/s, of which 80 % is usual",
         "remote_bandwidth": _FROM_H200,
         "remote_random_rate": _FROM_H200,
+        "migrate_to_device": _MIGRATION,
         "prefetch_duplicate": "assumed: half of a plain prefetch; the H200 shows a third",
         "fault_batch_seconds": "assumed: host software, as fitted on the H200's host",
         "block_service_seconds": "assumed: host software, as fitted on the H200's host",
@@ -107,7 +111,7 @@ RTX3060TI = Machine(
     prefetch_to_device=11.3e9,
     prefetch_to_host=11.3e9,
     prefetch_duplicate=5.6e9,
-    migrate_to_device=11.3e9,
+    migrate_to_device=9.3e9,
     evict_to_host=11.3e9,
     fault_batch_seconds=30e-6,
     block_service_seconds=10e-6,
@@ -124,6 +128,7 @@ RTX3060TI = Machine(
         "copy_to_device": "PCIe 3.0 x16 (the host's): 15.75 GB/s, of which 80 % is usual",
         "remote_bandwidth": _FROM_H200,
         "remote_random_rate": _FROM_H200,
+        "migrate_to_device": _MIGRATION,
         "prefetch_duplicate": "assumed: half of a plain prefetch; the H200 shows a third",
         "fault_batch_seconds": "assumed: host software, as fitted on the H200's host",
         "block_service_seconds": "assumed: host software, as fitted on the H200's host",

@@ -124,9 +124,7 @@ class EventTable:
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.columns[name]
 
-    def where(
-        self, kind: Kind | None = None, cause: Cause | None = None
-    ) -> NDArray[np.bool_]:
+    def where(self, kind: Kind | None = None, cause: Cause | None = None) -> NDArray[np.bool_]:
         """Return which rows are of a kind, a cause, or both."""
         rows = np.ones(len(self), np.bool_)
         if kind is not None:

@@ -109,7 +109,8 @@ HOST = 9
 HIDDEN = 10
 COST_TERMS = 11
 
-# The clock, ns: when the launch began plus what it stalled; what it computed; what it read remotely.
+# The clock, ns: when the launch began plus what it stalled; what it computed; what it read over
+# the bus.
 STALLED = 0
 COMPUTED = 1
 READ_REMOTELY = 2

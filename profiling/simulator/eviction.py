@@ -55,59 +55,60 @@ _EVICTION = int(Cause.EVICTION)
 _TREE_BLOCKS = 16  # the tree of pre-eviction spans 32 MiB
 
 
+# The lists are touched on every hit under some policies, so they take two arrays, not the state:
+# handing all of it over would cost more than the work.
+
+
 @njit(nogil=True, cache=True)
-def unlink(s, block):
+def unlink(blocks, counters, block):
     """Take a block out of its list."""
-    row = s.blocks[block]
-    kind = row[LISTED]
+    kind = blocks[block, LISTED]
     if kind == NOWHERE:
         return
-    before, after = row[PREV], row[NEXT]
+    before, after = blocks[block, PREV], blocks[block, NEXT]
     if before == NOWHERE:
-        s.counters[HEADS + kind] = after
+        counters[HEADS + kind] = after
     else:
-        s.blocks[before, NEXT] = after
+        blocks[before, NEXT] = after
     if after == NOWHERE:
-        s.counters[TAILS + kind] = before
+        counters[TAILS + kind] = before
     else:
-        s.blocks[after, PREV] = before
-    row[LISTED] = NOWHERE
+        blocks[after, PREV] = before
+    blocks[block, LISTED] = NOWHERE
 
 
 @njit(nogil=True, cache=True)
-def append(s, block):
+def append(blocks, counters, block):
     """Put a block at the end of its list: the last to go."""
-    unlink(s, block)
-    row = s.blocks[block]
-    kind = HELD_BACK if row[ADVICE] & HELD else ORDINARY
-    tail = s.counters[TAILS + kind]
-    row[PREV] = tail
-    row[NEXT] = NOWHERE
-    row[LISTED] = kind
+    unlink(blocks, counters, block)
+    kind = HELD_BACK if blocks[block, ADVICE] & HELD else ORDINARY
+    tail = counters[TAILS + kind]
+    blocks[block, PREV] = tail
+    blocks[block, NEXT] = NOWHERE
+    blocks[block, LISTED] = kind
     if tail == NOWHERE:
-        s.counters[HEADS + kind] = block
+        counters[HEADS + kind] = block
     else:
-        s.blocks[tail, NEXT] = block
-    s.counters[TAILS + kind] = block
+        blocks[tail, NEXT] = block
+    counters[TAILS + kind] = block
 
 
 @njit(nogil=True, cache=True)
-def note_use(s, block):
+def note_use(blocks, counters, block, policy):
     """Tell the policies that watch accesses that a resident block was touched."""
-    policy = s.switches[POLICY]
     if policy == BY_ACCESS:
-        if s.blocks[block, LISTED] != NOWHERE and s.blocks[block, NEXT] != NOWHERE:
-            append(s, block)
+        if blocks[block, LISTED] != NOWHERE and blocks[block, NEXT] != NOWHERE:
+            append(blocks, counters, block)
     elif policy == BY_FREQUENCY:
-        s.blocks[block, USES] += 1
+        blocks[block, USES] += 1
     else:
-        s.blocks[block, TOUCHED] = 1
+        blocks[block, TOUCHED] = 1
 
 
 @njit(nogil=True, cache=True)
 def release(s, block):
     """Give the device memory of a block back; nothing of it is resident there any more."""
-    unlink(s, block)
+    unlink(s.blocks, s.counters, block)
     s.counters[USED] -= s.blocks[block, CHARGED]
     s.blocks[block, CHARGED] = 0
     s.blocks[block, RESIDENT] = 0
@@ -150,7 +151,8 @@ def victim(s, keep):
         if policy == BY_FREQUENCY:
             best = NOWHERE
             while block != NOWHERE:
-                if block != keep and (best == NOWHERE or s.blocks[block, USES] < s.blocks[best, USES]):
+                rarer = best == NOWHERE or s.blocks[block, USES] < s.blocks[best, USES]
+                if block != keep and rarer:
                     best = block
                 block = s.blocks[block, NEXT]
             if best != NOWHERE:
@@ -162,7 +164,7 @@ def victim(s, keep):
                 if policy != SECOND_CHANCE or s.blocks[block, TOUCHED] == 0:
                     return block
                 s.blocks[block, TOUCHED] = 0
-                append(s, block)
+                append(s.blocks, s.counters, block)
                 if after == NOWHERE:
                     after = block
             block = after
@@ -233,4 +235,4 @@ def charge(s, block, more):
         make_room(s, more, block)
         row[CHARGED] += more
     if whole or row[LISTED] == NOWHERE:
-        append(s, block)
+        append(s.blocks, s.counters, block)

@@ -36,6 +36,7 @@ from louvain_um.profiling.simulator.constants import (
     T_HITS,
     T_HOST_FAULTS,
     T_OUT_DEMAND,
+    T_REMOTE_MAPS,
     T_TOUCHES,
     THRESHOLD,
     WRITE_BACK,
@@ -111,6 +112,7 @@ def serve_host(s, block, page, writes, choice):
             density += copied
     if pinned:
         s.pages[page] |= MAP_REMOTE
+        totals[T_REMOTE_MAPS] += 1
         emit(s, _REMOTE_MAP, page, PAGE_BYTES, 1, _COHERENCE)
     if row[RESIDENT] == 0:
         release(s, block)
@@ -128,7 +130,7 @@ def run_host(s, first, length, ways, cursor):
     """Run the host's touches from `cursor`; return whether they ended, see `launch.run`."""
     while cursor[0] < len(first):
         i = cursor[0]
-        writes = not (ways[i] == READ or ways[i] == GATHER)
+        writes = ways[i] not in (READ, GATHER)
         for page in range(first[i] + cursor[1], first[i] + length[i]):
             block = s.block_of[page]
             row = s.blocks[block]

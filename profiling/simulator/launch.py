@@ -39,6 +39,7 @@ from louvain_um.profiling.simulator.constants import (
     T_REMOTE_BYTES,
     T_TOUCHES,
     WAITING,
+    WAYS,
     WINDOW,
     WRITE,
 )
@@ -50,38 +51,45 @@ EVENT_RESERVE = 1 << 16  # rows that one batch may need
 
 @njit(nogil=True, cache=True)
 def needed(way):
-    """Return the mapping bits of which a touch needs one. Odd ways and atomics write."""
-    if way == READ or way == GATHER:
-        return np.uint8(MAP_READ | MAP_REMOTE)
-    return np.uint8(MAP_WRITE | MAP_REMOTE)
+    """Return the mapping bits of which a touch needs one."""
+    if way in (READ, GATHER):
+        return MAP_READ | MAP_REMOTE
+    return MAP_WRITE | MAP_REMOTE
 
 
 @njit(nogil=True, cache=True)
-def account(s, owner, way, amount, local, remote):
-    """Book `local` and `remote` touched pages with `amount` bytes or accesses each."""
-    s.totals[owner, T_TOUCHES] += local + remote
-    if local:
-        time = s.per_access[owner, LOCAL, way] * amount * local
-        s.costs[COMPUTE] += time
-        s.clock[COMPUTED] += time
-    if remote:
-        time = s.per_access[owner, REMOTE, way] * amount * remote
-        s.clock[READ_REMOTELY] += time
-        if way <= WRITE:
-            s.costs[REMOTE_SEQUENTIAL] += time
-            s.totals[owner, T_REMOTE_BYTES] += amount * remote
-        else:
-            s.totals[owner, T_REMOTE_BYTES] += amount * remote * SECTOR_BYTES
+def settle(s, sums):
+    """Book the amounts gathered in `sums[array, LOCAL or REMOTE, way]` and clear them."""
+    for owner in range(sums.shape[0]):
+        totals = s.totals[owner]
+        for way in range(WAYS):
+            amount = sums[owner, LOCAL, way]
+            if amount:
+                time = s.per_access[owner, LOCAL, way] * amount
+                s.costs[COMPUTE] += time
+                s.clock[COMPUTED] += time
+                sums[owner, LOCAL, way] = 0
+            amount = sums[owner, REMOTE, way]
+            if amount == 0:
+                continue
+            sums[owner, REMOTE, way] = 0
+            time = s.per_access[owner, REMOTE, way] * amount
+            s.clock[READ_REMOTELY] += time
+            if way <= WRITE:
+                s.costs[REMOTE_SEQUENTIAL] += time
+                totals[T_REMOTE_BYTES] += amount
+                continue
+            totals[T_REMOTE_BYTES] += amount * SECTOR_BYTES
             if way == ATOMIC:
                 s.costs[REMOTE_ATOMIC] += time
-                s.totals[owner, T_REMOTE_ATOMICS] += amount * remote
+                totals[T_REMOTE_ATOMICS] += amount
             else:
                 s.costs[REMOTE_RANDOM] += time
-                s.totals[owner, T_REMOTE_ACCESSES] += amount * remote
+                totals[T_REMOTE_ACCESSES] += amount
 
 
 @njit(nogil=True, cache=True)
-def replay(s, tracked):
+def replay(s, sums, tracked):
     """Let the waiting touches try again, in order; those that fault go on waiting."""
     left = 0
     for entry in range(s.counters[WAITING]):
@@ -91,9 +99,10 @@ def replay(s, tracked):
         if bits & needed(way):
             block = s.block_of[page]
             if tracked and bits & ON_GPU:
-                note_use(s, block)
-            remote = 1 if bits & MAP_REMOTE else 0
-            account(s, s.blocks[block, OWNER], way, s.queue[entry, 2], 1 - remote, remote)
+                note_use(s.blocks, s.counters, block, s.switches[POLICY])
+            owner = s.blocks[block, OWNER]
+            s.totals[owner, T_TOUCHES] += 1
+            sums[owner, REMOTE if bits & MAP_REMOTE else LOCAL, way] += s.queue[entry, 2]
         else:
             s.queue[left] = s.queue[entry]
             left += 1
@@ -104,59 +113,75 @@ def replay(s, tracked):
 
 
 @njit(nogil=True, cache=True)
-def run(s, first, length, ways, amount, cursor):
-    """Run a kernel's touches from `cursor` (row, page in the row); return whether it ended.
+def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, rows, cursor):
+    """Run touches from `cursor` (row, page in the row) until a window of them waits or all ran.
+
+    The hot loop: it takes arrays, not the state, and books amounts in `sums` alone.
+    """
+    first, length, ways, amounts = rows
+    policy = switches[POLICY]
+    tracked = policy >= BY_ACCESS and policy < BY_TREE
+    window = switches[WINDOW]
+    waiting = counters[WAITING]
+    i, done = cursor[0], cursor[1]
+    while i < len(first) and waiting < window:
+        way = ways[i]
+        need = needed(way)
+        amount = amounts[i]
+        page = first[i] + done
+        end = first[i] + length[i]
+        owner = blocks[block_of[page], OWNER]
+        block = -1
+        hits = 0
+        remote = 0
+        while page < end:
+            bits = pages[page]
+            if bits & need:
+                hits += 1
+                remote += (bits >> 4) & 1
+                if tracked and bits & ON_GPU and block_of[page] != block:
+                    block = block_of[page]
+                    note_use(blocks, counters, block, policy)
+                page += 1
+                continue
+            queue[waiting, 0] = page
+            queue[waiting, 1] = way * 2 + (0 if way in (READ, GATHER) else 1)
+            queue[waiting, 2] = amount
+            waiting += 1
+            page += 1
+            if waiting == window:
+                break
+        totals[owner, T_HITS] += hits
+        totals[owner, T_TOUCHES] += hits
+        sums[owner, LOCAL, way] += amount * (hits - remote)
+        sums[owner, REMOTE, way] += amount * remote
+        if page < end:
+            done = page - first[i]
+        else:
+            i += 1
+            done = 0
+    counters[WAITING] = waiting
+    cursor[0], cursor[1] = i, done
+
+
+@njit(nogil=True, cache=True)
+def run(s, rows, cursor):
+    """Run a kernel's touches (first, length, way, amount) from `cursor`; return whether it ended.
 
     It returns early when the event buffer nears its end; empty it and call again.
     """
     policy = s.switches[POLICY]
     tracked = policy >= BY_ACCESS and policy < BY_TREE
-    window = s.switches[WINDOW]
-    pages = s.pages
-    rows = len(first)
-    i, done = cursor[0], cursor[1]
+    sums = np.zeros((s.totals.shape[0], 2, WAYS), np.int64)
     while True:
-        while i < rows and s.counters[WAITING] < window:
-            way = ways[i]
-            need = needed(way)
-            start = first[i] + done
-            end = first[i] + length[i]
-            block = s.block_of[start]
-            owner = s.blocks[block, OWNER]
-            hits = 0
-            remote = 0
-            page = start
-            if tracked:
-                block = -1
-            while page < end:
-                bits = pages[page]
-                if bits & need:
-                    hits += 1
-                    remote += (bits >> 4) & 1
-                    if tracked and bits & ON_GPU and s.block_of[page] != block:
-                        block = s.block_of[page]
-                        note_use(s, block)
-                else:
-                    entry = s.counters[WAITING]
-                    s.queue[entry, 0] = page
-                    s.queue[entry, 1] = way * 2 + (0 if way == READ or way == GATHER else 1)
-                    s.queue[entry, 2] = amount[i]
-                    s.counters[WAITING] = entry + 1
-                    if entry + 1 == window:
-                        page += 1
-                        break
-                page += 1
-            s.totals[owner, T_HITS] += hits
-            account(s, owner, way, amount[i], hits - remote, remote)
-            if page < end:
-                done = page - first[i]
-            else:
-                i += 1
-                done = 0
+        advance(
+            s.pages, s.block_of, s.blocks, s.counters, s.totals, s.queue, s.switches,
+            sums, rows, cursor,
+        )  # fmt: skip
+        settle(s, sums)
         if s.counters[WAITING] == 0:
             return True
-        cursor[0], cursor[1] = i, done
         if s.switches[RECORD] and s.counters[EVENTS] + EVENT_RESERVE > len(s.events):
             return False
         serve_batch(s)
-        replay(s, tracked)
+        replay(s, sums, tracked)

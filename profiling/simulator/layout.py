@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,7 +137,7 @@ def _spell_out(array: Array, placement: Placement) -> list[tuple[int, str]]:
         return [part for part in ((cut, "device"), (array.pages, "host_mapped")) if part[0]]
     parts = [(int(end), name) for end, name in placement]
     ends = [0, *(end for end, _ in parts)]
-    if ends[-1] != array.pages or any(a >= b for a, b in zip(ends, ends[1:], strict=False)):
+    if ends[-1] != array.pages or any(a >= b for a, b in pairwise(ends)):
         raise OptionError(
             f"placement of {array.name!r}: ranges must rise to its {array.pages} pages"
         )

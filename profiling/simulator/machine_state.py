@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,8 +27,11 @@ def build_state(
     capacity: int,
     record: bool,
     host_touches: bool,
+    brought: Set[int],
 ) -> State:
-    """Return the machine before the first step; `capacity` is in bytes.
+    """Return the machine before the first step.
+
+    `capacity` is in bytes; `brought` are the arrays that the program prefetches to the device.
 
     Raises
     ------
@@ -63,7 +68,7 @@ def build_state(
         thrash=detect,
     )
     _fill(state, arrays, layout)
-    _check_room(state, arrays, layout, capacity)
+    _check_room(state, arrays, layout, capacity, brought)
     return state
 
 
@@ -80,9 +85,7 @@ def _rates(machine: Machine) -> NDArray[np.float64]:
     return rates
 
 
-def _per_access(
-    arrays: tuple[Array, ...], layout: Layout, machine: Machine
-) -> NDArray[np.float64]:
+def _per_access(arrays: tuple[Array, ...], layout: Layout, machine: Machine) -> NDArray[np.float64]:
     """Return ns by array, LOCAL or REMOTE, and way; page-locked memory has a rate of its own."""
     table = np.zeros((len(arrays), 2, c.WAYS))
     table[:, c.LOCAL, [c.READ, c.WRITE]] = 1e9 / machine.device_bandwidth
@@ -121,7 +124,7 @@ def _fill(state: State, arrays: tuple[Array, ...], layout: Layout) -> None:
 
 
 def _check_room(
-    state: State, arrays: tuple[Array, ...], layout: Layout, capacity: int
+    state: State, arrays: tuple[Array, ...], layout: Layout, capacity: int, brought: Set[int]
 ) -> None:
     """Take room for device ranges, by whole 2 MiB, and leave a block for all that migrates."""
     taken = [0] * len(arrays)
@@ -129,7 +132,7 @@ def _check_room(
     for part in layout.ranges:
         if part.advice & c.DEVICE:
             taken[part.array] += -(-(part.end - part.first) // c.BLOCK_PAGES) * c.BLOCK_PAGES
-        elif not part.advice & c.PINNED:
+        elif part.array in brought or not part.advice & (c.PINNED | c.PREFERS_HOST):
             migrates = True
     pages = sum(taken)
     needed = (pages + (c.BLOCK_PAGES if migrates else 0)) * c.PAGE_BYTES

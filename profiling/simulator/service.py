@@ -17,14 +17,12 @@ from louvain_um.profiling.simulator.constants import (
     BIG_PAGES,
     BLOCK_PAGES,
     BOTH,
-    CHARGED,
     FAULT,
     FAULTS,
     FIRST,
     MAP_READ,
     MAP_REMOTE,
     MAP_WRITE,
-    MIGRATE as MIGRATION,
     ON_GPU,
     ON_HOST,
     OWNER,
@@ -33,9 +31,9 @@ from louvain_um.profiling.simulator.constants import (
     PER_BATCH,
     PER_BYTE_IN,
     PER_SERVICE,
+    PREFERS_GPU,
     PREFERS_HOST,
     PREFETCHING,
-    PREFERS_GPU,
     READ_MOSTLY,
     RESIDENT,
     SERVICES,
@@ -47,6 +45,9 @@ from louvain_um.profiling.simulator.constants import (
     T_REMOTE_MAPS,
     THRESHOLD,
     WAITING,
+)
+from louvain_um.profiling.simulator.constants import (
+    MIGRATE as MIGRATION,
 )
 from louvain_um.profiling.simulator.density import BROUGHT, FAULTED, add_dense
 from louvain_um.profiling.simulator.eviction import charge
@@ -73,7 +74,7 @@ _UNKNOWN = int(Cause.UNKNOWN)
 def nowhere_resident(s, block):
     """Return whether no page of a block has been touched or filled yet."""
     row = s.blocks[block]
-    for page in range(row[FIRST], row[FIRST] + row[PAGES]):
+    for page in range(row[FIRST], row[FIRST] + row[PAGES]):  # noqa: SIM110 (compiled)
         if s.pages[page] & BOTH:
             return False
     return True
@@ -179,7 +180,7 @@ def serve_block(s, block, low, high):
         writes = s.batch[entry] & 1 == 1
         pinned = watch(s, block, page, GPU_PROCESSOR)
         choice = choose_for_gpu(s.pages[page], advice, writes, pinned)
-        if choice == MIGRATE or choice == DUPLICATE:
+        if choice in (MIGRATE, DUPLICATE):
             s.want[page - base] = FAULTED
             coming += 1
             continue

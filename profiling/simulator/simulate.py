@@ -104,7 +104,13 @@ class _Replay:
     """State of one replay and the events gathered so far."""
 
     def __init__(
-        self, trace: Trace, layout: Layout, machine: Machine, driver: Driver, size: int, record: bool
+        self,
+        trace: Trace,
+        layout: Layout,
+        machine: Machine,
+        driver: Driver,
+        size: int,
+        record: bool,
     ) -> None:
         from louvain_um.profiling.simulator.machine_state import build_state
 
@@ -119,6 +125,7 @@ class _Replay:
         self.state = build_state(
             trace.arrays, layout, machine, driver, capacity=size, record=record,
             host_touches=any(isinstance(step, HostTouches) for step in trace.steps),
+            brought={s.array for s in trace.steps if isinstance(s, Prefetch) and s.to == "gpu"},
         )  # fmt: skip
 
     def start(self) -> None:
@@ -169,7 +176,7 @@ class _Replay:
         self._note(Kind.KERNEL, 0, 0, t.touches)
         cursor = np.zeros(2, np.int64)
         first = t.first + self.layout.starts[t.array]
-        while not run(s, first, t.length, t.way, t.amount, cursor):
+        while not run(s, (first, t.length, t.way, t.amount), cursor):
             self._drain()
         s.per_access[:, c.LOCAL] = local
         computed, remote = float(s.clock[c.COMPUTED]), float(s.clock[c.READ_REMOTELY])

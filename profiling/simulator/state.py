@@ -57,8 +57,17 @@ class State(NamedTuple):
 
 
 def empty_state(
-    pages: int, blocks: int, arrays: int, switches: Any, rates: Any, per_access: Any, *,
-    window: int, batch: int, events: int, thrash: bool,
+    pages: int,
+    blocks: int,
+    arrays: int,
+    switches: Any,
+    rates: Any,
+    per_access: Any,
+    *,
+    window: int,
+    batch: int,
+    events: int,
+    thrash: bool,
 ) -> State:
     """Return a machine in which nothing has happened yet."""
     counters = np.zeros(COUNTERS, np.int64)

@@ -79,7 +79,9 @@ class Touches:
             amount = np.where(ways <= Way.WRITE, PAGE_BYTES, 1)
         rows = np.broadcast_arrays(*np.atleast_1d(array, first, length, ways, np.asarray(amount)))
         kinds: tuple[Any, ...] = (np.int16, np.int64, np.int64, np.uint8, np.int64)
-        return cls(*(np.ascontiguousarray(row, kind) for row, kind in zip(rows, kinds, strict=True)))
+        return cls(
+            *(np.ascontiguousarray(row, kind) for row, kind in zip(rows, kinds, strict=True))
+        )
 
     @classmethod
     def of(

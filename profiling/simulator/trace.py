@@ -104,7 +104,7 @@ class Trace:
         pages = np.array([array.pages for array in self.arrays], np.int64)
         for number, step in enumerate(self.steps):
             if isinstance(step, Prefetch):
-                inside = 0 <= step.array < len(pages) and 0 <= step.first
+                inside = 0 <= step.array < len(pages) and step.first >= 0
                 if inside and step.pages is not None:
                     inside = 0 < step.pages <= pages[step.array] - step.first
             else:

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from simulator_cases import array, run, scan
+
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.profiling.simulator import (
+    Array,
+    Driver,
+    HostTouches,
+    Launch,
+    Prefetch,
+    Touches,
+    Trace,
+    Way,
+    join,
+    load_trace,
+    simulate,
+)
+
+
+def unrolled(t: Touches) -> list[tuple[int, int, int, int]]:
+    rows = zip(t.array, t.first, t.length, t.way, t.amount, strict=True)
+    return [(a, p, w, m) for a, f, n, w, m in rows for p in range(f, f + n)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4), st.sampled_from(Way))))
+def test_compression_keeps_every_touch_and_its_order(rows):
+    array_, pages, ways = ([row[i] for row in rows] for i in range(3))
+    plain = Touches.runs(array_, pages, 1, np.array(ways, np.uint8))
+    packed = plain.compressed() if rows else plain
+    assert len(packed) <= len(plain)
+    merged: list[tuple[int, int, int, int]] = []
+    for a, p, w, m in unrolled(plain):
+        if merged and merged[-1][:3] == (a, p, w):
+            merged[-1] = (a, p, w, merged[-1][3] + m)
+        else:
+            merged.append((a, p, w, m))
+    bare = [row[:3] for row in unrolled(packed)]
+    assert [row for i, row in enumerate(bare) if i == 0 or row != bare[i - 1]] == [
+        row[:3] for row in merged
+    ]
+    assert sum(row[3] for row in unrolled(packed)) == sum(row[3] for row in merged)
+
+
+def test_streams_join_in_order():
+    both = join([Touches.runs(0, 1, 2), Touches.runs(0, 9, 1, Way.ATOMIC)])
+    assert both.first.tolist() == [1, 9]
+    assert both.touches == 3
+    assert len(join([])) == 0
+
+
+def test_a_saved_trace_replays_alike(tmp_path):
+    data = array(4)
+    launch = Launch(touches=scan(data).touches, kernel="move", phase="move", level=1, iteration=2,
+                    compute_seconds=0.5)  # fmt: skip
+    steps = (launch, Prefetch(array=0, to="host"), HostTouches(touches=Touches.runs(0, 3, 4)))
+    trace = Trace((data,), steps)
+    trace.save(tmp_path / "t.npz")
+    loaded = load_trace(tmp_path / "t.npz")
+    assert loaded.arrays == trace.arrays
+    assert simulate(loaded).costs == simulate(trace).costs
+    events = simulate(loaded).events
+    assert events.kernels == ("move",)
+    first = {name: events[name][0] for name in ("kernel", "phase", "level", "iteration")}
+    assert first == {"kernel": 0, "phase": events.phases.index("move"), "level": 1, "iteration": 2}
+    with pytest.raises(LouvainUmError, match="exists"):
+        trace.save(tmp_path / "t.npz")
+
+
+def test_files_that_are_no_traces_are_named(tmp_path):
+    (tmp_path / "x.npz").write_text("no")
+    np.savez(tmp_path / "y.npz", a=[1])
+    for name in ("x.npz", "y.npz", "z.npz"):
+        with pytest.raises(LouvainUmError, match=name):
+            load_trace(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Launch(touches=Touches.runs(1, 0, 1)),
+        Launch(touches=Touches.runs(0, 511, 2)),
+        Launch(touches=Touches.runs(0, -1, 1)),
+        HostTouches(touches=Touches.runs(0, 0, 0)),
+        Prefetch(array=0, first=500, pages=13),
+        Prefetch(array=-1),
+        Prefetch(array=0, first=512),
+    ],
+)
+def test_touches_outside_arrays_are_refused(step):
+    with pytest.raises(OptionError, match="step 0"):
+        Trace((array(),), (step,))
+
+
+def test_names_of_arrays_are_unique():
+    with pytest.raises(OptionError, match="unique"):
+        Trace((array(), array()), ())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"eviction": "mru"}, {"density_percent": 101}, {"batch_size": 0}, {"version": "1"}],
+)
+def test_drivers_are_checked(options):
+    with pytest.raises(OptionError):
+        Driver(**options)
+
+
+def test_measured_compute_time_replaces_the_modelled():
+    data = array()
+    slow = Launch(touches=scan(data).touches, compute_seconds=2.0)
+    result = run(data, [slow, slow], placements={"data": "host_mapped"})
+    assert result.costs["compute"] == 4.0
+    assert result.costs["hidden"] == pytest.approx(result.costs["remote_sequential"])
+    assert result.seconds == pytest.approx(4.0, rel=1e-3)
+
+
+def test_an_empty_program_takes_no_time():
+    empty = simulate(Trace((), ()))
+    assert (empty.seconds, len(empty.events)) == (0.0, 0)
+    nothing = Launch(touches=join([]))
+    one = simulate(Trace((Array(name="a", group="hash", nbytes=0),), (nothing,)))
+    assert one.seconds == pytest.approx(3.7e-6)
+
+
+def test_a_full_event_buffer_is_emptied_not_lost():
+    data = array(4)
+    pages = np.tile(np.arange(4) * 512, 40_000)
+    steps = [Launch(touches=Touches.runs(0, pages, 1))]
+    result = run(data, steps, capacity=2 << 21, window=1)
+    assert result.dropped_events == 0
+    assert len(result.events) > 1 << 18
+    assert result.total("evictions") == (result.events["kind"] == 67).sum()
