@@ -27,7 +27,7 @@ def louvain(
 
     Parameters
     ----------
-    graph : Graph or anything `as_graph` takes
+    graph : Graph, DeviceGraph or anything `as_graph` takes
     resolution : float
         γ; larger values give smaller communities.
     threshold : float
@@ -135,14 +135,18 @@ def leiden(
 def run(graph: Any, options: Options, observer: Observer | None = None) -> Communities:
     """Detect communities as the options say, on the device they name."""
     from louvain_um.gpu.device import pick
+    from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.hierarchy import detect
 
-    if not isinstance(graph, Graph):
+    observer = observer or ignore
+    chosen = pick(options.device)
+    if isinstance(graph, DeviceGraph):
+        if chosen.kind == "cpu":
+            graph = graph.to_host()
+    elif not isinstance(graph, Graph):
         from louvain_um.formats import as_graph
 
         graph = as_graph(graph)
-    observer = observer or ignore
-    chosen = pick(options.device)
     if chosen.kind == "cpu":
         from louvain_um.cpu.compiling import announced
         from louvain_um.cpu.engine import CpuEngine

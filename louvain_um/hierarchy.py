@@ -58,7 +58,7 @@ class Engine(Protocol[L]):
     A level `L` holds a graph and the community each of its vertices starts in.
     """
 
-    def load(self, graph: Graph) -> L:
+    def load(self, graph: Any) -> L:
         """Return level 0, every vertex alone."""
 
     def restart(self, path: list[L]) -> L:
@@ -136,9 +136,7 @@ class Run:
     def quality(self, level: Any) -> tuple[float, int]:
         """Return modularity and number of the communities a level starts in."""
         sums = self.engine.sums(level)
-        value = modularity_of_sums(
-            sums.inside, sums.squares, self.total, self.options.resolution
-        )
+        value = modularity_of_sums(sums.inside, sums.squares, self.total, self.options.resolution)
         return value, sums.communities
 
     @property
@@ -197,8 +195,11 @@ class Run:
         return coarse
 
 
-def detect(engine: Engine[Any], graph: Graph, options: Options, observer: Observer) -> Communities:
-    """Run the level loop of Louvain or Leiden on an engine, in cycles."""
+def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer) -> Communities:
+    """Run the level loop of Louvain or Leiden on an engine, in cycles.
+
+    `graph` is a `Graph`, or what else the engine can load that has a `total_weight`.
+    """
     run = Run(engine, options, Stopwatch(observer), graph.total_weight)
     level = run.watch.run("load", engine.load, graph)
     run.best = run.quality(level)[0]
@@ -219,7 +220,7 @@ def detect(engine: Engine[Any], graph: Graph, options: Options, observer: Observ
     labels = run.watch.run("fetch", engine.labels, path)
     run.watch.seconds["total"] = time.perf_counter() - run.watch.started
     return Communities(
-        graph=graph,
+        graph=graph if isinstance(graph, Graph) else None,
         labels=labels,
         maps=tuple(maps),
         cuts=tuple(cuts),

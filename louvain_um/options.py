@@ -62,9 +62,7 @@ class Options:
         if self.threads is not None and self.threads < 1:
             raise OptionError(f"threads must be at least 1, not {self.threads}")
         if self.memory not in POLICIES:
-            raise OptionError(
-                f"memory must be one of {', '.join(POLICIES)}, not {self.memory!r}"
-            )
+            raise OptionError(f"memory must be one of {', '.join(POLICIES)}, not {self.memory!r}")
         if self.device_budget is not None:
             parse_bytes(self.device_budget)
         kind, _, number = self.device.partition(":")

@@ -17,7 +17,7 @@ PLAIN: Final = ("",)
 
 CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
     {
-        "move": {"move": PAIRS, "widest_row": PAIRS},
+        "move": {"move": PAIRS, "add_degrees": PAIRS},
         "refine": {"refine": PAIRS},
         "aggregate": dict.fromkeys(
             (

@@ -14,13 +14,17 @@ from louvain_um.gpu import carry
 from louvain_um.gpu.aggregate import aggregate, prepare
 from louvain_um.gpu.compile import kernels
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.level import CXX, GpuLevel
 from louvain_um.gpu.memory import DeviceAllocator
-from louvain_um.gpu.move import move
+from louvain_um.gpu.move import add_degrees, move
 from louvain_um.gpu.refine import refine
 from louvain_um.graph import Graph
 from louvain_um.hierarchy import Moved, Sums
 from louvain_um.options import Options
+
+RESERVED_PER_VERTEX = 96
+RESERVED_PER_ARC = 8
+"""Bytes reserved at the start: what Louvain takes on a graph that shrinks to a third."""
 
 U32 = NDArray[np.uint32]
 
@@ -46,7 +50,15 @@ class GpuEngine:
     def load(self, graph: Graph | DeviceGraph) -> GpuLevel:
         """Bring the graph to the device, unless it is there; every vertex is alone."""
         self.total = graph.total_weight
+        vertices, arcs = graph.n_vertices, graph.n_arcs
+        self.memory.reserve(RESERVED_PER_VERTEX * vertices + RESERVED_PER_ARC * arcs)
         sums = np.dtype(np.uint32 if self.total < 2**32 else np.uint64)
+        weights = "Unweighted" if graph.weights is None else CXX[graph.weights.dtype]
+        typed = {f"{weights}, {CXX[sums]}", f"{CXX[sums]}, {CXX[sums]}"}
+        sources = ["move", "aggregate", "carry"]
+        sources += ["refine"] if self.options.method == "leiden" else []
+        units = [(source, types) for source in sources for types in sorted(typed)]
+        kernels.prepare([*units, ("carry", "")], self.observer)
         level = self.upload(graph, sums) if isinstance(graph, Graph) else self.adopt(graph, sums)
         prepare(kernels, self.memory, level)
         return level
@@ -82,24 +94,34 @@ class GpuEngine:
         """Work on arrays that are on the device already; they are not changed."""
         import cupy
 
-        enter = self.memory.ledger.enter
-        enter("offsets.0", "graph", graph.offsets.nbytes)
-        enter("targets.0", "graph", graph.targets.nbytes)
-        n = len(graph.offsets) - 1
-        degrees = self.memory.empty("degrees.0", "community", n, sums)
-        cupy.subtract(graph.offsets[1:], graph.offsets[:-1], out=degrees, casting="unsafe")
-        return GpuLevel(
+        n, enter = graph.n_vertices, self.memory.ledger.enter
+        for name in ("offsets", "targets", "weights"):
+            array = getattr(graph, name)
+            if array is not None:
+                enter(f"{name}.0", "graph", array.nbytes)
+        loops = None
+        if graph.loops is not None:
+            loops = self.memory.empty("loops.0", "graph", n, sums)
+            loops[...] = graph.loops
+        level = GpuLevel(
             cycle=0,
             number=0,
             vertices=n,
-            arcs=len(graph.targets),
+            arcs=graph.n_arcs,
             sums=sums,
             offsets=graph.offsets,
             targets=graph.targets,
-            weights=None,
-            loops=None,
-            degrees=degrees,
+            weights=graph.weights,
+            loops=loops,
+            degrees=self.memory.empty("degrees.0", "community", n, sums),
         )
+        if graph.weights is None and loops is None:
+            cupy.subtract(
+                graph.offsets[1:], graph.offsets[:-1], out=level.degrees, casting="unsafe"
+            )
+        else:
+            add_degrees(kernels, level)
+        return level
 
     def restart(self, path: list[GpuLevel]) -> GpuLevel:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""

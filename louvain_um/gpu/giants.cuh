@@ -1,12 +1,12 @@
 // Deciding for the widest vertices, by all blocks together: no block is left with one alone.
 //
 // Each giant of a sub-round gets a table of its own in global memory; blocks fill the tables
-// in units of arcs and empty them in units of slots. Where the tables of all giants do not fit
+// in units of arcs, each added up in shared memory first, and empty them in
+// units of slots. Where the tables of all giants do not fit
 // at once, they are served in batches.
 #pragma once
 #include "decide.cuh"
 
-#define FILL_ARCS (8 * THREADS)
 #define DRAIN_SLOTS (16 * THREADS)
 
 // Memory for giants. keys are EMPTY and sums 0 between uses. The arrays `slots`, `fills` and
@@ -38,7 +38,7 @@ __device__ void lay_out(const S& s, const Giants<A>& g, u32 begin, u32 end, Cont
       u32 v = s.queue[i];
       u64 arcs = s.offsets[v + 1] - s.offsets[v];
       slots = slots_for(arcs);
-      fills = (arcs + FILL_ARCS - 1) / FILL_ARCS;
+      fills = (arcs + Table<A>::block_max - 1) / Table<A>::block_max;
       drains = (slots + DRAIN_SLOTS - 1) / DRAIN_SLOTS;
     }
     __syncthreads();
@@ -94,20 +94,31 @@ __device__ Choice best_of_block(Choice best, u32 seed, Shared<A>& shared) {
   return best;
 }
 
-// Fills the tables of the giants laid out from queue[begin] on.
+// Fills the tables of the giants laid out from queue[begin] on. A unit of arcs, as many as a
+// shared table takes, is added up there: atomics on global memory are what this costs.
 template <class S, class A>
-__device__ void fill_giants(const S& s, const Giants<A>& g, u32 begin, u32 count) {
+__device__ void fill_giants(const S& s, const Giants<A>& g, u32 begin, u32 count,
+                            Shared<A>& shared) {
+  constexpr u32 unit_arcs = Table<A>::block_max;
   const u32 fills = g.fills[count];
   for (u32 unit = blockIdx.x; unit < fills; unit += gridDim.x) {
     u32 k = giant_of(g.fills, count, unit), v = s.queue[begin + k];
     typename S::Vertex x = s.vertex(v);
     if (x.idle) continue;
     i64 row = s.offsets[v], high = s.offsets[v + 1];
-    i64 low = row + (i64)(unit - g.fills[k]) * FILL_ARCS;
-    A home = fill<THREADS>(s, x, low, low + FILL_ARCS < high ? low + FILL_ARCS : high,
-                           threadIdx.x, g.keys + g.slots[k], g.sums + g.slots[k],
-                           slots_for(high - row));
+    i64 low = row + (i64)(unit - g.fills[k]) * unit_arcs, stop = min(low + unit_arcs, high);
+    A home = fill<THREADS>(s, x, low, stop, threadIdx.x, shared.keys, shared.sums,
+                           Table<A>::slots);
     home = block_sum(home);
+    const u32 slots = slots_for(high - row);
+    for (u32 j = threadIdx.x; j < Table<A>::slots; j += THREADS) {
+      u32 key = shared.keys[j];
+      if (key == EMPTY) continue;
+      add_weight(g.keys + g.slots[k], g.sums + g.slots[k], slots, key, shared.sums[j]);
+      shared.keys[j] = EMPTY;
+      shared.sums[j] = 0;
+    }
+    __syncthreads();
     if (threadIdx.x == 0 && home) atomicAdd(g.homes + k, home);
   }
 }
@@ -168,8 +179,7 @@ __device__ void decide(const S& s, const u32* from, const Giants<A>& giants, u32
   if (any) {
     grid_sync(barrier);
     count = *(volatile u32*)&control->batch_end - begin;
-    fill_giants(s, giants, begin, count);
-    __syncthreads();
+    fill_giants(s, giants, begin, count, shared);
   }
   decide_warp(s, from[WARPED], from[TILE32], work + WARPED, shared.keys + eighth,
               shared.sums + eighth, tally);
@@ -190,7 +200,7 @@ __device__ void decide(const S& s, const u32* from, const Giants<A>& giants, u32
     if (blockIdx.x == 0) lay_out(s, giants, begin, from[BLOCK], control, shared);
     grid_sync(barrier);
     count = *(volatile u32*)&control->batch_end - begin;
-    fill_giants(s, giants, begin, count);
+    fill_giants(s, giants, begin, count, shared);
     grid_sync(barrier);
     drain_giants(s, giants, begin, count, shared);
     grid_sync(barrier);

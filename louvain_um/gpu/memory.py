@@ -40,6 +40,19 @@ class DeviceAllocator:
         self.live: dict[str, cupy.ndarray] = {}
         self.pool = cupy.cuda.MemoryPool()
 
+    def reserve(self, nbytes: int) -> None:
+        """Take a block from the driver that later arrays are cut from, if there is room.
+
+        One large allocation costs what a small one does; a run makes dozens.
+        """
+        import cupy
+
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        if self.budget is not None:
+            free = min(free, self.budget)
+        if nbytes < free // 2:
+            self.pool.malloc(nbytes)
+
     def empty(self, name: str, group: Group, shape: int, dtype: DTypeLike) -> Any:
         """Return an uninitialised array.
 

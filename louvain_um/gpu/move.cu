@@ -184,18 +184,14 @@ __global__ void __launch_bounds__(THREADS, 5)
   }
 }
 
-// Writes the largest number of arcs of a vertex to *widest, which is 0 before.
+// Writes the degree of each vertex: its arcs' weights and twice its loop. `loops` may be null.
 template <class W, class A>
-__global__ void widest_row(i64 n, const i64* offsets, u64* widest) {
-  u64 most = 0;
+__global__ void add_degrees(i64 n, const i64* offsets, const W* weights, const A* loops,
+                            A* degrees) {
   for (i64 v = blockIdx.x * (i64)blockDim.x + threadIdx.x; v < n;
        v += gridDim.x * (i64)blockDim.x) {
-    u64 degree = offsets[v + 1] - offsets[v];
-    most = degree > most ? degree : most;
+    A degree = loops ? 2 * loops[v] : 0;
+    for (i64 j = offsets[v]; j < offsets[v + 1]; ++j) degree += weight_at(weights, j);
+    degrees[v] = degree;
   }
-  for (int d = WARP / 2; d; d >>= 1) {
-    u64 other = __shfl_xor_sync(FULL, most, d);
-    most = other > most ? other : most;
-  }
-  if (threadIdx.x % WARP == 0 && most) atomicMax(widest, most);
 }

@@ -50,3 +50,11 @@ def move(
     giants.free()
     memory.free("sizes", "queue", "goals", "awake", "woken", "control")
     return Moved(int(found["iterations"]), int(found["total_moves"]), int(found["visited"]))
+
+
+def add_degrees(kernels: Kernels, level: GpuLevel) -> None:
+    """Fill the degrees of level 0 from its weights and loops."""
+    kernel = kernels.get("move", "add_degrees", level.types)
+    arguments = (level.offsets, or_null(level.weights), or_null(level.loops), level.degrees)
+    blocks = grid_for(kernels, kernel, level)
+    kernel((blocks,), (THREADS,), (np.int64(level.vertices), *arguments))
