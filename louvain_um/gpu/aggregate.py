@@ -5,6 +5,7 @@ The twin of `louvain_um.cpu.aggregate`; only the order of neighbours in a row di
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -14,8 +15,9 @@ import numpy as np
 from louvain_um.gpu.carry import carry_labels
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.launch import THREADS, grid_for
-from louvain_um.gpu.level import NULL, GpuLevel
+from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory import DeviceAllocator
+from louvain_um.ledger import Group
 
 BOUNDS: Final = 17
 """Bounds of chunks that the device returns: one more than there may be chunks."""
@@ -41,18 +43,19 @@ STATE: Final = np.dtype(
 TICKETS: Final = 8
 """Where in `State` the numbers are that must be zero for each chunk; 16 bytes."""
 
-JOB: Final = np.dtype(
-    [
-        (name, np.uint64)
-        for name in (
-            "n", "k", "first", "last", "base", "chunk", "capacity", "offsets", "targets",
-            "weights", "loops", "degrees", "numbers", "members", "starts", "before", "rooms",
-            "room_targets", "room_weights", "new_offsets", "new_targets", "new_weights",
-            "new_loops", "new_degrees", "middles", "giants", "keys", "sums", "state", "partials",
-        )
-    ]
+JOB: Final = (
+    "n", "k", "first", "last", "base", "chunk", "capacity", "offsets", "targets", "weights",
+    "loops", "degrees", "numbers", "members", "starts", "before", "rooms", "room_targets",
+    "room_weights", "new_offsets", "new_targets", "new_weights", "new_loops", "new_degrees",
+    "middles", "giants", "keys", "sums", "state", "partials",
 )  # fmt: skip
-"""`Job` of aggregate.cu."""
+"""`Job` of aggregate.cu; each field takes 8 bytes."""
+
+PACKED: Final = np.dtype((np.void, 8 * len(JOB)))
+"""A `Job` as CuPy takes it fastest: it looks at every field of a structure at each launch."""
+
+ALIGNED: Final = 256
+"""Bytes to whose multiples parts of an array are aligned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,24 +95,33 @@ class Job:
         self.level = level
         self.names: list[str] = []
         self.partials = 0
-        self.values = dict.fromkeys(JOB.names or (), NULL)
+        self.values = dict.fromkeys(JOB, 0)
         self.state = self.scratch("state", STATE.itemsize, np.uint8)
         self.state.data.memset_async(0, STATE.itemsize)
         given = ("offsets", "targets", "weights", "loops", "degrees")
-        self.set(**{name: getattr(level, name) for name in given})
-        self.set(n=level.vertices)
+        self.set(n=level.vertices, **{name: getattr(level, name) for name in given})
 
     def set(self, **values: Any) -> None:
         """Set arguments: numbers, arrays, or None for a null pointer."""
         for name, value in values.items():
-            self.values[name] = np.uint64(value if isinstance(value, int) else _address(value))
+            self.values[name] = value if isinstance(value, int) else _address(value)
 
-    def scratch(self, name: str, size: int, dtype: Any, group: Any = "scratch") -> Any:
+    def scratch(self, name: str, size: int, dtype: Any, group: Group = "scratch") -> Any:
         """Return an array that `close` frees, set as the argument of its name."""
         array = self.memory.empty(f"aggregate {name}", group, size, dtype)
         self.names.append(f"aggregate {name}")
         self.set(**{name: array})
         return array
+
+    def carve(self, **sizes: int) -> None:
+        """Set arguments to parts, of so many bytes, of one array that `close` frees."""
+        rounded = {name: -(-size // ALIGNED) * ALIGNED for name, size in sizes.items()}
+        whole = self.memory.empty("aggregate", "scratch", sum(rounded.values()), np.uint8)
+        self.names.append("aggregate")
+        at = _address(whole)
+        for name, size in rounded.items():
+            self.values[name] = at
+            at += size
 
     def drop(self, *names: str) -> None:
         """Free arrays before the end."""
@@ -127,17 +139,16 @@ class Job:
         kernel = self.kernels.get("aggregate", name, self.level.types)
         return kernel, grid_for(self.kernels, kernel, self.level)
 
-    def launch(self, *names: str) -> Any:
-        """Run kernels one after the other, each with its partial sums in place."""
-        for name in names:
-            kernel, blocks = self.prepare(name)
-            if self.partials < blocks:
-                if self.partials:
-                    self.drop("partials")
-                self.scratch("partials", blocks, np.uint64)
-                self.partials = blocks
-            argument = np.array(tuple(self.values.values()), JOB)
-            kernel((blocks,), (THREADS,), (argument,))
+    def launch(self, name: str) -> None:
+        """Run a kernel, with room for a partial sum of each block."""
+        kernel, blocks = self.prepare(name)
+        if not self.values["partials"] or 0 < self.partials < blocks:
+            if self.partials:
+                self.drop("partials")
+            self.scratch("partials", blocks, np.uint64)
+            self.partials = blocks
+        packed = np.frombuffer(struct.pack(f"{len(JOB)}Q", *self.values.values()), PACKED)
+        kernel((blocks,), (THREADS,), (packed.reshape(()),))
 
     def read(self) -> Any:
         """Wait for the device and return its `State`."""
@@ -156,9 +167,6 @@ def aggregate(
     numbers = level.labels if level.parts is None else level.parts
     job = Job(kernels, memory, level)
     job.set(numbers=numbers)
-    job.scratch("members", n + 1, np.uint32)
-    job.scratch("starts", n + 1, np.uint32)
-    job.scratch("before", n + 1, np.int64)
     small = max(n, arcs) <= limits.small
     coarse = at_once(job, level) if small else in_chunks(job, level, limits)
     if level.parts is not None:
@@ -173,10 +181,22 @@ def at_once(job: Job, level: GpuLevel) -> GpuLevel:
     """Aggregate a small level with one launch; arrays are as long as they could have to be."""
     n, arcs, number = level.vertices, level.arcs, level.number + 1
     empty, sums = job.memory.empty, level.sums
-    job.scratch("rooms", n + 1, np.int64)
-    job.scratch("room_targets", arcs, np.uint32)
-    job.scratch("room_weights", arcs, sums)
-    offer_tables(job, n, arcs, arcs)
+    width = np.dtype(sums).itemsize
+    middles, giants, slots = tables(width, n, arcs, arcs)
+    job.carve(
+        members=4 * (n + 1),
+        starts=4 * (n + 1),
+        before=8 * (n + 1),
+        rooms=8 * (n + 1),
+        room_targets=4 * arcs,
+        room_weights=width * arcs,
+        middles=4 * middles,
+        giants=4 * giants,
+        keys=4 * slots,
+        sums=width * slots,
+        partials=8 * job.prepare("aggregate_small")[1],
+    )
+    job.set(capacity=slots)
     arrays = {
         "offsets": empty(f"offsets.{number}", "graph", n + 1, np.int64),
         "targets": empty(f"targets.{number}", "graph", arcs, np.uint32),
@@ -196,7 +216,10 @@ def at_once(job: Job, level: GpuLevel) -> GpuLevel:
 def in_chunks(job: Job, level: GpuLevel, limits: Limits) -> GpuLevel:
     """Aggregate a large level, a stretch of communities at a time, in arrays of exact length."""
     memory, number, sums = job.memory, level.number + 1, level.sums
-    empty = memory.empty
+    empty, n = memory.empty, level.vertices
+    job.scratch("members", n + 1, np.uint32)
+    job.scratch("starts", n + 1, np.uint32)
+    job.scratch("before", n + 1, np.int64)
     job.launch("group_members")
     k = int(job.read()["vertices"])
     offsets = empty(f"offsets.{number}", "graph", k + 1, np.int64)
@@ -211,7 +234,15 @@ def in_chunks(job: Job, level: GpuLevel, limits: Limits) -> GpuLevel:
     job.scratch("room_targets", int(state["chunk_room"]), np.uint32)
     job.scratch("room_weights", int(state["chunk_room"]), sums)
     widest = int(state["widest_room"])
-    offer_tables(job, k, widest, level.arcs, level.arcs // limits.arcs_a_slot)
+    width = np.dtype(sums).itemsize
+    middles, giants, slots = tables(width, k, widest, level.arcs)
+    if slots:
+        slots = max(slots, level.arcs // limits.arcs_a_slot)
+    job.scratch("middles", middles, np.uint32)
+    job.scratch("giants", giants, np.uint32)
+    job.scratch("keys", slots, np.uint32, "hash")
+    job.scratch("sums", slots, sums, "hash")
+    job.set(capacity=slots)
     bounds = sorted({0, *state["bounds"].tolist()})
     chunks = list(pairwise(bounds))
     pieces = list[tuple[str, Any, Any]]()
@@ -243,18 +274,26 @@ def in_chunks(job: Job, level: GpuLevel, limits: Limits) -> GpuLevel:
     return finish(level, state, {**arrays, "degrees": degrees})
 
 
-def offer_tables(job: Job, k: int, widest: int, arcs: int, wanted: int = 0) -> None:
-    """Provide lists of communities that need more than a warp, and tables for giants."""
-    sums = np.dtype(job.level.sums)
+def tables(width: int, k: int, widest: int, arcs: int) -> tuple[int, int, int]:
+    """Return the entries that lists and tables need, for communities too large for a warp.
+
+    Parameters
+    ----------
+    width : int
+        Bytes of a sum.
+    k, widest, arcs : int
+        Communities, most arcs of one, and arcs of all; or more.
+
+    Returns
+    -------
+    middles, giants, slots : int
+        Communities for a block, and for the grid; slots of the largest giant's table.
+    """
     # The fewest arcs with which a table of a warp or a block can turn out too small.
-    block = SLOTS[sums.itemsize] // 4 * 3
+    block = SLOTS[width] // 4 * 3
     warp = block // 8
-    job.scratch("middles", min(k, arcs // warp) + 1, np.uint32)
-    job.scratch("giants", min(k, arcs // block) + 1, np.uint32)
-    capacity = max(slots_for(min(k, widest)), wanted) if widest >= block else 0
-    job.scratch("keys", capacity, np.uint32, "hash")
-    job.scratch("sums", capacity, sums, "hash")
-    job.set(capacity=capacity)
+    slots = slots_for(min(k, widest)) if widest >= block else 0
+    return min(k, arcs // warp) + 1, min(k, arcs // block) + 1, slots
 
 
 def join(
@@ -304,4 +343,5 @@ def squares(state: Any) -> int:
 
 
 def _address(array: Any) -> int:
-    return 0 if array is None else int(array.data.ptr)
+    address: int = 0 if array is None else array.data.ptr
+    return address
