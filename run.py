@@ -6,27 +6,22 @@
 
 The environment lies in `.venv` beside this file. `louvain-um` needs the package and the
 libraries that read files; every other command (pytest, ruff, mypy …) the tools of a developer
-as well. Needs Python 3.11 or newer, with or without pip and venv's own copy of it, and a
-package index to install from.
+as well. Needs Python 3.11 or newer, with pip or venv's own copy of it, and a package index to
+install from.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import subprocess
 import sys
-import tempfile
-import urllib.parse
-import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ENVIRONMENT = HERE / ".venv"
 SCRIPTS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = SCRIPTS / ("python.exe" if os.name == "nt" else "python")
-INDEX = "https://pypi.org/simple/pip/"
 
 
 def main(command: list[str]) -> int:
@@ -72,42 +67,22 @@ def prepare(extra: str) -> None:
 def install(requirement: str) -> None:
     """Install into the environment."""
     arguments = ["install", "--quiet", "--disable-pip-version-check", "--editable", requirement]
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([*installer(Path(folder)), *arguments], check=True)
+    subprocess.run([*installer(), *arguments], check=True)
 
 
-def installer(folder: Path) -> list[str]:
-    """Return how to call pip: the one of this Python, Python's spare copy, or one fetched."""
+def installer() -> list[str]:
+    """Return how to call pip: the one of this Python, or Python's spare copy."""
     borrowed = [sys.executable, "-m", "pip", "--python", str(PYTHON)]
     if works([*borrowed, "--version"]):
         return borrowed
     if works([str(PYTHON), "-m", "ensurepip"]):
         return [str(PYTHON), "-m", "pip"]
-    return [str(PYTHON), str(fetch_pip(folder) / "pip")]
+    raise OSError("this Python has no pip (on Debian: apt install python3-venv)")
 
 
 def works(command: list[str]) -> bool:
     """Run a command unseen; say whether it succeeded."""
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-def fetch_pip(folder: Path) -> Path:
-    """Download the newest pip, which runs from its wheel; its checksum stands in the index."""
-    with urllib.request.urlopen(INDEX, timeout=60) as page:
-        links = re.findall(
-            r'href="([^"#]+/pip-[\d.]+-py3-none-any\.whl)#sha256=(\w+)"', page.read().decode()
-        )
-    if not links:
-        raise OSError(f"{INDEX} lists no pip; install it (on Debian: apt install python3-venv)")
-    address, checksum = links[-1]
-    address = urllib.parse.urljoin(INDEX, address)
-    with urllib.request.urlopen(address, timeout=60) as answer:
-        wheel = answer.read()
-    if hashlib.sha256(wheel).hexdigest() != checksum:
-        raise OSError(f"{address} does not match its checksum")
-    path = folder / str(address).rpartition("/")[2]
-    path.write_bytes(wheel)
-    return path
 
 
 def content(path: Path) -> str | None:
