@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from louvain_um.communities import Communities
 from louvain_um.generators import geometric, lfr, planted, ring_of_cliques, rmat, stencil
 from louvain_um.gpu import launch
 from louvain_um.gpu.device import Choice
+from louvain_um.gpu.graph import DeviceGraph
 from tests.graphs import graphs
 
 pytestmark = pytest.mark.gpu
@@ -115,3 +117,14 @@ def test_peak_memory_is_reported_and_given_back(gpu: Choice) -> None:
     assert cupy.cuda.runtime.memGetInfo()[0] == before
     assert set(result.memory) == {"graph", "hash", "community", "scratch"}
     assert result.memory["graph"] >= graph.targets.nbytes
+
+
+@pytest.mark.parametrize("weights", ["none", "uniform"])
+def test_a_graph_on_the_device_gives_the_same_labels(gpu: Choice, weights: str) -> None:
+    plain = lfr(1 << 12, max_degree=400, weights=weights).graph
+    loops = np.arange(plain.n_vertices) % 3
+    for graph in (plain, dataclasses.replace(plain, loops=loops)):
+        there = DeviceGraph.from_host(graph)
+        labels = api.louvain(there, device="cuda").labels
+        assert np.array_equal(labels, api.louvain(graph, device="cpu").labels)
+        assert np.array_equal(labels, api.louvain(there, device="cpu").labels)
