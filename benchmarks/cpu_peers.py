@@ -1,0 +1,203 @@
+"""NetworKit, igraph, leidenalg, scikit-network and ours on the same graphs, side by side.
+
+    python benchmarks/cpu_peers.py [--repeat 3] [--data ../shared/data] [-o results/FILE.json]
+
+Every peer runs in a process of its own: time of the algorithm alone with the graph in the peer's
+own form, the best of the repetitions; modularity recomputed by ours from its labels; peak memory
+of the process above what it held before the graph was there, the peer's own form included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from memory import Peak
+
+import louvain_um as lu
+from louvain_um.generators import lfr
+
+HERE = Path(__file__).resolve().parent
+SEED = 0
+
+
+def ours(method: str) -> Callable[[lu.Graph], Callable[[], Any]]:
+    def prepare(graph: lu.Graph) -> Callable[[], Any]:
+        from louvain_um import api
+
+        return lambda: getattr(api, method)(graph, device="cpu", seed=SEED).labels
+
+    return prepare
+
+
+def edges(graph: lu.Graph) -> np.ndarray:
+    u = np.repeat(np.arange(graph.n_vertices, dtype=np.uint32), np.diff(graph.offsets))
+    half = u < graph.targets
+    loop = np.flatnonzero(graph.loops).astype(np.uint32)
+    pairs = np.stack((u[half], graph.targets[half]), 1)
+    return np.concatenate((pairs, np.stack((loop, loop), 1)))
+
+
+def networkit(graph: lu.Graph) -> Callable[[], Any]:
+    import networkit as nk
+
+    nk.setNumberOfThreads(os.cpu_count() or 1)
+    pairs = edges(graph)
+    ends = tuple(pairs.T.astype(np.uint64, order="C"))
+    other = nk.GraphFromCoo(ends, n=graph.n_vertices)
+
+    def run() -> Any:
+        plm = nk.community.PLM(other, True)
+        plm.run()
+        return plm.getPartition().getVector()
+
+    return run
+
+
+def igraph_graph(graph: lu.Graph) -> Any:
+    import igraph
+
+    return igraph.Graph(n=graph.n_vertices, edges=edges(graph))
+
+
+def igraph(graph: lu.Graph) -> Callable[[], Any]:
+    other = igraph_graph(graph)
+    return lambda: other.community_multilevel().membership
+
+
+def leidenalg(graph: lu.Graph) -> Callable[[], Any]:
+    import leidenalg as la
+
+    other = igraph_graph(graph)
+    return lambda: la.find_partition(other, la.ModularityVertexPartition, seed=SEED).membership
+
+
+def sknetwork(graph: lu.Graph) -> Callable[[], Any]:
+    import scipy.sparse as sp
+    from sknetwork.clustering import Louvain
+
+    n = graph.n_vertices
+    matrix = sp.csr_matrix(
+        (np.ones(graph.n_arcs), graph.targets.astype(np.int32), graph.offsets.astype(np.int32)),
+        shape=(n, n),
+    ) + sp.diags(2.0 * graph.loops)
+    matrix = sp.csr_matrix(matrix)
+    return lambda: Louvain(random_state=SEED).fit_predict(matrix)
+
+
+PEERS: dict[str, tuple[str, Callable[[lu.Graph], Callable[[], Any]]]] = {
+    "ours louvain": ("louvain-um", ours("louvain")),
+    "NetworKit PLM": ("networkit", networkit),
+    "igraph multilevel": ("igraph", igraph),
+    "scikit-network Louvain": ("scikit-network", sknetwork),
+    "ours leiden": ("louvain-um", ours("leiden")),
+    "leidenalg": ("leidenalg", leidenalg),
+}
+
+
+def load(path: str) -> lu.Graph:
+    with np.load(path) as file:
+        return lu.Graph(file["offsets"], file["targets"], None, file["loops"])
+
+
+def trial(peer: str, path: str, repeat: int) -> None:
+    """Run one peer in this process; print one JSON object."""
+    prepare = PEERS[peer][1]
+    # Imports and compilation are nobody's algorithm: a graph large enough to see all threads.
+    rng = np.random.default_rng(0)
+    warm = lu.Graph.from_edges(rng.integers(0, 9000, 60_000), rng.integers(0, 9000, 60_000))
+    prepare(warm)()
+    with Peak() as peak:
+        graph = load(path)
+        run = prepare(graph)
+        seconds = []
+        for _ in range(repeat):
+            since = time.perf_counter()
+            labels = run()
+            seconds.append(time.perf_counter() - since)
+    labels = np.asarray(labels)
+    found = {
+        "seconds": min(seconds),
+        "all_seconds": seconds,
+        "modularity": lu.modularity(graph, labels),
+        "communities": len(np.unique(labels)),
+        "peak_bytes": peak.above,
+    }
+    print(json.dumps(found))
+
+
+def graphs(data: Path) -> dict[str, lu.Graph]:
+    found = {}
+    for name in ("web-NotreDame", "soc-Epinions1"):
+        if (data / f"{name}.txt.gz").exists():
+            found[name] = lu.read_graph(data / f"{name}.txt.gz", symmetrize=True)
+    found["lfr-300k"] = lfr(
+        300_000, min_degree=10, max_degree=1000, degree_exponent=2.5, mixing=0.3, seed=1
+    ).graph
+    return found
+
+
+def machine() -> dict[str, Any]:
+    model = platform.processor()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        models = [x.split(":")[1] for x in info.read_text().splitlines() if "model name" in x]
+        model = models[0].strip() if models else model
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "load_before": os.getloadavg()[0],
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": {package: version(package) for package, _ in PEERS.values()},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--data", type=Path, default=HERE / "../../shared/data")
+    parser.add_argument("-o", "--output", type=Path, default=HERE / "results/cpu_peers.json")
+    parser.add_argument("--trial", nargs=2, metavar=("PEER", "GRAPH"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.trial:
+        trial(*given.trial, given.repeat)
+        return
+    report: dict[str, Any] = {"machine": machine(), "results": []}
+    print(f"{'graph':14} {'peer':24} {'seconds':>8} {'M arcs/s':>9} {'Q':>7} {'MiB':>6}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, graph in graphs(given.data).items():
+            path = str(Path(folder) / f"{name}.npz")
+            np.savez(path, offsets=graph.offsets, targets=graph.targets, loops=graph.loops)
+            for peer in PEERS:
+                command = [sys.executable, __file__, "--repeat", str(given.repeat)]
+                done = subprocess.run(
+                    [*command, "--trial", peer, path], stdout=subprocess.PIPE, text=True, check=True
+                )
+                row = json.loads(done.stdout.splitlines()[-1])
+                rate = graph.n_arcs / row["seconds"]
+                report["results"].append(
+                    {"graph": name, "arcs": graph.n_arcs, "peer": peer, "arcs_per_s": rate, **row}
+                )
+                print(
+                    f"{name:14} {peer:24} {row['seconds']:8.3f} {rate / 1e6:9.1f} "
+                    f"{row['modularity']:7.4f} {row['peak_bytes'] >> 20:6}",
+                    flush=True,
+                )
+    given.output.parent.mkdir(exist_ok=True)
+    given.output.write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
