@@ -104,7 +104,8 @@ class Trace:
         pages = np.array([array.pages for array in self.arrays], np.int64)
         for number, step in enumerate(self.steps):
             if isinstance(step, Prefetch):
-                inside = 0 <= step.array < len(pages) and step.first >= 0
+                inside = 0 <= step.array < len(pages)
+                inside = inside and bool(0 <= step.first < pages[step.array])
                 if inside and step.pages is not None:
                     inside = 0 < step.pages <= pages[step.array] - step.first
             else:
