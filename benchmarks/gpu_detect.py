@@ -93,7 +93,7 @@ def phases(graph: Any, options: Options, speed: float) -> list[dict[str, Any]]:
         position[level.cycle] = number + 1
         visited[level.cycle, number] = level.arcs_visited
     sizes = {(r["cycle"], r["level"]): r["arcs"] for r in watch.rows if r["phase"] == "move"}
-    sums = 4 if found.graph.total_weight < 2**32 else 8
+    sums = 4 if graph.total_weight < 2**32 else 8
     first = 0 if graph.weights is None else graph.weights.dtype.itemsize
     for row in watch.rows:
         key = row["cycle"], row["level"]
@@ -126,7 +126,7 @@ def measure(name: str, arguments: argparse.Namespace, speed: float) -> dict[str,
         found, total, pool = run(graph, options)
         seconds.append(total)
         times = found.timings
-        algorithm.append(sum(times.get(p, 0.0) for p in ("move", "refine", "aggregate")))
+        algorithm.append(times["total"] - times["load"] - times["fetch"])
     n, arcs = graph.n_vertices, graph.n_arcs
     peak = {group: int(size) for group, size in found.memory.items()}
     record = {
