@@ -20,6 +20,12 @@ from louvain_um.formats.source import Source
 WIDEST_PLAIN = 64
 """Longest name, in characters, for which names are kept as a fixed-width array."""
 
+BLOCK_BYTES = 1 << 18
+"""Bytes of text parsed at a time; the table has room for as many words as a block could hold."""
+
+EMPTY = 2**32 - 1
+"""Marks a slot without a word."""
+
 
 def read_named(source: Source, rule: LineRule) -> tuple[EdgeList, NDArray[Any]]:
     """Read the rest of `source` as lines whose ids are words.
@@ -34,7 +40,7 @@ def read_named(source: Source, rule: LineRule) -> tuple[EdgeList, NDArray[Any]]:
     weighted = rule.shape >= WEIGHT
     chunks, book = Chunks(weighted), Book()
     line, real = rule.first_line, False
-    for data in source.blocks(1 << 20):
+    for data in source.blocks(BLOCK_BYTES):
         room = len(data) // 4 + 1
         book.reserve(2 * room, len(data))
         u, v = np.empty(room, np.uint32), np.empty(room, np.uint32)
@@ -72,7 +78,7 @@ class Book:
 
     def __init__(self) -> None:
         self.count = 0
-        self.slots = np.full(1 << 12, -1, np.int64)
+        self.slots = np.full(1 << 12, EMPTY, np.uint32)
         self.starts = np.zeros(1 << 10, np.int64)
         self.text = np.empty(1 << 12, np.uint8)
 
@@ -85,7 +91,7 @@ class Book:
         if len(self.text) < used + bytes_:
             self.text = _grown(self.text, used, 2 * (used + bytes_))
         if len(self.slots) < 2 * most:
-            self.slots = np.full(1 << (4 * most).bit_length(), -1, np.int64)
+            self.slots = np.full(1 << (2 * most).bit_length(), EMPTY, np.uint32)
             _rehash(self.slots, self.starts, self.text, self.count)
 
     def names(self, source: Source) -> tuple[NDArray[Any], NDArray[np.uint32]]:
@@ -137,7 +143,7 @@ def _rehash(slots, starts, text, count):
     mask = np.uint64(len(slots) - 1)
     for word in range(count):
         place = _hash(text, starts[word], starts[word + 1]) & mask
-        while slots[place] != -1:
+        while slots[place] != EMPTY:
             place = (place + np.uint64(1)) & mask
         slots[place] = word
 
@@ -147,8 +153,8 @@ def _number(data, start, stop, slots, starts, text, count):
     """Return the number of the word in ``data[start:stop]``: `count` if it is new."""
     mask = np.uint64(len(slots) - 1)
     place = _hash(data, start, stop) & mask
-    while slots[place] != -1:
-        word = slots[place]
+    while slots[place] != EMPTY:
+        word = np.int64(slots[place])
         begin = starts[word]
         if starts[word + 1] - begin == stop - start:
             same = True
