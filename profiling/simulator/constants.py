@@ -66,7 +66,8 @@ SERVICES = 10
 FAULTS = 11  # entries fetched, before coalescing
 REPLAYED = 12  # entries that came again
 STREAK = 13  # batches of the present service
-COUNTERS = 14
+PINS = 14  # pages pinned for thrashing
+COUNTERS = 15
 
 # Switches.
 CAPACITY = 0

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from louvain_um.profiling.events import Cause, Kind
 from louvain_um.profiling.simulator.constants import (
     ACCESSED_BY,
+    ADVICE,
     BOTH,
     DETECT_THRASHING,
+    MAP_REMOTE,
     OWNER,
     PAGE_BYTES,
+    PINS,
     PREFERS_GPU,
     PREFERS_HOST,
     READ_MOSTLY,
@@ -119,10 +123,27 @@ def watch(s, block, page, processor):
         totals[T_THROTTLING] += 1
         emit(s, _THROTTLING, page, PAGE_BYTES, 1, _COHERENCE)
         return False
+    s.counters[PINS] += 1 if row[_PINNED_UNTIL] == 0 else 0
     row[_PINNED_UNTIL] = time + s.switches[THRASH_PIN]
     row[_EVENTS] = 0
     row[_THROTTLES] = 0
     return True
+
+
+@njit(nogil=True, cache=True)
+def unpin(s):
+    """Take the pins that have run out, and the mappings over the bus that came with them."""
+    if s.counters[PINS] == 0:
+        return
+    time = now(s)
+    for page in range(len(s.thrash)):
+        row = s.thrash[page]
+        if row[_PINNED_UNTIL] == 0 or row[_PINNED_UNTIL] > time:
+            continue
+        row[_PINNED_UNTIL] = 0
+        s.counters[PINS] -= 1
+        if not s.blocks[s.block_of[page], ADVICE] & ACCESSED_BY:
+            s.pages[page] &= ~np.uint8(MAP_REMOTE)
 
 
 @njit(nogil=True, cache=True)

@@ -146,9 +146,12 @@ class _Replay:
 
     def step(self, step: Launch | HostTouches | Prefetch) -> float:
         """Run one step; return its seconds."""
+        from louvain_um.profiling.simulator.residency import unpin
+
         clock = self.state.clock
         before = clock[c.STALLED]
         self.place = (-1, -1, -1, -1)
+        unpin(self.state)
         if isinstance(step, Launch):
             self._launch(step)
         elif isinstance(step, HostTouches):
@@ -170,8 +173,6 @@ class _Replay:
         local = s.per_access[:, c.LOCAL].copy()
         if step.compute_seconds is not None:
             s.per_access[:, c.LOCAL] = 0.0
-            s.clock[c.COMPUTED] = step.compute_seconds * 1e9
-            s.costs[c.COMPUTE] += step.compute_seconds * 1e9
         before = s.totals.copy()
         self._note(Kind.KERNEL, 0, 0, t.touches)
         cursor = np.zeros(2, np.int64)
@@ -179,6 +180,9 @@ class _Replay:
         while not run(s, (first, t.length, t.way, t.amount), cursor):
             self._drain()
         s.per_access[:, c.LOCAL] = local
+        if step.compute_seconds is not None:
+            s.clock[c.COMPUTED] = step.compute_seconds * 1e9
+            s.costs[c.COMPUTE] += step.compute_seconds * 1e9
         computed, remote = float(s.clock[c.COMPUTED]), float(s.clock[c.READ_REMOTELY])
         for array, row in enumerate(s.totals - before):
             if row[c.T_REMOTE_BYTES]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from simulator_cases import BLOCK, array, run, scan, touch
 
 from louvain_um.profiling.events import Kind
-from louvain_um.profiling.simulator import Driver, HostTouches, Touches, Way
+from louvain_um.profiling.simulator import Driver, HostTouches, Launch, Touches, Way
 
 HOST_WRITES = HostTouches(touches=Touches.runs(0, 0, 1, Way.WRITE))
 
@@ -23,6 +23,14 @@ def test_ping_pong_is_noticed_throttled_and_pinned():
     assert many.total("remote_maps") >= 1
     # Once pinned to the host the page is reached there, and moves no more.
     assert many.bytes_to_host == ping_pong(60).bytes_to_host
+
+
+def test_a_pin_runs_out():
+    steps = [step for _ in range(30) for step in (touch(0, way=Way.WRITE), HOST_WRITES)]
+    later = Launch(touches=touch(1).touches, compute_seconds=0.2)
+    pinned = run(array(), steps)
+    assert run(array(), [*steps, touch(0)]).batches == pinned.batches
+    assert run(array(), [*steps, later, touch(0)]).batches == pinned.batches + 2
 
 
 def test_it_can_be_switched_off():
