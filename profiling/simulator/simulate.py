@@ -17,6 +17,7 @@ from louvain_um.profiling.simulator.layout import Layout, Placement, lay_out
 from louvain_um.profiling.simulator.result import TERMS, Simulation
 from louvain_um.profiling.simulator.trace import HostTouches, Launch, Prefetch, Trace
 
+_NO_PAGE = -(c.BASE_ADDRESS // c.PAGE_BYTES)  # comes out as address 0: no array's
 _PREFETCH_STRETCH = 4096 * c.BLOCK_PAGES  # pages between two looks at the event buffer
 
 
@@ -174,7 +175,7 @@ class _Replay:
         if step.compute_seconds is not None:
             s.per_access[:, c.LOCAL] = 0.0
         before = s.totals.copy()
-        self._note(Kind.KERNEL, 0, 0, t.touches)
+        self._note(Kind.KERNEL, _NO_PAGE, 0, t.touches)
         cursor = np.zeros(2, np.int64)
         first = t.first + self.layout.starts[t.array]
         while not run(s, (first, t.length, t.way, t.amount), cursor):

@@ -67,6 +67,7 @@ def test_a_saved_trace_replays_alike(tmp_path):
     events = simulate(loaded).events
     assert events.kernels == ("move",)
     first = {name: events[name][0] for name in ("kernel", "phase", "level", "iteration")}
+    assert events["address"][0] == 0  # a launch is no array's
     assert first == {"kernel": 0, "phase": events.phases.index("move"), "level": 1, "iteration": 2}
     with pytest.raises(LouvainUmError, match="exists"):
         trace.save(tmp_path / "t.npz")
