@@ -354,7 +354,7 @@ __device__ void add_up_middle(const Job<W, A>& job, Shared<A>& shared) {
         inner += weight;
       else if (!try_add_weight(shared.keys, shared.sums, slots, shared.used, limit, community,
                                weight))
-        shared.full = 1;
+        atomicOr(&shared.full, 1u);  // others look at it meanwhile
       return *(volatile u32*)&shared.full == 0;
     });
     inner = block_sum(inner);
