@@ -22,7 +22,7 @@ RESULTS = HERE / "results"
 GENERATED: dict[str, tuple[str, Any]] = {
     **{f"rmat{s}": ("rmat", s) for s in (16, 18, 20, 22, 24, 26)},
     **{f"lfr{s}": ("lfr", 1 << s) for s in (16, 18, 20, 22, 24, 26)},
-    **{f"stencil{d}": ("stencil", (d, d, d)) for d in (50, 150, 300)},
+    **{f"stencil{d}": ("stencil", (d, d, d)) for d in (50, 150, 300, 560)},
 }
 """Name → kind and size; all other arguments are the generators' own, seed 0."""
 
