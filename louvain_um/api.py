@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from louvain_um.communities import Communities
+from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import Observer, ignore
 from louvain_um.graph import Graph
 from louvain_um.options import Options
@@ -153,7 +154,15 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
 
         with announced(observer):
             return detect(CpuEngine(options, observer), graph, options, observer)
+    from cupy.cuda.driver import CUDADriverError
+    from cupy.cuda.runtime import CUDARuntimeError
+
     from louvain_um.gpu.engine import GpuEngine
 
-    with chosen.current(), GpuEngine(options, observer) as engine:
-        return detect(engine, graph, options, observer)
+    try:
+        with chosen.current(), GpuEngine(options, observer) as engine:
+            return detect(engine, graph, options, observer)
+    except (CUDADriverError, CUDARuntimeError) as error:
+        raise DeviceUnavailableError(
+            f"{chosen} stopped working ({error}); start again, or use device='cpu'"
+        ) from error

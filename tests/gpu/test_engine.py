@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from louvain_um import Graph, api, read_graph
 from louvain_um.communities import Communities
+from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.generators import geometric, lfr, planted, ring_of_cliques, rmat, stencil
 from louvain_um.gpu import launch
 from louvain_um.gpu.device import Choice
@@ -128,3 +129,20 @@ def test_a_graph_on_the_device_gives_the_same_labels(gpu: Choice, weights: str) 
         labels = api.louvain(there, device="cuda").labels
         assert np.array_equal(labels, api.louvain(graph, device="cpu").labels)
         assert np.array_equal(labels, api.louvain(there, device="cpu").labels)
+
+
+def test_a_budget_too_small_is_refused_by_name_and_leaves_the_device_usable(gpu: Choice) -> None:
+    graph = lfr(1 << 13, max_degree=400).graph
+    with pytest.raises(MemoryBudgetError, match=r"needs .* MiB .*largest: .*targets\.0"):
+        api.louvain(graph, device="cuda", device_budget=graph.nbytes + 100_000)
+    assert api.louvain(graph, device="cuda").n_communities > 1
+
+
+def test_the_current_device_is_restored(gpu: Choice) -> None:
+    import cupy
+
+    before = cupy.cuda.runtime.getDevice()
+    api.louvain(ring_of_cliques(5, size=4).graph, device=f"cuda:{gpu.index}")
+    assert cupy.cuda.runtime.getDevice() == before
+    with pytest.raises(DeviceUnavailableError, match="there is no cuda:99"):
+        api.louvain(ring_of_cliques(5, size=4).graph, device="cuda:99")
