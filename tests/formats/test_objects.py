@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import igraph
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -111,6 +110,7 @@ def test_networkx() -> None:
 
 
 def test_igraph() -> None:
+    igraph = pytest.importorskip("igraph")
     g = igraph.Graph(4, [(a, b) for a, b, _ in ENTRIES])
     g.es["weight"] = [w for _, _, w in ENTRIES]
     assert same(as_graph(g), PATH)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from typing import Any
 
-import igraph
 import numpy as np
 import pytest
 from sklearn.metrics import normalized_mutual_info_score
@@ -182,6 +181,7 @@ def test_lfr_keeps_to_mixing_degrees_and_sizes() -> None:
 
 @pytest.mark.parametrize(("mixing", "low"), [(0.1, 0.975), (0.5, 0.93)])
 def test_louvain_finds_the_communities_of_lfr(mixing: float, low: float) -> None:
+    igraph = pytest.importorskip("igraph")
     made = GENERATORS["lfr"](
         10_000,
         min_degree=10,
