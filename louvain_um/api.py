@@ -154,15 +154,14 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
 
         with announced(observer):
             return detect(CpuEngine(options, observer), graph, options, observer)
-    from cupy.cuda.driver import CUDADriverError
-    from cupy.cuda.runtime import CUDARuntimeError
+    from cupy.cuda import driver, runtime
 
     from louvain_um.gpu.engine import GpuEngine
 
     try:
         with chosen.current(), GpuEngine(options, observer) as engine:
             return detect(engine, graph, options, observer)
-    except (CUDADriverError, CUDARuntimeError) as error:
+    except (driver.CUDADriverError, runtime.CUDARuntimeError) as error:
         raise DeviceUnavailableError(
             f"{chosen} stopped working ({error}); start again, or use device='cpu'"
         ) from error
