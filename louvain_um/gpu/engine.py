@@ -53,7 +53,8 @@ class GpuEngine:
         vertices, arcs = graph.n_vertices, graph.n_arcs
         reserved = RESERVED_PER_VERTEX * vertices + RESERVED_PER_ARC * arcs
         self.memory.reserve(reserved + (graph.nbytes if isinstance(graph, Graph) else 0))
-        sums = np.dtype(np.uint32 if self.total < 2**32 else np.uint64)
+        narrow = graph.weights is None or graph.weights.dtype == np.uint32
+        sums = np.dtype(np.uint32 if narrow and self.total < 2**32 else np.uint64)
         weights = "Unweighted" if graph.weights is None else CXX[graph.weights.dtype]
         typed = {f"{weights}, {CXX[sums]}", f"{CXX[sums]}, {CXX[sums]}"}
         sources = ["move", "aggregate", "carry"]

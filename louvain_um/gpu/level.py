@@ -27,7 +27,8 @@ class GpuLevel:
     cycle, number : int
     vertices, arcs : int
     sums : dtype
-        uint32 if 2m < 2³², else uint64: type of degrees, totals, loops and coarse weights.
+        Type of degrees, totals, loops and coarse weights: uint32 if 2m < 2³² and the graph's own
+        weights are no wider, else uint64.
     offsets : int64[n + 1]
     targets : uint32[arcs]
     weights : uint32[arcs], uint64[arcs] or None
