@@ -101,24 +101,22 @@ def detect(
     seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
     with reporting(quiet=quiet) as reporter:
         from louvain_um.api import run
-        from louvain_um.cli import kernels
+        from louvain_um.cpu.compiling import announced
 
-        # Reading compiles as well; a GPU's kernels announce themselves.
-        if not kernels.compiled():
-            reporter.compiling()
         reporter.step(f"reading {graph}")
         since = time.perf_counter()
-        loaded = graphs.read(
-            graph,
-            format=format,
-            weighted=weighted,
-            duplicates=duplicates,
-            symmetrize=symmetrize,
-            one_based=one_based,
-            header=header,
-            separator=separator,
-            ids=ids,
-        )
+        with announced(reporter):
+            loaded = graphs.read(
+                graph,
+                format=format,
+                weighted=weighted,
+                duplicates=duplicates,
+                symmetrize=symmetrize,
+                one_based=one_based,
+                header=header,
+                separator=separator,
+                ids=ids,
+            )
         seconds["read"] = time.perf_counter() - since
 
         since = time.perf_counter()
