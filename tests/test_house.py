@@ -178,7 +178,9 @@ def test_readme_commands_run(tmp_path, monkeypatch):
                 continue
             words = [word.replace("100000", "2000") for word in words]
             done = CliRunner().invoke(app, words[1:], input=edges if words[-1] == "-" else None)
-            assert done.exit_code == 0, (line, done.stderr)
+            # Where there is no GPU, a command for one says so.
+            allowed = (0, 3) if "--device cuda" in line else (0,)
+            assert done.exit_code in allowed, (line, done.stderr)
             ran.add(words[1])
     assert ran == {"detect", "convert", "generate", "compare", "doctor"}
 
