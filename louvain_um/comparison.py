@@ -175,7 +175,9 @@ def _matched(
     if not (names_a.dtype.kind in "iu" and names_b.dtype.kind in "iu"):
         names_a, names_b = names_a.astype(str), names_b.astype(str)
     common, at_a, at_b = np.intersect1d(names_a, names_b, return_indices=True)
-    if len(common) == 0 and len(names_a) and len(names_b):
+    if not (len(names_a) and len(names_b)):
+        raise GraphError("no vertex in common: one partition is empty, the other is not")
+    if len(common) == 0:
         raise GraphError(
             f"no vertex in common: one partition has {names_a[0]!s}, …, the other "
             f"{names_b[0]!s}, …; both must name their vertices alike"

@@ -12,6 +12,9 @@ from louvain_um.errors import OptionError
 POLICIES = ("auto", "device")
 """Memory policies by name."""
 
+MOST_THREADS = 4096
+"""More would take memory and time only to be started."""
+
 UNITS = {"": 1, "b": 1} | {
     f"{prefix}{infix}b": base**power
     for infix, base in (("", 1000), ("i", 1024))
@@ -59,8 +62,8 @@ class Options:
             raise OptionError(f"max_level must be at least 1, not {self.max_level}")
         if not 0 <= self.seed < 2**32:
             raise OptionError(f"seed must lie in 0 … 2^32 - 1, not {self.seed}")
-        if self.threads is not None and self.threads < 1:
-            raise OptionError(f"threads must be at least 1, not {self.threads}")
+        if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
+            raise OptionError(f"threads must lie in 1 … {MOST_THREADS}, not {self.threads}")
         if self.memory not in POLICIES:
             raise OptionError(f"memory must be one of {', '.join(POLICIES)}, not {self.memory!r}")
         if self.device_budget is not None:

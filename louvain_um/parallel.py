@@ -17,14 +17,15 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from louvain_um.errors import OptionError
+from louvain_um.options import MOST_THREADS
 
 
 def default_threads() -> int:
     """Return the number of threads to use: LOUVAIN_UM_THREADS, or the cores we may run on."""
     asked = os.environ.get("LOUVAIN_UM_THREADS")
     if asked:
-        if not asked.isdecimal() or int(asked) < 1:
-            raise OptionError(f"LOUVAIN_UM_THREADS must be a positive number, not {asked!r}")
+        if not asked.isdecimal() or not 1 <= int(asked) <= MOST_THREADS:
+            raise OptionError(f"LOUVAIN_UM_THREADS must lie in 1 … {MOST_THREADS}, not {asked!r}")
         return int(asked)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

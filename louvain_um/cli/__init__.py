@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from louvain_um.cli import compare, convert, detect, doctor, generate
-from louvain_um.cli.guard import report
+from louvain_um.cli.guard import open_standard_streams, report
 
 app = typer.Typer(
     name="louvain-um",
@@ -53,6 +53,7 @@ def main() -> None:
     # Importing makes objects by the hundred thousand and no garbage: with the collector's
     # usual threshold a tenth of a short command's time went into looking for it.
     gc.set_threshold(200_000, 20, 20)
+    open_standard_streams()
     try:
         app(prog_name="louvain-um")
     except (Exception, KeyboardInterrupt) as error:

@@ -19,7 +19,7 @@ def print_json(value: object) -> None:
     """Print one object on stdout; numbers that JSON lacks become null."""
     import json
 
-    typer.echo(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
+    typer.echo(json.dumps(plain(value), allow_nan=False))
 
 
 def plain(value: object) -> object:

@@ -56,7 +56,7 @@ def detect(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Device memory to use: 8GiB, or 70% of the peak.",
+            help="Device memory to use, such as 8GiB.",
             show_default=False,
         ),
     ] = None,

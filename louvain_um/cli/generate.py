@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable
 from enum import StrEnum
@@ -14,7 +15,7 @@ from typer.core import TyperGroup
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.guard import guarded
-from louvain_um.errors import OptionError
+from louvain_um.errors import LouvainUmError, OptionError
 
 Planted = Annotated[
     Path | None,
@@ -109,6 +110,11 @@ def write(
     graphs.check_output(output, force=force)
     if planted is not None:
         check_labels_path(planted, force=force)
+        if os.path.realpath(planted) == os.path.realpath(output):
+            raise LouvainUmError(
+                f"{planted}: is named for the graph and for its communities; "
+                "choose another name for one"
+            )
     if "dims" in given:
         given["dims"] = dimensions(given["dims"])
     made = generator(**given)

@@ -168,11 +168,9 @@ def example(name: str) -> Any:
 
 def check_output(path: Path, *, force: bool) -> None:
     """Refuse a graph file that could not be written, before the work is done."""
-    from louvain_um import files
-    from louvain_um.formats import format_of
+    from louvain_um.formats.write import check
 
-    format_of(str(path))
-    files.check_output(path, force=force)
+    check(str(path), None, force)
 
 
 def refuse_same(source: str, target: Path) -> None:

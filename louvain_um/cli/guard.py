@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import sys
 import traceback
@@ -38,6 +39,22 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(report(error, verbose=bool(kwargs.get("verbose")))) from None
 
     return run
+
+
+def open_standard_streams() -> None:
+    """Give closed standard streams (``>&-``) to the null device; let any name be printed.
+
+    Python leaves None in their place, `print` then writes errors to stdout, and the next file
+    opened would take their number.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # In this order each takes the lowest number free, which is its own.
+            null = open(os.devnull, "r" if name == "stdin" else "w")  # noqa: SIM115 - for good
+            setattr(sys, name, null)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names may hold what the terminal's encoding lacks, or bytes of no encoding at all.
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def say(text: str) -> None:

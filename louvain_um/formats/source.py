@@ -96,6 +96,8 @@ class Source:
 def refuse_missing(path: str) -> None:
     """Raise the one-line error for a path that is no readable file."""
     where = Path(path)
+    if not path:
+        raise GraphFormatError("the name of the file is empty; name a file, or - for stdin", "''")
     if where.is_dir():
         raise GraphFormatError("is a folder; name a graph file inside it", path)
     if not where.exists():

@@ -71,6 +71,7 @@ def test_header_taken_for_an_edge_is_noticed(run, shared_data):
         (["--max-level", "0"], 2, "max_level"),
         (["--seed", "-1"], 2, "seed"),
         (["--threads", "0"], 2, "threads"),
+        (["--threads", "99999999999999999999"], 2, "threads"),
         (["--device", "tpu"], 2, "device"),
         (["--memory", "nonsense"], 2, "nonsense"),
         (["--device-budget", "lots"], 2, "lots"),
@@ -102,3 +103,27 @@ def test_bad_words_are_usage(run, two_triangles, options):
 def test_options_are_refused_before_the_graph_is_read(run, tmp_path):
     assert "resolution" in run("detect", tmp_path / "no.txt", "--resolution", "0").complaint()
     assert ".nope" in run("detect", tmp_path / "no.txt", "-o", tmp_path / "l.nope").complaint()
+
+
+def test_an_empty_name_is_no_folder(run):
+    assert "name of the file is empty" in run("detect", "").complaint()
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_graph_and_communities_need_two_files(run, tmp_path, force):
+    path = tmp_path / "a.csv"
+    assert run("generate", "lfr", "300", "-o", path, "--planted", path, *force).code == 1
+    assert not path.exists()
+
+
+def test_a_format_that_is_only_read_is_refused_first(run, tmp_path):
+    done = run("convert", tmp_path / "missing.txt", tmp_path / "a.gml")
+    assert "can be read but not written" in done.complaint()
+
+
+def test_nothing_and_something_are_not_the_same_partition(run, tmp_path):
+    (tmp_path / "none.csv").write_text("vertex,community\n")
+    (tmp_path / "some.csv").write_text("vertex,community\n1,0\n")
+    done = run("compare", tmp_path / "none.csv", tmp_path / "some.csv", "--json")
+    assert done.code == 1
+    assert "one partition is empty" in done.complaint()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -132,3 +134,34 @@ def test_full_disc_behind_the_labels(run, two_triangles, tmp_path, monkeypatch):
     assert done.code == 1
     assert "the disc is full" in done.complaint()
     assert [p.name for p in tmp_path.iterdir()] == [two_triangles.name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "closing", "code", "says"),
+    [
+        ("detect -", "<&-", 1, "<stdin>: is empty"),
+        ("detect GRAPH -q", ">&-", 0, ""),
+        ("detect missing.txt", "2>&-", 1, ""),
+    ],
+)
+def test_closed_streams(two_triangles, arguments, closing, code, says):
+    command = shlex.join([*COMMAND, *arguments.replace("GRAPH", str(two_triangles)).split()])
+    done = subprocess.run(f"{command} {closing}", shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert says in done.stderr
+    assert "bug" not in done.stderr
+
+
+def test_names_that_the_terminal_cannot_show(tmp_path):
+    path = tmp_path / "stra\u00dfe.csv"
+    path.write_text("\u00e4,b\nb,c\n", encoding="utf-8")
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    process = start("detect", path, stdout=subprocess.PIPE, env=ascii_only)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "stra\\xdfe.csv" in out
+    process = start(
+        "convert", path, tmp_path / "\u00df.npz", "--json", stdout=subprocess.PIPE, env=ascii_only
+    )
+    out, _ = process.communicate(timeout=120)
+    assert json.loads(out)["file"].endswith("\u00df.npz")
