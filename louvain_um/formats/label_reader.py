@@ -53,6 +53,8 @@ def read_labels(path: str | Path) -> Labels:
     >>> read_labels(file).vertices.tolist(), read_labels(file).communities.tolist()
     ([7, 9], ['a', 'b'])
     """
+    if not str(path):
+        raise GraphFormatError("the name of the file is empty; name a file, or - for stdin", "''")
     suffix = Path(path).suffix.lower()
     try:
         if suffix == ".npz":
@@ -144,10 +146,12 @@ def _read_text(path: str | Path) -> Labels:
             path,
             text.count("\n", 0, first.start(1)) + 1,
         )
+    width = 0
     if fields[0].strip(' "').lower() in VERTEX_HEADS:
+        width = len(fields)
         # Its newline stays, so that line numbers do.
         text = text[: first.start(1)] + text[first.end() :]
-    return _numbers(text, separator) or _texts(path, text, separator)
+    return _numbers(text, separator) or _texts(path, text, separator, width)
 
 
 def _numbers(text: str, separator: str | None) -> Labels | None:
@@ -164,10 +168,9 @@ def _numbers(text: str, separator: str | None) -> Labels | None:
     return Labels(rows[:, 0].copy(), rows[:, 1].copy()) if rows.shape[1] == 2 else None
 
 
-def _texts(path: str | Path, text: str, separator: str | None) -> Labels:
-    """Return labels of any kind, or name the first bad line."""
+def _texts(path: str | Path, text: str, separator: str | None, width: int) -> Labels:
+    """Return labels of any kind, or name the first bad line; `width` is 0 without a header."""
     listed: list[list[str]] = []
-    width = 0
     for number, fields in _rows(path, text, separator):
         width = width or len(fields)
         if len(fields) != width or width > 2:

@@ -127,3 +127,15 @@ def test_nothing_and_something_are_not_the_same_partition(run, tmp_path):
     done = run("compare", tmp_path / "none.csv", tmp_path / "some.csv", "--json")
     assert done.code == 1
     assert "one partition is empty" in done.complaint()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("vertex,community\n1\n", 2), ("vertex,community\n1,0\n2\n", 3)],
+)
+def test_a_label_that_is_missing(run, tmp_path, text, line):
+    (tmp_path / "gap.csv").write_text(text)
+    (tmp_path / "whole.csv").write_text("0,0\n1,0\n2,1\n")
+    done = run("compare", tmp_path / "gap.csv", tmp_path / "whole.csv", "--json")
+    assert done.code == 1
+    assert f"gap.csv:{line}:" in done.complaint()
