@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 KNOWN = (
     "a Graph, a networkx or igraph graph, a SciPy or CuPy sparse matrix, a square array, a "
-    "table of edges (pandas, Arrow, Polars) or (source, target[, weights])"
+    "table of edges (pandas, Arrow, Polars), (source, target[, weights]) or a list of edge tuples"
 )
 
 
@@ -46,6 +46,8 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
         return _from_table(obj, libraries, options)
     if isinstance(obj, np.ndarray):
         return _from_array(obj, options)
+    if isinstance(obj, list) and obj and all(isinstance(edge, tuple) for edge in obj):
+        return _from_tuples(obj, options)
     if isinstance(obj, tuple | list) and len(obj) in (2, 3):
         return _from_arrays([_host(part) for part in obj], options)
     raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
@@ -60,6 +62,17 @@ def _from_array(array: Any, options: ReadOptions) -> Graph:
         f"an array of shape {array.shape} is no square adjacency matrix; pass edges as "
         "(array[:, 0], array[:, 1])"
     )
+
+
+def _from_tuples(edges: list[tuple[Any, ...]], options: ReadOptions) -> Graph:
+    """Build from [(u, v[, w]), …]."""
+    width = len(edges[0])
+    odd = next((i for i, edge in enumerate(edges) if len(edge) != width), None)
+    if odd is not None or width not in (2, 3):
+        raise GraphError(
+            f"edge {odd or 0} is {edges[odd or 0]!r}; each must be (u, v), or each (u, v, weight)"
+        )
+    return _from_arrays([np.asarray(part) for part in zip(*edges, strict=True)], options)
 
 
 def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:

@@ -139,7 +139,8 @@ def _quoter(separator: str) -> Callable[[Any], str]:
 def _write_edges(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     separator = "," if path.lower().removesuffix(".gz").endswith(".csv") else "\t"
     names = graph.names
-    base = 1 if _one_based(graph) else 0
+    # A list of edges cannot say from which id its isolated vertices count.
+    base = 1 if _one_based(graph) and not _lost(graph) else 0
     if base:
         names = None
     notes: tuple[str, ...] = ()
@@ -282,8 +283,13 @@ def _one_based(graph: Graph) -> bool:
 
 
 def _unnamed(graph: Graph, kind: str) -> tuple[str, ...]:
-    if graph.names is None or _one_based(graph):
+    if _one_based(graph):
         return ()
+    if graph.names is None:
+        last = graph.n_vertices
+        if last == 0:
+            return ()
+        return (f"{kind} counts from 1: vertices 0 … {last - 1} are written as 1 … {last}",)
     return (f"{kind} keeps no names: vertices are numbered 1 … {graph.n_vertices}",)
 
 

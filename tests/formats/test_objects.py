@@ -204,3 +204,11 @@ def test_archives(tmp_path: Path) -> None:
     sparse.save_npz(tmp_path / "d.npz", sparse.triu(matrix()))
     with pytest.raises(GraphError, match=r"d\.npz: .*symmetrize"):
         read_graph(tmp_path / "d.npz")
+
+
+def test_a_list_of_edge_tuples_is_edges() -> None:
+    graph = as_graph([(0, 1), (2, 3)])
+    assert (graph.n_vertices, graph.n_edges, graph.weighted) == (4, 2, False)
+    assert as_graph([(0, 1, 5), (1, 2, 7), (2, 3, 9)]).total_weight == 42
+    with pytest.raises(GraphError, match="edge 1 is"):
+        as_graph([(0, 1), (1, 2, 3)])

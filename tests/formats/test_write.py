@@ -37,7 +37,8 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, name: str, graph: 
     if "graph" in name:
         graph = Graph(graph.offsets, graph.targets, graph.weights, graph.loops * 0, graph.scale)
     path = tmp_path_factory.mktemp("trip") / name
-    assert [n for n in write_graph(path, graph) if "whole weights" not in n] == []
+    notes = write_graph(path, graph)
+    assert [n for n in notes if "whole weights" not in n and "counts from 1" not in n] == []
     back = read_graph(path)
     assert same(graph, back)
 
@@ -128,3 +129,18 @@ def test_the_same_graph_gives_the_same_bytes(tmp_path: Path) -> None:
     write_graph(tmp_path / "a.txt.gz", graph)
     write_graph(tmp_path / "b.txt.gz", graph)
     assert (tmp_path / "a.txt.gz").read_bytes() == (tmp_path / "b.txt.gz").read_bytes()
+
+
+def test_isolated_vertices_counted_from_one_do_not_shift_the_others(tmp_path: Path) -> None:
+    source, target = tmp_path / "g.graph", tmp_path / "g.csv"
+    source.write_text("4 1\n2\n1\n\n\n")
+    notes = write_graph(target, read_graph(source))
+    assert "2 isolated" in notes[0]
+    assert np.array_equal(read_graph(target).names, [1, 2])
+
+
+def test_formats_that_count_from_one_say_so(tmp_path: Path) -> None:
+    graph = Graph.from_edges([0, 1], [1, 2])
+    assert write_graph(tmp_path / "g.mtx", graph) == (
+        "MatrixMarket counts from 1: vertices 0 … 2 are written as 1 … 3",
+    )
