@@ -15,10 +15,11 @@ class Event:
 
     Parameters
     ----------
-    kind : {"start", "iteration", "end"}
-        A phase began, an iteration of it ended, the phase ended.
+    kind : {"start", "iteration", "end", "array", "freed"}
+        A phase began, an iteration of it ended, the phase ended; an array was made or given back.
     phase : str
-        "compile", "load", "move", "refine", "aggregate" or "fetch" (labels to the host).
+        "compile", "load", "move", "refine", "aggregate" or "fetch" (labels to the host); "" for
+        an array, which may outlive phases.
     level, iteration : int
         Where the run stands; −1 outside levels or iterations.
     vertices, arcs : int
@@ -29,10 +30,16 @@ class Event:
         Modularity known so far; NaN before any is.
     arrays : tuple of str
         Names of the arrays the phase touches.
+    seconds_ago : float
+        How long ago the iteration ended; its kernel may have run on before it could be told.
+    name, group : str
+        The array of "array" and "freed".
+    address, nbytes : int
+        Where it lies (or lay), and its bytes.
     """
 
-    kind: Literal["start", "iteration", "end"]
-    phase: Phase
+    kind: Literal["start", "iteration", "end", "array", "freed"]
+    phase: Phase | Literal[""] = ""
     level: int = -1
     iteration: int = -1
     vertices: int = 0
@@ -40,9 +47,24 @@ class Event:
     moved: int = 0
     modularity: float = float("nan")
     arrays: tuple[str, ...] = ()
+    seconds_ago: float = 0.0
+    name: str = ""
+    group: str = ""
+    address: int = 0
+    nbytes: int = 0
 
 
 Observer = Callable[[Event], None]
+
+
+def tell_arrays(observer: Observer) -> Callable[[str, str, str, int, int], None]:
+    """Return a ledger's listener that tells an observer of arrays."""
+
+    def listener(kind: str, name: str, group: str, address: int, nbytes: int) -> None:
+        which: Literal["array", "freed"] = "array" if kind == "array" else "freed"
+        observer(Event(kind=which, name=name, group=group, address=address, nbytes=nbytes))
+
+    return listener
 
 
 def ignore(event: Event) -> None:

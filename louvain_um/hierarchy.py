@@ -207,10 +207,9 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
     maps, cuts = list[NDArray[np.uint32]](), list[NDArray[np.uint32]]()
     for number in range(rules.CYCLES[options.method] if run.total else 0):
         before = run.best
-        found = run.cycle(level, number)
-        if len(found) == 1:
+        path = run.cycle(level, number)
+        if len(path) == 1:
             break
-        path = found
         maps.extend(run.watch.run("fetch", engine.maps, path))
         cuts.extend(run.watch.run("fetch", engine.cuts, path))
         if run.best - before <= options.threshold or not run.room:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -20,13 +21,18 @@ VERBS = {"load": "loading", "move": "moving", "refine": "refining", "aggregate":
 
 
 class Reporter:
-    """Shows steps and events; without a terminal only what the user must wait for long."""
+    """Shows steps and events; without a terminal only what the user must wait for long.
+
+    Its `compiled` counts the seconds that went into compiling.
+    """
 
     def __init__(self, *, quiet: bool, progress: Progress | None = None) -> None:
         self.quiet = quiet
         self.progress = progress
         self.task: Any = None
         self.told = False
+        self.compiled = 0.0
+        self._since = 0.0
         self.modularity = math.nan
 
     def step(self, text: str) -> None:
@@ -49,10 +55,13 @@ class Reporter:
         if event.phase == "compile":
             if event.kind == "start":
                 self.compiling()
+                self._since = time.perf_counter()
+            else:
+                self.compiled += time.perf_counter() - self._since
             return
         if not math.isnan(event.modularity):
             self.modularity = event.modularity
-        if self.progress is None or event.kind == "end":
+        if self.progress is None or event.kind not in ("start", "iteration"):
             return
         self.step(describe(event, self.modularity))
         if event.kind == "iteration" and event.vertices:

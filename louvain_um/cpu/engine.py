@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from louvain_um import parallel, rules
 from louvain_um.cpu import aggregate, move, refine
 from louvain_um.cpu.tally import EMPTY
-from louvain_um.events import Event, Observer
+from louvain_um.events import Event, Observer, tell_arrays
 from louvain_um.graph import Graph
 from louvain_um.hierarchy import Moved, Sums
 from louvain_um.ledger import HostAllocator
@@ -68,7 +68,7 @@ class CpuEngine:
         self.options = options
         self.observer = observer
         self.threads = options.threads or parallel.default_threads()
-        self.memory = HostAllocator()
+        self.memory = HostAllocator(tell_arrays(observer))
         self.total = 0
 
     def load(self, graph: Graph) -> CpuLevel:
@@ -78,9 +78,9 @@ class CpuEngine:
         weights = self.weights(0) if graph.weights is None else graph.weights
         for name in ("offsets", "targets", "weights", "loops"):
             array = weights if name == "weights" else getattr(graph, name)
-            enter(f"{name}.0", "graph", array.nbytes)
+            enter(f"{name}.0", "graph", array.nbytes, array.ctypes.data)
         degrees = graph.degrees
-        enter("degrees.0", "community", degrees.nbytes)
+        enter("degrees.0", "community", degrees.nbytes, degrees.ctypes.data)
         return CpuLevel(0, 0, graph.offsets, graph.targets, weights, graph.loops, degrees)
 
     def weights(self, arcs: int) -> U32 | I64:
