@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.errors import GraphError, OptionError
+from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.graph import Graph
 from louvain_um.numbering import community_sizes, members, number_by_size
 
@@ -249,8 +249,18 @@ class Communities:
         -------
         pandas.DataFrame
             Columns ``vertex`` (name or id) and ``community``.
+
+        Raises
+        ------
+        LouvainUmError
+            pandas is not installed.
         """
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ImportError:
+            raise LouvainUmError(
+                "a frame needs pandas; install it with pip install 'louvain-um[formats]'"
+            ) from None
 
         vertices = np.arange(self.n_vertices) if self.names is None else self.names
         columns: dict[str, Any] = {"vertex": vertices, "community": self.labels}
@@ -313,12 +323,15 @@ class Communities:
         return self.n_communities
 
     def __repr__(self) -> str:
-        parts = [f"{self.n_vertices:,} vertices in {self.n_communities:,} communities"]
+        from louvain_um.views import count
+
+        vertices = count(self.n_vertices, "vertex", "vertices")
+        parts = [f"{vertices} in {count(self.n_communities, 'community', 'communities')}"]
         parts.append(f"modularity {self.modularity:.4f}")
         if self.method:
             parts.append(self.method)
         if self.levels:
-            parts.append(f"{len(self.levels)} level{'s' * (len(self.levels) != 1)}")
+            parts.append(count(len(self.levels), "level", "levels"))
         return f"Communities({', '.join(parts)})"
 
     def __rich__(self) -> Any:

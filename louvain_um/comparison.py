@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.errors import GraphError, LouvainUmError
+from louvain_um.errors import GraphError, GraphWarning, LouvainUmError
 
 if TYPE_CHECKING:
     from louvain_um.communities import Communities
@@ -80,6 +81,11 @@ def compare(a: ArrayLike | Communities | Labels, b: ArrayLike | Communities | La
     Returns
     -------
     Agreement
+
+    Warns
+    -----
+    GraphWarning
+        Ids that seem to be one apart: one partition counts vertices from 0, the other from 1.
 
     Raises
     ------
@@ -174,12 +180,32 @@ def _matched(
         return a, b, (0, 0)
     if not (names_a.dtype.kind in "iu" and names_b.dtype.kind in "iu"):
         names_a, names_b = names_a.astype(str), names_b.astype(str)
-    common, at_a, at_b = np.intersect1d(names_a, names_b, return_indices=True)
     if not (len(names_a) and len(names_b)):
         raise GraphError("no vertex in common: one partition is empty, the other is not")
+    common, at_a, at_b = np.intersect1d(names_a, names_b, return_indices=True)
+    hint = _hint(names_a, names_b, len(common))
     if len(common) == 0:
         raise GraphError(
             f"no vertex in common: one partition has {names_a[0]!s}, …, the other "
-            f"{names_b[0]!s}, …; both must name their vertices alike"
+            f"{names_b[0]!s}, …; {hint or 'both must name their vertices alike'}"
         )
+    if hint:
+        warnings.warn(GraphWarning(hint), stacklevel=3)
     return a[at_a], b[at_b], (len(names_a) - len(common), len(names_b) - len(common))
+
+
+def _hint(names_a: NDArray[Any], names_b: NDArray[Any], common: int) -> str:
+    """Say so if one partition seems to number from 0 what the other numbers from 1."""
+    if not (names_a.dtype.kind in "iu" and names_b.dtype.kind in "iu"):
+        return ""
+    firsts = int(names_a.min()), int(names_b.min())
+    if sorted(firsts) != [0, 1]:
+        return ""
+    zero, one = (names_a, names_b) if firsts[0] == 0 else (names_b, names_a)
+    if len(np.intersect1d(zero.astype(np.int64) + 1, one.astype(np.int64))) <= common:
+        return ""
+    which = "first" if firsts[0] == 0 else "second"
+    return (
+        f"ids start at {firsts[0]} in the first partition and at {firsts[1]} in the second, as "
+        f"if they were one apart; if they are, add 1 to the ids of the {which}"
+    )

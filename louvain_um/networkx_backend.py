@@ -5,11 +5,15 @@ networkx finds it through entry points and calls it when told to::
     nx.community.louvain_communities(G, backend="louvain_um")
     nx.config.backend_priority = ["louvain_um"]
 
-`import networkx` itself loads this module for `get_info`, so nothing is imported on top.
+The same call gives the same communities: without a seed, networkx's own functions shuffle,
+these take seed 0.
+
+`import networkx` itself loads this module for `get_info`, so nothing costly is imported on top.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +27,9 @@ WORTHWHILE_EDGES = 2_000
 """networkx itself takes some 10 ms for so many: what starting the compiled code costs."""
 
 ABOUT = {
-    "louvain_communities": "Communities by descending size; a seed gives its own labels.",
-    "louvain_partitions": "Levels of the run, finest first; a seed gives its own labels.",
-    "leiden_communities": "Communities by descending size, each connected.",
+    "louvain_communities": "Communities by descending size; no seed is seed 0.",
+    "louvain_partitions": "Levels of the run, finest first; no seed is seed 0.",
+    "leiden_communities": "Communities by descending size, each connected; no seed is seed 0.",
     "modularity": "Exact sums, rounded once.",
 }
 
@@ -293,11 +297,13 @@ def _detect(
 
 
 def _seed(seed: Any) -> int:
-    """Return a seed of 32 bits: networkx passes a generator, however the user said it."""
-    if seed is None:
-        import random
+    """Return a seed of 32 bits: networkx passes a generator, however the user said it.
 
-        return random.getrandbits(32)
+    Without a seed networkx passes Python's global generator; that is seed 0 here, so that the
+    same call gives the same communities.
+    """
+    if seed is None or seed is random.random.__self__:  # type: ignore[attr-defined]
+        return 0
     if hasattr(seed, "randrange"):  # random.Random, or networkx's wrapper of NumPy's
         return int(seed.randrange(2**32))
     if hasattr(seed, "integers"):  # numpy.random.Generator

@@ -28,6 +28,11 @@ LEVEL_HEAD = (
 SIZE_HEAD = ("community", "size", "members")
 
 
+def count(number: int, one: str, several: str) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {one if number == 1 else several}"
+
+
 def level_rows(result: Communities) -> Rows:
     """Return a row of text a level."""
     return [
@@ -56,7 +61,7 @@ def size_rows(result: Communities) -> Rows:
         rows.append((str(c), f"{result.sizes[c]:,}", ", ".join(map(str, listed)) + more))
     others = result.n_communities - SHOWN
     if others > 0:
-        rows.append((f"{others:,} others", f"{int(result.sizes[SHOWN:].sum()):,}", ""))
+        rows.append((count(others, "other", "others"), f"{int(result.sizes[SHOWN:].sum()):,}", ""))
     return rows
 
 

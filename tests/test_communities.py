@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +135,17 @@ def test_frame() -> None:
     assert frame.columns.tolist() == ["vertex", "community", "level_0", "level_1"]
     assert frame["vertex"].tolist() == list("abcdef")
     assert frame["level_0"].tolist() == [1, 1, 2, 0, 0, 0]
+
+
+def test_a_frame_without_pandas_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(lu.LouvainUmError, match=r"needs pandas.*louvain-um\[formats\]"):
+        two_levels().to_frame()
+
+
+def test_one_is_no_plural() -> None:
+    result = Communities.of(lu.Graph.from_edges([], [], n_vertices=1), [0])
+    assert repr(result).startswith("Communities(1 vertex in 1 community, ")
 
 
 @pytest.mark.parametrize(

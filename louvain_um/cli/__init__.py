@@ -12,22 +12,25 @@ import typer
 
 from louvain_um.cli import compare, convert, detect, doctor, generate
 from louvain_um.cli.guard import open_standard_streams, report
+from louvain_um.cli.help import Command, Group
 
 app = typer.Typer(
     name="louvain-um",
+    cls=Group,
     help="Find communities in large graphs.",
     epilog="`louvain-um COMMAND --help` explains a command. GRAPH is a file, - for standard "
     "input, or example:les-miserables.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("detect")(detect.detect)
-app.command("compare")(compare.compare)
-app.command("convert")(convert.convert)
+app.command("detect", cls=Command)(detect.detect)
+app.command("compare", cls=Command)(compare.compare)
+app.command("convert", cls=Command)(convert.convert)
 app.add_typer(generate.app, name="generate")
-app.command("doctor")(doctor.doctor)
+app.command("doctor", cls=Command)(doctor.doctor)
 
 
 def print_version(asked: bool) -> None:

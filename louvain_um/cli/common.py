@@ -9,10 +9,14 @@ import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or tables.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Nothing but the result: no progress, no notes.")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More detail; tracebacks.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="File to write.")]
-Seed = Annotated[int, typer.Option(help="0 … 2^32 - 1; the same seed, the same result.")]
+Seed = Annotated[
+    int, typer.Option(metavar="N", help="0 … 2^32 - 1; the same seed, the same result.")
+]
 
 
 def print_json(value: object) -> None:

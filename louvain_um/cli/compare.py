@@ -30,7 +30,7 @@ def compare(
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
 ) -> None:
-    """Compare two partitions of the same vertices: NMI, ARI, AMI and sizes."""
+    """Compare two partitions of the same vertices: NMI, ARI, AMI, sizes."""
     from louvain_um.comparison import compare as agreement_of
     from louvain_um.formats.labels import read_labels
 
@@ -43,7 +43,9 @@ def compare(
             {"schema": 1, "a": a, "b": b, **asdict(agreement)}
             | {"sizes": [sizes(first).tolist(), sizes(second).tolist()]}
         )
-    elif not quiet:
+    elif quiet:
+        show_measures(agreement)
+    else:
         show(agreement, (a, b), (first, second))
 
 
@@ -57,20 +59,27 @@ def sizes(labels: Labels) -> NDArray[np.int64]:
 def show(agreement: Agreement, names: tuple[str, str], both: tuple[Labels, Labels]) -> None:
     """Print the agreement for people."""
     from louvain_um.cli import tables
+    from louvain_um.views import count
 
     console = tables.console()
-    console.print(f"{agreement.vertices:,} vertices in both", soft_wrap=True)
+    many = count(agreement.vertices, "vertex", "vertices")
+    console.print(f"{many} in both", soft_wrap=True)
     for name, alone in zip(names, agreement.unmatched, strict=True):
         if alone:
             console.print(f"{alone:,} only in {name}, left out", soft_wrap=True)
-    for measure in ("nmi", "ari", "ami"):
-        value = getattr(agreement, measure)
-        text = "not computed: it would take minutes" if math.isnan(value) else f"{value:.4f}"
-        console.print(f"{measure.upper()}  {text}")
+    show_measures(agreement)
     if agreement.identical:
         console.print("The partitions are the same.")
     console.print()
     console.print(size_table(names, both))
+
+
+def show_measures(agreement: Agreement) -> None:
+    """Print how far they agree: the answer of the command."""
+    for measure in ("nmi", "ari", "ami"):
+        value = getattr(agreement, measure)
+        text = "not computed: it would take minutes" if math.isnan(value) else f"{value:.4f}"
+        typer.echo(f"{measure.upper()}  {text}")
 
 
 def size_table(names: tuple[str, str], both: tuple[Labels, Labels]) -> Table:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.guard import guarded, say
+from louvain_um.cli.guard import guarded, note
 
 
 @guarded
@@ -31,11 +31,12 @@ def convert(
     """Write a graph in another format."""
     from louvain_um.cli import tables
     from louvain_um.cli.progress import reporting
+    from louvain_um.cpu.compiling import announced
     from louvain_um.formats import write_graph
 
     graphs.refuse_same(source, output)
     graphs.check_output(output, force=force)
-    with reporting(quiet=quiet) as reporter:
+    with reporting(quiet=quiet) as reporter, announced(reporter):
         reporter.step(f"reading {source}")
         graph = graphs.read(
             source,
@@ -51,8 +52,8 @@ def convert(
         reporter.step(f"writing {output}")
         lost = write_graph(output, graph, force=force)
     if not quiet:
-        for note in (*graph.notes, *lost):
-            say(f"note: {note}")
+        for text in (*graph.notes, *lost):
+            note(text)
     if json:
         numbers = tables.graph_numbers(graph)
         common.print_json({"schema": 1, "file": str(output), "graph": numbers})

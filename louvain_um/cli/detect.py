@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.guard import guarded, say
+from louvain_um.cli.guard import guarded, note
+from louvain_um.options import POLICIES
 
 if TYPE_CHECKING:
     from louvain_um.communities import Communities
@@ -45,24 +46,35 @@ def detect(
         float, typer.Option(metavar="X", help="A level must raise modularity by more than this.")
     ] = 1e-7,
     max_level: Annotated[
-        int | None, typer.Option(metavar="N", help="Levels at most.", show_default=False)
+        int | None,
+        typer.Option(metavar="N", help="Levels at most.  [default: no limit]", show_default=False),
     ] = None,
     seed: common.Seed = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="DEVICE", help="auto (a GPU where there is one), cpu, cuda or cuda:N."
+        ),
+    ] = "auto",
     memory: Annotated[
-        str, typer.Option(metavar="POLICY", help="Where a GPU run keeps its arrays.")
+        str,
+        typer.Option(
+            metavar="POLICY", help=f"Where a GPU run keeps its arrays: {', '.join(POLICIES)}."
+        ),
     ] = "auto",
     device_budget: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Device memory to use, such as 8GiB.",
+            help="Device memory to use, such as 8GiB.  [default: what is free]",
             show_default=False,
         ),
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Threads; by default all cores.", show_default=False),
+        typer.Option(
+            metavar="N", help="Threads of a CPU run.  [default: all cores]", show_default=False
+        ),
     ] = None,
     json: common.Json = False,
     force: common.Force = False,
@@ -117,11 +129,13 @@ def detect(
                 separator=separator,
                 ids=ids,
             )
-        seconds["read"] = time.perf_counter() - since
+        for_reading = reporter.compiled
+        seconds["read"] = time.perf_counter() - since - for_reading
 
         since = time.perf_counter()
         result = run(loaded, options, reporter)
-        seconds["detect"] = time.perf_counter() - since
+        compiling = reporter.compiled - for_reading
+        seconds["detect"] = time.perf_counter() - since - compiling
 
         if output is not None:
             from louvain_um.formats.labels import write_labels
@@ -132,12 +146,17 @@ def detect(
             seconds["write"] = time.perf_counter() - since
 
     if not quiet:
-        for note in loaded.notes:
-            say(f"note: {note}")
+        for text in loaded.notes:
+            note(text)
+        if reporter.compiled:
+            took = f"compiling took {reporter.compiled:.1f} s, this once"
+            note(f"{took}; the result's time leaves it out")
     if json:
         common.print_json(summary(result, seconds, options.seed))
     elif not quiet:
-        show(result, graph, output, verbose=verbose)
+        show(result, graph, output, compiling, verbose=verbose)
+    elif output is None:
+        show_result(result, compiling)
 
 
 def summary(result: Communities, seconds: dict[str, float], seed: int) -> dict[str, Any]:
@@ -175,21 +194,38 @@ def summary(result: Communities, seconds: dict[str, float], seed: int) -> dict[s
     }
 
 
-def show(result: Communities, source: str, output: Path | None, *, verbose: bool) -> None:
-    """Print the result for people."""
+def show(
+    result: Communities,
+    source: str,
+    output: Path | None,
+    compiling: float,
+    *,
+    verbose: bool,
+) -> None:
+    """Print the graph, the result and what became of it, for people."""
     from louvain_um.cli import tables
+    from louvain_um.views import count
 
     console = tables.console()
     name = "standard input" if source == "-" else source
     console.print(tables.graph_line(result.require_graph(), name), soft_wrap=True)
-    console.print(tables.result_line(result), soft_wrap=True)
-    if result.n_communities:
-        console.print()
-        console.print(tables.communities_table(result, console.width))
+    show_result(result, compiling)
     if verbose:
         console.print()
         console.print(tables.levels_table(result))
-        for line in tables.costs(result):
+        for line in tables.costs(result, compiling):
             console.print(line, soft_wrap=True)
     if output is not None:
-        console.print(f"\nlabels of {result.n_vertices:,} vertices in {output}", soft_wrap=True)
+        many = count(result.n_vertices, "vertex", "vertices")
+        console.print(f"\nlabels of {many} in {output}", soft_wrap=True)
+
+
+def show_result(result: Communities, compiling: float) -> None:
+    """Print what was found, the answer of the command; `compiling` is seconds spent on that."""
+    from louvain_um.cli import tables
+
+    console = tables.console()
+    console.print(tables.result_line(result, compiling), soft_wrap=True)
+    if result.n_communities:
+        console.print()
+        console.print(tables.communities_table(result, console.width))

@@ -10,6 +10,7 @@ from typing import Any
 
 from louvain_um.cli import common
 from louvain_um.cli.guard import guarded
+from louvain_um.cli.spoken import spoken
 
 NEEDED = ("numpy", "scipy", "numba", "typer", "rich")
 OPTIONAL = ("pandas", "pyarrow", "networkx", "igraph", "scikit-learn")
@@ -20,12 +21,12 @@ CUDA = ("cupy-cuda12x", "cupy-cuda13x", "cuda-bindings")
 def doctor(
     json: common.Json = False, quiet: common.Quiet = False, verbose: common.Verbose = False
 ) -> None:
-    """Check this machine: packages, cores, memory, GPU, cache of compiled kernels."""
+    """Check packages, cores, memory, GPU and compiled kernels."""
     found = examine()
     if json:
         common.print_json(found)
-    elif not quiet:
-        show(found)
+    else:
+        show(found)  # which is what the command is for: there is nothing to keep quiet
 
 
 def examine() -> dict[str, Any]:
@@ -80,7 +81,7 @@ def gpu() -> dict[str, Any]:
         choice = device.pick("cuda")
         return {"usable": True, "reason": choice.reason, **device.describe(choice.index)}
     except DeviceUnavailableError as error:
-        return {"usable": False, "reason": error.reason}
+        return {"usable": False, "reason": spoken(error.reason)}
 
 
 def cache() -> dict[str, Any]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperGroup
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.guard import guarded
+from louvain_um.cli.help import Command, Group
+from louvain_um.cli.spoken import flag
 from louvain_um.errors import LouvainUmError, OptionError
 
 Planted = Annotated[
@@ -26,8 +27,11 @@ Planted = Annotated[
     ),
 ]
 
+METAVARS = {int: "N", float: "X", int | None: "N", float | None: "X"}
+"""What stands for an option's value in the help."""
 
-class Kinds(TyperGroup):
+
+class Kinds(Group):
     """Subcommands made when asked for: importing the generators takes its time."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -42,8 +46,9 @@ class Kinds(TyperGroup):
 
         if cmd_name not in GENERATORS:
             return None
-        single = typer.Typer(add_completion=False)
-        single.command(cmd_name, context_settings={"help_option_names": ["-h", "--help"]})(
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        settings = {"help_option_names": ["-h", "--help"]}
+        single.command(cmd_name, cls=Command, context_settings=settings)(
             command_of(cmd_name, GENERATORS[cmd_name])
         )
         return typer.main.get_command(single)
@@ -61,7 +66,7 @@ def kinds() -> None:
     """Generate a graph: `louvain-um generate lfr 100000 -o g.mtx`."""
 
 
-def command_of(kind: str, generator: Callable[..., Any]) -> Callable[..., None]:
+def command_of(title: str, generator: Callable[..., Any]) -> Callable[..., None]:
     """Return a command whose arguments are the generator's, and those of writing."""
     described = descriptions(generator.__doc__ or "")
     hints = get_type_hints(generator)
@@ -69,14 +74,18 @@ def command_of(kind: str, generator: Callable[..., Any]) -> Callable[..., None]:
     for name, parameter in inspect.signature(generator).parameters.items():
         text = described.get(name, "")
         required = parameter.default is inspect.Parameter.empty
+        accepted = simple(hints[name])
         default = ... if required else parameter.default
         info: Any
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            info = typer.Option(default, help=text, show_default=default is not None)
+            metavar = METAVARS.get(accepted)
+            info = typer.Option(
+                default, help=text, metavar=metavar, show_default=default is not None
+            )
         else:
             metavar = "100x100" if name == "dims" else name.upper()
             info = typer.Argument(default, help=text, metavar=metavar)
-        parameters.append(parameter.replace(default=info, annotation=simple(hints[name])))
+        parameters.append(parameter.replace(default=info, annotation=accepted))
     own = list(inspect.signature(write, eval_str=True).parameters.values())[2:]
     signature = inspect.Signature(
         [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*parameters, *own)]
@@ -85,7 +94,7 @@ def command_of(kind: str, generator: Callable[..., Any]) -> Callable[..., None]:
     def command(**given: Any) -> None:
         write(generator, given, **{p.name: given.pop(p.name) for p in own})
 
-    command.__doc__ = (generator.__doc__ or kind).strip().split("\n\n")[0]
+    command.__doc__ = (generator.__doc__ or title).strip().split("\n\n")[0]
     command.__signature__ = signature  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
     return guarded(command)
@@ -103,6 +112,7 @@ def write(
 ) -> None:
     """Generate a graph and write it."""
     from louvain_um.cli import tables
+    from louvain_um.cli.progress import reporting
     from louvain_um.comparison import Labels
     from louvain_um.formats import format_of, write_graph
     from louvain_um.formats.labels import check_labels_path, write_labels
@@ -117,10 +127,16 @@ def write(
             )
     if "dims" in given:
         given["dims"] = dimensions(given["dims"])
-    made = generator(**given)
-    if planted is not None and made.labels is None:
-        raise OptionError("this kind plants no communities; leave --planted out")
-    write_graph(output, made.graph, force=force)
+    with reporting(quiet=quiet) as reporter:
+        from louvain_um.cpu.compiling import announced
+
+        reporter.step("generating")
+        with announced(reporter):
+            made = generator(**given)
+            if planted is not None and made.labels is None:
+                raise OptionError("this kind plants no communities; leave --planted out")
+            reporter.step(f"writing {output}")
+            write_graph(output, made.graph, force=force)
     if planted is not None:
         import numpy as np
 
@@ -171,5 +187,13 @@ def descriptions(doc: str) -> dict[str, str]:
             names = head[1].split(", ")
             continue
         for name in names:
-            found[name] = f"{found.get(name, '')} {line.strip()}".strip().replace("`", "")
-    return found
+            found[name] = f"{found.get(name, '')} {line.strip()}".strip()
+    return {name: in_words(text, found) for name, text in found.items()}
+
+
+def in_words(text: str, known: Iterable[str]) -> str:
+    """Return a docstring's text without quotes, its arguments as options."""
+    arguments = [name for name in known if "_" in name]
+    return re.sub(
+        r"`([^`]*)`", lambda quoted: flag(quoted[1]) if quoted[1] in arguments else quoted[1], text
+    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.formats import READERS
 
 if TYPE_CHECKING:
     from louvain_um.graph import Graph
@@ -52,7 +53,8 @@ Format = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="Format of the input; by default its suffix decides.",
+        help=f"Format of the input: {', '.join(READERS)}.  [default: what its suffix says]",
+        show_default=False,
         rich_help_panel=READING,
     ),
 ]
@@ -87,7 +89,8 @@ OneBased = Annotated[
     bool | None,
     typer.Option(
         "--one-based/--zero-based",
-        help="Number of the first vertex of an edge list.",
+        help="Whether the vertices of an edge list are 1, 2 … or 0, 1 … to the largest id.  "
+        "[default: the ids that occur]",
         show_default=False,
         rich_help_panel=READING,
     ),
@@ -96,7 +99,8 @@ Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether the first line of an edge list is a header, to be skipped.",
+        help="Whether the first line of an edge list is a header, to be skipped.  "
+        "[default: found out]",
         show_default=False,
         rich_help_panel=READING,
     ),

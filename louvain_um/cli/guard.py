@@ -14,6 +14,7 @@ from typing import Any, ParamSpec
 
 import typer
 
+from louvain_um.cli.spoken import named, spoken
 from louvain_um.errors import DeviceUnavailableError, GraphWarning, LouvainUmError, OptionError
 
 P = ParamSpec("P")
@@ -63,13 +64,18 @@ def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
+def note(text: str) -> None:
+    """Print something worth knowing on stderr, in the command line's words."""
+    say(f"note: {one_line(spoken(text))}")
+
+
 @contextmanager
 def notes(*, quiet: bool) -> Iterator[None]:
     """Show warnings as one-line notes, or not at all."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if not quiet:
-            say(f"note: {one_line(str(message))}")
+            note(str(message))
 
     with warnings.catch_warnings():
         # Only what this package says on purpose; others' deprecations are not the user's.
@@ -90,11 +96,11 @@ def describe(error: BaseException) -> tuple[str, int]:
         case KeyboardInterrupt():
             return "interrupted", INTERRUPTED
         case DeviceUnavailableError():
-            return str(error), NO_DEVICE
+            return spoken(str(error)), NO_DEVICE
         case OptionError():
-            return str(error), USAGE
+            return named(str(error)), USAGE
         case LouvainUmError():
-            return str(error), FAILED
+            return spoken(str(error)), FAILED
         case MemoryError():
             return "out of memory; close other programs or use a machine with more", FAILED
         case OSError() if error.strerror:

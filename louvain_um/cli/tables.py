@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from louvain_um.views import count
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -27,7 +29,8 @@ def console() -> Console:
 def graph_line(graph: Graph, name: str) -> str:
     """Return a graph's name and size in a line."""
     kind = "weighted" if graph.weighted else "unweighted"
-    return f"{name}: {graph.n_vertices:,} vertices, {graph.n_edges:,} edges, {kind}"
+    vertices = count(graph.n_vertices, "vertex", "vertices")
+    return f"{name}: {vertices}, {count(graph.n_edges, 'edge', 'edges')}, {kind}"
 
 
 def graph_numbers(graph: Graph) -> dict[str, Any]:
@@ -40,11 +43,11 @@ def graph_numbers(graph: Graph) -> dict[str, Any]:
     }
 
 
-def result_line(result: Communities) -> str:
-    """Return what was found in a line."""
+def result_line(result: Communities, compiling: float) -> str:
+    """Return what was found in a line, and in how many seconds without those of compiling."""
     many = count(result.n_communities, "community", "communities")
     levels = count(len(result.levels), "level", "levels")
-    seconds = result.timings.get("total", 0.0)
+    seconds = max(result.timings.get("total", 0.0) - compiling, 0.0)
     device = result.provenance.get("device", "cpu")
     return (
         f"{many}, modularity {result.modularity:.4f} "
@@ -106,11 +109,12 @@ def levels_table(result: Communities) -> Table:
     return table
 
 
-def costs(result: Communities) -> list[str]:
-    """Return lines on where time and memory went."""
+def costs(result: Communities, compiling: float) -> list[str]:
+    """Return lines on where time and memory went; phases hold what was compiled in them."""
     seconds = ", ".join(f"{name} {value:.3f}" for name, value in result.timings.items())
     peaks = ", ".join(f"{name} {value / 2**20:,.1f}" for name, value in result.memory.items())
-    return [f"seconds: {seconds}", f"peak MiB: {peaks}"]
+    included = f" (of these {compiling:.3f} to compile, this once)" if compiling else ""
+    return [f"seconds: {seconds}{included}", f"peak MiB: {peaks}"]
 
 
 def new_table(*head: str) -> Table:
@@ -122,11 +126,6 @@ def new_table(*head: str) -> Table:
         left = name in ("members", "name", "value")
         table.add_column(name, justify="left" if left else "right", no_wrap=not left)
     return table
-
-
-def count(number: int, one: str, several: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {one if number == 1 else several}"
 
 
 def printable(name: Any) -> str:

@@ -68,7 +68,7 @@ def test_header_taken_for_an_edge_is_noticed(run, shared_data):
         (["--resolution", "-1"], 2, "resolution"),
         (["--resolution", "nan"], 2, "resolution"),
         (["--threshold", "-1"], 2, "threshold"),
-        (["--max-level", "0"], 2, "max_level"),
+        (["--max-level", "0"], 2, "--max-level must"),
         (["--seed", "-1"], 2, "seed"),
         (["--threads", "0"], 2, "threads"),
         (["--threads", "99999999999999999999"], 2, "threads"),

@@ -49,7 +49,30 @@ def test_verbose_adds_levels_and_costs(run, two_triangles):
     assert "peak MiB: graph" in done.out
 
 
-def test_quiet_prints_nothing(run, two_triangles, tmp_path):
+def test_quiet_prints_the_result_alone(run, tmp_path):
+    path = tmp_path / "edges.txt"
+    path.write_text("from to\n1 2\n2 3\n")
+    done = run("detect", path, "-q")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("1 community, modularity 0.0000 (")
+    assert "2, 1, 3" in done.out
+    assert str(path) not in done.out
+
+
+def test_one_is_no_plural(run, tmp_path):
+    path = tmp_path / "edge.txt"
+    path.write_text("a b\n")
+    out = tmp_path / "labels.csv"
+    assert "edge.txt: 2 vertices, 1 edge, unweighted\n1 community, " in run("detect", path).out
+    path = tmp_path / "vertex.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n1 1 0\n")
+    done = run("detect", path, "-o", out)
+    assert "vertex.mtx: 1 vertex, 0 edges" in done.out
+    assert "labels of 1 vertex in" in done.out
+    assert "1 vertex in both\n" in run("compare", out, out).out
+
+
+def test_quiet_with_a_file_prints_nothing(run, two_triangles, tmp_path):
     done = run("detect", two_triangles, "-q", "-o", tmp_path / "out.csv")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert (tmp_path / "out.csv").exists()

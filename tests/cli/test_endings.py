@@ -5,18 +5,22 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import louvain_um as lu
 from louvain_um import api
 from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.events import Event
+from louvain_um.options import Options
 
 COMMAND = [sys.executable, "-c", "from louvain_um.cli import main; main()"]
 
@@ -78,6 +82,25 @@ def test_compiling_is_announced(run, two_triangles, monkeypatch):
     monkeypatch.setattr(api, "run", announce)
     assert run("detect", two_triangles).err.count("compiling kernels for the first time") == 1
     assert run("detect", two_triangles, "-q").err == ""
+
+
+def test_compiling_is_not_counted_in_the_time_shown(run, two_triangles, monkeypatch):
+    real = api.run
+
+    def compile_first(graph, options, observer):
+        observer(Event(kind="start", phase="compile"))
+        time.sleep(0.3)
+        observer(Event(kind="end", phase="compile"))
+        result = real(graph, options, observer)
+        return replace(result, timings={**result.timings, "total": result.timings["total"] + 0.3})
+
+    real(lu.read_graph(two_triangles), Options())  # whatever there is to compile
+    monkeypatch.setattr(api, "run", compile_first)
+    done = run("detect", two_triangles, "-v")
+    assert float(re.search(r"([\d.]+) s on", done.out)[1]) < 0.25
+    assert re.search(r"seconds: .* \(of these 0\.3\d\d to compile, this once\)", done.out)
+    assert "note: compiling took 0.3 s, this once; the result's time leaves it out" in done.err
+    assert run("detect", two_triangles, "--json").json["seconds"]["detect"] < 0.25
 
 
 def test_compiling_is_announced_when_the_cache_is_empty(two_triangles, tmp_path):

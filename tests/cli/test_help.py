@@ -1,0 +1,64 @@
+"""Help tells everything: no name is cut off, every choice and default is there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from louvain_um.cli import app
+from louvain_um.formats import READERS
+from louvain_um.generators import GENERATORS
+from louvain_um.options import POLICIES
+
+COMMANDS = [["detect"], ["compare"], ["convert"], ["doctor"], ["generate"]]
+COMMANDS += [["generate", kind] for kind in GENERATORS]
+
+
+@pytest.fixture
+def text(run, monkeypatch):
+    def call(*command: str) -> str:
+        monkeypatch.setenv("COLUMNS", "80")
+        done = run(*command, "--help")
+        assert done.code == 0
+        return done.out
+
+    return call
+
+
+@pytest.mark.parametrize("command", [[], *COMMANDS], ids=" ".join)
+def test_no_noise_and_nothing_cut(text, command):
+    shown = text(*command)
+    assert not re.search(r"<(str|int|float|bool|path)>", shown)
+    assert not re.search(r"\w(…|\.\.\.)", shown.replace("[ARGS]...", ""))
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_every_option_has_a_sentence(text):
+    import typer
+
+    command = typer.main.get_command(app).commands["detect"]
+    shown = " ".join(text("detect").split())
+    for parameter in command.params:
+        for name in parameter.opts:
+            assert name.upper() in shown.upper()
+        assert " ".join(parameter.help.split()) in shown
+
+
+def test_choices_and_defaults_are_told(text):
+    shown = " ".join(text("detect").split())
+    assert f"{', '.join(POLICIES)}. [default: auto]" in shown
+    assert f"{', '.join(READERS)}. [default: what its suffix says]" in shown
+    assert "auto (a GPU where there is one), cpu, cuda or cuda:N. [default: auto]" in shown
+    assert "--method <louvain|leiden>" in shown
+    for option in ("max-level", "device-budget", "threads", "unweighted", "duplicates",
+                   "zero-based", "no-header", "separator", "ids"):  # fmt: skip
+        about = re.split(r" --\w", shown.split(f"--{option} ")[1])[0]
+        assert "[default: " in about, option
+
+
+def test_reading_has_a_section_of_its_own(text):
+    options, _, reading = text("convert").partition("Reading the graph:")
+    assert "--force" in options
+    assert "--separator" in reading
+    assert "--help" not in reading
