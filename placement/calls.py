@@ -1,0 +1,173 @@
+"""Every call to CUDA that this package makes about memory, each checked, in one place.
+
+Memory comes and goes through CuPy's runtime, advice through ``cuda.bindings``: CuPy cannot name
+the host as a place on CUDA 13. Locations are device numbers, and `HOST`.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from louvain_um.errors import DeviceUnavailableError, LouvainUmError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HOST: Final = -1
+"""The host as a location, as CUDA counts it when it is asked."""
+
+NOWHERE: Final = -2
+"""No location: nothing was preferred, or nothing was prefetched."""
+
+OUT_OF_MEMORY: Final = 2
+"""cudaErrorMemoryAllocation."""
+
+ATTACH_GLOBAL: Final = 1
+PORTABLE_MAPPED: Final = 1 | 2
+"""Flags of managed memory that every stream may touch, and of pinned memory on every device."""
+
+MANAGED_MEMORY: Final = 83
+CONCURRENT_MANAGED_ACCESS: Final = 89
+"""Device attributes of `cudaDeviceGetAttribute`."""
+
+
+class CudaError(LouvainUmError):
+    """A call to CUDA failed; `name` is CUDA's name for the reason, `code` its number."""
+
+    def __init__(self, call: str, name: str, code: int) -> None:
+        super().__init__(f"{call} failed ({name}); see whether nvidia-smi works, or use the CPU")
+        self.call = call
+        self.name = name
+        self.code = code
+
+    def __reduce__(self) -> tuple[type[CudaError], tuple[str, str, int]]:
+        return type(self), (self.call, self.name, self.code)
+
+
+@cache
+def bindings() -> Any:
+    """Return the module ``cuda.bindings.runtime``.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        It is not installed.
+    """
+    try:
+        from cuda.bindings import runtime
+    except ImportError:
+        raise DeviceUnavailableError(
+            "memory advice needs cuda.bindings; pip install 'louvain-um[cuda13]' (or [cuda12]), "
+            "or use memory='device'"
+        ) from None
+    return runtime
+
+
+@cache
+def cupy_runtime() -> Any:
+    """Return the module ``cupy.cuda.runtime``."""
+    from cupy.cuda import runtime
+
+    return runtime
+
+
+@contextmanager
+def current(device: int) -> Iterator[None]:
+    """Make a device current; afterwards whatever was current before is so again."""
+    runtime = cupy_runtime()
+    before = runtime.getDevice()
+    runtime.setDevice(device)
+    try:
+        yield
+    finally:
+        runtime.setDevice(before)
+
+
+def allocate(call: str, *args: int) -> int:
+    """Return the address that an allocating function of CuPy's runtime returns.
+
+    Raises
+    ------
+    CudaError
+        With code `OUT_OF_MEMORY` if that is why.
+    """
+    return int(_cupy(call, *args))
+
+
+def release(call: str, address: int) -> None:
+    """Free memory by a function of CuPy's runtime."""
+    _cupy(call, address)
+
+
+def free_memory() -> tuple[int, int]:
+    """Return free and total bytes of the current device."""
+    free, total = _cupy("memGetInfo")
+    return int(free), int(total)
+
+
+def attribute(number: int, device: int) -> int:
+    """Return an attribute of a device."""
+    return int(_cupy("deviceGetAttribute", number, device))
+
+
+def synchronize() -> None:
+    """Wait for everything that runs on the current device."""
+    _cupy("deviceSynchronize")
+
+
+def advise(address: int, nbytes: int, advice: str, location: int) -> None:
+    """Advise the driver about a managed range; `advice` as in ``cudaMemAdvise<advice>``."""
+    runtime = bindings()
+    what = getattr(runtime.cudaMemoryAdvise, f"cudaMemAdvise{advice}")
+    # CUDA 12 kept the plain name for device numbers; CUDA 13 gave it the locations.
+    name = "cudaMemAdvise_v2" if hasattr(runtime, "cudaMemAdvise_v2") else "cudaMemAdvise"
+    _bound(name, address, nbytes, what, _location(location))
+
+
+def prefetch(address: int, nbytes: int, location: int, stream: int = 0) -> None:
+    """Move or populate a managed range, in the order of a stream."""
+    runtime = bindings()
+    newer = "cudaMemPrefetchAsync_v2"
+    name = newer if hasattr(runtime, newer) else "cudaMemPrefetchAsync"
+    _bound(name, address, nbytes, _location(location), 0, stream)
+
+
+def range_attribute(address: int, nbytes: int, attribute: str, size: int = 4) -> Any:
+    """Return what ``cudaMemRangeAttribute<attribute>`` says of a managed range.
+
+    A number, or for "AccessedBy" a list of ``size / 4`` locations, padded with `NOWHERE`.
+    """
+    runtime = bindings()
+    what = getattr(runtime.cudaMemRangeAttribute, f"cudaMemRangeAttribute{attribute}")
+    return _bound("cudaMemRangeGetAttribute", size, what, address, nbytes)
+
+
+def _location(place: int) -> Any:
+    runtime = bindings()
+    kinds = runtime.cudaMemLocationType
+    location = runtime.cudaMemLocation()
+    on_host = place == HOST
+    location.type = kinds.cudaMemLocationTypeHost if on_host else kinds.cudaMemLocationTypeDevice
+    location.id = 0 if on_host else place
+    return location
+
+
+def _bound(call: str, *args: Any) -> Any:
+    """Call a function of cuda.bindings; return its value, if it has one."""
+    status, *values = getattr(bindings(), call)(*args)
+    if int(status) != 0:
+        raise CudaError(call, status.name, int(status))
+    return values[0] if values else None
+
+
+def _cupy(call: str, *args: Any) -> Any:
+    """Call a function of CuPy's runtime, whose errors are exceptions with a status."""
+    try:
+        return getattr(cupy_runtime(), call)(*args)
+    except RuntimeError as error:
+        code = getattr(error, "status", None)
+        if code is None:
+            raise
+        raise CudaError(call, f"{error}".partition(":")[0], int(code)) from None
