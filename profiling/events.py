@@ -30,7 +30,11 @@ class Source(IntEnum):
 
 
 class Kind(IntEnum):
-    """What happened; 1 to 8 are CUPTI's unified-memory counters."""
+    """What happened; 1 to 8 are CUPTI's unified-memory counters.
+
+    The copies that end the list are those a program asked for by name (`cudaMemcpy`,
+    `cudaMemset`): the driver's own migrations are never among them.
+    """
 
     HTOD = 1
     DTOH = 2
@@ -44,6 +48,9 @@ class Kind(IntEnum):
     ACCESS = 65
     REMOTE_ACCESS = 66
     EVICTION = 67
+    COPY_TO_DEVICE = 68
+    COPY_TO_HOST = 69
+    COPY = 70
 
 
 class Cause(IntEnum):
@@ -59,10 +66,12 @@ class Cause(IntEnum):
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 
-#: Columns and their types. `time` is in nanoseconds since the session began; `kernel` and `phase`
-#: are indices into the tables' names, −1 for none; `level` and `iteration` are −1 outside any.
+#: Columns and their types. `time` is in nanoseconds since the session began, `duration` in
+#: nanoseconds, 0 where none is known; `kernel` and `phase` are indices into the tables' names, −1
+#: for none; `level` and `iteration` are −1 outside any.
 COLUMNS: dict[str, np.dtype[Any]] = {
     "time": np.dtype(np.int64),
+    "duration": np.dtype(np.int64),
     "source": np.dtype(np.uint8),
     "kind": np.dtype(np.uint8),
     "address": np.dtype(np.uint64),

@@ -1,0 +1,150 @@
+"""Whose event it is: arrays by address through their lifetimes, phases by time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.events import EventTable, Kind
+from louvain_um.profiling.session import Lifetime, PhaseSpan
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+
+def owners(events: EventTable, lifetimes: Sequence[Lifetime]) -> I32:
+    """Return for each event the index of the lifetime it belongs to; −1 for none.
+
+    The array alive at that address and time; if there is none, the one that lived there last,
+    since its pages stay behind and are evicted long after it was freed. A row of several pages
+    belongs to the array with its first byte, or, where that lies in no array, to the first array
+    in it.
+
+    Parameters
+    ----------
+    events : EventTable
+        In any order of time.
+    lifetimes : sequence of Lifetime
+        Arrays alive at the same time do not overlap.
+    """
+    found = np.full(len(events), -1, np.int32)
+    rows = np.flatnonzero((events["address"] != 0) & (events["kind"] != Kind.KERNEL))
+    rows = rows[np.argsort(events["time"][rows], kind="stable")]
+    if not len(rows) or not lifetimes:
+        return found
+    times = events["time"][rows]
+    low = events["address"][rows].astype(np.int64)
+    high = low + np.maximum(events["bytes"][rows], 1)
+    mine = np.full(len(rows), -1, np.int32)
+    for since, until, book in _epochs(lifetimes):
+        part = slice(*np.searchsorted(times, (since, until), "left"))
+        if part.start < part.stop:
+            mine[part] = book.look_up(low[part], high[part])
+    found[rows] = mine
+    return found
+
+
+class _Book:
+    """Which array each stretch of addresses belongs to, now or last."""
+
+    def __init__(self) -> None:
+        self.alive: dict[int, tuple[int, int]] = {}
+        self.gone: dict[int, tuple[int, int]] = {}
+        self._painted: tuple[I64, I32] | None = None
+
+    def enter(self, number: int, array: Lifetime) -> None:
+        """Note a new array; those that lived in its place before are forgotten."""
+        low, high = array.address, array.address + max(array.nbytes, 1)
+        for other, (first, end) in list(self.gone.items()):
+            if low <= first and end <= high:
+                del self.gone[other]
+        self.alive[number] = (low, high)
+        self._painted = None
+
+    def leave(self, number: int) -> None:
+        """Note that an array is gone, its pages are not."""
+        self.gone[number] = self.alive.pop(number)
+        self._painted = None
+
+    def look_up(self, low: I64, high: I64) -> I32:
+        """Return the owner of each stretch of addresses, −1 for none."""
+        if self._painted is None:
+            self._painted = self._paint()
+        edges, owner = self._painted
+        if not len(edges):
+            return np.full(len(low), -1, np.int32)
+        at = np.searchsorted(edges, low, "right") - 1
+        mine = np.where(at >= 0, owner[at], -1)
+        # Where the first byte is nobody's, the next stretch is somebody's, if it begins in time.
+        after = np.minimum(at + 1, len(edges) - 1)
+        follows = (mine < 0) & (edges[after] > low) & (edges[after] < high)
+        return np.where(follows, owner[after], mine).astype(np.int32)
+
+    def _paint(self) -> tuple[I64, I32]:
+        """Return where owners change and who it is from there on; the living lie on top."""
+        layers = [*self.gone.items(), *self.alive.items()]
+        edges = np.unique(np.array([span for _, span in layers], np.int64))
+        owner = np.full(len(edges), -1, np.int32)
+        for number, span in layers:
+            first, end = np.searchsorted(edges, span)
+            owner[first:end] = number
+        return edges, owner
+
+
+def _epochs(lifetimes: Sequence[Lifetime]) -> Iterator[tuple[int, int, _Book]]:
+    """Yield stretches of time in which no array comes or goes, with the book of that time."""
+    changes = [(array.end_ns, 0, number) for number, array in enumerate(lifetimes)]
+    changes += [(array.start_ns, 1, number) for number, array in enumerate(lifetimes)]
+    changes.sort()
+    book = _Book()
+    since = np.iinfo(np.int64).min
+    for time, comes, number in changes:
+        if time > since:
+            yield since, time, book
+            since = time
+        if comes:
+            book.enter(number, lifetimes[number])
+        elif number in book.alive:
+            book.leave(number)
+    yield since, np.iinfo(np.int64).max, book
+
+
+def place(events: EventTable, phases: Sequence[PhaseSpan]) -> EventTable:
+    """Return the events with the phase, level and iteration of their time.
+
+    Rows that know their phase already, as the engine's own do, keep what they say.
+    """
+    columns = dict(events.columns)
+    spans = sorted(phases, key=lambda span: (span.start_ns, -span.end_ns))
+    whole = [span for span in spans if span.iteration < 0]
+    parts = [span for span in spans if span.iteration >= 0]
+    unknown = events["phase"] < 0
+    at, inside = _spans_at(whole, events["time"])
+    inside &= unknown
+    for name, values in (
+        ("phase", [events.phases.index(span.phase) for span in whole]),
+        ("level", [span.level for span in whole]),
+    ):
+        columns[name] = columns[name].copy()
+        columns[name][inside] = np.array(values, columns[name].dtype)[at[inside]]
+    at, inside = _spans_at(parts, events["time"])
+    inside &= unknown
+    columns["iteration"] = columns["iteration"].copy()
+    numbers = np.array([span.iteration for span in parts], np.int32)
+    columns["iteration"][inside] = numbers[at[inside]]
+    return replace(events, columns=columns)
+
+
+def _spans_at(spans: Sequence[PhaseSpan], times: I64) -> tuple[I64, NDArray[np.bool_]]:
+    """Return the last span that began at each time, and whether it had not ended."""
+    if not spans:
+        return np.zeros(len(times), np.int64), np.zeros(len(times), np.bool_)
+    starts = np.array([span.start_ns for span in spans], np.int64)
+    ends = np.array([span.end_ns for span in spans], np.int64)
+    at = np.searchsorted(starts, times, "right") - 1
+    inside = at >= 0
+    at = np.maximum(at, 0)
+    return at, inside & (times < ends[at])

@@ -1,0 +1,205 @@
+"""Sessions on disc: one `.npz` file with a header of JSON, or a folder of Parquet files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.files import replacing
+from louvain_um.profiling.events import COLUMNS, EventTable
+from louvain_um.profiling.session import SCHEMA, Lifetime, PageMap, PhaseSpan, Session
+
+NAME = "louvain-um/session"
+HEADER, EVENTS, MAPS = "header.json", "events.parquet", "maps.npz"
+"""Files of a session in Parquet."""
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def save(session: Session, path: str | Path, *, force: bool = False) -> None:
+    """Write a session; `Session.save` documents the arguments."""
+    suffix = Path(path).suffix
+    if suffix == ".parquet":
+        _save_folder(session, Path(path), force=force)
+        return
+    if suffix != ".npz":
+        raise LouvainUmError(f"{path}: a session is saved as .npz or .parquet; name it so")
+    arrays = {f"events.{name}": values for name, values in session.events.columns.items()}
+    arrays |= _maps(session)
+    arrays["header"] = np.frombuffer(_header(session).encode(), np.uint8)
+    with replacing(path, force=force) as part, part.open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub means a flag
+
+
+def load(path: str | Path) -> Session:
+    """Read a session; `louvain_um.profiling.session.load` documents it."""
+    try:
+        if Path(path).is_dir():
+            arrays = _load_folder(Path(path))
+        else:
+            with np.load(path, allow_pickle=False) as data:
+                arrays = {name: data[name] for name in data.files}
+        header = json.loads(bytes(arrays["header"]))
+        name, schema = header["name"], header["schema"]
+    except OSError as error:
+        raise LouvainUmError(f"{path}: {error.strerror or 'cannot be read'}".lower()) from None
+    except (KeyError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile):
+        raise LouvainUmError(_foreign(path)) from None
+    if name != NAME:
+        raise LouvainUmError(_foreign(path))
+    if schema != SCHEMA:
+        which = "a newer" if schema > SCHEMA else "an older"
+        raise LouvainUmError(
+            f"{path}: a session of {which} version (schema {schema}, this one reads {SCHEMA}); "
+            + ("update louvain-um" if schema > SCHEMA else "record it again")
+        )
+    try:
+        return _session(header, arrays)
+    except (KeyError, ValueError, TypeError):
+        raise LouvainUmError(f"{path}: a damaged session; record it again") from None
+
+
+def _foreign(path: str | Path) -> str:
+    return f"{path}: not a session; record one with louvain-um profile"
+
+
+def _header(session: Session) -> str:
+    header = {
+        "name": NAME,
+        "schema": session.schema,
+        "metadata": session.metadata,
+        "plan": session.plan,
+        "lifetimes": [dataclasses.asdict(array) for array in session.lifetimes],
+        "phases": [dataclasses.asdict(span) for span in session.phases],
+        "notes": session.notes,
+        "energy": session.energy,
+        "kernels": session.events.kernels,
+        "event_phases": session.events.phases,
+        "maps": [[page.array, page.page_bytes, page.kind] for page in session.maps],
+    }
+    return json.dumps(plain(header), allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """Return a value of JSON's own types; numbers it lacks become null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return plain(dataclasses.asdict(value))
+    return str(value)
+
+
+def _maps(session: Session) -> Arrays:
+    arrays: Arrays = {}
+    for number, page in enumerate(session.maps):
+        arrays[f"map.{number}.edges"] = page.edges
+        arrays[f"map.{number}.counts"] = page.counts
+    return arrays
+
+
+def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Session:
+    """Put a session together from what a file held."""
+    spans = []
+    for span in header["phases"]:
+        if span["modularity"] is None:
+            span["modularity"] = math.nan
+        spans.append(PhaseSpan(**span))
+    return Session(
+        metadata=header["metadata"],
+        plan=header["plan"],
+        lifetimes=tuple(Lifetime(**array) for array in header["lifetimes"]),
+        phases=tuple(spans),
+        events=EventTable(
+            {name: arrays[f"events.{name}"] for name in COLUMNS},
+            tuple(header["kernels"]),
+            tuple(header["event_phases"]),
+        ),
+        maps=tuple(
+            PageMap(
+                array=name,
+                page_bytes=page_bytes,
+                edges=arrays[f"map.{number}.edges"],
+                counts=arrays[f"map.{number}.counts"],
+                kind=kind,
+            )
+            for number, (name, page_bytes, kind) in enumerate(header["maps"])
+        ),
+        notes=tuple(header["notes"]),
+        energy=header["energy"],
+    )
+
+
+def _save_folder(session: Session, path: Path, *, force: bool) -> None:
+    """Write the header as JSON, the events as Parquet and the maps as `.npz`, in a folder."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise LouvainUmError(
+            f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or save as .npz"
+        ) from None
+    if path.exists():
+        if not force:
+            raise LouvainUmError(f"{path}: exists already; pass --force (force=True) to replace it")
+        if not (path / HEADER).is_file():
+            raise LouvainUmError(f"{path}: is no session; it is not replaced, choose another name")
+    if not path.parent.is_dir():
+        raise LouvainUmError(f"{path}: there is no folder {path.parent}; create it first")
+    part = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", dir=path.parent))
+    try:
+        (part / HEADER).write_text(_header(session), encoding="utf-8")
+        parquet.write_table(pa.table(dict(session.events.columns)), part / EVENTS)
+        with (part / MAPS).open("wb") as file:
+            np.savez_compressed(file, **_maps(session))  # type: ignore[arg-type]
+        part.chmod(0o777 & ~_umask())
+        if path.exists():
+            shutil.rmtree(path)
+        os.replace(part, path)
+    except OSError as error:
+        raise LouvainUmError(
+            f"{path}: {(error.strerror or 'cannot be written').lower()}; nothing was written"
+        ) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _umask() -> int:
+    """Return the permissions that new files of this process lack."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _load_folder(path: Path) -> Arrays:
+    """Read a folder that `_save_folder` wrote, as the arrays of the one file."""
+    from pyarrow import ArrowInvalid, parquet
+
+    arrays: Arrays = {"header": np.frombuffer((path / HEADER).read_bytes(), np.uint8)}
+    try:
+        table = parquet.read_table(path / EVENTS)
+    except ArrowInvalid as error:
+        raise ValueError(str(error)) from None
+    arrays |= {f"events.{name}": table[name].to_numpy() for name in table.column_names}
+    with np.load(path / MAPS, allow_pickle=False) as data:
+        arrays |= {name: data[name] for name in data.files}
+    return arrays
