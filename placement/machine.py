@@ -19,6 +19,9 @@ from louvain_um.files import replacing
 
 GIB = 1 << 30
 
+WHOLE = ("memory_bytes", "faults_in_flight", "cache_bytes")
+"""Figures without a fraction."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
@@ -54,6 +57,8 @@ class Machine:
         One kernel launch; one launch whose result is read back.
     faults_in_flight : int
         Touches of different pages that may wait for the driver at one time.
+    cache_bytes : int
+        The device's last cache: arrays that fit are read at random faster than larger ones.
     coherent : bool
         The host reaches device memory in place (NVLink-C2C), not over PCIe.
     notes : mapping of str to str
@@ -88,13 +93,14 @@ class Machine:
     launch_seconds: float
     readback_seconds: float
     faults_in_flight: int = 256
+    cache_bytes: int = 50 << 20
     coherent: bool = False
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for item in fields(self):
             value = getattr(self, item.name)
-            if item.name in ("memory_bytes", "faults_in_flight") and not _is_whole(value):
+            if item.name in WHOLE and not _is_whole(value):
                 raise OptionError(f"machine profile: {item.name} must be a whole number")
             if item.name in ("name", "coherent", "notes"):
                 continue
@@ -174,7 +180,7 @@ def _from_dict(values: Any, path: Path) -> Machine:
 PROFILE_FIELDS = tuple(
     item.name
     for item in fields(Machine)
-    if item.name not in ("faults_in_flight", "coherent", "notes")
+    if item.name not in ("faults_in_flight", "cache_bytes", "coherent", "notes")
 )
 
 
@@ -187,3 +193,10 @@ def _toml(values: Mapping[str, Any]) -> str:
     lines = [f"{name} = {json.dumps(v)}" for name, v in values.items() if name != "notes"]
     notes = [f"{json.dumps(name)} = {json.dumps(v)}" for name, v in values["notes"].items()]
     return "\n".join([*lines, "", "[notes]", *notes])
+
+
+def machine_for(device: int | str | None = None) -> Machine:
+    """Return the figures of a device; see `louvain_um.placement.machine_choice.machine_for`."""
+    from louvain_um.placement.machine_choice import machine_for as choose
+
+    return choose(device)

@@ -40,6 +40,7 @@ H200 = Machine(
     launch_seconds=3.7e-6,
     readback_seconds=16e-6,
     faults_in_flight=264,
+    cache_bytes=50 << 20,
     notes={
         "all": "measured on one NVIDIA H200 (PCIe 5.0 x16, driver 580.159, CUDA 13.0, x86-64)",
         "device_atomic_rate": "measured on device and on resident managed memory alike",
@@ -50,6 +51,7 @@ H200 = Machine(
         "fault_batch_seconds": _FAULTS,
         "block_service_seconds": _FAULTS,
         "cpu_fault_seconds": "assumed",
+        "cache_bytes": "data sheet: 50 MB, taken as MiB",
         "faults_in_flight": "132 processors x 2,048 threads x 4 bytes, in pages of 4 KiB",
     },
 )
@@ -78,6 +80,7 @@ P4000 = Machine(
     launch_seconds=5e-6,
     readback_seconds=20e-6,
     faults_in_flight=56,
+    cache_bytes=2 << 20,
     notes={
         "all": "assumed where nothing else is said; no figure was measured on a Quadro P4000",
         "memory_bytes": "data sheet: 8 GB GDDR5",
@@ -91,6 +94,7 @@ P4000 = Machine(
         "prefetch_duplicate": "assumed: half of a plain prefetch; the H200 shows a third",
         "fault_batch_seconds": "assumed: host software, as fitted on the H200's host",
         "block_service_seconds": "assumed: host software, as fitted on the H200's host",
+        "cache_bytes": "data sheet: 2 MB",
         "faults_in_flight": "14 processors x 2,048 threads x 4 bytes, in pages of 4 KiB",
     },
 )
@@ -119,6 +123,7 @@ RTX3060TI = Machine(
     launch_seconds=4e-6,
     readback_seconds=16e-6,
     faults_in_flight=57,
+    cache_bytes=4 << 20,
     notes={
         "all": "assumed where nothing else is said; no figure was measured on an RTX 3060 Ti",
         "memory_bytes": "data sheet: 8 GB GDDR6",
@@ -132,6 +137,7 @@ RTX3060TI = Machine(
         "prefetch_duplicate": "assumed: half of a plain prefetch; the H200 shows a third",
         "fault_batch_seconds": "assumed: host software, as fitted on the H200's host",
         "block_service_seconds": "assumed: host software, as fitted on the H200's host",
+        "cache_bytes": "data sheet: 4 MB",
         "faults_in_flight": "38 processors x 1,536 threads x 4 bytes, in pages of 4 KiB",
     },
 )
