@@ -87,6 +87,10 @@ class MemoryBudgetError(LouvainUmError):
         return type(self), (self.needed, self.budget, self.largest, self.remedy)
 
 
+class PlacementError(LouvainUmError):
+    """A device or its driver does not carry out a placement; the run stops, it is not changed."""
+
+
 class KernelCompileError(LouvainUmError):
     """A CUDA kernel did not compile; `log` is the compiler's own."""
 

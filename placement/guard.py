@@ -1,0 +1,165 @@
+"""The one guard that every allocation of a placement passes.
+
+The driver evicts when managed memory that is in use exceeds the device, and that can hang the
+GPU for everybody on it. So managed bytes alive, and ballast, never exceed what the device has
+free: whatever pages come to it, there is room for them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from louvain_um.errors import MemoryBudgetError, PlacementError
+from louvain_um.placement import calls
+
+MARGIN: Final = 64 << 20
+"""Free bytes left to the driver: page tables, and modules still to be loaded."""
+
+NAMED: Final = 5
+"""Ranges that a refusal lists."""
+
+
+@dataclass(slots=True)
+class Range:
+    """One managed allocation.
+
+    Parameters
+    ----------
+    name : str
+        Its arena.
+    device : int
+        The device that its pages may come to.
+    nbytes : int
+    resident : int
+        Bytes known to be on the device already; as few as may be.
+    """
+
+    name: str
+    device: int
+    nbytes: int
+    resident: int = 0
+
+
+class Guard:
+    """Book of the managed memory of this process; thread-safe."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.ranges: dict[int, Range] = {}
+        self.permitted: dict[int, int] = {}
+
+    def managed(self, name: str, nbytes: int, device: int) -> int:
+        """Return the address of new managed memory of the current device.
+
+        Raises
+        ------
+        MemoryBudgetError
+            Together with what is alive it could exceed the device's free memory.
+        PlacementError
+            The device has no managed memory that both sides may touch at any time.
+        """
+        refusal = managed_refusal(device)
+        if refusal:
+            raise PlacementError(refusal)
+        with self.lock:
+            self._check(name, nbytes, device)
+            address = _allocated("mallocManaged", name, nbytes, calls.ATTACH_GLOBAL)
+            self.ranges[address] = Range(name, device, nbytes)
+        return address
+
+    def plain(self, name: str, nbytes: int, device: int) -> int:
+        """Return the address of new plain memory of the current device.
+
+        It may not take what managed memory alive could come to need, either.
+
+        Raises
+        ------
+        MemoryBudgetError
+            The device has no such block free.
+        """
+        with self.lock:
+            if any(item.device == device for item in self.ranges.values()):
+                self._check(name, nbytes, device)
+            return _allocated("malloc", name, nbytes)
+
+    def release(self, address: int) -> None:
+        """Free managed memory."""
+        with self.lock:
+            del self.ranges[address]
+            calls.release("free", address)
+
+    def note_resident(self, address: int, nbytes: int) -> None:
+        """Note how much of a managed range is surely on the device now."""
+        with self.lock:
+            item = self.ranges[address]
+            item.resident = max(0, min(nbytes, item.nbytes))
+
+    def room(self, device: int) -> int:
+        """Return the bytes of the current device that nothing may come to need."""
+        with self.lock:
+            free, _ = calls.free_memory()
+            mine = [item for item in self.ranges.values() if item.device == device]
+            return free - MARGIN - sum(item.nbytes - item.resident for item in mine)
+
+    @contextmanager
+    def permit_eviction(self, device: int) -> Iterator[None]:
+        """Let managed memory of a device exceed what is free: the driver will evict."""
+        with self.lock:
+            self.permitted[device] = self.permitted.get(device, 0) + 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.permitted[device] -= 1
+
+    def _check(self, name: str, nbytes: int, device: int) -> None:
+        if self.permitted.get(device):
+            return
+        room = self.room(device)
+        if nbytes <= room:
+            return
+        alive = [(item.name, item.nbytes) for item in self.ranges.values()]
+        held = sum(item.nbytes - item.resident for item in self.ranges.values())
+        alive = sorted([*alive, (name, nbytes)], key=lambda item: -item[1])
+        raise MemoryBudgetError(
+            held + nbytes,
+            held + max(room, 0),
+            alive[:NAMED],
+            "managed memory beyond the device's free memory would make the driver evict; place "
+            "a group in pinned memory, or use memory='auto'",
+        )
+
+
+def _allocated(call: str, name: str, nbytes: int, *flags: int) -> int:
+    """Return what an allocation returns; too little memory is an error of the budget."""
+    try:
+        return calls.allocate(call, nbytes, *flags)
+    except calls.CudaError as error:
+        if error.code != calls.OUT_OF_MEMORY:
+            raise
+        free, _ = calls.free_memory()
+        # Where the free memory is in pieces, a block may fail that is smaller.
+        remedy = "choose another memory policy, a larger device or device='cpu'"
+        raise MemoryBudgetError(nbytes, min(free, nbytes - 1), [(name, nbytes)], remedy) from None
+
+
+def managed_refusal(device: int) -> str | None:
+    """Return why a device cannot serve managed placements, or None if it can."""
+    if not calls.attribute(calls.MANAGED_MEMORY, device):
+        return f"cuda:{device} has no managed memory; {FALLBACK}"
+    if not calls.attribute(calls.CONCURRENT_MANAGED_ACCESS, device):
+        return (
+            f"cuda:{device} shares managed memory with the host only while it is idle "
+            f"(concurrentManagedAccess is 0, as on Windows, WSL and old cards); {FALLBACK}"
+        )
+    return None
+
+
+FALLBACK = "use memory='device', or a policy whose groups are 'pinned' where the host keeps them"
+
+guard: Final = Guard()
+"""The guard of this process."""

@@ -1,0 +1,176 @@
+"""A stand-in for the CUDA runtime: hands out addresses, keeps advice, records every call."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from louvain_um.placement import allocator, calls
+from louvain_um.placement.guard import guard
+
+GIB = 1 << 30
+ADVICE = {
+    f"cudaMemAdvise{verb}{what}": f"{verb}{what}"
+    for verb in ("Set", "Unset")
+    for what in ("ReadMostly", "PreferredLocation", "AccessedBy")
+}
+RANGE = {
+    f"cudaMemRangeAttribute{name}": name
+    for name in ("ReadMostly", "PreferredLocation", "AccessedBy", "LastPrefetchLocation")
+}
+
+
+class FakeError(RuntimeError):
+    """What CuPy raises: a text that begins with the name, and the number."""
+
+    def __init__(self, name: str, status: int) -> None:
+        super().__init__(f"{name}: something is wrong")
+        self.status = status
+
+
+class Status(int):
+    """A status of cuda.bindings, which has a name."""
+
+    name = "cudaErrorInvalidValue"
+
+
+class Location:
+    """cudaMemLocation."""
+
+    type = "invalid"
+    id = -7
+
+
+class FakeCuda:
+    """One device of 8 GiB. `log` holds what was called, `alive` what is allocated."""
+
+    def __init__(self, *, toolkit: int = 13, free: int = 8 * GIB) -> None:
+        self.free_bytes = free
+        self.attributes = {83: 1, 89: 1}
+        self.alive: dict[int, tuple[str, int]] = {}
+        self.log: list[tuple[Any, ...]] = []
+        self.told: dict[int, dict[str, Any]] = {}
+        self.reject: str | None = None
+        self.forget: str | None = None
+        self.fail_after: int | None = None
+        self.skew = 0
+        self.next = 1 << 32
+        self.device = 0
+        self.bindings = self._bindings(toolkit)
+        self.runtime = SimpleNamespace(
+            getDevice=lambda: self.device,
+            setDevice=self._set_device,
+            malloc=lambda n: self._allocate("malloc", n),
+            mallocManaged=lambda n, flags: self._allocate("mallocManaged", n),
+            hostAlloc=lambda n, flags: self._allocate("hostAlloc", n),
+            free=lambda a: self._free(("malloc", "mallocManaged"), a),
+            freeHost=lambda a: self._free(("hostAlloc",), a),
+            memGetInfo=lambda: (self.free_bytes, 8 * GIB),
+            deviceGetAttribute=lambda number, device: self.attributes[number],
+            deviceSynchronize=lambda: self.log.append(("synchronize",)),
+        )
+
+    def _set_device(self, device: int) -> None:
+        self.device = device
+
+    def _allocate(self, kind: str, nbytes: int) -> int:
+        if self.fail_after is not None:
+            if self.fail_after == 0:
+                raise FakeError("cudaErrorMemoryAllocation", 2)
+            self.fail_after -= 1
+        if kind == "malloc":
+            if nbytes > self.free_bytes:
+                raise FakeError("cudaErrorMemoryAllocation", 2)
+            self.free_bytes -= nbytes
+        address = self.next + self.skew
+        self.next += -(-(nbytes + self.skew) // GIB) * GIB
+        self.alive[address] = (kind, nbytes)
+        self.log.append((kind, nbytes))
+        return address
+
+    def _free(self, kinds: tuple[str, ...], address: int) -> None:
+        kind, nbytes = self.alive.pop(address)
+        assert kind in kinds
+        if kind == "malloc":
+            self.free_bytes += nbytes
+        self.told = {a: t for a, t in self.told.items() if not 0 <= a - address < nbytes}
+
+    def _bindings(self, toolkit: int) -> SimpleNamespace:
+        newer = "_v2" if toolkit == 12 else ""
+        module = SimpleNamespace(
+            cudaMemoryAdvise=SimpleNamespace(**ADVICE),
+            cudaMemRangeAttribute=SimpleNamespace(**RANGE),
+            cudaMemLocationType=SimpleNamespace(
+                cudaMemLocationTypeHost="host", cudaMemLocationTypeDevice="device"
+            ),
+            cudaMemLocation=Location,
+            cudaMemRangeGetAttribute=self._say,
+            **{
+                f"cudaMemAdvise{newer}": self._advise,
+                f"cudaMemPrefetchAsync{newer}": self._prefetch,
+            },
+        )
+        if toolkit == 12:
+            module.cudaMemAdvise = module.cudaMemPrefetchAsync = None  # they take numbers
+        return module
+
+    def _advise(self, address: int, nbytes: int, advice: str, where: Location) -> tuple[Status]:
+        place = -1 if where.type == "host" else where.id
+        self.log.append((advice, address, nbytes, place))
+        if advice == self.reject:
+            return (Status(1),)
+        range_ = self._range(address)
+        what = advice.removeprefix("Set").removeprefix("Unset")
+        unset = advice.startswith("Unset")
+        if advice == self.forget:
+            pass
+        elif what == "ReadMostly":
+            range_[what] = 0 if unset else 1
+        elif what == "PreferredLocation":
+            range_[what] = -2 if unset else place
+        else:
+            range_[what] = [-2] * 8 if unset else [place, *[-2] * 7]
+        return (Status(0),)
+
+    def _prefetch(
+        self, address: int, nbytes: int, where: Location, flags: int, stream: int
+    ) -> tuple[Status]:
+        place = -1 if where.type == "host" else where.id
+        self.log.append(("prefetch", address, nbytes, place))
+        if self.reject == "prefetch":
+            return (Status(1),)
+        self._range(address)["LastPrefetchLocation"] = place
+        if place >= 0:
+            self.free_bytes -= nbytes
+        return (Status(0),)
+
+    def _say(self, size: int, what: str, address: int, nbytes: int) -> tuple[Status, Any]:
+        return Status(0), self._range(address)[what]
+
+    def _range(self, address: int) -> dict[str, Any]:
+        nothing = {
+            "ReadMostly": 0,
+            "PreferredLocation": -2,
+            "AccessedBy": [-2] * 8,
+            "LastPrefetchLocation": -2,
+        }
+        return self.told.setdefault(address, nothing)
+
+
+def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
+    """Let all calls go to the fake; arrays are only addresses then."""
+    monkeypatch.setattr(calls, "bindings", lambda: fake.bindings)
+    monkeypatch.setattr(calls, "cupy_runtime", lambda: fake.runtime)
+    monkeypatch.setattr(guard, "ranges", {})
+    monkeypatch.setattr(guard, "permitted", {})
+
+    def view(address, shape, dtype, arena):
+        kind = np.dtype(dtype)
+        pointer = SimpleNamespace(ptr=address)
+        return SimpleNamespace(size=shape, dtype=kind, itemsize=kind.itemsize, data=pointer)
+
+    monkeypatch.setattr(allocator, "view", view)
+    return fake

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import pytest
+from fake_cuda import GIB, FakeCuda, install
+
+from louvain_um.errors import MemoryBudgetError, PlacementError
+from louvain_um.placement import advise
+from louvain_um.placement.arena import Arena
+from louvain_um.placement.guard import guard
+from louvain_um.placement.policy import KINDS, Placement
+from louvain_um.placement.spec import BLOCK, ArenaSpec
+
+MIB = 1 << 20
+CAPACITY = 8 * MIB
+
+
+def spec(kind: str, capacity: int = CAPACITY, fraction: float = 1.0) -> ArenaSpec:
+    placement = Placement(kind, fraction)
+    return ArenaSpec(name="graph", group="graph", capacity=capacity, placement=placement)
+
+
+def told(cuda: FakeCuda) -> list[tuple]:
+    """Return what was advised and prefetched, offsets instead of addresses."""
+    return [(name, at[0] % GIB, *at[1:]) for name, *at in cuda.log if len(at) == 3]
+
+
+WHOLE = 10 * MIB
+SEQUENCES = {
+    "device": [],
+    "pinned": [],
+    "managed": [],
+    "read_mostly": [("SetReadMostly", 0, WHOLE, 0)],
+    "prefetched": [("SetPreferredLocation", 0, WHOLE, 0), ("prefetch", 0, WHOLE, 0)],
+    "host_mapped": [
+        ("SetPreferredLocation", 0, WHOLE, -1),
+        ("SetAccessedBy", 0, WHOLE, 0),
+        ("prefetch", 0, WHOLE, -1),
+    ],
+    "split": [
+        ("SetPreferredLocation", 0, 4 * MIB, 0),
+        ("SetPreferredLocation", 4 * MIB, 6 * MIB, -1),
+        ("SetAccessedBy", 4 * MIB, 6 * MIB, 0),
+        ("prefetch", 0, 4 * MIB, 0),
+        ("prefetch", 4 * MIB, 6 * MIB, -1),
+    ],
+}
+
+
+@pytest.mark.parametrize("toolkit", [12, 13])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_driver_is_told_before_anything_is_touched(kind, toolkit, monkeypatch):
+    cuda = install(monkeypatch, FakeCuda(toolkit=toolkit))
+    arena = Arena(spec(kind, fraction=0.5 if kind == "split" else 1.0), 0)
+    assert told(cuda) == SEQUENCES[kind]
+    assert cuda.log[0][0] in ("malloc", "mallocManaged", "hostAlloc")
+    arena.close()
+    assert not cuda.alive
+
+
+@pytest.mark.parametrize(("fraction", "sides"), [(0.0, ["host"]), (1.0, ["device"])])
+def test_a_split_at_the_ends_is_one_stretch(cuda, fraction, sides):
+    arena = Arena(spec("split", fraction=fraction), 0)
+    assert [part.side for part in arena.stretches] == sides
+    assert arena.resident_bytes == fraction * CAPACITY
+
+
+def test_a_split_is_cut_where_a_block_ends(cuda):
+    arena = Arena(spec("split", 21 * MIB, fraction=0.6), 0)
+    here, there = arena.stretches
+    assert (here.nbytes, there.offset) == (12 * MIB, 12 * MIB)
+    address = arena.take(16 * MIB)
+    assert arena.sides(address, 16 * MIB) == (
+        (address, 12 * MIB, "device"),
+        (address + 12 * MIB, 4 * MIB, "host"),
+    )
+
+
+@pytest.mark.parametrize("advice", ["SetPreferredLocation", "SetAccessedBy", "prefetch"])
+def test_rejected_advice_is_named_and_leaves_nothing_behind(cuda, advice):
+    cuda.reject = advice
+    with pytest.raises(PlacementError, match=rf"'graph'.*{advice}.*cudaErrorInvalidValue"):
+        Arena(spec("host_mapped"), 0)
+    assert not cuda.alive
+    assert not guard.ranges
+
+
+@pytest.mark.parametrize(
+    ("advice", "name"),
+    [
+        ("SetPreferredLocation", "preferred"),
+        ("SetAccessedBy", "accessed_by"),
+    ],
+)
+def test_advice_that_the_driver_forgets_is_named(cuda, advice, name):
+    cuda.forget = advice
+    with pytest.raises(PlacementError, match=name):
+        Arena(spec("host_mapped"), 0)
+    assert not cuda.alive
+
+
+def test_another_placement_replaces_the_old_advice(cuda):
+    arena = Arena(spec("host_mapped"), 0)
+    cuda.log.clear()
+    arena.place(Placement("read_mostly"))
+    assert [step[0] for step in told(cuda)] == [
+        "UnsetPreferredLocation",
+        "UnsetAccessedBy",
+        "SetReadMostly",
+    ]
+    arena.place(Placement("managed"))
+    found = advise.attributes(arena.address, arena.nbytes)
+    assert (found.preferred, found.accessed_by, found.read_mostly) == (-2, (), False)
+    with pytest.raises(ValueError, match="managed memory cannot become device"):
+        arena.place(Placement("device"))
+
+
+def test_managed_ranges_begin_at_a_block_whatever_the_driver_returns(cuda):
+    cuda.skew = 4096
+    arena = Arena(spec("prefetched"), 0)
+    assert arena.address % BLOCK == 0
+    assert arena.take(CAPACITY) == arena.address
+    arena.close()
+    assert not cuda.alive
+
+
+def test_as_many_bytes_as_planned_fit_however_many_arrays_they_are(cuda):
+    arena = Arena(spec("device", 100 * 257), 0)
+    assert all(arena.take(257) is not None for _ in range(100))
+
+
+def test_no_page_locked_memory(cuda):
+    cuda.fail_after = 0
+    with pytest.raises(MemoryBudgetError, match="page-locked"):
+        Arena(spec("pinned"), 0)
+
+
+@pytest.mark.parametrize(("number", "why"), [(83, "no managed memory"), (89, "concurrent")])
+@pytest.mark.parametrize("kind", ["managed", "host_mapped", "split"])
+def test_devices_without_usable_managed_memory_are_refused(cuda, number, why, kind):
+    cuda.attributes[number] = 0
+    with pytest.raises(PlacementError, match=why) as caught:
+        Arena(spec(kind), 0)
+    assert "pinned" in str(caught.value)
+    Arena(spec("pinned"), 0).close()
+    Arena(spec("device"), 0).close()
+    assert not cuda.alive
