@@ -188,3 +188,18 @@ __global__ void BOUNDS follow(i64 n, const u32* map, const u32* from, u32* label
     labels[v] = map ? map[x] : x;
   }
 }
+
+// Adds up how rows are spread: skew[0] becomes the most arcs of a row, skew[1] the sum of the
+// squares of all rows' arcs. Both are 0 before.
+__global__ void BOUNDS survey(i64 n, const i64* offsets, u64* skew) {
+  u64 widest = 0, squares = 0;
+  for (i64 v = grid_thread(); v < n; v += grid_threads()) {
+    u64 arcs = offsets[v + 1] - offsets[v];
+    widest = max(widest, arcs);
+    squares += arcs * arcs;
+  }
+  widest = warp_max(widest);
+  squares = block_sum(squares);
+  if (lane_index() == 0 && widest) atomicMax(skew, widest);
+  if (threadIdx.x == 0 && squares) atomicAdd(skew + 1, squares);
+}

@@ -127,3 +127,13 @@ def number_by_size(kernels: Kernels, memory: DeviceAllocator, labels: Any) -> No
     run(kernels, "number_communities", n, *arguments)
     memory.free("sizes by label", "first by label", "ranks", "found", "partials")
     memory.free("community keys")
+
+
+def survey(kernels: Kernels, vertices: int, offsets: Any) -> tuple[int, int]:
+    """Return the most arcs of a vertex, and the sum of the squares of all vertices' arcs."""
+    import cupy
+
+    skew = cupy.zeros(2, np.uint64)
+    run(kernels, "survey", vertices, offsets, skew)
+    widest, squares = skew.tolist()
+    return widest, squares

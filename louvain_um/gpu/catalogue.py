@@ -19,6 +19,22 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
     {
         "move": {"move": PAIRS, "add_degrees": PAIRS},
         "refine": {"refine": PAIRS},
+        "paged": {
+            **dict.fromkeys(
+                (
+                    "begin_paged",
+                    "begin_sweep",
+                    "move_block",
+                    "end_round",
+                    "begin_refining",
+                    "cut_block",
+                    "refine_block",
+                    "end_refining",
+                ),
+                PAIRS,
+            ),
+            "touch_pages": PLAIN,
+        },
         "aggregate": dict.fromkeys(
             (
                 "aggregate_small",
@@ -40,6 +56,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                     "key_communities",
                     "number_communities",
                     "follow",
+                    "survey",
                 ),
                 PLAIN,
             ),

@@ -32,6 +32,7 @@ enum Bin { GIANT, BLOCK, WARPED, TILE32, TILE16, TILE8, TILE4, BINS };
 
 #define MAX_SUB_ROUNDS 32
 #define MAX_KEYS (MAX_SUB_ROUNDS * BINS)
+#define MAX_SWEEPS 128
 
 // What blocks share and the host reads back. Zeroed by the host before a launch.
 struct Control {
@@ -44,7 +45,16 @@ struct Control {
   u64 visited;
   u64 iterations;
   u64 batch_end;
+  u32 round_begin, tail;  // of a level in pages: where the sub-round's queue begins and ends
+  u64 ended[MAX_SWEEPS];  // when each sweep ended, in nanoseconds, and how many vertices moved
+  u64 moved[MAX_SWEEPS];
 };
+
+__device__ __forceinline__ u64 nanoseconds() {
+  u64 now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
 
 // A thread's share of what a sweep gained.
 struct Tally {
@@ -101,26 +111,27 @@ __device__ void clear_table(Shared<A>& shared) {
   }
 }
 
-// Queues the vertices that have arcs and are awake (all, if awake is null) by sub-round and
-// degree; fills shared.starts and counts the arcs they have. Clears `next` where it is not
-// null. Holds two barriers of the grid; control->counts is 0 before and after the next one.
-template <class A>
-__device__ void enqueue(i64 n, const i64* offsets, const u8* awake, u8* next, u32 salt,
-                        u32 sub_rounds, u32* queue, Control* control, Shared<A>& shared) {
-  const i64 begin = stretch_begin(n), end = stretch_end(n);
-  const u32 n_keys = sub_rounds * BINS;
+// Queues vertices of low..high - 1 that have arcs, from queue[at] on, by sub-round and degree;
+// fills shared.starts and counts the arcs they have. round_of(v, first) says in which of
+// `rounds` sub-rounds v takes part, EMPTY for none; it is asked twice, `first` the first time.
+// Holds two barriers of the grid; control->counts is 0 before and after the next one.
+template <class A, class R>
+__device__ void enqueue(i64 low, i64 high, const i64* offsets, u32 rounds, u32 at, R round_of,
+                        u32* queue, Control* control, Shared<A>& shared) {
+  const i64 begin = low + stretch_begin(high - low), end = low + stretch_end(high - low);
+  const u32 n_keys = rounds * BINS;
   u64 arcs = 0;
   if (blockIdx.x == 0)
     for (u32 k = threadIdx.x; k < n_keys; k += THREADS) control->work[k] = 0;
   for (u32 k = threadIdx.x; k < n_keys; k += THREADS) shared.local[k] = 0;
   __syncthreads();
   for (i64 v = begin + threadIdx.x; v < end; v += THREADS) {
-    if (next) next[v] = 0;
-    if (awake && !awake[v]) continue;
+    u32 round = round_of(v, true);
+    if (round == EMPTY) continue;
     i64 degree = offsets[v + 1] - offsets[v];
     if (!degree) continue;
     arcs += degree;
-    atomicAdd(shared.local + bucket(v, salt, sub_rounds) * BINS + bin_of<A>(degree), 1u);
+    atomicAdd(shared.local + round * BINS + bin_of<A>(degree), 1u);
   }
   arcs = block_sum(arcs);
   for (u32 k = threadIdx.x; k < n_keys; k += THREADS)
@@ -133,15 +144,16 @@ __device__ void enqueue(i64 n, const i64* offsets, const u8* awake, u8* next, u3
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    shared.starts[0] = 0;
+    shared.starts[0] = at;
     for (u32 k = 0; k < n_keys; ++k) shared.starts[k + 1] += shared.starts[k];
   }
   __syncthreads();
   for (i64 v = begin + threadIdx.x; v < end; v += THREADS) {
-    if (awake && !awake[v]) continue;
+    u32 round = round_of(v, false);
+    if (round == EMPTY) continue;
     i64 degree = offsets[v + 1] - offsets[v];
     if (!degree) continue;
-    u32 k = bucket(v, salt, sub_rounds) * BINS + bin_of<A>(degree);
+    u32 k = round * BINS + bin_of<A>(degree);
     queue[shared.starts[k] + shared.base[k] + atomicAdd(shared.local + k, 1u)] = v;
   }
   grid_sync(&control->barrier);

@@ -18,7 +18,10 @@ ARCS_A_BLOCK: Final = 2048
 
 GIANT_SLOTS: Final = 1 << 21
 ARCS_A_SLOT: Final = 8
-"""Slots of the tables for giants: so many at least, or one for so many arcs of the level."""
+"""Slots of the tables for giants: so many at least, or one for so many arcs of the level.
+
+A tight run has what the widest vertex needs, and serves giants in more batches.
+"""
 
 DRAIN_SLOTS: Final = 16 * THREADS
 """Slots a block empties at a time (`giants.cuh`)."""
@@ -37,6 +40,10 @@ CONTROL: Final = np.dtype(
         ("visited", np.uint64),
         ("iterations", np.uint64),
         ("batch_end", np.uint64),
+        ("round_begin", np.uint32),
+        ("tail", np.uint32),
+        ("ended", np.uint64, 128),
+        ("moved", np.uint64, 128),
     ]
 )
 """`Control` of decide.cuh."""
@@ -57,21 +64,30 @@ def grid_for(kernels: Kernels, kernel: Kernel, level: GpuLevel) -> int:
     return max(1, min(resident, (level.arcs + level.vertices) // ARCS_A_BLOCK))
 
 
+def giant_tables(
+    vertices: int, arcs: int, widest: int, sum_bytes: int, *, tight: bool = False
+) -> tuple[int, int]:
+    """Return the most giants a level can have at once, and the slots of their tables."""
+    block_max = BLOCK_MAX[sum_bytes]
+    if widest <= block_max:
+        return 0, 0
+    needed = 2 << (widest - 1).bit_length()
+    roomy = max(needed, GIANT_SLOTS, arcs // ARCS_A_SLOT)
+    return min(vertices, arcs // block_max), needed if tight else roomy
+
+
 class Giants:
     """Memory for vertices too wide for shared memory: `Giants` of giants.cuh.
 
     `argument` is the struct that kernels take; `free` gives the memory back.
     """
 
-    def __init__(self, memory: DeviceAllocator, level: GpuLevel) -> None:
+    def __init__(self, memory: DeviceAllocator, level: GpuLevel, tight: bool = False) -> None:
         self.memory = memory
         sums = np.dtype(level.sums)
-        block_max = BLOCK_MAX[sums.itemsize]
-        count, slots = 0, 0
-        if level.widest > block_max:
-            count = min(level.vertices, level.arcs // block_max)
-            slots = max(2 << (level.widest - 1).bit_length(), GIANT_SLOTS)
-            slots = max(slots, level.arcs // ARCS_A_SLOT)
+        count, slots = giant_tables(
+            level.vertices, level.arcs, level.widest, sums.itemsize, tight=tight
+        )
         units = slots // DRAIN_SLOTS + count
         wanted: tuple[tuple[str, int, Any], ...] = (
             ("giant keys", slots, np.uint32),

@@ -1,0 +1,253 @@
+"""Moving and refining block by block, where a level's arcs are not all on the device.
+
+Launches `paged.cu`; the steps are those of `louvain_um.gpu.move` and `louvain_um.gpu.refine`.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um import rules
+from louvain_um.gpu.compile import Kernels
+from louvain_um.gpu.launch import CONTROL, THREADS, Giants, grid_for, new_control
+from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.memory import DeviceAllocator
+from louvain_um.gpu.move import Sweep
+from louvain_um.hierarchy import Moved
+from louvain_um.options import Options
+from louvain_um.placement.residency import Residency
+
+NOBODY: Final = 0xFFFFFFFF
+SPAN: Final = 8
+"""Entries of a span: a class begins at each, the last one says where the part ends."""
+
+PAGE: Final = 4096
+
+
+@dataclass(slots=True)
+class Pages:
+    """The blocks of a level.
+
+    Parameters
+    ----------
+    residency : Residency
+        Which of them are on the device.
+    begins : uint32[blocks + 1]
+        Vertices at which they begin, on the device.
+    cuts : list of int
+        The same on the host.
+    forward : bool
+        In which direction the next pass goes.
+    """
+
+    residency: Residency
+    begins: Any
+    cuts: list[int]
+    forward: bool = True
+
+    @property
+    def blocks(self) -> int:
+        """How many there are."""
+        return len(self.cuts) - 1
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """First vertex of each block, and the first behind it."""
+        return list(pairwise(self.cuts))
+
+    def need_range(self, first: int, last: int) -> None:
+        """Bring the arcs of a block, given by its vertices."""
+        self.residency.need(self.cuts.index(first))
+
+    def order(self, wanted: list[int]) -> Iterator[tuple[int, int | None]]:
+        """Yield blocks, each with the one after it; every second time backwards.
+
+        What was used last is then needed first, and still there.
+        """
+        path = wanted if self.forward else wanted[::-1]
+        self.forward = not self.forward
+        yield from zip(path, [*path[1:], None], strict=True)
+
+
+class Steps:
+    """Kernels of a level in pages, with the arguments they share."""
+
+    def __init__(
+        self, kernels: Kernels, level: GpuLevel, pages: Pages, rule: np.void, fields: list[Any]
+    ) -> None:
+        self.kernels = kernels
+        self.level = level
+        self.pages = pages
+        self.rule = rule
+        self.fields = fields
+
+    def run(self, name: str, *arguments: Any) -> None:
+        """Launch a kernel that looks at vertices."""
+        kernel = self.kernels.get("paged", name, self.level.types)
+        blocks = grid_for(self.kernels, kernel, self.level)
+        shared = packed(self.fields)
+        kernel((blocks,), (THREADS,), (self.rule, shared, *arguments))
+
+    def run_on(self, block: int, following: int | None, name: str, *arguments: Any) -> None:
+        """Bring a block's arcs, then launch a kernel that reads them."""
+        self.pages.residency.need(block, following)
+        self.run(name, *arguments)
+
+
+def packed(fields: list[Any]) -> Any:
+    """Return a structure of 8-byte fields (arrays, integers, floats) as a kernel's argument."""
+    values = [f if isinstance(f, int | float) else 0 if f is None else f.data.ptr for f in fields]
+    form = "".join("d" if isinstance(value, float) else "Q" for value in values)
+    raw = struct.pack(form, *values)
+    return np.frombuffer(raw, np.dtype((np.void, len(raw)))).reshape(())
+
+
+def move_in_pages(
+    kernels: Kernels,
+    memory: DeviceAllocator,
+    options: Options,
+    total: int,
+    level: GpuLevel,
+    pages: Pages,
+    tight: bool,
+) -> tuple[Moved, list[Sweep]]:
+    """Sweep until the gain of a sweep falls below the level's tolerance."""
+    n, empty = level.vertices, memory.empty
+    tag = f"{level.cycle}.{level.number}"
+    level.labels = empty(f"labels.{tag}", "community", n, np.uint32)
+    level.totals = empty("totals", "community", n, level.sums)
+    sizes = empty("sizes", "community", n, np.uint32)
+    queue = empty("queue", "scratch", n, np.uint32)
+    goals = empty("goals", "scratch", n, np.uint32)
+    awake = empty("awake", "scratch", n, np.uint8)
+    woken = empty("woken", "scratch", n, np.uint8)
+    rounds, blocks = rules.SUB_ROUNDS, pages.blocks
+    spans = empty("spans", "scratch", rounds * blocks * SPAN, np.uint32)
+    present = empty("present", "scratch", rounds * blocks, np.uint8)
+    giants = Giants(memory, level, tight)
+    control = new_control(memory)
+    rule = packed(
+        [
+            level.offsets, level.targets, level.weights, level.degrees, level.labels,
+            level.totals, sizes, queue, goals, float(options.resolution / total), float(total),
+            int(options.seed),
+        ]
+    )  # fmt: skip
+    fields = [n, blocks, pages.begins, awake, woken, spans, present, control, 0]
+    steps = Steps(kernels, level, pages, rule, fields)
+    steps.run("begin_paged", level.start if level.start is not None else np.uint64(0))
+    moves, iteration = 0, 0
+    ended = list[tuple[int, float]]()
+    while iteration < rules.MAX_ITERATIONS:
+        salt = rules.salt(level.cycle, iteration, options.seed)
+        steps.fields[8] = salt | rounds << 32
+        present.fill(0)
+        steps.run("begin_sweep")
+        sweep(steps, giants, present.get().reshape(blocks, rounds))
+        found = control.get().view(CONTROL)[0]
+        iteration += 1
+        gone = int(found["moves"][0])
+        moves += gone
+        ended.append((gone, time.perf_counter()))
+        steps.fields[3], steps.fields[4] = steps.fields[4], steps.fields[3]
+        if gone == 0 or int(found["gain"][0]) < rules.tolerance(level.number):
+            break
+    giants.free()
+    memory.free("sizes", "queue", "goals", "awake", "woken", "spans", "present", "control")
+    last = ended[-1][1]
+    sweeps = [Sweep(gone, last - at) for gone, at in ended]
+    return Moved(iteration, moves, int(found["visited"])), sweeps
+
+
+def sweep(steps: Steps, giants: Giants, present: Any) -> None:
+    """Decide and move, sub-round by sub-round and block by block; wake who is left behind."""
+    before, there = NOBODY, set[int]()
+    for number in range(present.shape[1]):
+        here = set(np.flatnonzero(present[:, number]).tolist())
+        if not here:
+            continue
+        for block, following in steps.pages.order(sorted(here | there)):
+            steps.run_on(
+                block, following, "move_block", giants.argument, np.uint32(block),
+                np.uint32(number if block in here else NOBODY),
+                np.uint32(before if block in there else NOBODY),
+            )  # fmt: skip
+        steps.run("end_round")
+        before, there = number, here
+    for block, following in steps.pages.order(sorted(there)):
+        steps.run_on(
+            block, following, "move_block", giants.argument, np.uint32(block),
+            np.uint32(NOBODY), np.uint32(before),
+        )  # fmt: skip
+
+
+def refine_in_pages(
+    kernels: Kernels,
+    memory: DeviceAllocator,
+    options: Options,
+    total: int,
+    level: GpuLevel,
+    pages: Pages,
+    tight: bool,
+) -> None:
+    """Split communities into parts that hold together; leaves `parts` on the level."""
+    n, empty = level.vertices, memory.empty
+    tag = f"{level.cycle}.{level.number}"
+    level.parts = empty(f"parts.{tag}", "community", n, np.uint32)
+    part_totals = empty("part totals", "community", n, level.sums)
+    part_sizes = empty("part sizes", "community", n, np.uint32)
+    cuts = empty("cuts", "community", n, level.sums)
+    queue = empty("queue", "scratch", n, np.uint32)
+    goals = empty("goals", "scratch", n, np.uint32)
+    ties = empty("ties", "scratch", n, level.sums)
+    rounds, blocks = rules.SUB_ROUNDS, pages.blocks
+    spans = empty("spans", "scratch", rounds * blocks * SPAN, np.uint32)
+    giants = Giants(memory, level, tight)
+    control = new_control(memory)
+    salt = rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed)
+    rule = packed(
+        [
+            level.offsets, level.targets, level.weights, level.degrees, level.labels,
+            level.totals, level.parts, part_totals, part_sizes, cuts, queue, goals, ties,
+            float(options.resolution / total), int(options.seed) | salt << 32, rounds,
+        ]
+    )  # fmt: skip
+    fields = [n, blocks, pages.begins, None, None, spans, None, control, salt | rounds << 32]
+    steps = Steps(kernels, level, pages, rule, fields)
+    steps.run("begin_refining")
+    everything = list(range(blocks))
+    for block, following in pages.order(everything):
+        steps.run_on(block, following, "cut_block", np.uint32(block))
+    for number in range(rounds):
+        for block, following in pages.order(everything):
+            steps.run_on(
+                block, following, "refine_block", giants.argument, np.uint32(block),
+                np.uint32(number),
+            )  # fmt: skip
+        steps.run("end_refining")
+    giants.free()
+    memory.free("part totals", "part sizes", "cuts", "queue", "goals", "ties", "spans", "control")
+
+
+def toucher(kernels: Kernels, memory: DeviceAllocator, blocking: int) -> Any:
+    """Return a function that touches every page of a range, so many pages a warp."""
+    sink = memory.empty("touched", "scratch", 1, np.uint32)
+    kernel = kernels.get("paged", "touch_pages")
+
+    def touch(address: int, nbytes: int) -> None:
+        pages = -(-nbytes // PAGE)
+        blocks = min(kernels.resident_blocks(kernel, THREADS), -(-pages // (8 * blocking)))
+        kernel(
+            (max(1, blocks),), (THREADS,),
+            (np.uint64(address), np.int64(0), np.int64(nbytes), np.uint32(PAGE),
+             np.uint32(blocking), sink),
+        )  # fmt: skip
+
+    return touch
