@@ -12,12 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 
 from louvain_um.errors import OptionError
+from louvain_um.intrinsics import atomic_add, atomic_load, give_way
 from louvain_um.options import MOST_THREADS
+
+PATIENCE = 1000
+"""Looks at a counter before another thread is given the core: some microseconds."""
 
 
 def default_threads() -> int:
@@ -58,27 +60,32 @@ def run(kernel: Callable[..., None], threads: int, *args: Any) -> None:
             raise failure
 
 
-@intrinsic
-def _atomic_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Add `value` to ``array[index]`` in one indivisible step; return what stood there before."""
-    signature = array.dtype(array, types.intp, array.dtype)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        kind = sig.args[0]
-        view = context.make_array(kind)(context, builder, args[0])
-        pointer = cgutils.get_item_pointer(  # type: ignore[no-untyped-call,unused-ignore]
-            context, builder, kind, view, [args[1]], wraparound=False
-        )
-        return builder.atomic_rmw("add", pointer, args[2], "monotonic")
-
-    return signature, codegen
-
-
-atomic_add: Any = _atomic_add
-"""Called as ``atomic_add(array, index, value)`` in compiled code."""
-
-
 @njit(nogil=True, cache=True)
 def take(counter, step):  # type: ignore[no-untyped-def]
     """Return the start of the next unclaimed stretch of `step` items."""
     return atomic_add(counter, 0, step)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def claim(progress, stage, step):  # type: ignore[no-untyped-def]
+    """Return the start of the next unclaimed stretch of a stage.
+
+    `progress` holds two counters a stage, zero at first: items claimed and items finished.
+    """
+    return atomic_add(progress, 2 * stage, step)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def finish(progress, stage, items):  # type: ignore[no-untyped-def]
+    """Announce that so many items of a stage are done."""
+    atomic_add(progress, 2 * stage + 1, items)
+
+
+@njit(nogil=True, cache=True)
+def wait(progress, stage, items):  # type: ignore[no-untyped-def]
+    """Wait until all items of a stage are done; give way when that takes long."""
+    looks = 0
+    while atomic_load(progress, 2 * stage + 1) < items:
+        looks += 1
+        if looks > PATIENCE:
+            give_way()

@@ -14,11 +14,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from louvain_um.cpu.tally import EMPTY, bits_for, slot_of
+from louvain_um.cpu.tally import EMPTY, add, bits_for, collect, collect_weighted, of_thread
+from louvain_um.intrinsics import prefetch
 from louvain_um.parallel import take
 
 STRETCH = 64
 """Communities a thread claims at a time."""
+
+AHEAD = 4
+"""Members whose arcs are fetched before their turn."""
 
 
 @njit(nogil=True, cache=True)
@@ -76,8 +80,9 @@ def add_up(t, threads, graph, labels, members, starts, rooms, tallies, out, clai
     """
     offsets, targets, weights, _, loops = graph
     new_targets, new_weights, new_loops, counts = out
+    tally = of_thread(tallies, t)
+    keys, sums, used, names, loads = tally
     weighted = len(weights) > 0
-    keys, sums, used = tallies[0][t], tallies[1][t], tallies[2][t]
     communities = len(starts) - 1
     while True:
         begin = take(claim, STRETCH)
@@ -86,31 +91,31 @@ def add_up(t, threads, graph, labels, members, starts, rooms, tallies, out, clai
         for c in range(begin, min(begin + STRETCH, communities)):
             bits = bits_for(min(rooms[c + 1] - rooms[c], communities))
             base = rooms[c]
-            found = 0
+            found = np.uint32(0)
             inside = 0
             loop = 0
             for m in range(starts[c], starts[c + 1]):
-                v = np.int64(members[m])
+                after = members[min(m + AHEAD, len(members) - 1)]
+                prefetch(targets, offsets[after])
+                prefetch(targets, offsets[after] + 16)
+                v = members[m]
                 loop += loops[v]
-                for j in range(offsets[v], offsets[v + 1]):
-                    community = labels[targets[j]]
-                    weight = np.int64(weights[j]) if weighted else np.int64(1)
-                    if community == c:
-                        inside += weight
-                        continue
-                    slot = slot_of(keys, community, bits)
-                    if keys[slot] == EMPTY:
-                        keys[slot] = community
-                        sums[slot] = weight
-                        used[found] = slot
-                        found += 1
-                    else:
-                        sums[slot] += weight
+                low, high = offsets[v], offsets[np.uint64(v) + np.uint64(1)]
+                if weighted:
+                    count, own = collect_weighted(
+                        labels, targets, weights, low, high, c, names, loads
+                    )
+                    inside += own
+                else:
+                    count = collect(labels, targets, low, high, c, names)
+                    inside += high - low - np.int64(count)
+                found = add(keys, sums, used, names, loads, count, bits, found)
             for k in range(found):
                 slot = used[k]
                 new_targets[base + k] = keys[slot]
                 new_weights[base + k] = sums[slot]
                 keys[slot] = EMPTY
+                sums[slot] = 0
             new_loops[c] = loop + inside // 2
             counts[c + 1] = found
 

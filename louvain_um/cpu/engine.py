@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from louvain_um import parallel, rules
 from louvain_um.cpu import aggregate, move, refine
-from louvain_um.cpu.tally import EMPTY
+from louvain_um.cpu.tally import EMPTY, slots_for
 from louvain_um.events import Event, Observer, tell_arrays
 from louvain_um.graph import Graph
 from louvain_um.hierarchy import Moved, Sums
@@ -21,8 +21,14 @@ from louvain_um.options import Options
 from louvain_um.quality import sum_of_squares
 
 NONE = np.zeros(0, np.int64)
+U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
+
+
+def widest(offsets: I64) -> int:
+    """Return the arcs of the vertex that has most."""
+    return int(np.diff(offsets).max(initial=0))
 
 
 @dataclass(slots=True)
@@ -34,6 +40,8 @@ class CpuLevel:
     cycle, number : int
     offsets, targets, weights, loops, degrees
         As in `Graph`; no weights is an empty array.
+    widest : int
+        Arcs of the vertex that has most.
     start : uint32[n] or None
         Community each vertex starts in; None when every one is alone.
     labels : uint32[n]
@@ -49,6 +57,7 @@ class CpuLevel:
     weights: U32 | I64
     loops: I64
     degrees: I64
+    widest: int
     start: U32 | None = None
     labels: U32 = field(default_factory=lambda: np.zeros(0, np.uint32))
     totals: I64 = field(default_factory=lambda: NONE)
@@ -81,7 +90,8 @@ class CpuEngine:
             enter(f"{name}.0", "graph", array.nbytes, array.ctypes.data)
         degrees = graph.degrees
         enter("degrees.0", "community", degrees.nbytes, degrees.ctypes.data)
-        return CpuLevel(0, 0, graph.offsets, graph.targets, weights, graph.loops, degrees)
+        arrays = (graph.offsets, graph.targets, weights, graph.loops, degrees)
+        return CpuLevel(0, 0, *arrays, widest=widest(graph.offsets))
 
     def weights(self, arcs: int) -> U32 | I64:
         """Return room for weights; of one type at every level, so that Numba compiles once."""
@@ -104,37 +114,37 @@ class CpuEngine:
 
     def move(self, level: CpuLevel) -> Moved:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
-        n, empty, threads = level.vertices, self.memory.empty, self.threads
+        n, empty = level.vertices, self.memory.empty
         number, tag = level.number, f"{level.cycle}.{level.number}"
         labels = empty(f"labels.{tag}", "community", n, np.uint32)
         labels[:] = np.arange(n, dtype=np.uint32) if level.start is None else level.start
         totals = empty("totals", "community", n, np.int64)
         sizes = empty("sizes", "community", n, np.uint32)
-        active = empty("active", "scratch", n, np.uint8)
+        wake = empty("wake", "scratch", n, np.uint8)
         queue = empty("queue", "scratch", n, np.uint32)
-        moved = empty("moved", "scratch", n, np.uint32)
         goals = empty("goals", "scratch", n, np.uint32)
-        tallies = self.tallies(level.offsets, n)
+        tallies = self.tallies(level, min(level.widest, n))
         graph = (level.offsets, level.targets, level.weights, level.degrees)
-        state = (labels, totals, sizes, active, moved, goals)
-        move.start(level.degrees, labels, totals, sizes, active)
+        state = (labels, totals, sizes, wake, goals)
+        if level.start is None:
+            totals[:], sizes[:] = level.degrees, 1
+        else:
+            move.start(level.degrees, labels, totals, sizes)
+        wake[:] = move.AWAKE
 
-        starts = np.zeros(rules.SUB_ROUNDS + 1, np.int64)
-        claim = np.zeros(3, np.int64)
         rate, seed = self.options.resolution / self.total, np.uint32(self.options.seed)
         total, iteration, visited, moves = float(self.total), 0, 0, 0
         while iteration < rules.MAX_ITERATIONS:
-            salt = rules.salt(level.cycle, iteration, self.options.seed)
-            arcs = move.queue_active(
-                level.offsets, active, np.uint32(salt), rules.SUB_ROUNDS, queue, starts
-            )
+            salt = np.uint32(rules.salt(level.cycle, iteration, self.options.seed))
+            starts, arcs = self.enqueue(level, wake, queue, salt)
             visited += arcs
             iteration += 1
-            rule = (rate, total, seed, claim)
-            if threads == 1 or arcs < move.SERIAL_ARCS:
-                count, gain = move.sweep(graph, state, tallies, queue, starts, *rule)
-            else:
-                count, gain = self.sweep(graph, state, tallies, queue, starts, *rule)
+            progress, result = np.zeros(2 * move.STAGES, np.int64), np.zeros(2, np.int64)
+            parallel.run(
+                move.sweep, self.threads if arcs >= move.SERIAL_ARCS else 1, graph, state, tallies,
+                queue, starts, rate, total, seed, progress, result,
+            )  # fmt: skip
+            count, gain = result.tolist()
             moves += count
             self.observer(
                 Event(
@@ -150,39 +160,38 @@ class CpuEngine:
             if count == 0 or gain < rules.tolerance(number):
                 break
         level.labels, level.totals = labels, totals
-        self.memory.free("totals", "sizes", "active", "queue", "moved", "goals")
-        self.memory.free("tally keys", "tally sums", "tally used")
+        self.memory.free("totals", "sizes", "wake", "queue", "goals")
+        self.free_tallies()
         return Moved(iteration, moves, visited)
 
-    def sweep(
-        self, graph: Any, state: Any, tallies: Any, queue: U32, starts: I64, rate: float,
-        total: float, seed: np.uint32, claim: I64,
-    ) -> tuple[int, int]:  # fmt: skip
-        """Run all sub-rounds of a sweep on all threads; return moves and gain."""
-        moves, gain = 0, 0
-        for first, last in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            claim[:] = 0
-            parallel.run(
-                move.decide, self.threads, graph, state, tallies, queue, first, last, rate, total,
-                seed, claim,
-            )  # fmt: skip
-            parallel.run(move.apply, self.threads, graph, state, claim)
-            claim[0] = 0
-            parallel.run(move.activate, self.threads, graph, state, claim)
-            moves += int(claim[1])
-            gain += int(claim[2])
-        return moves, gain
+    def enqueue(self, level: CpuLevel, wake: U8, queue: U32, salt: np.uint32) -> tuple[I64, int]:
+        """Queue the awake vertices; return where each sub-round starts, and their arcs."""
+        threads = self.threads if level.vertices >= move.SERIAL_ARCS else 1
+        counts = np.empty((threads, rules.SUB_ROUNDS), np.int64)
+        arcs, starts = np.empty(threads, np.int64), np.empty(rules.SUB_ROUNDS + 1, np.int64)
+        parallel.run(move.count_awake, threads, level.offsets, wake, salt, counts, arcs)
+        parallel.run(move.fill_queue, threads, wake, counts, queue, starts)
+        return starts, int(arcs.sum())
 
-    def tallies(self, offsets: I64, distinct: int) -> tuple[U32, I64, U32]:
-        """Return hash tables, one row a thread, for the widest vertex of a level."""
-        widest = min(int(np.diff(offsets).max(initial=0)), distinct)
-        slots = 1 << max(2, (2 * widest - 1).bit_length())
-        keys = self.memory.empty("tally keys", "hash", self.threads * slots, np.uint32)
-        sums = self.memory.empty("tally sums", "hash", self.threads * slots, np.int64)
-        used = self.memory.empty("tally used", "hash", self.threads * (widest + 1), np.uint32)
-        keys[:] = EMPTY
+    def tallies(self, level: CpuLevel, distinct: int) -> tuple[U32, I64, U32, U32, U32 | I64]:
+        """Return hash tables for so many communities at once, one row a thread."""
         shape = (self.threads, -1)
-        return keys.reshape(shape), sums.reshape(shape), used.reshape(shape)
+
+        def room(name: str, items: int, dtype: DTypeLike) -> Any:
+            size = self.threads * items
+            return self.memory.empty(f"tally {name}", "hash", size, dtype).reshape(shape)
+
+        slots = slots_for(distinct)
+        keys, sums = room("keys", slots, np.uint32), room("sums", slots, np.int64)
+        keys[:], sums[:] = EMPTY, 0
+        names = room("names", level.widest + 1, np.uint32)
+        weighted = len(level.weights) > 0
+        loads = room("loads", level.widest + 1 if weighted else 0, level.weights.dtype)
+        return keys, sums, room("used", distinct + 1, np.uint32), names, loads
+
+    def free_tallies(self) -> None:
+        """Give the hash tables back."""
+        self.memory.free(*(f"tally {name}" for name in ("keys", "sums", "used", "names", "loads")))
 
     def refine(self, level: CpuLevel) -> None:
         """Split communities into sub-communities that hold together (`level.parts`)."""
@@ -195,15 +204,13 @@ class CpuEngine:
         moved = empty("moved", "scratch", n, np.uint32)
         goals = empty("goals", "scratch", n, np.uint32)
         ties = empty("ties", "scratch", n, np.int64)
-        tallies = self.tallies(level.offsets, n)
+        tallies = self.tallies(level, min(level.widest, n))
         graph = (level.offsets, level.targets, level.weights, level.degrees)
         parallel.run(
             refine.start, threads, graph, level.labels, parts, part_totals, part_sizes, cuts
         )
-        everyone = np.ones(n, np.uint8)
-        starts = np.zeros(rules.SUB_ROUNDS + 1, np.int64)
         salt = np.uint32(rules.salt(level.cycle, rules.REFINE_SWEEP, self.options.seed))
-        move.queue_active(level.offsets, everyone, salt, rules.SUB_ROUNDS, queue, starts)
+        starts, _ = self.enqueue(level, np.full(n, move.AWAKE, np.uint8), queue, salt)
         state = (
             level.labels, level.totals, parts, part_totals, part_sizes, cuts, moved, goals, ties
         )  # fmt: skip
@@ -218,7 +225,7 @@ class CpuEngine:
             parallel.run(refine.apply, threads, graph, state, claim)
         level.parts = parts
         self.memory.free("part totals", "part sizes", "cuts", "queue", "moved", "goals", "ties")
-        self.memory.free("tally keys", "tally sums", "tally used")
+        self.free_tallies()
 
     def aggregate(self, level: CpuLevel) -> CpuLevel:
         """Return the next level; vertices that share a label (or part) become one."""
@@ -237,8 +244,8 @@ class CpuEngine:
         members = empty("members", "scratch", n, np.uint32)
         starts = empty("member starts", "scratch", count + 1, np.int64)
         rooms = empty("rooms", "scratch", count + 1, np.int64)
-        widest = aggregate.group_members(level.offsets, numbers, members, starts, rooms)
-        tallies = self.tallies(np.array([0, widest]), count)
+        most = aggregate.group_members(level.offsets, numbers, members, starts, rooms)
+        tallies = self.tallies(level, min(most, count))
         targets = np.empty(arcs, np.uint32)
         weights = self.weights(arcs)
         offsets = empty(f"offsets.{number}", "graph", count + 1, np.int64)
@@ -257,15 +264,14 @@ class CpuEngine:
         self.memory.ledger.enter(f"targets.{number}", "graph", targets.nbytes)
         self.memory.ledger.enter(f"weights.{number}", "graph", weights.nbytes)
         self.memory.free("members", "member starts", "rooms")
-        self.memory.free("tally keys", "tally sums", "tally used")
+        self.free_tallies()
 
         degrees = empty(f"degrees.{number}", "community", count, np.int64)
         degrees[:] = 0
         move.add_degrees(level.degrees, numbers, degrees)
         level.numbers, level.labels, level.parts = numbers, communities, None
-        return CpuLevel(
-            level.cycle, number, offsets, targets, weights, loops, degrees, start=carried
-        )
+        arrays = (offsets, targets, weights, loops, degrees)
+        return CpuLevel(level.cycle, number, *arrays, widest=widest(offsets), start=carried)
 
     def sums(self, level: CpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""

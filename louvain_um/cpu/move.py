@@ -1,8 +1,9 @@
 """Moving vertices between communities: one sweep in sub-rounds of frozen state.
 
-A sub-round has three steps, each run by all threads over stretches they claim: `decide` reads
-the frozen labels and totals and lists the moves, `apply` carries them out with integer adds,
-`activate` wakes the neighbours left behind. No step depends on the order of its items.
+A sub-round has three steps: `decide` reads the frozen labels and totals and notes each queued
+vertex's goal, `apply` carries the moves out with integer adds, `activate` wakes the neighbours
+left behind. No step depends on the order of its items, and `activate` writes nothing that
+`decide` reads, so it shares a stage with the next sub-round's.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -14,12 +15,26 @@ import numpy as np
 from numba import njit
 
 from louvain_um.cpu.rule import bucket, wins_tie
-from louvain_um.cpu.tally import EMPTY, bits_for, slot_of
-from louvain_um.parallel import atomic_add, take
-from louvain_um.rules import GAIN_BITS
+from louvain_um.cpu.tally import EMPTY, add, bits_for, collect, collect_weighted, of_thread
+from louvain_um.intrinsics import atomic_add, prefetch
+from louvain_um.parallel import claim, finish, wait
+from louvain_um.rules import GAIN_BITS, SUB_ROUNDS
 
 STRETCH = 256
 """Vertices a thread claims at a time: short enough to even out skewed degrees."""
+
+AHEAD = 4
+"""Vertices whose arcs are fetched before their turn; twice as many for where the arcs begin."""
+
+STAYS = EMPTY
+"""Stands for the goal of a vertex that does not move."""
+
+AWAKE = np.uint8(255)
+"""A vertex's state is AWAKE, 0 (asleep), or 1 + its sub-round in the present sweep: woken before
+that sub-round is over it decides anyway, so only a later one wakes it for the next sweep."""
+
+STAGES = 3 * SUB_ROUNDS
+"""Stages of a sweep: decide, apply and activate of every sub-round."""
 
 GAIN_UNIT = 2.0**GAIN_BITS
 
@@ -28,109 +43,123 @@ SERIAL_ARCS = 1 << 15
 
 
 @njit(nogil=True, cache=True)
-def start(degrees, labels, totals, sizes, active):
-    """Fill totals and sizes from labels; wake every vertex."""
+def start(degrees, labels, totals, sizes):
+    """Fill totals and sizes from labels."""
     totals[:] = 0
     sizes[:] = 0
-    active[:] = 1
     for v in range(len(labels)):
         totals[labels[v]] += degrees[v]
         sizes[labels[v]] += 1
 
 
 @njit(nogil=True, cache=True)
-def queue_active(offsets, active, salt, sub_rounds, queue, starts):
-    """List the active vertices by sub-round, ascending in each; return the arcs they have.
+def count_awake(t, threads, offsets, wake, salt, counts, arcs):
+    """Count a thread's share of the awake vertices by sub-round, and their arcs.
 
-    Writes queue[0 … starts[sub_rounds]) and the start of each sub-round in it.
+    Every vertex goes to sleep, those awake with a note of their sub-round.
     """
-    starts[:] = 0
-    arcs = 0
-    for v in range(len(active)):
-        if active[v]:
-            starts[bucket(v, salt, sub_rounds) + 1] += 1
-            arcs += offsets[v + 1] - offsets[v]
-    for r in range(sub_rounds):
-        starts[r + 1] += starts[r]
-    next_ = starts.copy()
-    for v in range(len(active)):
-        if active[v]:
-            r = bucket(v, salt, sub_rounds)
+    n = len(wake)
+    counts[t] = 0
+    visited = 0
+    for v in range(n * t // threads, n * (t + 1) // threads):
+        if wake[v] == AWAKE:
+            r = bucket(v, salt, SUB_ROUNDS)
+            wake[v] = r + 1
+            counts[t, r] += 1
+            visited += offsets[v + 1] - offsets[v]
+        else:
+            wake[v] = 0
+    arcs[t] = visited
+
+
+@njit(nogil=True, cache=True)
+def fill_queue(t, threads, wake, counts, queue, starts):
+    """List a thread's share of the counted vertices by sub-round, ascending in each.
+
+    `starts[r]` becomes the start of a sub-round in the queue.
+    """
+    n = len(wake)
+    next_ = np.zeros(SUB_ROUNDS, np.int64)
+    at = 0
+    for r in range(SUB_ROUNDS):
+        if t == 0:
+            starts[r] = at
+        for other in range(threads):
+            if other == t:
+                next_[r] = at
+            at += counts[other, r]
+    if t == 0:
+        starts[SUB_ROUNDS] = at
+    for v in range(n * t // threads, n * (t + 1) // threads):
+        if wake[v] != 0:
+            r = wake[v] - 1
             queue[next_[r]] = v
             next_[r] += 1
-    return arcs
 
 
 @njit(nogil=True, cache=True)
-def decide(t, threads, graph, state, tallies, queue, first, last, rate, total, seed, claim):
-    """List the moves of queue[first:last] in `moved` and `goals`; add up their gains.
+def decide(graph, state, tally, queue, begin, end, rate, total, seed):
+    """Note the goals of queue[begin:end]; return how many move and the sum of their gains.
 
-    `rate` is γ / 2m and `total` 2m; `claim` holds the next unclaimed item, the number of moves
-    and the sum of gains.
+    `rate` is γ / 2m and `total` 2m.
     """
     offsets, targets, weights, degrees = graph
-    labels, totals, sizes, active, moved, goals = state
+    labels, totals, sizes, _, goals = state
+    keys, sums, used, names, loads = tally
     weighted = len(weights) > 0
-    keys, sums, used = tallies[0][t], tallies[1][t], tallies[2][t]
-    gain = 0
-    while True:
-        begin = first + take(claim, STRETCH)
-        if begin >= last:
-            break
-        for i in range(begin, min(begin + STRETCH, last)):
-            v = np.int64(queue[i])
-            active[v] = 0
-            low, high = offsets[v], offsets[v + 1]
-            if low == high:
-                continue
-            own = labels[v]
-            degree = degrees[v]
-            bits = bits_for(high - low)
-            n_used = 0
-            own_weight = np.int64(0)
-            for j in range(low, high):
-                community = labels[targets[j]]
-                weight = np.int64(weights[j]) if weighted else np.int64(1)
-                if community == own:
-                    own_weight += weight
-                    continue
-                slot = slot_of(keys, community, bits)
-                if keys[slot] == EMPTY:
-                    keys[slot] = community
-                    sums[slot] = weight
-                    used[n_used] = slot
-                    n_used += 1
-                else:
-                    sums[slot] += weight
-            pull = rate * np.float64(degree)
-            stay = np.float64(own_weight) - pull * np.float64(totals[own] - degree)
-            best, best_score = own, stay
-            for k in range(n_used):
-                slot = used[k]
-                community = keys[slot]
-                keys[slot] = EMPTY
-                score = np.float64(sums[slot]) - pull * np.float64(totals[community])
-                if score > best_score or (
-                    score == best_score and best != own and wins_tie(community, best, seed)
-                ):
-                    best, best_score = community, score
-            if best != own and not (sizes[own] == 1 and sizes[best] == 1 and best > own):
-                gain += np.int64(np.rint((best_score - stay) / total * GAIN_UNIT))
-                at = atomic_add(claim, 1, 1)
-                moved[at] = v
-                goals[at] = best
-    atomic_add(claim, 2, gain)
+    moves, gain = 0, 0
+    for i in range(begin, end):
+        # Rows of one sub-round lie apart: the processor does not see them coming.
+        prefetch(offsets, queue[min(i + 2 * AHEAD, end - 1)])
+        after = queue[min(i + AHEAD, end - 1)]
+        prefetch(targets, offsets[after])
+        prefetch(targets, offsets[after] + 16)
+        prefetch(labels, after)
+        prefetch(degrees, after)
+
+        v = queue[i]
+        goals[i] = STAYS
+        own = labels[v]
+        low, high = offsets[v], offsets[np.uint64(v) + np.uint64(1)]
+        if weighted:
+            count, inside = collect_weighted(labels, targets, weights, low, high, own, names, loads)
+        else:
+            count = collect(labels, targets, low, high, own, names)
+            inside = high - low - np.int64(count)
+        if count == 0:
+            continue
+        n_used = add(keys, sums, used, names, loads, count, bits_for(count), 0)
+        degree = degrees[v]
+        pull = rate * np.float64(degree)
+        stay = np.float64(inside) - pull * np.float64(totals[own] - degree)
+        best, best_score = own, stay
+        for k in range(n_used):
+            slot = used[k]
+            community = keys[slot]
+            score = np.float64(sums[slot]) - pull * np.float64(totals[community])
+            keys[slot] = EMPTY
+            sums[slot] = 0
+            if score > best_score or (
+                score == best_score and best != own and wins_tie(community, best, seed)
+            ):
+                best, best_score = community, score
+        if best != own and not (sizes[own] == 1 and sizes[best] == 1 and best > own):
+            gain += np.int64(np.rint((best_score - stay) / total * GAIN_UNIT))
+            moves += 1
+            goals[i] = best
+    return moves, gain
 
 
 @njit(nogil=True, cache=True)
-def apply(t, threads, graph, state, claim):
-    """Carry out the listed moves."""
-    degrees = graph[3]
-    labels, totals, sizes, _, moved, goals = state
-    count = claim[1]
-    for i in range(count * t // threads, count * (t + 1) // threads):
-        v, goal = np.int64(moved[i]), np.int64(goals[i])
-        own = np.int64(labels[v])
+def apply(degrees, state, queue, begin, end):
+    """Carry out the moves of queue[begin:end]."""
+    labels, totals, sizes, _, goals = state
+    for i in range(begin, end):
+        goal = goals[i]
+        if goal == STAYS:
+            continue
+        v = queue[i]
+        own = labels[v]
         labels[v] = goal
         atomic_add(totals, own, -degrees[v])
         atomic_add(totals, goal, degrees[v])
@@ -139,40 +168,82 @@ def apply(t, threads, graph, state, claim):
 
 
 @njit(nogil=True, cache=True)
-def activate(t, threads, graph, state, claim):
-    """Wake the neighbours of moved vertices that are not in their new community."""
+def activate(graph, state, names, queue, begin, end, sub_round):
+    """Wake the neighbours of moved vertices that are not in their new community.
+
+    They are listed in `names` first: no branch depends on who is woken.
+    """
     offsets, targets = graph[0], graph[1]
-    labels, active, moved = state[0], state[3], state[4]
-    count = claim[1]
-    while True:
-        begin = take(claim, STRETCH)
-        if begin >= count:
-            break
-        for i in range(begin, min(begin + STRETCH, count)):
-            v = np.int64(moved[i])
-            goal = labels[v]
-            for j in range(offsets[v], offsets[v + 1]):
-                if labels[targets[j]] != goal:
-                    active[targets[j]] = 1
+    labels, _, _, wake, goals = state
+    latest = np.uint8(sub_round + 1)
+    for i in range(begin, end):
+        after = queue[min(i + AHEAD, end - 1)]
+        prefetch(targets, offsets[after])
+        prefetch(targets, offsets[after] + 16)
+        goal = goals[i]
+        if goal == STAYS:
+            continue
+        v = queue[i]
+        count = np.uint32(0)
+        for j in range(offsets[v], offsets[np.uint64(v) + np.uint64(1)]):
+            u = targets[np.uint64(j)]
+            names[count] = u
+            count = np.uint32(count + np.uint32((labels[u] != goal) & (wake[u] <= latest)))
+        for k in range(count):
+            wake[names[k]] = AWAKE
 
 
 @njit(nogil=True, cache=True)
-def sweep(graph, state, tallies, queue, starts, rate, total, seed, claim):
-    """Run all sub-rounds of a sweep on the calling thread; return moves and gain."""
+def sweep(t, threads, graph, state, tallies, queue, starts, rate, total, seed, progress, result):
+    """Run all sub-rounds of a sweep; add moves and gain to `result`.
+
+    Threads claim stretches of a stage, two counters each in `progress`, and wait for its work
+    to be finished, never for each other: any one of them could do a sweep alone.
+    """
+    tally = of_thread(tallies, t)
+    degrees = graph[3]
     moves, gain = 0, 0
-    for r in range(len(starts) - 1):
-        if starts[r] == starts[r + 1]:
-            continue
-        claim[:] = 0
-        decide(
-            0, 1, graph, state, tallies, queue, starts[r], starts[r + 1], rate, total, seed, claim
-        )
-        apply(0, 1, graph, state, claim)
-        claim[0] = 0
-        activate(0, 1, graph, state, claim)
-        moves += claim[1]
-        gain += claim[2]
-    return moves, gain
+    for r in range(SUB_ROUNDS + 1):
+        deciding, applying, activating = 3 * r, 3 * r + 1, 3 * r - 1
+        if r > 0:
+            first, last = starts[r - 1], starts[r]
+            step = stretch(last - first, threads)
+            begin = first + claim(progress, activating, step)
+            while begin < last:
+                end = min(begin + step, last)
+                activate(graph, state, tally[3], queue, begin, end, r - 1)
+                finish(progress, activating, end - begin)
+                begin = first + claim(progress, activating, step)
+        if r == SUB_ROUNDS:
+            break
+        first, last = starts[r], starts[r + 1]
+        step = stretch(last - first, threads)
+        begin = first + claim(progress, deciding, step)
+        while begin < last:
+            end = min(begin + step, last)
+            found = decide(graph, state, tally, queue, begin, end, rate, total, seed)
+            moves += found[0]
+            gain += found[1]
+            finish(progress, deciding, end - begin)
+            begin = first + claim(progress, deciding, step)
+        if r > 0:
+            wait(progress, activating, starts[r] - starts[r - 1])
+        wait(progress, deciding, last - first)
+        begin = first + claim(progress, applying, step)
+        while begin < last:
+            end = min(begin + step, last)
+            apply(degrees, state, queue, begin, end)
+            finish(progress, applying, end - begin)
+            begin = first + claim(progress, applying, step)
+        wait(progress, applying, last - first)
+    atomic_add(result, 0, moves)
+    atomic_add(result, 1, gain)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def stretch(items, threads):
+    """Return how many items a thread claims at a time: several stretches a thread."""
+    return max(1, min(STRETCH, items // (8 * threads)))
 
 
 @njit(nogil=True, cache=True)

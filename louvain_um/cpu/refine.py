@@ -15,8 +15,9 @@ import numpy as np
 from numba import njit
 
 from louvain_um.cpu.rule import bucket, wins_tie
-from louvain_um.cpu.tally import EMPTY, bits_for, slot_of
-from louvain_um.parallel import atomic_add, take
+from louvain_um.cpu.tally import EMPTY, add, bits_for, of_thread
+from louvain_um.intrinsics import atomic_add
+from louvain_um.parallel import take
 
 STRETCH = 256
 """Vertices a thread claims at a time."""
@@ -57,7 +58,8 @@ def decide(
     offsets, targets, weights, degrees = graph
     labels, totals, subs, sub_totals, sub_sizes, cuts, moved, goals, ties = state
     weighted = len(weights) > 0
-    keys, sums, used = tallies[0][t], tallies[1][t], tallies[2][t]
+    tally = of_thread(tallies, t)
+    keys, sums, used, names, loads = tally
     while True:
         begin = first + take(claim, STRETCH)
         if begin >= last:
@@ -70,29 +72,22 @@ def decide(
                 continue
             if not well_connected(cuts[v], degree, community_total, rate):
                 continue
-            bits = bits_for(high - low)
-            n_used = 0
+            count = np.uint32(0)
             for j in range(low, high):
-                u = targets[j]
-                if labels[u] != labels[v]:
-                    continue
-                sub = subs[u]
-                weight = np.int64(weights[j]) if weighted else np.int64(1)
-                slot = slot_of(keys, sub, bits)
-                if keys[slot] == EMPTY:
-                    keys[slot] = sub
-                    sums[slot] = weight
-                    used[n_used] = slot
-                    n_used += 1
-                else:
-                    sums[slot] += weight
+                u = targets[np.uint64(j)]
+                names[count] = subs[u]
+                if weighted:
+                    loads[count] = weights[np.uint64(j)]
+                count = np.uint32(count + np.uint32(labels[u] == labels[v]))
+            n_used = add(keys, sums, used, names, loads, count, bits_for(count), 0)
             pull = rate * np.float64(degree)
             best, best_score, tie = np.uint32(v), 0.0, np.int64(0)
             for k in range(n_used):
                 slot = used[k]
-                sub = keys[slot]
+                sub, weight = keys[slot], sums[slot]
                 keys[slot] = EMPTY
-                score = np.float64(sums[slot]) - pull * np.float64(sub_totals[sub])
+                sums[slot] = 0
+                score = np.float64(weight) - pull * np.float64(sub_totals[sub])
                 if score < best_score or score <= 0.0:
                     continue
                 if score == best_score and not wins_tie(sub, best, seed):
@@ -100,7 +95,7 @@ def decide(
                 if sub_sizes[sub] == 1 and bucket(sub, salt, sub_rounds) == sub_round:
                     continue
                 if well_connected(cuts[sub], sub_totals[sub], community_total, rate):
-                    best, best_score, tie = sub, score, sums[slot]
+                    best, best_score, tie = sub, score, weight
             if best != v:
                 at = atomic_add(claim, 1, 1)
                 moved[at] = v

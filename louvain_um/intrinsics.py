@@ -1,0 +1,79 @@
+"""What Numba lacks: indivisible steps, prefetching, giving way to other threads."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from llvmlite import ir  # type: ignore[import-untyped,unused-ignore]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+YIELD = "SwitchToThread" if os.name == "nt" else "sched_yield"
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
+    view = context.make_array(kind)(context, builder, array)
+    return cgutils.get_item_pointer(  # type: ignore[no-untyped-call,unused-ignore]
+        context, builder, kind, view, [index], wraparound=False
+    )
+
+
+@intrinsic
+def _atomic_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Add `value` to ``array[index]`` in one indivisible step; return what stood there before."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, sig.args[0], *args[:2])
+        return builder.atomic_rmw("add", pointer, args[2], "acq_rel")
+
+    return array.dtype(array, types.intp, array.dtype), codegen
+
+
+@intrinsic
+def _atomic_load(typingctx: Any, array: Any, index: Any) -> Any:
+    """Return ``array[index]``; nothing after it in the program happens before."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, sig.args[0], *args)
+        return builder.load_atomic(pointer, "acquire", align=array.dtype.bitwidth // 8)
+
+    return array.dtype(array, types.intp), codegen
+
+
+@intrinsic
+def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:
+    """Ask for ``array[index]``, soon to be read; an index outside does no harm."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], shape)
+        pointer = builder.bitcast(_pointer(context, builder, sig.args[0], *args), byte)
+        read, keep, data = word(0), word(3), word(1)
+        builder.call(fetch, [pointer, read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen
+
+
+@intrinsic
+def _give_way(typingctx: Any) -> Any:
+    """Let another thread have the core, if one wants it."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        shape = ir.FunctionType(ir.IntType(32), [])
+        function = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call,unused-ignore]
+            builder.module, shape, YIELD
+        )
+        builder.call(function, [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+atomic_add: Any = _atomic_add
+atomic_load: Any = _atomic_load
+prefetch: Any = _prefetch
+give_way: Any = _give_way
