@@ -1,0 +1,111 @@
+"""Policies by oversubscription: seconds, bytes each way and predictions, with real budgets.
+
+    python benchmarks/policies.py lfr24 rmat24 -o policies_h200
+
+Oversubscription r gives a run 1 − r of the bytes that it would take in core. Graphs begin in
+the host's memory. `seconds` is the algorithm's: from the graph where its policy wants it, to the
+communities on the device; `seconds_load` before and `seconds_fetch` after it are apart. Each
+point runs once to warm up (on the first budget alone) and `--runs` times; the median counts.
+Managed memory stays below what the device has free: nothing here makes the driver evict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import DATA, device_graph, machine, save
+
+from louvain_um.api import run
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.options import Options
+from louvain_um.placement.policy import POLICY_NAMES, find_policy
+
+
+def point(graph: Any, policy: str, percent: int, runs: int, longest: float) -> dict[str, Any]:
+    """Return one point of the grid."""
+    budget = None if percent == 0 else f"{100 - percent}%"
+    options = Options(device="cuda", memory=find_policy(policy), device_budget=budget)
+    row: dict[str, Any] = {"policy": policy, "oversubscription": percent, "feasible": True}
+    seconds: list[float] = []
+    for _ in range(runs):
+        try:
+            found = run(graph, options)
+        except MemoryBudgetError as error:
+            return {
+                **row,
+                "feasible": False,
+                "reason": str(error),
+                "missing": error.needed - error.budget,
+            }
+        parts = found.timings
+        apart = parts["load"] + parts["fetch"] + parts.get("compile", 0.0)
+        seconds.append(parts["total"] - apart)
+        if seconds[-1] > longest:
+            break
+    about = found.provenance
+    return {
+        **row,
+        "seconds": statistics.median(seconds),
+        "runs": seconds,
+        "seconds_load": parts["load"],
+        "seconds_fetch": parts["fetch"],
+        "modularity": found.modularity,
+        "labels_hash": int(
+            np.bitwise_xor.reduce(
+                found.labels.astype(np.uint64)
+                * np.arange(1, len(found.labels) + 1, dtype=np.uint64)
+            )
+        ),
+        "peak_bytes": dict(found.memory),
+        "budget_bytes": about["budget_bytes"],
+        "placements": about.get("placements"),
+        "plan": about.get("plan"),
+        "traffic_bytes": about.get("traffic_bytes"),
+        "phases": {k: v for k, v in parts.items() if k != "total"},
+    }
+
+
+def main() -> None:
+    """Run the grid."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("graphs", nargs="+")
+    parser.add_argument("--policies", default=",".join(POLICY_NAMES))
+    parser.add_argument("--oversubscription", default="0,10,30,50,70")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument(
+        "--longest", type=float, default=2.0, help="seconds after which one run is enough"
+    )
+    parser.add_argument("--limit", type=float, default=540, help="seconds for everything")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("-o", "--output", required=True)
+    chosen = parser.parse_args()
+    since = time.perf_counter()
+    results: list[dict[str, Any]] = []
+    for name in chosen.graphs:
+        on_device = device_graph(name, chosen.data)
+        graph = on_device.to_host()
+        del on_device
+        gc.collect()
+        run(graph, Options(device="cuda", memory=find_policy("device")))
+        for percent in map(int, chosen.oversubscription.split(",")):
+            for policy in chosen.policies.split(","):
+                if time.perf_counter() - since > chosen.limit:
+                    print("out of time", flush=True)
+                    break
+                row = {"graph": name, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
+                row |= point(graph, policy, percent, chosen.runs, chosen.longest)
+                results.append(row)
+                told = f"{row['seconds']:.4f} s" if row["feasible"] else row["reason"]
+                print(name, percent, policy, told, row.get("traffic_bytes"), flush=True)
+                save(chosen.output, {"machine": machine(), "results": results})
+    return
+
+
+if __name__ == "__main__":
+    main()

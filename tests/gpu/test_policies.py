@@ -1,0 +1,73 @@
+"""No label depends on where arrays live, nor on how little of them the device may hold."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.generators import lfr, rmat
+from louvain_um.gpu.device import Choice
+from louvain_um.graph import Graph
+from louvain_um.placement.policy import POLICY_NAMES, Placement, Policy
+
+pytestmark = pytest.mark.gpu
+
+BUDGETS = (None, "90%", "70%", "50%", "30%")
+
+
+@cache
+def graph(name: str) -> Graph:
+    """Return a graph whose arcs take several of the driver's blocks."""
+    made = {
+        "lfr": lambda: lfr(1 << 17, seed=3),
+        "rmat": lambda: rmat(16, seed=3),
+        "weighted": lambda: rmat(16, weights="uniform", seed=3),
+    }
+    return made[name]().graph
+
+
+@cache
+def expected(name: str, method: str) -> Any:
+    """Return what the CPU engine finds."""
+    return getattr(lu, method)(graph(name), device="cpu")
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("policy", POLICY_NAMES)
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("lfr", "louvain"), ("rmat", "louvain"), ("weighted", "louvain"), ("rmat", "leiden")],
+)
+def test_labels_under_every_policy_and_budget(
+    gpu: Choice, name: str, method: str, policy: str, budget: str | None
+) -> None:
+    want = expected(name, method)
+    try:
+        found = getattr(lu, method)(graph(name), device="cuda", memory=policy, device_budget=budget)
+    except MemoryBudgetError as error:
+        assert budget is not None, error
+        assert error.needed > error.budget
+        assert policy not in ("auto", "adv1") or budget == "30%"
+        return
+    np.testing.assert_array_equal(found.labels, want.labels)
+    assert found.modularity == want.modularity
+    assert found.provenance["policy"] == policy
+    if budget is not None:
+        assert found.provenance["budget_bytes"] > 0
+
+
+@pytest.mark.parametrize("kind", ["prefetched", "pinned", "managed"])
+def test_labels_when_blocks_come_and_go(gpu: Choice, kind: str) -> None:
+    paged = Policy(
+        name=f"paged-{kind}",
+        placements=dict.fromkeys(("hash", "community", "scratch"), Placement("device"))
+        | {"graph": Placement(kind)},  # type: ignore[arg-type]
+    )
+    for method in ("louvain", "leiden"):
+        found = getattr(lu, method)(graph("rmat"), device="cuda", memory=paged, device_budget="60%")
+        np.testing.assert_array_equal(found.labels, expected("rmat", method).labels)
