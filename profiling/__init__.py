@@ -1,1 +1,36 @@
 """What a placement cost: sessions, sources, simulator, report."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from louvain_um.profiling.jupyter import load_ipython_extension
+    from louvain_um.profiling.nsys import import_nsys
+    from louvain_um.profiling.profiler import profile, recording
+    from louvain_um.profiling.session import Session, load
+
+_HOME_OF = {
+    "Session": "session",
+    "import_nsys": "nsys",
+    "load": "session",
+    "load_ipython_extension": "jupyter",
+    "profile": "profiler",
+    "recording": "profiler",
+}
+
+__all__ = [
+    "Session",
+    "import_nsys",
+    "load",
+    "load_ipython_extension",
+    "profile",
+    "recording",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -64,11 +64,13 @@ class Cause(IntEnum):
     ACCESS_COUNTERS = 5
 
 
-PHASES: tuple[Phase, ...] = get_args(Phase)
+PHASES: tuple[str, ...] = get_args(Phase)
 
 #: Columns and their types. `time` is in nanoseconds since the session began, `duration` in
 #: nanoseconds, 0 where none is known; `kernel` and `phase` are indices into the tables' names, −1
-#: for none; `level` and `iteration` are −1 outside any.
+#: for none; `level` and `iteration` are −1 outside any. `count` is how often it happened: faults
+#: in a group, accesses, 1 for a copy; `rows` is how many of the source's rows one row stands for,
+#: more than 1 only where a long session was merged, and so the number of fault groups.
 COLUMNS: dict[str, np.dtype[Any]] = {
     "time": np.dtype(np.int64),
     "duration": np.dtype(np.int64),
@@ -77,13 +79,14 @@ COLUMNS: dict[str, np.dtype[Any]] = {
     "address": np.dtype(np.uint64),
     "bytes": np.dtype(np.int64),
     "count": np.dtype(np.int64),
+    "rows": np.dtype(np.int32),
     "cause": np.dtype(np.uint8),
     "kernel": np.dtype(np.int32),
     "phase": np.dtype(np.int8),
     "level": np.dtype(np.int16),
     "iteration": np.dtype(np.int32),
 }
-_NONE = {"kernel": -1, "phase": -1, "level": -1, "iteration": -1, "count": 1}
+_NONE = {"kernel": -1, "phase": -1, "level": -1, "iteration": -1, "count": 1, "rows": 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,36 +114,34 @@ def _epochs(lifetimes: Sequence[Lifetime]) -> Iterator[tuple[int, int, _Book]]:
 def place(events: EventTable, phases: Sequence[PhaseSpan]) -> EventTable:
     """Return the events with the phase, level and iteration of their time.
 
-    Rows that know their phase already, as the engine's own do, keep what they say.
+    Where spans are nested, the inner one counts. Rows that know their phase already keep it.
     """
     columns = dict(events.columns)
-    spans = sorted(phases, key=lambda span: (span.start_ns, -span.end_ns))
-    whole = [span for span in spans if span.iteration < 0]
-    parts = [span for span in spans if span.iteration >= 0]
+    names = tuple(dict.fromkeys([*events.phases, *(span.phase for span in phases)]))
     unknown = events["phase"] < 0
-    at, inside = _spans_at(whole, events["time"])
-    inside &= unknown
-    for name, values in (
-        ("phase", [events.phases.index(span.phase) for span in whole]),
-        ("level", [span.level for span in whole]),
+    whole = [span for span in phases if span.iteration < 0]
+    parts = [span for span in phases if span.iteration >= 0]
+    for name, spans, values in (
+        ("phase", whole, [names.index(span.phase) for span in whole]),
+        ("level", whole, [span.level for span in whole]),
+        ("iteration", parts, [span.iteration for span in parts]),
     ):
+        at = _span_at(spans, events["time"])
+        inside = unknown & (at >= 0)
         columns[name] = columns[name].copy()
         columns[name][inside] = np.array(values, columns[name].dtype)[at[inside]]
-    at, inside = _spans_at(parts, events["time"])
-    inside &= unknown
-    columns["iteration"] = columns["iteration"].copy()
-    numbers = np.array([span.iteration for span in parts], np.int32)
-    columns["iteration"][inside] = numbers[at[inside]]
-    return replace(events, columns=columns)
+    return EventTable(columns, events.kernels, names)
 
 
-def _spans_at(spans: Sequence[PhaseSpan], times: I64) -> tuple[I64, NDArray[np.bool_]]:
-    """Return the last span that began at each time, and whether it had not ended."""
+def _span_at(spans: Sequence[PhaseSpan], times: I64) -> I32:
+    """Return the innermost span around each time, −1 for none."""
     if not spans:
-        return np.zeros(len(times), np.int64), np.zeros(len(times), np.bool_)
-    starts = np.array([span.start_ns for span in spans], np.int64)
-    ends = np.array([span.end_ns for span in spans], np.int64)
-    at = np.searchsorted(starts, times, "right") - 1
-    inside = at >= 0
-    at = np.maximum(at, 0)
-    return at, inside & (times < ends[at])
+        return np.full(len(times), -1, np.int32)
+    bounds = np.array([(span.start_ns, span.end_ns) for span in spans], np.int64)
+    edges = np.unique(bounds)
+    owner = np.full(len(edges), -1, np.int32)
+    for number in np.lexsort((-bounds[:, 1], bounds[:, 0])):
+        first, end = np.searchsorted(edges, bounds[number])
+        owner[first:end] = number
+    at = np.searchsorted(edges, times, "right") - 1
+    return np.where(at >= 0, owner[at], -1).astype(np.int32)

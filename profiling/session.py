@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.events import Phase
 from louvain_um.ledger import Group
 from louvain_um.profiling.events import EventTable, Kind
 
@@ -37,9 +36,12 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseSpan:
-    """A phase (`iteration` −1) or one iteration of it; iterations lie inside their phase."""
+    """A phase (`iteration` −1) or one iteration of it; iterations lie inside their phase.
 
-    phase: Phase
+    `phase` is one of the engines' (`louvain_um.events.Phase`), or a name that a user's code gave.
+    """
+
+    phase: str
     level: int
     iteration: int
     start_ns: int
@@ -55,7 +57,7 @@ class PhaseSpan:
         return (self.end_ns - self.start_ns) / 1e9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PageMap:
     """How often each stretch of an array was touched in each stretch of time.
 
@@ -91,7 +93,7 @@ class PageMap:
         return int(self.counts.sum(dtype=np.int64))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Session:
     """One recorded run.
 
@@ -163,6 +165,25 @@ class Session:
             ends.append(int((self.events["time"] + self.events["duration"]).max()))
         return max(ends, default=0) / 1e9
 
+    def summary(self) -> dict[str, Any]:
+        """Return the figures that matter, as `louvain-um profile --json` prints them."""
+        from louvain_um.profiling.summary import summary
+
+        return summary(self)
+
+    def __str__(self) -> str:
+        from louvain_um.profiling.summary import lines
+
+        return "\n".join(line for line in lines(self) if line)
+
+    def __repr__(self) -> str:
+        return str(self).partition("\n")[0]
+
+    def _repr_html_(self) -> str:
+        from louvain_um.profiling.summary import html
+
+        return html(self)
+
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the session: one compressed `.npz` file, or a folder of Parquet (`.parquet`).
 
@@ -181,7 +202,7 @@ class Session:
 
 
 def load(path: str | Path) -> Session:
-    """Read a session that `Session.save` wrote.
+    """Read a session that `Session.save` wrote, or an export of Nsight Systems (SQLite).
 
     Raises
     ------

@@ -45,6 +45,10 @@ def save(session: Session, path: str | Path, *, force: bool = False) -> None:
 
 def load(path: str | Path) -> Session:
     """Read a session; `louvain_um.profiling.session.load` documents it."""
+    if _is_sqlite(path):
+        from louvain_um.profiling.nsys import import_nsys
+
+        return import_nsys(path)
     try:
         if Path(path).is_dir():
             arrays = _load_folder(Path(path))
@@ -69,6 +73,16 @@ def load(path: str | Path) -> Session:
         return _session(header, arrays)
     except (KeyError, ValueError, TypeError):
         raise LouvainUmError(f"{path}: a damaged session; record it again") from None
+
+
+def _is_sqlite(path: str | Path) -> bool:
+    from louvain_um.profiling.nsys import MAGIC
+
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
 
 
 def _foreign(path: str | Path) -> str:

@@ -1,0 +1,67 @@
+"""Keep a table of events bounded: rows that are alike and near are added up."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.events import EventTable
+
+MOST_EVENTS = 4_000_000
+"""Rows that a session keeps by default, some 300 MB in memory."""
+
+BLOCK_BYTES = 2 << 20
+"""Where merging begins: the driver moves and evicts blocks of this size."""
+
+FIRST_BIN_NS = 1_000_000
+
+
+def merge(events: EventTable, owners: NDArray[np.int32], most: int) -> tuple[EventTable, int, int]:
+    """Return the events in at most `most` rows, with the nanoseconds and bytes of a bin.
+
+    Rows of the same kind, source, cause, kernel, phase, level, iteration and array, close in
+    time and address, become one with the time and address of the first: bytes, counts, rows
+    and durations are added up, so that every total stays exact. Bins double until the rows fit.
+
+    Parameters
+    ----------
+    events : EventTable
+        In order of time.
+    owners : int32[events]
+        Arrays of the rows; those of different arrays are never merged.
+    most : int
+        At least the number of different kinds of rows; more rows than this may be left if every
+        one is different.
+    """
+    same = ("kind", "source", "cause", "kernel", "phase", "level", "iteration")
+    likeness = _number(np.column_stack([owners, *(events[name] for name in same)]))
+    ns, size = FIRST_BIN_NS, BLOCK_BYTES
+    while True:
+        place = (events["address"] // np.uint64(size)).astype(np.int64)
+        key = np.column_stack([likeness, events["time"] // ns, place])
+        group = _number(key)
+        rows = int(group.max(initial=-1)) + 1
+        if rows <= most or (ns > 1 << 60 and size > 1 << 60):
+            break
+        ns, size = (
+            (ns * 2, size) if ns < 16 * FIRST_BIN_NS * (size // BLOCK_BYTES) else (ns, size * 2)
+        )
+    first = np.full(rows, len(events), np.int64)
+    np.minimum.at(first, group, np.arange(len(events)))
+    columns = {name: values[first] for name, values in events.columns.items()}
+    for name in ("bytes", "count", "duration", "rows"):
+        columns[name] = np.zeros(rows, np.int64)
+        np.add.at(columns[name], group, events[name])
+    order = np.argsort(first)
+    columns = {name: values[order] for name, values in columns.items()}
+    return EventTable(columns, events.kernels, events.phases), ns, size
+
+
+def _number(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number for each row, equal ones having the same."""
+    order = np.lexsort(rows.T)
+    ordered = rows[order]
+    new = np.any(ordered[1:] != ordered[:-1], axis=1)
+    numbers = np.empty(len(rows), np.int64)
+    numbers[order] = np.concatenate([np.zeros(min(1, len(rows)), np.int64), np.cumsum(new)])
+    return numbers

@@ -1,0 +1,258 @@
+"""Profile a detection, or a user's own code, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from louvain_um.errors import OptionError
+from louvain_um.events import Event, Observer
+from louvain_um.options import Options
+from louvain_um.profiling.capture import Recording
+from louvain_um.profiling.merge import MOST_EVENTS
+from louvain_um.profiling.session import Session
+from louvain_um.profiling.source import Source
+
+if TYPE_CHECKING:
+    from louvain_um.communities import Communities
+    from louvain_um.gpu.device import Choice
+
+SOURCES = ("cupti", "nvml")
+"""Sources of a GPU run that may be asked for by name; the access tracer is an option of its own."""
+
+
+def profile(
+    graph: Any,
+    *,
+    method: str = "louvain",
+    resolution: float = 1.0,
+    threshold: float = 1e-7,
+    max_level: int | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    memory: str = "base",
+    device_budget: int | str | None = None,
+    threads: int | None = None,
+    sources: Sequence[str] = SOURCES,
+    tracer: bool = False,
+    observer: Observer | None = None,
+    save_to: str | Path | None = None,
+    force: bool = False,
+    most_events: int = MOST_EVENTS,
+) -> Session:
+    """Detect communities and record what that did to memory.
+
+    Parameters
+    ----------
+    graph : Graph, DeviceGraph or anything `as_graph` takes
+    method : {"louvain", "leiden"}
+    resolution, threshold, max_level, seed, device, device_budget, threads, observer
+        As in `louvain`.
+    memory : str
+        Policy of a GPU run; "base" leaves everything to the driver, as the run to compare with.
+    sources : sequence of {"cupti", "nvml"}
+        Who watches a GPU run. One that is not there is noted in the session, and the others go
+        on. A run on the CPU is watched by the engine itself, page by page.
+    tracer : bool
+        Count every access of every kernel to global memory, page by page; several times slower.
+    save_to : path, optional
+        Save the session here, `.npz` or `.parquet`: while the run goes on, so that one that is
+        killed leaves what it had, and at its end.
+    force : bool
+        Whether that file may replace another.
+    most_events : int
+        Rows of events that are kept; beyond, those that are alike are merged, and the session
+        says so.
+
+    Returns
+    -------
+    Session
+
+    Raises
+    ------
+    OptionError, GraphError, DeviceUnavailableError, MemoryBudgetError
+        As `louvain` does.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.profiling import profile
+    >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+    >>> session = profile(g, device="cpu")
+    >>> session.metadata["communities"]
+    2
+    """
+    from louvain_um.api import run
+    from louvain_um.gpu.device import pick
+
+    options = Options(
+        method=method,  # type: ignore[arg-type]  # it checks
+        resolution=resolution,
+        threshold=threshold,
+        max_level=max_level,
+        seed=seed,
+        device=device,
+        memory=memory,
+        device_budget=device_budget,
+        threads=threads,
+    )
+    chosen = pick(options.device)
+    watchers, missing = watching(chosen, sources, tracer=tracer)
+    graph = _loaded(graph, chosen)
+    recording = Recording(
+        watchers,
+        missing=missing,
+        metadata={
+            "device": str(chosen),
+            "policy": memory if chosen.kind == "cuda" else None,
+            "method": method,
+            "seed": seed,
+            "graph": _graph(graph),
+        },
+        save_to=save_to,
+        force=force,
+        most_events=most_events,
+    )
+    with recording, _traced(watchers):
+        result = run(graph, options, _both(recording, observer))
+        recording.metadata.update(_outcome(result, recording))
+        recording.plan = result.provenance.get("plan")
+    return recording.session
+
+
+@contextmanager
+def recording(
+    *,
+    device: str = "auto",
+    sources: Sequence[str] = SOURCES,
+    arrays: Mapping[str, Any] | None = None,
+    save_to: str | Path | None = None,
+    force: bool = False,
+    most_events: int = MOST_EVENTS,
+) -> Iterator[Recording]:
+    """Record what the block does: any code that uses CUDA's managed memory.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        The device to watch.
+    sources, save_to, force, most_events
+        As in `profile`.
+    arrays : mapping of str to array, optional
+        Arrays by name; more can be told of inside the block with `array`, and phases with `phase`.
+
+    Yields
+    ------
+    Recording
+        Its `session` is whole once the block has ended.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling import recording
+    >>> with recording(device="cpu") as run:
+    ...     with run.phase("think"):
+    ...         answer = 6 * 7
+    >>> run.session.phases[0].phase
+    'think'
+    """
+    from louvain_um.gpu.device import pick
+
+    chosen = pick(device)
+    watchers, missing = watching(chosen, sources)
+    kept = Recording(
+        [watcher for watcher in watchers if watcher.name != "recorder"],
+        missing=missing,
+        metadata={"device": str(chosen)},
+        save_to=save_to,
+        force=force,
+        most_events=most_events,
+    )
+    with kept:
+        for name, array in (arrays or {}).items():
+            kept.array(name, array)
+        yield kept
+
+
+def watching(
+    chosen: Choice, sources: Sequence[str], *, tracer: bool = False
+) -> tuple[list[Source], dict[str, str]]:
+    """Return the sources for a device, and why those asked for that are not there are not."""
+    unknown = [name for name in sources if name not in SOURCES]
+    if unknown:
+        raise OptionError(f"sources are {' and '.join(SOURCES)}, not {unknown[0]!r}")
+    if chosen.kind == "cpu":
+        if tracer:
+            raise OptionError("the tracer instruments kernels of a GPU; a CPU run needs none")
+        return [], {}
+    from cupy.cuda import runtime
+
+    from louvain_um.profiling.cupti import Cupti
+    from louvain_um.profiling.nvml import Nvml
+
+    watchers: list[Source] = []
+    if "cupti" in sources:
+        watchers.append(Cupti(chosen.index))
+    if "nvml" in sources:
+        watchers.append(Nvml(runtime.deviceGetPCIBusId(chosen.index)))
+    return watchers, {}
+
+
+@contextmanager
+def _traced(watchers: Sequence[Source]) -> Iterator[None]:
+    yield
+
+
+def _loaded(graph: Any, chosen: Choice) -> Any:
+    """Return a graph that the engine takes as it is; converting is no part of the run."""
+    from louvain_um.gpu.graph import DeviceGraph
+    from louvain_um.graph import Graph
+
+    if isinstance(graph, Graph | DeviceGraph):
+        return graph
+    from louvain_um.formats import as_graph
+
+    return as_graph(graph)
+
+
+def _both(recording: Recording, observer: Observer | None) -> Observer:
+    """Return an observer for the recording and, if there is one, the caller."""
+    if observer is None:
+        return recording
+
+    def tell(event: Event) -> None:
+        recording(event)
+        observer(event)
+
+    return tell
+
+
+def _graph(graph: Any) -> dict[str, Any]:
+    from louvain_um.graph import Graph
+
+    numbers = {
+        "vertices": graph.n_vertices,
+        "arcs": graph.n_arcs,
+        "weighted": graph.weights is not None,
+    }
+    if isinstance(graph, Graph):
+        numbers["edges"] = graph.n_edges
+    return numbers
+
+
+def _outcome(result: Communities, recording: Recording) -> dict[str, Any]:
+    """Return what a session keeps of the result; compiling is no part of the run's seconds."""
+    about = result.provenance
+    compiling = sum(span.seconds for span in recording.book.spans if span.phase == "compile")
+    return {
+        "seconds": result.timings["total"] - compiling,
+        "timings": dict(result.timings),
+        "modularity": result.modularity,
+        "communities": result.n_communities,
+        "arcs_visited": sum(level.arcs_visited for level in result.levels),
+        "device": about.get("device"),
+        "policy": about.get("policy"),
+        "budget_bytes": about.get("budget_bytes"),
+        "peak_bytes": {str(group): int(size) for group, size in result.memory.items()},
+    }
