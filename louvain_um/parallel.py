@@ -7,10 +7,11 @@ of one process call in, nothing that breaks after a fork, a third of the compile
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from numba import njit
 
@@ -32,6 +33,10 @@ def default_threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @cache
@@ -58,6 +63,32 @@ def run(kernel: Callable[..., None], threads: int, *args: Any) -> None:
     for failure in failures:
         if failure is not None:
             raise failure
+
+
+def stream(
+    function: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Iterator[Result]:
+    """Yield ``function(item)`` for every item, in order, computed side by side.
+
+    The next items are fetched, by the caller's thread, while earlier ones are computed. The
+    function must release the GIL where it works.
+    """
+    rest = iter(items)
+    # The first here: a short list needs no thread, and what must be compiled is.
+    for item in rest:
+        yield function(item)
+        break
+    pending: deque[Future[Result]] = deque()
+    try:
+        for item in rest:
+            pending.append(_pool(os.getpid(), threads).submit(function, item))
+            if len(pending) > threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for task in pending:
+            task.cancel()
 
 
 @njit(nogil=True, cache=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um import parallel
 from louvain_um.formats import complain
 from louvain_um.formats.scan import WEIGHT, scan_numbers
 from louvain_um.formats.source import Source
@@ -61,34 +63,21 @@ def read_numbers(source: Source, rule: LineRule) -> EdgeList:
     weighted = rule.shape >= WEIGHT
     chunks = Chunks(weighted)
     line, total, real = rule.first_line, 0, False
-    narrow = min(rule.most, SMALL_ID - 1)
-    u: NDArray[Any] = np.empty(0, np.uint32)
-    for data in source.blocks():
-        room = len(data) // 4 + 1  # the shortest line, "1 2\n", has four bytes
-        if len(u) < room:
-            u, v = np.empty(room, u.dtype), np.empty(room, u.dtype)
-            w = np.empty(room if weighted else 0, np.float64)
-            late = np.empty((room if weighted else 0, 3), np.int64)
-        most = narrow if u.dtype == np.uint32 else rule.most
-        count, lines, bad, n_late, pointed = scan_numbers(
-            data, rule.separator, rule.shape, rule.least, most, u, v, w, late
-        )
-        if bad >= 0 and most < rule.most:
-            # Perhaps an id of more than 32 bits: from here on there is room for those.
-            u, v = u.astype(np.int64), v.astype(np.int64)
-            count, lines, bad, n_late, pointed = scan_numbers(
-                data, rule.separator, rule.shape, rule.least, rule.most, u, v, w, late
-            )
-        if n_late:
-            real |= exact_weights(source, data, line, late[:n_late], w)
-        if bad >= 0:
-            text = complain.line_at(data, bad)
+    desk = threading.local()
+    threads = parallel.default_threads()
+    for part in parallel.stream(lambda data: _scan(data, rule, desk), source.blocks(), threads):
+        if len(part.late):
+            assert part.w is not None
+            real |= exact_weights(source, part.data, line, part.late, part.w)
+        if part.bad >= 0:
+            text = complain.line_at(part.data, part.bad)
             raise source.error(
                 complain.about_line(text, rule.separator, rule.shape, rule.least, rule.most),
-                line + lines,
+                line + part.lines,
             )
+        count, lines = len(part.u), part.lines
         total += count
-        real |= pointed
+        real |= part.pointed
         line += lines
         if rule.expected is not None and total > rule.expected:
             raise source.error(
@@ -96,7 +85,7 @@ def read_numbers(source: Source, rule: LineRule) -> EdgeList:
                 "correct the count or the list",
                 line - 1,
             )
-        chunks.add(u[:count], v[:count], w[:count] if weighted else None)
+        chunks.add(part.u, part.v, part.w)
     if rule.expected is not None and total < rule.expected:
         raise source.error(
             f"announces {rule.expected:,} entries but ends after {total:,}; the file may be "
@@ -104,6 +93,47 @@ def read_numbers(source: Source, rule: LineRule) -> EdgeList:
             line - 1,
         )
     return chunks.join(real)
+
+
+@dataclass(slots=True)
+class Part:
+    """What a block of text holds; `scan_numbers` tells of the fields."""
+
+    data: NDArray[np.uint8]
+    u: NDArray[Any]
+    v: NDArray[Any]
+    w: NDArray[np.float64] | None
+    late: NDArray[np.int64]
+    lines: int
+    bad: int
+    pointed: bool
+
+
+def _scan(data: NDArray[np.uint8], rule: LineRule, desk: threading.local) -> Part:
+    """Read a block; `desk` keeps a thread's work space from one block to the next."""
+    weighted = rule.shape >= WEIGHT
+    room = len(data) // 4 + 1  # the shortest line, "1 2\n", has four bytes
+    u: NDArray[Any] | None = getattr(desk, "u", None)
+    if u is None or len(u) < room:
+        u = np.empty(room, np.uint32)
+        desk.u, desk.v = u, np.empty(room, np.uint32)
+        desk.w = np.empty(room if weighted else 0, np.float64)
+        desk.late = np.empty((room if weighted else 0, 3), np.int64)
+    v, w, late = desk.v, desk.w, desk.late
+    most = min(rule.most, SMALL_ID - 1)
+    count, lines, bad, n_late, pointed = scan_numbers(
+        data, rule.separator, rule.shape, rule.least, most, u, v, w, late
+    )
+    if bad >= 0 and most < rule.most:
+        # Perhaps an id of more than 32 bits.
+        u, v = np.empty(room, np.int64), np.empty(room, np.int64)
+        count, lines, bad, n_late, pointed = scan_numbers(
+            data, rule.separator, rule.shape, rule.least, rule.most, u, v, w, late
+        )
+    weights = w[:count].copy() if weighted else None
+    return Part(
+        data, u[:count].copy(), v[:count].copy(), weights, late[:n_late].copy(), lines, bad, pointed
+    )
 
 
 def exact_weights(
@@ -138,10 +168,10 @@ class Chunks:
         self.weighted = weighted
 
     def add(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[np.float64] | None) -> None:
-        """Keep copies of a block's edges."""
+        """Take a block's edges."""
         for column, part in zip(self.columns, (u, v, w), strict=True):
             if part is not None:
-                column.append(part.copy())
+                column.append(part)
 
     def join(self, real: bool) -> EdgeList:
         """Return the whole list; the chunks are gone."""
@@ -166,11 +196,16 @@ def keep_integers(edges: EdgeList) -> None:
 def _join(chunks: list[NDArray[Any]], dtype: Any = np.uint32) -> NDArray[Any]:
     if len(chunks) == 1:
         return chunks.pop()
-    joined = np.empty(sum(map(len, chunks)), np.result_type(dtype, *{c.dtype for c in chunks}))
-    place = 0
-    chunks.reverse()
-    while chunks:
-        chunk = chunks.pop()
-        joined[place : place + len(chunk)] = chunk
-        place += len(chunk)
+    places = np.cumsum([0, *map(len, chunks)]).tolist()
+    joined = np.empty(places[-1], np.result_type(dtype, *{c.dtype for c in chunks}))
+    parallel.run(_copy, parallel.default_threads(), chunks, places, joined)
+    chunks.clear()
     return joined
+
+
+def _copy(
+    t: int, threads: int, chunks: list[NDArray[Any]], places: list[int], out: NDArray[Any]
+) -> None:
+    """Copy this thread's chunks to their places; NumPy releases the GIL."""
+    for i in range(t, len(chunks), threads):
+        out[places[i] : places[i + 1]] = chunks[i]

@@ -65,7 +65,7 @@ def read_named(source: Source, rule: LineRule) -> tuple[EdgeList, NDArray[Any]]:
             message = complain.about_named(text, rule.separator, rule.shape)
             raise source.error(message, line + lines)
         line += lines
-        chunks.add(u[:count], v[:count], w if weighted else None)
+        chunks.add(u[:count].copy(), v[:count].copy(), w if weighted else None)
     edges = chunks.join(real)
     names, order = book.names(source)
     if order is not None:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numba import njit
 
-from louvain_um.formats.reals import read_real
+from louvain_um.formats.reals import read_digits, read_real
 
 TWO_IDS: Final = 0
 """Shape of a line: nothing may follow the two ids."""
@@ -74,12 +74,8 @@ def scan_numbers(data, separator, shape, least, most, u, v, w, late):
 
         # The first id, a separator, the second id: 18 digits always fit into an int64.
         first = pos
-        a = np.int64(0)
-        d = np.uint8(data[pos] - 48)
-        while d < 10:
-            a = a * 10 + d
-            pos += 1
-            d = np.uint8(data[pos] - 48)
+        value, pos = read_digits(data, pos, np.uint64(0))
+        a = np.int64(value)
         gap = pos
         while blank(data[pos]):
             pos += 1
@@ -88,12 +84,8 @@ def scan_numbers(data, separator, shape, least, most, u, v, w, late):
             while blank(data[pos]):
                 pos += 1
         second = pos
-        b = np.int64(0)
-        d = np.uint8(data[pos] - 48)
-        while d < 10:
-            b = b * 10 + d
-            pos += 1
-            d = np.uint8(data[pos] - 48)
+        value, pos = read_digits(data, pos, np.uint64(0))
+        b = np.int64(value)
         digits, others = gap - first, pos - second
         if digits == 0 or digits > 18 or second == gap or others == 0 or others > 18:
             bad = line

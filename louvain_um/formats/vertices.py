@@ -11,6 +11,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from louvain_um import parallel
+from louvain_um.formats.bits import ones
+
+SMALL = 1 << 15
+"""Edges below which a second thread costs more than it brings."""
+
 Numbered = tuple[NDArray[np.uint32], NDArray[np.uint32], int, NDArray[np.int64] | None]
 
 
@@ -41,8 +47,7 @@ def number_vertices(
     """
     if len(u) == 0:
         return _small(u), _small(v), announced or 0, _names(base or 0, announced or 0)
-    low = int(min(u.min(), v.min()))
-    high = int(max(u.max(), v.max()))
+    low, high = _extent(u, v)
     if base is not None:
         n = max(high + 1 - base, announced or 0)
         return _shift(u, base), _shift(v, base), n, _names(base, n)
@@ -54,15 +59,20 @@ def number_vertices(
 
 def _compact(u: NDArray[Any], v: NDArray[Any], low: int, high: int) -> Numbered:
     if high - low < 2 * len(u) + (1 << 16):
-        rank = np.zeros(high - low + 2, np.uint32)
-        _mark(u, low, rank)
-        _mark(v, low, rank)
-        n = int(np.count_nonzero(rank))
+        seen = np.zeros(high - low + 1, np.uint8)
+        threads = _threads(u)
+        parallel.run(_mark, threads, u, v, low, seen)
+        n = int(np.count_nonzero(seen))
         if n == high - low + 1:
             return _shift(u, low), _shift(v, low), n, _names(low, n)
-        names = np.flatnonzero(rank[1:]) + low
-        np.cumsum(rank, out=rank)
-        return _ranked(u, low, rank), _ranked(v, low, rank), n, names
+        # A bit an id and a number for every 64: what is looked up at random stays small.
+        bits = np.packbits(np.append(seen, np.zeros(-len(seen) % 64, np.uint8)), bitorder="little")
+        words = bits.view("<u8").astype(np.uint64, copy=False)
+        before = np.zeros(len(words), np.uint32)
+        np.cumsum(np.bitwise_count(words[:-1]), out=before[1:], dtype=np.uint32)
+        out = _room(u), _room(v)
+        parallel.run(_rank, threads, u, v, low, words, before, *out)
+        return *out, n, np.flatnonzero(seen) + low
     keys: NDArray[np.int64] = np.full(1 << 12, -1, np.int64)
     count = 0
     for ids in (u, v):
@@ -92,30 +102,67 @@ def _shift(ids: NDArray[Any], base: int) -> NDArray[np.uint32]:
     return _small(ids)
 
 
-def _ranked(ids: NDArray[Any], low: int, rank: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    out = ids if ids.dtype == np.uint32 else np.empty(len(ids), np.uint32)
-    _rank(ids, low, rank, out)
-    return out
+def _room(ids: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return where to write the ids' numbers: the ids' own place if it is of that type."""
+    return ids if ids.dtype == np.uint32 else np.empty(len(ids), np.uint32)
+
+
+def _threads(ids: NDArray[Any]) -> int:
+    return parallel.default_threads() if len(ids) > SMALL else 1
+
+
+def _extent(u: NDArray[Any], v: NDArray[Any]) -> tuple[int, int]:
+    """Return the smallest and the largest id."""
+    threads = _threads(u)
+    ends = np.empty((threads, 2), np.int64)
+    parallel.run(_extremes, threads, u, v, ends)
+    return int(ends[:, 0].min()), int(ends[:, 1].max())
 
 
 def _looked_up(
     ids: NDArray[Any], keys: NDArray[np.int64], ranks: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
-    out = ids if ids.dtype == np.uint32 else np.empty(len(ids), np.uint32)
+    out = _room(ids)
     _look_up(ids, keys, ranks, out)
     return out
 
 
 @njit(nogil=True, cache=True)
-def _mark(ids, low, rank):
-    for i in range(len(ids)):
-        rank[np.int64(ids[i]) - low + 1] = 1
+def _extremes(t, threads, u, v, ends):
+    """Write the smallest and the largest id of this thread's share."""
+    first = len(u) * t // threads
+    low, high = np.int64(u[first]), np.int64(u[first])
+    for i in range(first, len(u) * (t + 1) // threads):
+        a, b = np.int64(u[i]), np.int64(v[i])
+        low, high = min(low, a, b), max(high, a, b)
+    ends[t, 0], ends[t, 1] = low, high
 
 
 @njit(nogil=True, cache=True)
-def _rank(ids, low, rank, out):
-    for i in range(len(ids)):
-        out[i] = rank[np.int64(ids[i]) - low]
+def _mark(t, threads, u, v, low, seen):
+    """Mark the ids of this thread's share; several threads may write the same 1."""
+    for i in range(len(u) * t // threads, len(u) * (t + 1) // threads):
+        # Written only where needed: cores take turns at a line that is being written to.
+        a, b = np.int64(u[i]) - low, np.int64(v[i]) - low
+        if seen[a] == 0:
+            seen[a] = 1
+        if seen[b] == 0:
+            seen[b] = 1
+
+
+@njit(nogil=True, cache=True)
+def _rank(t, threads, u, v, low, words, before, out_u, out_v):
+    """Write the number of each id of this thread's share: how many occur below it."""
+    for i in range(len(u) * t // threads, len(u) * (t + 1) // threads):
+        out_u[i] = _below(np.uint64(np.int64(u[i]) - low), words, before)
+        out_v[i] = _below(np.uint64(np.int64(v[i]) - low), words, before)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _below(place, words, before):
+    word, bit = place >> np.uint64(6), place & np.uint64(63)
+    lower = words[word] & ((np.uint64(1) << bit) - np.uint64(1))
+    return before[word] + np.uint32(ones(lower))
 
 
 @njit(nogil=True, cache=True)
