@@ -1,0 +1,155 @@
+"""What `auto` does: fill the budget with what saves most time per byte, split the last array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from louvain_um.arrays import STAGES, Declared, Stage
+from louvain_um.ledger import GROUPS
+from louvain_um.placement.cost import arrival_seconds, remote_seconds
+from louvain_um.placement.forecast import Forecast, Work, forecast
+from louvain_um.placement.layout import ALIGNED, Fit, aligned, fit, lay_out
+from louvain_um.placement.policy import AUTO, POLICY_NAMES, Placement, Policy, find_policy
+from louvain_um.placement.spec import BLOCK, ArenaSpec
+
+HOSTED = Placement("host_mapped")
+
+NEXT = ".1"
+LATER_SHARE = 32
+"""Arrays of the first coarse level, and which part of them is kept free for the levels behind:
+these are small and hot, and find room on the device only if some is left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A policy laid out over the arrays as they are declared, and what it would take."""
+
+    policy: Policy
+    arrays: tuple[Declared, ...]
+    tight: bool
+    layout: tuple[ArenaSpec, ...]
+    fitted: Fit
+    expected: Forecast
+
+
+def candidate(
+    policy: Policy, arrays: tuple[Declared, ...], work: Work, limit: int, *, tight: bool
+) -> Candidate:
+    """Lay a policy out and predict it."""
+    layout = lay_out(arrays, policy)
+    fitted = fit(layout, limit, work.widest)
+    return Candidate(
+        policy=policy,
+        arrays=arrays,
+        tight=tight,
+        layout=layout,
+        fitted=fitted,
+        expected=forecast(arrays, policy, layout, fitted.paged, work),
+    )
+
+
+def best_of(candidates: Iterable[Candidate], limit: int) -> Candidate | None:
+    """Return the fastest candidate that fits; the first of equals."""
+    feasible = [c for c in candidates if c.fitted.within(limit)]
+    return min(feasible, key=lambda c: c.expected.seconds, default=None)
+
+
+def choose(
+    roomy: tuple[Declared, ...],
+    declare: Callable[[bool], tuple[Declared, ...]],
+    work: Work,
+    limit: int,
+) -> Candidate:
+    """Return what the model holds best within the limit; what needs least if nothing fits.
+
+    Where everything fits, that is plain device memory, with scratch as small as it must be.
+    Otherwise it is the best of two: arrays taken off the device in the order of time lost per
+    byte won, the last one split; and every policy that comes with the package.
+    """
+    first = candidate(AUTO, roomy, work, limit, tight=False)
+    if first.fitted.within(limit):
+        return first
+    tight = declare(True)
+    second = candidate(AUTO, tight, work, limit, tight=True)
+    if second.fitted.within(limit):
+        return second
+    both = ((tight, True), (roomy, False))
+    own = [
+        candidate(hosting(arrays, work, limit), arrays, work, limit, tight=small)
+        for arrays, small in both
+    ]
+    names = (name for name in POLICY_NAMES if name != AUTO.name)
+    known = [
+        candidate(replace(find_policy(name), name=AUTO.name), arrays, work, limit, tight=small)
+        for name in names
+        for arrays, small in both
+    ]
+    return best_of([*own, *known], limit) or min(own, key=lambda c: c.fitted.needed)
+
+
+def hosting(arrays: Sequence[Declared], work: Work, limit: int) -> Policy:
+    """Return a policy that takes arrays off the device until the rest fits.
+
+    The order does not depend on the limit, so that a larger one never leaves less on the device.
+    """
+    moving = work.moving(arrays)
+    left = [array for array in arrays if not array.device_only and array.nbytes]
+    # What is small wins next to nothing and is often hot: only if all else is not enough.
+    small = {array.name for array in left if array.nbytes < BLOCK}
+    lost = {array.name: _lost(array, work, moving) for array in left}
+    held = {group: dict.fromkeys(STAGES, 0) for group in GROUPS}
+    for array in arrays:
+        for stage in array.stages:
+            held[array.group][stage] += aligned(array.nbytes, ALIGNED)
+    hosted, kept = dict[str, Placement](), 0
+    while (now := kept + sum(max(stages.values()) for stages in held.values())) > limit:
+        won = {array.name: _won(array, held[array.group]) for array in left}
+        useful = [array for array in left if won[array.name] > 0]
+        if not useful:
+            # Stages that need the same each keep the others' arrays from winning anything.
+            useful = [array for array in left if _at_peak(array, held[array.group])]
+            won = {array.name: 0 for array in left}
+        if not useful:
+            break
+        first = min(
+            useful, key=lambda a: (a.name in small, lost[a.name] / (won[a.name] or a.nbytes))
+        )
+        left.remove(first)
+        for stage in first.stages:
+            held[first.group][stage] -= aligned(first.nbytes, ALIGNED)
+        if first.name.endswith(NEXT):
+            kept += first.nbytes // LATER_SHARE
+        hosted[first.name] = _split(first, limit - kept - (now - won[first.name]))
+    return replace(AUTO, arrays=hosted)
+
+
+def _lost(array: Declared, work: Work, moving: float) -> float:
+    """Return the seconds that an array costs on the host."""
+    bus = remote_seconds(array, HOSTED, work.machine, work.mean_degree, moving)
+    fresh = "load" not in array.stages
+    made = arrival_seconds(array.nbytes, HOSTED, work.machine, given=False) if fresh else 0.0
+    return sum(bus.values()) + made
+
+
+def _won(array: Declared, held: Mapping[Stage, int]) -> int:
+    """Return the bytes by which a group's arena shrinks without an array."""
+    nbytes = aligned(array.nbytes, ALIGNED)
+    rest = max(held[stage] - (nbytes if stage in array.stages else 0) for stage in STAGES)
+    return max(held.values()) - rest
+
+
+def _at_peak(array: Declared, held: Mapping[Stage, int]) -> bool:
+    """Whether an array is alive when its group's arena is fullest."""
+    most = max(held.values())
+    return any(held[stage] == most for stage in array.stages)
+
+
+def _split(array: Declared, room: int) -> Placement:
+    """Return a placement that leaves as many whole blocks of an array on the device as fit."""
+    whole = aligned(array.nbytes, ALIGNED)
+    kept = max(0, room) // BLOCK * BLOCK
+    if kept <= 0:
+        return HOSTED
+    # Half a block more, so that rounding the product down gives the blocks meant.
+    return Placement("split", min(1.0, (kept + BLOCK / 2) / whole))

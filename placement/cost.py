@@ -1,0 +1,249 @@
+"""What a placement costs: the model of Hope, Nag and Qasem, term by term.
+
+For a structure d, keeping it on the host pays when ``P_d = φ_d − τ_d − σ_d`` is negative:
+
+* φ, the exposed latency of remote access: what reading it over the bus takes, less what the
+  kernel's other work hides;
+* τ, the copies saved: its way to the device, once where it fits, again and again where it does
+  not;
+* σ, the launches saved: those of a kernel that has to go over the data block by block.
+
+All figures of the machine come from `louvain_um.placement.machine.Machine`; the constants below
+are this model's own, each with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from louvain_um.arrays import Declared, Stage, Use
+from louvain_um.placement.layout import ARCS
+from louvain_um.placement.machine import Machine
+from louvain_um.placement.policy import Placement
+from louvain_um.placement.spec import BLOCK
+
+SECTOR: Final = 32
+"""Bytes that one access over the bus moves at least."""
+
+HIDDEN: Final = 0.8
+"""Share of the shorter of the two, computing and reading over the bus, that the longer hides."""
+
+BATCHES_A_BLOCK: Final = 2.33
+"""Batches of faults for each 2 MiB brought by touching; fitted: 12.9 GB/s measured on an H200."""
+
+HOST_FILL: Final = 10e9
+"""Bytes/s at which fresh pages of host memory are made; assumed."""
+
+UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse")
+"""Stages in which an array that says nothing of its use is taken to be read once at random."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The terms of one structure, in seconds.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.cost import Estimate
+    >>> Estimate(phi=0.5, tau=0.1, sigma=0.0).host_pays
+    False
+    """
+
+    phi: float = 0.0
+    tau: float = 0.0
+    sigma: float = 0.0
+
+    @property
+    def net(self) -> float:
+        """P_d: what host placement adds to the run, in seconds; below 0 it pays."""
+        return self.phi - self.tau - self.sigma
+
+    @property
+    def host_pays(self) -> bool:
+        """Whether the structure is better kept on the host."""
+        return self.net < 0
+
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(self.phi + other.phi, self.tau + other.tau, self.sigma + other.sigma)
+
+
+def touches_of(array: Declared, moving: float = 1.0) -> dict[tuple[Stage, Use], float]:
+    """Return an array's element accesses; those of moving times `moving`."""
+    if not array.touches:
+        return {(stage, "gather"): array.size for stage in UNSEEN if stage in array.stages}
+    return {
+        (stage, use): count * (moving if stage == "move" else 1.0)
+        for (stage, use), count in array.touches.items()
+    }
+
+
+def remote_seconds(
+    array: Declared,
+    placement: Placement,
+    machine: Machine,
+    mean_degree: float,
+    moving: float = 1.0,
+) -> dict[Stage, float]:
+    """Return seconds a stage that the bus is busy for an array, what is on the device left out.
+
+    Parameters
+    ----------
+    array : Declared
+    placement : Placement
+    machine : Machine
+    mean_degree : float
+        Arcs a vertex; a row of the arcs is read as a whole and begins anywhere.
+    moving : float
+        By how much to scale the accesses declared for moving.
+    """
+    away = 1 - placement.on_device
+    if away == 0:
+        return {}
+    pinned = placement.kind == "pinned"
+    reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
+    atomics = machine.remote_atomic_rate * (reads / machine.remote_random_rate)
+    found = dict[Stage, float]()
+    for (stage, use), count in touches_of(array, moving).items():
+        if use == "atomic":
+            seconds = count / atomics
+        elif use == "gather":
+            seconds = count / reads
+        elif array.name in ARCS and mean_degree > 0:
+            # A row ends and begins in the middle of a sector: most of one more is moved.
+            row = array.itemsize * mean_degree + SECTOR - array.itemsize
+            seconds = count / mean_degree * max(row / machine.remote_bandwidth, 1 / reads)
+        else:
+            seconds = count * array.itemsize / machine.remote_bandwidth
+        found[stage] = found.get(stage, 0.0) + away * seconds
+    return found
+
+
+def fault_rate(machine: Machine) -> float:
+    """Return bytes/s at which touched pages come to the device."""
+    each = machine.block_service_seconds + BATCHES_A_BLOCK * machine.fault_batch_seconds
+    return BLOCK / (BLOCK / machine.migrate_to_device + each)
+
+
+def paging_seconds(nbytes: int, placement: Placement, machine: Machine) -> float:
+    """Return seconds in which so many bytes come to the device and others leave for them.
+
+    One stream moves both, so they add up; pages that were only read are written back, too.
+    """
+    arriving = {
+        "managed": fault_rate(machine),
+        "prefetched": machine.prefetch_to_device,
+        "read_mostly": machine.prefetch_duplicate,
+    }[placement.kind]
+    return nbytes / arriving + nbytes / machine.prefetch_to_host
+
+
+def arrival_seconds(nbytes: int, placement: Placement, machine: Machine, *, given: bool) -> float:
+    """Return seconds until the bytes of an arena are where they are to live, fresh or `given`.
+
+    Given bytes, those of the graph, lie in host memory when the run begins.
+    """
+    kind = placement.kind
+    if kind == "device":
+        return nbytes / machine.copy_to_device if given else 0.0
+    if kind in ("host_mapped", "pinned"):
+        return nbytes / HOST_FILL
+    if kind == "split":
+        there = nbytes * placement.fraction
+        rate = machine.copy_to_device if given else machine.migrate_to_device
+        return there / rate + (nbytes - there) / HOST_FILL
+    if not given:
+        return nbytes / machine.migrate_to_device
+    if kind == "managed":
+        return nbytes / fault_rate(machine)
+    return nbytes / (
+        machine.prefetch_to_device if kind == "prefetched" else machine.prefetch_duplicate
+    )
+
+
+def together(core: float, remote: float) -> float:
+    """Return seconds of a stage that computes and reads over the bus at the same time."""
+    return max(core, remote) + (1 - HIDDEN) * min(core, remote)
+
+
+def exposed(core: Mapping[Stage, float], remote: Mapping[Stage, float]) -> float:
+    """Return φ: what reading over the bus adds to stages that compute for so long."""
+    return sum(
+        together(core.get(stage, 0.0), seconds) - core.get(stage, 0.0)
+        for stage, seconds in remote.items()
+    )
+
+
+def add(parts: Iterable[Mapping[Stage, float]]) -> dict[Stage, float]:
+    """Return the sums of seconds, stage by stage."""
+    found = dict[Stage, float]()
+    for part in parts:
+        for stage, seconds in part.items():
+            found[stage] = found.get(stage, 0.0) + seconds
+    return found
+
+
+def launches(device_mapped: int, room: int) -> int:
+    """Return k, the launches that go over data mapped to the device: ⌊Σ bytes ÷ room⌋ + 1.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.cost import launches
+    >>> launches(0, 100), launches(250, 100)
+    (1, 3)
+    """
+    return device_mapped // max(room, 1) + 1
+
+
+PAGE: Final = 4096
+FACTORS: Final = range(1, 11)
+"""Blocking factors, pages a warp, that the paper found to pay; the best were 2 to 5."""
+
+BEST_FACTORS: Final = (2, 5)
+
+
+def blocking_factor(nbytes: int, machine: Machine) -> int:
+    """Return with how many pages a warp to begin: as many as leave every warp some.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.cost import blocking_factor
+    >>> from louvain_um.placement.profiles import H200
+    >>> blocking_factor(1 << 32, H200), blocking_factor(1 << 20, H200)
+    (5, 2)
+    """
+    warps = machine.faults_in_flight * (PAGE // 128)
+    low, high = BEST_FACTORS
+    return max(low, min(high, nbytes // PAGE // max(warps, 1)))
+
+
+def tune(measure: Callable[[int], float], begin: int = BEST_FACTORS[0]) -> int:
+    """Return the blocking factor with the least measured seconds, walking downhill from `begin`.
+
+    Parameters
+    ----------
+    measure : callable
+        Seconds with so many pages a warp.
+    begin : int
+        Where to begin, 1 … 10.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.cost import tune
+    >>> tune(lambda pages: abs(pages - 4), begin=2)
+    4
+    """
+    seen = dict[int, float]()
+
+    def seconds(factor: int) -> float:
+        if factor not in seen:
+            seen[factor] = measure(factor) if factor in FACTORS else float("inf")
+        return seen[factor]
+
+    best = min(max(begin, FACTORS[0]), FACTORS[-1])
+    while True:
+        better = min((best, best - 1, best + 1), key=seconds)
+        if better == best:
+            return best
+        best = better

@@ -1,0 +1,173 @@
+"""From declared arrays and a policy to arenas, and what they take of the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from louvain_um.arrays import STAGES, Declared
+from louvain_um.ledger import GROUPS, Group
+from louvain_um.placement.policy import AUTO, PAGED, Placement, Policy, find_policy
+from louvain_um.placement.spec import BLOCK, ArenaSpec, device_bytes
+
+ALIGNED: Final = 256
+"""Bytes to whose multiples arrays are laid into an arena."""
+
+ARCS: Final = ("targets.0", "weights.0")
+"""Arrays that blocks can be brought of: read by vertex, and the largest of a run."""
+
+DEVICE: Final = Placement("device")
+
+LEAST_BLOCKS: Final = 2
+"""Blocks that fit on the device together: one worked on, one on its way."""
+
+
+HELD_BLOCKS: Final = 4
+"""Blocks that are on the device together where there is room."""
+
+WIDEST_ITEM: Final = 8
+"""Bytes an arc takes at most, in one array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a layout fits: what occupies the device, and what is kept there of paged arenas.
+
+    Parameters
+    ----------
+    needed : int
+        Bytes on the device without which it cannot run.
+    occupied : int
+        Bytes on the device when it runs; more than `needed` where there is room for more.
+    paged : mapping of str to int
+        Arenas of which only so many bytes are on the device at a time.
+    """
+
+    needed: int
+    occupied: int
+    paged: Mapping[str, int]
+
+    def within(self, limit: int) -> bool:
+        """Whether the layout fits."""
+        return self.needed <= limit
+
+
+def capacity(arrays: Iterable[Declared]) -> int:
+    """Return the most bytes that arrays take at any one stage, each aligned."""
+    held = dict.fromkeys(STAGES, 0)
+    for array in arrays:
+        nbytes = aligned(array.nbytes, ALIGNED)
+        for stage in array.stages:
+            held[stage] += nbytes
+    return max(held.values())
+
+
+def aligned(nbytes: int, to: int) -> int:
+    """Return bytes, rounded up to a multiple."""
+    return -(-nbytes // to) * to
+
+
+def placed(array: Declared, policy: Policy) -> Placement:
+    """Return where an array goes under a policy."""
+    return DEVICE if array.device_only else policy.placement_of(array.name, array.group)
+
+
+def lay_out(arrays: Sequence[Declared], policy: Policy) -> tuple[ArenaSpec, ...]:
+    """Return the arenas of a policy.
+
+    A group has one; arrays with a placement of their own, and level 0's arcs where they are
+    paged, have one each; what must be on the device although its group is not shares one.
+
+    Examples
+    --------
+    >>> from louvain_um.arrays import Declared
+    >>> from louvain_um.placement.layout import lay_out
+    >>> from louvain_um.placement.policy import find_policy
+    >>> a = Declared(name="targets.0", group="graph", itemsize=4, size=1 << 20, stages=("move",))
+    >>> b = Declared(name="offsets.0", group="graph", itemsize=8, size=1 << 10, stages=("move",))
+    >>> [(s.name, s.capacity >> 10) for s in lay_out([a, b], find_policy("base"))]
+    [('targets.0', 4096), ('graph', 8)]
+    """
+    specs = list[ArenaSpec]()
+    for group in GROUPS:
+        usual = policy.placements[group]
+        rest, apart = list[Declared](), list[Declared]()
+        for array in arrays:
+            if array.group != group or not array.nbytes:
+                continue
+            placement = placed(array, policy)
+            if placement.kind in PAGED and array.name in ARCS:
+                specs.append(_spec(array.name, group, placement, [array], named=True))
+            elif placement == usual:
+                rest.append(array)
+            elif placement == DEVICE:
+                apart.append(array)
+            else:
+                specs.append(_spec(array.name, group, placement, [array], named=True))
+        if apart:
+            specs.append(_spec(f"{group}.device", group, DEVICE, apart, named=True))
+        if rest:
+            specs.append(_spec(group, group, usual, rest, named=False))
+    return tuple(specs)
+
+
+def _spec(
+    name: str, group: Group, placement: Placement, arrays: Sequence[Declared], *, named: bool
+) -> ArenaSpec:
+    members = tuple(array.name for array in arrays) if named else None
+    return ArenaSpec(
+        name=name, group=group, capacity=capacity(arrays), placement=placement, members=members
+    )
+
+
+def pages(spec: ArenaSpec) -> bool:
+    """Whether only some of an arena need be on the device at a time."""
+    return spec.name in ARCS and spec.placement.kind in PAGED
+
+
+def fit(layout: Sequence[ArenaSpec], limit: int, widest: int = 0) -> Fit:
+    """Return how a layout fits into so many bytes of the device.
+
+    A block holds whole rows, of which the longest has `widest` arcs.
+    """
+    paged = {spec.name: spec.capacity for spec in layout if pages(spec)}
+    others = sum(device_bytes(s.placement, s.capacity) for s in layout if not pages(s))
+    whole = sum(paged.values())
+    if others + whole <= limit:
+        return Fit(others + whole, others + whole, {})
+    least = {name: least_bytes(nbytes, widest) for name, nbytes in paged.items()}
+    needed = others + sum(least.values())
+    spare = max(0, limit - needed)
+    share = {
+        name: min(nbytes, least[name] + int(spare * (nbytes / whole)) // BLOCK * BLOCK)
+        for name, nbytes in paged.items()
+    }
+    return Fit(needed, others + sum(share.values()), share)
+
+
+def least_bytes(nbytes: int, widest: int) -> int:
+    """Return the least of a paged arena that must be on the device at a time."""
+    row = aligned(WIDEST_ITEM * widest, BLOCK) + BLOCK
+    return min(nbytes, LEAST_BLOCKS * max(BLOCK, row if widest else 0))
+
+
+def needed_by_group(layout: Sequence[ArenaSpec], fitted: Fit, widest: int = 0) -> dict[Group, int]:
+    """Return the bytes that each group cannot do without on the device."""
+    found = dict.fromkeys(GROUPS, 0)
+    for spec in layout:
+        least = device_bytes(spec.placement, spec.capacity)
+        if spec.name in fitted.paged:
+            least = least_bytes(spec.capacity, widest)
+        found[spec.group] += least
+    return found
+
+
+def device_bytes_in_core(arrays: Sequence[Declared], *, apart: bool = False) -> int:
+    """Return the bytes of the device that arrays take when all of them are there.
+
+    In plain device memory; or, if `apart`, in as many arenas as any policy makes, which aligns a
+    few bytes more: what budgets in percent are of.
+    """
+    policy = find_policy("base") if apart else AUTO
+    return sum(spec.capacity for spec in lay_out(arrays, policy))

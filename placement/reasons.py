@@ -1,0 +1,166 @@
+"""Why each group lives where it does: the model's terms, and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from louvain_um.arrays import Declared
+from louvain_um.ledger import GROUPS, Group
+from louvain_um.placement.cost import Estimate, exposed, launches, remote_seconds
+from louvain_um.placement.forecast import Work
+from louvain_um.placement.layout import ARCS, HELD_BLOCKS, capacity
+from louvain_um.placement.policy import AUTO, Placement
+from louvain_um.placement.spec import BLOCK, device_bytes
+
+if TYPE_CHECKING:
+    from louvain_um.placement.plan import Plan
+
+HOST = Placement("host_mapped")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The terms of a group on the host instead of the device, in seconds, and a sentence.
+
+    Parameters
+    ----------
+    phi, tau, sigma : float
+        Exposed latency of the bus; copies saved; launches saved.
+    sentence : str
+    """
+
+    phi: float
+    tau: float
+    sigma: float
+    sentence: str
+
+    @property
+    def net(self) -> float:
+        """P_d = φ − τ − σ: below 0, the host pays."""
+        return self.phi - self.tau - self.sigma
+
+
+def estimate(arrays: Sequence[Declared], room: int, work: Work) -> dict[str, Estimate]:
+    """Return the terms of every array, were it on the host, with so much room on the device.
+
+    An array that fits into the room is copied once, if it is given; one that does not is gone
+    over in blocks, by as many copies and launches as the passes over it need.
+    """
+    machine, moving, core = work.machine, work.moving(arrays), work.core
+    found = dict[str, Estimate]()
+    for array in arrays:
+        remote = remote_seconds(array, HOST, machine, work.mean_degree, moving)
+        phi = exposed(core, {stage: work.bus_scale * s for stage, s in remote.items()})
+        given = work.source == "host" and array.group == "graph" and "load" in array.stages
+        copies, extra = (1.0 if given else 0.0), 0
+        if array.name in ARCS and array.nbytes > room:
+            copies = work.passes
+            extra = launches(array.nbytes, max(room // HELD_BLOCKS, BLOCK)) - 1
+        found[array.name] = Estimate(
+            phi=phi,
+            tau=work.bus_scale * copies * array.nbytes / machine.copy_to_device,
+            sigma=work.passes * extra * machine.launch_seconds,
+        )
+    return found
+
+
+def explain(plan: Plan) -> dict[Group, Reason]:
+    """Return a reason for each group."""
+    there = {
+        group: sum(
+            plan.paged.get(s.name, device_bytes(s.placement, s.capacity))
+            for s in plan.layout
+            if s.group == group
+        )
+        for group in GROUPS
+    }
+    found = dict[Group, Reason]()
+    for group in GROUPS:
+        mine = [array for array in plan.arrays if array.group == group and array.nbytes]
+        others = sum(there.values()) - there[group]
+        room = max(0, plan.limit - others - capacity(a for a in mine if a.name not in ARCS))
+        terms = estimate([a for a in plan.arrays if a.group == group], room, plan.work)
+        whole = sum(terms.values(), Estimate())
+        found[group] = Reason(
+            whole.phi, whole.tau, whole.sigma, _sentence(plan, group, whole, there[group])
+        )
+    return found
+
+
+def _sentence(plan: Plan, group: Group, terms: Estimate, there: int) -> str:
+    """Return why a group lives where it does."""
+    placement = plan.placements[group]
+    nbytes = plan.peak_bytes[group]
+    if not nbytes:
+        return "holds nothing"
+    bus = f"{seconds(terms.phi)} on the bus"
+    saved = seconds(terms.tau + terms.sigma)
+    paged = [spec.name for spec in plan.layout if spec.group == group and spec.name in plan.paged]
+    if paged:
+        moved = seconds(sum(plan.expected.paging.values()))
+        return (
+            f"{' and '.join(paged)} do not fit and come in {plan.blocks} blocks, which takes "
+            f"{moved}; left on the host, the group would cost {bus}"
+        )
+    if plan.policy != AUTO.name:
+        why = f"policy {plan.policy} says so"
+        if placement.on_device == 1:
+            return f"{why}; on the host it would cost {bus} and save {saved}"
+        return f"{why}; costs up to {bus} and saves {saved}"
+    if placement.on_device == 1:
+        return f"fits; on the host it would cost {bus} and save {saved}"
+    away = [a.name for a in plan.arrays if a.group == group and _away(plan, a)]
+    return (
+        f"{', '.join(away)} lose least time per byte: {size(there)} of the group fit, the rest "
+        f"is read over the bus"
+    )
+
+
+def _away(plan: Plan, array: Declared) -> bool:
+    placement = plan.chosen.placement_of(array.name, array.group)
+    return bool(array.nbytes) and not array.device_only and placement.on_device < 1
+
+
+def verdict(plan: Plan) -> str:
+    """Return the plan in one sentence."""
+    took = seconds(plan.seconds)
+    if plan.device_in_core <= plan.limit and plan.policy in (AUTO.name, "device"):
+        small = ", with scratch as small as it can be" if plan.tight else ""
+        return f"Runs in core within {size(plan.limit)}{small}: about {took}."
+    times = plan.seconds / plan.seconds_in_core if plan.seconds_in_core else 1.0
+    over = "fits" if plan.fits else f"does not fit into {size(plan.limit)}"
+    return (
+        f"In core it {over}; under {plan.policy}, {size(plan.device_bytes)} on the device, "
+        f"about {took}, {times:.1f} times as long as in core."
+    )
+
+
+def seconds(value: float) -> str:
+    """Return a time for people.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.reasons import seconds
+    >>> seconds(0.0004), seconds(0.25), seconds(90), seconds(0)
+    ('0.4 ms', '250 ms', '90 s', '0 s')
+    """
+    if value == 0:
+        return "0 s"
+    return f"{value * 1e3:.3g} ms" if value < 1 else f"{value:.3g} s"
+
+
+def size(nbytes: int) -> str:
+    """Return bytes for people.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.reasons import size
+    >>> size(3 << 29), size(5 << 20), size(100)
+    ('1.5 GiB', '5.0 MiB', '0.1 KiB')
+    """
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
+        if nbytes >= unit:
+            return f"{nbytes / unit:,.1f} {name}"
+    return f"{nbytes / 1024:,.1f} KiB"

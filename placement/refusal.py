@@ -1,0 +1,50 @@
+"""What is said of a policy that cannot run within the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.placement.choose import Candidate
+from louvain_um.placement.layout import needed_by_group, pages, placed
+from louvain_um.placement.policy import AUTO
+from louvain_um.placement.reasons import size
+
+NAMED: Final = 5
+"""Arrays that an error lists."""
+
+
+def refusal(
+    found: Candidate, limit: int, widest: int, auto: Callable[[], Candidate]
+) -> MemoryBudgetError:
+    """Return the error of a candidate that needs more than the limit.
+
+    Parameters
+    ----------
+    found : Candidate
+    limit : int
+        Bytes of the device.
+    widest : int
+        Most arcs of a vertex.
+    auto : callable
+        Returns what the model would choose.
+    """
+    needed = found.fitted.needed
+    groups = needed_by_group(found.layout, found.fitted, widest)
+    group = max(groups, key=lambda g: groups[g])
+    apart = {spec.name for spec in found.layout if pages(spec)}
+    there = [
+        (array.name, array.nbytes)
+        for array in found.arrays
+        if placed(array, found.policy).on_device == 1 and array.name not in apart
+    ]
+    # To the next MiB, so that the budget named is enough.
+    least = -(-needed >> 20)
+    said = (
+        f"that is the least for {found.policy.name}, {size(groups[group])} of it for group "
+        f"{group}; raise the budget to {least}MiB"
+    )
+    if found.policy.name != AUTO.name and auto().fitted.within(limit):
+        said += " or let memory='auto' choose"
+    return MemoryBudgetError(needed, limit, sorted(there, key=lambda a: -a[1])[:NAMED], said)
