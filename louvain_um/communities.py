@@ -323,11 +323,11 @@ class Communities:
         return self.n_communities
 
     def __repr__(self) -> str:
-        from louvain_um.views import count
+        from louvain_um.views import count, score
 
         vertices = count(self.n_vertices, "vertex", "vertices")
         parts = [f"{vertices} in {count(self.n_communities, 'community', 'communities')}"]
-        parts.append(f"modularity {self.modularity:.4f}")
+        parts.append(f"modularity {score(self.modularity)}")
         if self.method:
             parts.append(self.method)
         if self.levels:

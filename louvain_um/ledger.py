@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
 
 Group = Literal["graph", "hash", "community", "scratch"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -100,6 +100,8 @@ class HostAllocator:
 
     def empty(self, name: str, group: Group, shape: int, dtype: DTypeLike) -> NDArray[Any]:
         """Return an uninitialised NumPy array."""
+        import numpy as np  # here, because the command line's help names groups and policies
+
         array = np.empty(shape, dtype)
         self.ledger.enter(name, group, array.nbytes, array.ctypes.data)
         return array

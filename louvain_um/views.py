@@ -33,6 +33,11 @@ def count(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
+def score(modularity: float) -> str:
+    """Return a modularity as text: four places, unless an extreme resolution makes it huge."""
+    return f"{round(modularity, 4) + 0.0:.4f}" if abs(modularity) < 1e6 else f"{modularity:.4g}"
+
+
 def level_rows(result: Communities) -> Rows:
     """Return a row of text a level."""
     return [
@@ -42,7 +47,7 @@ def level_rows(result: Communities) -> Rows:
             f"{level.vertices:,}",
             f"{level.arcs:,}",
             f"{level.communities:,}",
-            f"{level.modularity:.4f}",
+            score(level.modularity),
             str(level.iterations),
             f"{level.seconds:.3f}",
         )

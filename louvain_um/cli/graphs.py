@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import GraphFormatError, LouvainUmError, OptionError
 from louvain_um.formats import READERS
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ Separator = Annotated[
     typer.Option(
         "--separator",
         metavar="CHAR",
-        help="Character between the fields of an edge list.  [default: found out]",
+        help="Character between the fields of an edge list, \\t for a tab.  [default: found out]",
         show_default=False,
         rich_help_panel=READING,
     ),
@@ -151,7 +151,7 @@ def read(
         symmetrize=symmetrize,
         one_based=one_based,
         header=header,
-        separator=separator,
+        separator="\t" if separator == r"\t" else separator,  # as shells leave it
         ids=ids.value,
     )
 
@@ -174,7 +174,12 @@ def check_output(path: Path, *, force: bool) -> None:
     """Refuse a graph file that could not be written, before the work is done."""
     from louvain_um.formats.write import check
 
-    check(str(path), None, force)
+    try:
+        check(str(path), None, force)
+    except GraphFormatError as error:
+        # No option names the format of what is written: its suffix does.
+        wrong, _, _ = error.message.partition(", or name the format")
+        raise GraphFormatError(wrong, path) from None
 
 
 def refuse_same(source: str, target: Path) -> None:

@@ -78,7 +78,9 @@ def describe(event: Event, modularity: float) -> str:
     if event.iteration >= 0:
         parts.append(f"iteration {event.iteration}")
     if not math.isnan(modularity):
-        parts.append(f"modularity {round(modularity, 4) + 0.0:.4f}")
+        from louvain_um.views import score
+
+        parts.append(f"modularity {score(modularity)}")
     return " · ".join(parts)
 
 

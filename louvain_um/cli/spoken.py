@@ -19,7 +19,7 @@ OPPOSITES = {
 """What an option that is not so is called."""
 
 NAME = "|".join(OPTIONS)
-PLACES = "n|scale|dims"
+PLACES = "n|scale|dims|cliques"
 """Arguments that have a place instead of a name."""
 
 ARGUMENT = re.compile(rf"\b({NAME})=(True|False|'[^']*'|…|\.\.\.)( \(--[\w-]+\))?")

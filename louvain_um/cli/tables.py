@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from louvain_um.views import count
+from louvain_um.views import count, score
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,14 +43,14 @@ def graph_numbers(graph: Graph) -> dict[str, Any]:
     }
 
 
-def result_line(result: Communities, compiling: float) -> str:
+def result_line(result: Communities, compiling: float = 0.0) -> str:
     """Return what was found in a line, and in how many seconds without those of compiling."""
     many = count(result.n_communities, "community", "communities")
     levels = count(len(result.levels), "level", "levels")
     seconds = max(result.timings.get("total", 0.0) - compiling, 0.0)
     device = result.provenance.get("device", "cpu")
     return (
-        f"{many}, modularity {result.modularity:.4f} "
+        f"{many}, modularity {score(result.modularity)} "
         f"({result.method}, {levels}, {seconds:.2f} s on {device})"
     )
 
@@ -109,7 +109,7 @@ def levels_table(result: Communities) -> Table:
     return table
 
 
-def costs(result: Communities, compiling: float) -> list[str]:
+def costs(result: Communities, compiling: float = 0.0) -> list[str]:
     """Return lines on where time and memory went; phases hold what was compiled in them."""
     seconds = ", ".join(f"{name} {value:.3f}" for name, value in result.timings.items())
     peaks = ", ".join(f"{name} {value / 2**20:,.1f}" for name, value in result.memory.items())

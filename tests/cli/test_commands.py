@@ -106,6 +106,15 @@ def test_convert_refuses(run, two_triangles, tmp_path):
     assert run("convert", two_triangles).code == 2
 
 
+def test_what_is_written_has_its_format_in_its_name(run, two_triangles, tmp_path):
+    for line in (
+        run("convert", two_triangles, tmp_path / "copy").complaint(),
+        run("generate", "ring", "-o", tmp_path / "ring.nope").complaint(),
+    ):
+        assert "suffix" in line
+        assert "format" not in line
+
+
 def test_compare(run, tmp_path):
     a, b = tmp_path / "a.csv", tmp_path / "b.txt"
     a.write_text("vertex,community\nx,0\ny,0\nz,1\nw,1\nonly,3\n")

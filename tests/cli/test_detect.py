@@ -164,6 +164,19 @@ def test_reading_options(run, tmp_path):
     assert run("detect", numbers, "--zero-based", "--json").json["graph"]["vertices"] == 5
 
 
+def test_a_tab_may_be_spelled_out(run, tmp_path):
+    path = tmp_path / "edges.data"
+    path.write_text("a b\tc\nc\td\n")
+    done = run("detect", path, "--format", "edges", "--separator", r"\t", "--json")
+    assert done.json["graph"]["vertices"] == 3
+
+
+def test_an_extreme_resolution_fits_in_a_line(run, two_triangles):
+    line = run("detect", two_triangles, "--resolution", "1e300").out.splitlines()[1]
+    assert len(line) < 80
+    assert "modularity -1" in line
+
+
 def test_directed_needs_a_word(run, tmp_path):
     path = tmp_path / "directed.gml"
     path.write_text(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
+
 import pytest
 
-from louvain_um.cli.spoken import named, spoken
+from louvain_um.cli.spoken import PLACES, named, spoken
+from louvain_um.generators import GENERATORS
 
 
 @pytest.mark.parametrize(
@@ -29,6 +33,12 @@ def test_a_bad_option_is_called_by_its_name():
     assert named("max_level must be at least 1, not 0") == "--max-level must be at least 1, not 0"
     assert named("a must be a number") == "--a must be a number"
     assert named("n must be at least 1") == "n must be at least 1"
+
+
+def test_arguments_with_a_place_are_known():
+    given = [inspect.signature(make).parameters.values() for make in GENERATORS.values()]
+    placed = {p.name for p in itertools.chain(*given) if p.kind is not p.KEYWORD_ONLY}
+    assert set(PLACES.split("|")) == placed
 
 
 def test_commands_speak_options(run, two_triangles, tmp_path, monkeypatch):
