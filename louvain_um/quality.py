@@ -177,15 +177,22 @@ def community_weights(
 
 def sum_of_squares(values: NDArray[np.int64]) -> int:
     """Return Σ values² exactly, for values below 2⁵³."""
-    high, low = values >> 27, values & (2**27 - 1)
-    # Σ low² may pass 2⁶⁴: its halves are summed apart.
-    square = low * low
-    return (
-        (int((high * high).sum()) << 54)
-        + (int((high * low).sum()) << 28)
-        + (int((square >> 27).sum()) << 27)
-        + int((square & (2**27 - 1)).sum())
-    )
+    parts = _squares(values, np.zeros(4, np.int64)).tolist()
+    return sum(int(part) << shift for part, shift in zip(parts, (54, 28, 27, 0), strict=True))
+
+
+@njit(nogil=True, cache=True)
+def _squares(values, parts):
+    """Add up the products of the halves of each value."""
+    for value in values:
+        high, low = value >> 27, value & (2**27 - 1)
+        # Σ low² may pass 2⁶⁴: its halves are summed apart.
+        square = low * low
+        parts[0] += high * high
+        parts[1] += high * low
+        parts[2] += square >> 27
+        parts[3] += square & (2**27 - 1)
+    return parts
 
 
 @njit(nogil=True, cache=True)

@@ -115,7 +115,6 @@ def add_up(t, threads, graph, labels, members, starts, rooms, tallies, out, clai
                 new_targets[base + k] = keys[slot]
                 new_weights[base + k] = sums[slot]
                 keys[slot] = EMPTY
-                sums[slot] = 0
             new_loops[c] = loop + inside // 2
             counts[c + 1] = found
 

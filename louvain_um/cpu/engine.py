@@ -136,7 +136,7 @@ class CpuEngine:
         total, iteration, visited, moves = float(self.total), 0, 0, 0
         while iteration < rules.MAX_ITERATIONS:
             salt = np.uint32(rules.salt(level.cycle, iteration, self.options.seed))
-            starts, arcs = self.enqueue(level, wake, queue, salt)
+            starts, arcs = self.enqueue(level, wake, goals, queue, salt)
             visited += arcs
             iteration += 1
             progress, result = np.zeros(2 * move.STAGES, np.int64), np.zeros(2, np.int64)
@@ -164,13 +164,18 @@ class CpuEngine:
         self.free_tallies()
         return Moved(iteration, moves, visited)
 
-    def enqueue(self, level: CpuLevel, wake: U8, queue: U32, salt: np.uint32) -> tuple[I64, int]:
-        """Queue the awake vertices; return where each sub-round starts, and their arcs."""
+    def enqueue(
+        self, level: CpuLevel, wake: U8, listed: U32, queue: U32, salt: np.uint32
+    ) -> tuple[I64, int]:
+        """Queue the awake vertices; return where each sub-round starts, and their arcs.
+
+        `listed` is room for one entry a vertex.
+        """
         threads = self.threads if level.vertices >= move.SERIAL_ARCS else 1
-        counts = np.empty((threads, rules.SUB_ROUNDS), np.int64)
+        counts = np.empty((threads, rules.SUB_ROUNDS + 1), np.int64)
         arcs, starts = np.empty(threads, np.int64), np.empty(rules.SUB_ROUNDS + 1, np.int64)
-        parallel.run(move.count_awake, threads, level.offsets, wake, salt, counts, arcs)
-        parallel.run(move.fill_queue, threads, wake, counts, queue, starts)
+        parallel.run(move.list_awake, threads, level.offsets, wake, salt, listed, counts, arcs)
+        parallel.run(move.fill_queue, threads, wake, listed, counts, queue, starts)
         return starts, int(arcs.sum())
 
     def tallies(self, level: CpuLevel, distinct: int) -> tuple[U32, I64, U32, U32, U32 | I64]:
@@ -183,7 +188,7 @@ class CpuEngine:
 
         slots = slots_for(distinct)
         keys, sums = room("keys", slots, np.uint32), room("sums", slots, np.int64)
-        keys[:], sums[:] = EMPTY, 0
+        keys[:] = EMPTY
         names = room("names", level.widest + 1, np.uint32)
         weighted = len(level.weights) > 0
         loads = room("loads", level.widest + 1 if weighted else 0, level.weights.dtype)
@@ -209,8 +214,9 @@ class CpuEngine:
         parallel.run(
             refine.start, threads, graph, level.labels, parts, part_totals, part_sizes, cuts
         )
+        everyone = np.full(n, move.AWAKE, np.uint8)
         salt = np.uint32(rules.salt(level.cycle, rules.REFINE_SWEEP, self.options.seed))
-        starts, _ = self.enqueue(level, np.full(n, move.AWAKE, np.uint8), queue, salt)
+        starts, _ = self.enqueue(level, everyone, goals, queue, salt)
         state = (
             level.labels, level.totals, parts, part_totals, part_sizes, cuts, moved, goals, ties
         )  # fmt: skip

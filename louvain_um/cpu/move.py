@@ -53,32 +53,34 @@ def start(degrees, labels, totals, sizes):
 
 
 @njit(nogil=True, cache=True)
-def count_awake(t, threads, offsets, wake, salt, counts, arcs):
-    """Count a thread's share of the awake vertices by sub-round, and their arcs.
+def list_awake(t, threads, offsets, wake, salt, listed, counts, arcs):
+    """List a thread's share of the awake vertices; count them by sub-round, and their arcs.
 
-    Every vertex goes to sleep, those awake with a note of their sub-round.
+    Every vertex goes to sleep, those listed with a note of their sub-round.
     """
-    n = len(wake)
+    first, last = len(wake) * t // threads, len(wake) * (t + 1) // threads
     counts[t] = 0
-    visited = 0
-    for v in range(n * t // threads, n * (t + 1) // threads):
-        if wake[v] == AWAKE:
-            r = bucket(v, salt, SUB_ROUNDS)
-            wake[v] = r + 1
-            counts[t, r] += 1
-            visited += offsets[v + 1] - offsets[v]
-        else:
-            wake[v] = 0
+    found, visited = first, 0
+    for v in range(first, last):
+        listed[found] = v
+        found += wake[v] == AWAKE
+    counts[t, SUB_ROUNDS] = found - first
+    wake[first:last] = 0
+    for i in range(first, found):
+        v = listed[i]
+        r = bucket(v, salt, SUB_ROUNDS)
+        wake[v] = r + 1
+        counts[t, r] += 1
+        visited += offsets[np.uint64(v) + np.uint64(1)] - offsets[v]
     arcs[t] = visited
 
 
 @njit(nogil=True, cache=True)
-def fill_queue(t, threads, wake, counts, queue, starts):
-    """List a thread's share of the counted vertices by sub-round, ascending in each.
+def fill_queue(t, threads, wake, listed, counts, queue, starts):
+    """Sort a thread's list by sub-round, ascending in each, behind those of threads before it.
 
     `starts[r]` becomes the start of a sub-round in the queue.
     """
-    n = len(wake)
     next_ = np.zeros(SUB_ROUNDS, np.int64)
     at = 0
     for r in range(SUB_ROUNDS):
@@ -90,11 +92,12 @@ def fill_queue(t, threads, wake, counts, queue, starts):
             at += counts[other, r]
     if t == 0:
         starts[SUB_ROUNDS] = at
-    for v in range(n * t // threads, n * (t + 1) // threads):
-        if wake[v] != 0:
-            r = wake[v] - 1
-            queue[next_[r]] = v
-            next_[r] += 1
+    first = len(wake) * t // threads
+    for i in range(first, first + counts[t, SUB_ROUNDS]):
+        v = listed[i]
+        r = wake[v] - 1
+        queue[next_[r]] = v
+        next_[r] += 1
 
 
 @njit(nogil=True, cache=True)
@@ -138,7 +141,6 @@ def decide(graph, state, tally, queue, begin, end, rate, total, seed):
             community = keys[slot]
             score = np.float64(sums[slot]) - pull * np.float64(totals[community])
             keys[slot] = EMPTY
-            sums[slot] = 0
             if score > best_score or (
                 score == best_score and best != own and wins_tie(community, best, seed)
             ):

@@ -86,7 +86,6 @@ def decide(
                 slot = used[k]
                 sub, weight = keys[slot], sums[slot]
                 keys[slot] = EMPTY
-                sums[slot] = 0
                 score = np.float64(weight) - pull * np.float64(sub_totals[sub])
                 if score < best_score or score <= 0.0:
                     continue

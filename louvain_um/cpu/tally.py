@@ -1,8 +1,8 @@
 """A small hash table that adds up weights by community, one for each thread.
 
 Its size follows the largest number of neighbours, not the graph: 12 bytes a slot, at most four
-slots a neighbour. `keys` holds a community in each used slot and EMPTY elsewhere; `sums` is zero
-where no key stands; `used` lists the used slots, so that clearing costs only what was used.
+slots a neighbour. `keys` holds a community in each used slot and EMPTY elsewhere; `sums` is valid
+where a key stands; `used` lists the used slots, so that clearing costs only what was used.
 
 Most of an engine's time is spent here, and most of that in waiting: for labels at random places
 in memory, and for branches guessed wrong. So a vertex is tallied in two passes without branches
@@ -84,11 +84,14 @@ def add(keys, sums, used, names, loads, count, bits, n_used):
     for k in range(count):
         name = names[k]
         slot = np.uint32(np.uint32(name * MULTIPLIER) >> shift)
+        there = keys[slot]
         # One comparison for "taken by another": two would be two branches, one a coin toss.
-        while min(keys[slot] ^ EMPTY, keys[slot] ^ name) != 0:
+        while min(there ^ EMPTY, there ^ name) != 0:
             slot = np.uint32(slot + np.uint32(1)) & mask
+            there = keys[slot]
         used[n_used] = slot
-        n_used = np.uint32(n_used + np.uint32(keys[slot] == EMPTY))
+        n_used = np.uint32(n_used + np.uint32(there == EMPTY))
         keys[slot] = name
-        sums[slot] += np.int64(loads[k]) if weighted else np.int64(1)
+        weight = np.int64(loads[k]) if weighted else np.int64(1)
+        sums[slot] = sums[slot] * np.int64(there != EMPTY) + weight
     return n_used
