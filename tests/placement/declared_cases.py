@@ -1,0 +1,35 @@
+"""Arrays as an engine might declare them: few, with every way of being used."""
+
+from __future__ import annotations
+
+from louvain_um.arrays import STAGES, Declared
+
+VISITED = 4.0
+
+
+def arrays(tight: bool = False, *, arcs: int = 100_000_000, degree: int = 40) -> tuple:
+    """Return the arrays of a graph of so many arcs; by default about a gigabyte."""
+    n = arcs // degree
+    room = arcs // (16 if tight else 4)
+
+    def array(name, group, itemsize, size, stages, touches=None, **more):
+        return Declared(
+            name=name, group=group, itemsize=itemsize, size=size, stages=stages,
+            touches=touches or {}, **more,
+        )  # fmt: skip
+
+    moved = {("move", "stream"): VISITED * arcs, ("aggregate", "stream"): 2 * arcs}
+    return (
+        array("offsets.0", "graph", 8, n + 1, STAGES, {("move", "stream"): VISITED * n}),
+        array("targets.0", "graph", 4, arcs, STAGES, moved),
+        array("targets.1", "graph", 4, arcs // 3, ("aggregate", "coarse"),
+              {("coarse", "stream"): arcs}),
+        array("labels", "community", 4, n, ("move", "aggregate", "coarse"),
+              {("move", "gather"): VISITED * arcs}),
+        array("totals", "community", 4, n, ("move",),
+              {("move", "gather"): arcs, ("move", "atomic"): n}),
+        array("queue", "scratch", 4, n, ("move",), {("move", "stream"): VISITED * n}),
+        array("room", "scratch", 8, room, ("aggregate",), {("aggregate", "stream"): arcs}),
+        array("control", "scratch", 1, 4096, ("move",), device_only=True),
+        array("giant keys", "hash", 4, arcs // 64, ("move",), {("move", "atomic"): arcs / 8}),
+    )  # fmt: skip

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from declared_cases import arrays
+
+from louvain_um.arrays import peak_bytes
+from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.ledger import GROUPS
+from louvain_um.placement.layout import device_bytes_in_core
+from louvain_um.placement.plan import make_plan
+from louvain_um.placement.policy import POLICY_NAMES, Placement, Policy
+from louvain_um.placement.profiles import H200, P4000
+
+OVERSUBSCRIBED = (0, 10, 30, 50, 70, 90)
+SKEWS = (40, 340, 4000)
+
+
+def plan(policy="auto", budget=None, machine=H200, **more):
+    more = {"skew": 340, "source": "device", **more}
+    return make_plan(arrays, policy, machine, budget, **more)
+
+
+def test_with_room_for_everything_auto_is_plain_device_memory():
+    found = plan()
+    assert found.in_core
+    assert found.fits
+    assert not found.tight
+    assert {str(p) for p in found.placements.values()} == {"device"}
+    assert {spec.name for spec in found.layout} == set(GROUPS)
+    assert found.seconds == found.seconds_in_core
+    assert found.budget is None
+    assert "in core" in found.verdict
+
+
+def test_all_of_the_peak_is_enough_for_every_policy_as_it_is():
+    for name in POLICY_NAMES:
+        found = plan(name, "100%")
+        assert not found.tight
+        assert not found.paged
+
+
+def test_peaks_add_up():
+    found = plan()
+    assert found.peak_bytes == peak_bytes(arrays())
+    assert sum(found.peak_bytes.values()) == pytest.approx(found.device_bytes, rel=1e-4)
+
+
+def test_scratch_shrinks_before_anything_leaves_the_device():
+    found = plan(budget=device_bytes_in_core(arrays(True)))
+    assert found.tight
+    assert found.in_core
+    assert "as small as" in found.verdict
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+@pytest.mark.parametrize("machine", [H200, P4000], ids=lambda m: m.name)
+@pytest.mark.parametrize("over", OVERSUBSCRIBED)
+def test_auto_is_never_predicted_slower_than_a_policy_made_by_hand(over, machine, skew):
+    budget = f"{100 - over}%"
+    auto = plan("auto", budget, machine, skew=skew)
+    assert auto.device_bytes <= auto.budget
+    for name in POLICY_NAMES:
+        try:
+            by_hand = plan(name, budget, machine, skew=skew)
+        except MemoryBudgetError:
+            continue
+        assert by_hand.device_bytes <= by_hand.budget
+        assert auto.seconds <= by_hand.seconds
+
+
+def kept(found):
+    """Return the share of the targets that is on the device."""
+    return found.chosen.placement_of("targets.0", "graph").on_device
+
+
+def test_a_larger_budget_never_leaves_less_of_the_targets_on_the_device():
+    budgets = [f"{percent}%" for percent in range(5, 101)]
+    shares = [kept(plan("auto", budget)) for budget in budgets]
+    assert shares == sorted(shares)
+    assert shares[0] == 0
+    assert shares[-1] == 1
+    assert len(set(shares)) > 20
+    took = [plan("auto", budget).seconds for budget in budgets]
+    assert all(b <= a * (1 + 1e-9) for a, b in pairwise(took))
+
+
+def test_what_is_read_at_random_leaves_last():
+    found = plan("auto", "40%")
+    assert found.placements["community"] == Placement("device")
+    assert found.placements["hash"] == Placement("device")
+    assert found.placements["graph"].kind == "split"
+    assert 0.9 < found.device_bytes / found.budget <= 1
+
+
+def test_the_whole_budget_is_used():
+    for percent in (50, 60, 70):
+        found = plan("auto", f"{percent}%")
+        assert found.limit - found.device_bytes < 0.05 * found.limit
+
+
+def test_auto_can_always_run_on_what_kernels_wait_for():
+    assert plan("auto", 4096).device_bytes == 4096
+    with pytest.raises(MemoryBudgetError) as caught:
+        plan("auto", 4095)
+    assert caught.value.needed - caught.value.budget == 1
+    assert "group scratch" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["base", "device", "adv3", "adv5", "zero_copy"])
+def test_too_small_a_budget_is_refused_with_the_least_that_would_do(name):
+    with pytest.raises(MemoryBudgetError) as caught:
+        plan(name, "1%")
+    error = caught.value
+    assert error.budget == plan("adv1", "1%").budget
+    assert any(f"for group {group}" in str(error) for group in GROUPS)
+    assert "memory='auto'" in str(error)
+    assert plan(name, error.needed).device_bytes <= error.needed
+    with pytest.raises(MemoryBudgetError):
+        plan(name, error.needed - 1)
+
+
+def test_the_group_that_sets_the_least_is_named():
+    with pytest.raises(MemoryBudgetError, match="group community"):
+        plan("adv7", "1%")
+
+
+@pytest.mark.parametrize("name", ["base", "adv4"])
+def test_a_graph_that_pages_and_does_not_fit_comes_in_blocks(name):
+    found = plan(name, "70%")
+    assert set(found.paged) == {"targets.0"}
+    assert found.paged_by == "fault"
+    assert found.blocks > 1
+    assert found.seconds > plan(name, "100%").seconds
+    assert "blocks" in found.reasons["graph"].sentence
+    assert plan("base", "50%").blocks > plan("base", "80%").blocks
+
+
+def test_prefetched_blocks_are_sent_for():
+    policy = Policy(name="mine", placements={"graph": "prefetched"})
+    found = plan(policy, "70%")
+    assert found.paged_by == "prefetch"
+    assert found.seconds < plan("base", "70%").seconds
+
+
+def test_policies_of_users_are_planned_like_any_other(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('[arrays]\n"targets.0" = "split(0.5)"\n')
+    found = plan(str(path))
+    assert found.policy == "mine"
+    assert found.placements["graph"].kind == "split"
+    assert not found.in_core
+
+
+def test_terms_say_when_the_host_pays():
+    """In core nothing belongs on the host; where the targets do not fit, they do."""
+    assert all(reason.net > 0 for reason in plan().reasons.values())
+    short = plan("auto", "30%").reasons
+    assert short["graph"].net < 0
+    assert short["community"].net > 0
+    assert short["graph"].sigma > 0
+
+
+def test_every_group_has_a_sentence_of_its_own():
+    for name in POLICY_NAMES:
+        reasons = plan(name, "80%" if name != "device" else None).reasons
+        assert list(reasons) == list(GROUPS)
+        assert all(reason.sentence for reason in reasons.values())
+
+
+def test_the_cliff_is_where_a_graph_stops_to_fit():
+    found = plan(at=lambda arcs: arrays(True, arcs=arcs))
+    below, above = (
+        arrays(True, arcs=found.cliff_arcs),
+        arrays(True, arcs=found.cliff_arcs * 101 // 100),
+    )
+    assert device_bytes_in_core(below) <= found.limit < device_bytes_in_core(above)
+    assert plan().cliff_arcs == pytest.approx(found.cliff_arcs, rel=0.01)
+    assert plan(budget="50%").cliff_arcs < 100_000_000 < plan(budget="100%").cliff_arcs * 1.01
+    assert plan(machine=P4000).cliff_arcs < found.cliff_arcs
+
+
+def test_a_device_with_less_than_the_budget_sets_the_limit():
+    assert plan(free=1 << 29, budget="2GiB").limit == 1 << 29
+    assert plan(free=1 << 40, budget="300MiB").limit == 300 << 20
+    assert not plan(free=1 << 29).fits
+
+
+def test_measured_sweeps_may_change_the_choice():
+    found = plan("auto", "60%", visited=4.0)
+    again = found.corrected([100_000_000], 10 * found.stage_seconds["move"])
+    assert again.seconds > 2 * found.seconds
+    assert again.request is found.request
+    assert again.work.core_scale > 2
+
+
+def test_budgets_may_be_functions_of_the_peak():
+    peak = device_bytes_in_core(arrays(), apart=True)
+    assert plan(budget=lambda whole: whole // 2).budget == peak // 2
+    assert plan(budget=lambda whole: None).budget is None
+    for bad in ("0%", "lots", "-1", 0):
+        with pytest.raises(OptionError):
+            plan(budget=bad)
+
+
+def test_plain_data_holds_what_the_interface_promises():
+    found = plan("auto", "60%")
+    values = json.loads(json.dumps(found.to_dict()))
+    assert {"arrays", "peak_bytes", "policy", "placements", "seconds", "fits", "cliff_arcs"} <= set(
+        values
+    )
+    assert all({"name", "group", "dtype", "bytes", "phases"} <= set(a) for a in values["arrays"])
+    assert set(values["peak_bytes"]) == set(values["placements"]) == set(GROUPS)
+    assert values["policy"] == "auto"
+    assert values["fits"] is False
+    assert values["budget_bytes"] == found.budget
+
+
+@pytest.mark.parametrize("arcs", [0, 1, 100])
+@pytest.mark.parametrize("name", POLICY_NAMES)
+def test_tiny_graphs_are_planned_too(name, arcs):
+    found = make_plan(lambda tight: arrays(tight, arcs=arcs, degree=1), name, H200)
+    assert found.seconds > 0
+    assert found.to_dict()["fits"]
+
+
+def test_leiden_is_told_by_its_parts():
+    from louvain_um.arrays import Declared
+
+    parts = Declared(name="parts", group="community", itemsize=4, size=9, stages=("refine",))
+    found = make_plan(lambda tight: (*arrays(tight), parts), "auto", H200, skew=340)
+    assert found.work.method == "leiden"
+    assert found.seconds > plan().seconds
+    assert replace(found.work, method="louvain").core["refine"] == 0
