@@ -18,7 +18,8 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
     Raises
     ------
     LouvainUmError
-        The file exists and `force` is off, it is no regular file, or its folder is missing.
+        The file exists and `force` is off, it is no regular file, or its folder is missing
+        or cannot be written.
     """
     real = Path(os.path.realpath(path))
     if real.is_dir():
@@ -30,6 +31,10 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
             raise LouvainUmError(f"{path}: exists already; pass --force (force=True) to replace it")
     if not real.parent.is_dir():
         raise LouvainUmError(f"{path}: there is no folder {real.parent}; create it first")
+    if not os.access(real.parent, os.W_OK | os.X_OK):
+        raise LouvainUmError(
+            f"{path}: the folder {real.parent} cannot be written; choose another one"
+        )
     return real
 
 

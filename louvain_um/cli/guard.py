@@ -101,6 +101,12 @@ def describe(error: BaseException) -> tuple[str, int]:
             return named(str(error)), USAGE
         case LouvainUmError():
             return spoken(str(error)), FAILED
+        case RuntimeError() if "no locator available" in str(error):  # as Numba says it
+            return (
+                "compiled code can be kept nowhere, neither beside the package nor in the home "
+                "folder; set NUMBA_CACHE_DIR to a folder that can be written",
+                FAILED,
+            )
         case MemoryError():
             return "out of memory; close other programs or use a machine with more", FAILED
         case OSError() if error.strerror:

@@ -105,6 +105,15 @@ def test_options_are_refused_before_the_graph_is_read(run, tmp_path):
     assert ".nope" in run("detect", tmp_path / "no.txt", "-o", tmp_path / "l.nope").complaint()
 
 
+@pytest.mark.parametrize(
+    "command", [["detect", "no.txt", "-o"], ["convert", "no.txt"], ["generate", "ring", "-o"]]
+)
+def test_a_folder_that_cannot_be_written_is_refused_first(run, tmp_path, monkeypatch, command):
+    monkeypatch.setattr("louvain_um.files.os.access", lambda *_: False)
+    line = run(*command, tmp_path / "out.csv").complaint()
+    assert f"the folder {tmp_path} cannot be written" in line
+
+
 def test_an_empty_name_is_no_folder(run):
     assert "name of the file is empty" in run("detect", "").complaint()
 

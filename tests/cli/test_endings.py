@@ -52,6 +52,20 @@ def test_errors_become_one_line(run, two_triangles, tmp_path, monkeypatch, error
     assert not (tmp_path / "labels.csv").exists()
 
 
+def test_nowhere_to_keep_compiled_code(two_triangles):
+    code = (
+        "from numba.core import caching\n"
+        "caching.CacheImpl._locator_classes = []\n"
+        "from louvain_um.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "detect", str(two_triangles)], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("louvain-um: compiled code can be kept nowhere")
+    assert "set NUMBA_CACHE_DIR" in done.stderr
+
+
 def test_bugs_say_so_and_show_themselves_when_asked(run, two_triangles, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("oops\nand more")
