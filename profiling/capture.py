@@ -14,7 +14,6 @@ from typing import Any
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Event
-from louvain_um.files import check_output
 from louvain_um.ledger import Group
 from louvain_um.profiling.book import Book
 from louvain_um.profiling.events import EventTable, concatenate
@@ -22,6 +21,7 @@ from louvain_um.profiling.join import owners, place
 from louvain_um.profiling.merge import MOST_EVENTS, merge
 from louvain_um.profiling.session import Session
 from louvain_um.profiling.source import Clock, Source, SourceUnavailableError
+from louvain_um.profiling.storage import check_target
 
 TICK = 1.0
 """Seconds between looks at the sources."""
@@ -69,10 +69,8 @@ class Recording:
         force: bool = False,
         most_events: int = MOST_EVENTS,
     ) -> None:
-        if save_to is not None and Path(save_to).suffix not in (".npz", ".parquet"):
-            raise LouvainUmError(f"{save_to}: a session is saved as .npz or .parquet; name it so")
-        if save_to is not None and Path(save_to).suffix == ".npz":
-            check_output(save_to, force=force)
+        if save_to is not None:
+            check_target(save_to, force=force)
         self.sources = list(sources)
         self.metadata = dict(metadata or {})
         self.status = {name: f"not available: {why}" for name, why in (missing or {}).items()}

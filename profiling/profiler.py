@@ -14,10 +14,13 @@ from louvain_um.profiling.capture import Recording
 from louvain_um.profiling.merge import MOST_EVENTS
 from louvain_um.profiling.session import Session
 from louvain_um.profiling.source import Source
+from louvain_um.profiling.storage import check_target
 
 if TYPE_CHECKING:
     from louvain_um.communities import Communities
     from louvain_um.gpu.device import Choice
+
+NO_TRACER = "the tracer is for kernels of a GPU; a CPU run tells its accesses by itself"
 
 SOURCES = ("cupti", "nvml")
 """Sources of a GPU run that may be asked for by name; the access tracer is an option of its own."""
@@ -175,16 +178,34 @@ def recording(
         yield kept
 
 
+def check(
+    save_to: str | Path, *, device: str, memory: str, force: bool = False, tracer: bool = False
+) -> None:
+    """Refuse at once what `profile` would refuse after the graph has been read.
+
+    Raises
+    ------
+    LouvainUmError
+        As `profile` does.
+    """
+    from louvain_um.gpu.device import pick
+
+    chosen = pick(Options(device=device, memory=memory).device)
+    if tracer and chosen.kind == "cpu":
+        raise OptionError(NO_TRACER)
+    check_target(save_to, force=force)
+
+
 def watching(
     chosen: Choice, sources: Sequence[str], *, tracer: bool = False
 ) -> tuple[list[Source], dict[str, str]]:
-    """Return the sources for a device, and why those asked for that are not there are not."""
+    """Return the sources for a device, and why others are not there."""
     unknown = [name for name in sources if name not in SOURCES]
     if unknown:
         raise OptionError(f"sources are {' and '.join(SOURCES)}, not {unknown[0]!r}")
     if chosen.kind == "cpu":
         if tracer:
-            raise OptionError("the tracer instruments kernels of a GPU; a CPU run needs none")
+            raise OptionError(NO_TRACER)
         return [], {}
     from cupy.cuda import runtime
 

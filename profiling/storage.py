@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.files import replacing
+from louvain_um.files import check_output, replacing
 from louvain_um.profiling.events import COLUMNS, EventTable
 from louvain_um.profiling.session import SCHEMA, Lifetime, PageMap, PhaseSpan, Session
 
@@ -30,17 +30,36 @@ Arrays = dict[str, NDArray[Any]]
 
 def save(session: Session, path: str | Path, *, force: bool = False) -> None:
     """Write a session; `Session.save` documents the arguments."""
-    suffix = Path(path).suffix
-    if suffix == ".parquet":
+    if Path(path).suffix == ".parquet":
         _save_folder(session, Path(path), force=force)
         return
-    if suffix != ".npz":
-        raise LouvainUmError(f"{path}: a session is saved as .npz or .parquet; name it so")
+    check_target(path, force=force)
     arrays = {f"events.{name}": values for name, values in session.events.columns.items()}
     arrays |= _maps(session)
     arrays["header"] = np.frombuffer(_header(session).encode(), np.uint8)
     with replacing(path, force=force) as part, part.open("wb") as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub means a flag
+
+
+def check_target(path: str | Path, *, force: bool = False) -> None:
+    """Refuse a path that no session could be written to.
+
+    Raises
+    ------
+    LouvainUmError
+        It is named like no session, exists and `force` is off, or its folder is missing.
+    """
+    target = Path(path)
+    if target.suffix == ".npz":
+        check_output(path, force=force)
+    elif target.suffix != ".parquet":
+        raise LouvainUmError(f"{path}: a session is saved as .npz or .parquet; name it so")
+    elif target.exists() and not force:
+        raise LouvainUmError(f"{path}: exists already; pass --force (force=True) to replace it")
+    elif target.exists() and not (target / HEADER).is_file():
+        raise LouvainUmError(f"{path}: is no session; it is not replaced, choose another name")
+    elif not target.parent.is_dir():
+        raise LouvainUmError(f"{path}: there is no folder {target.parent}; create it first")
 
 
 def load(path: str | Path) -> Session:
@@ -172,13 +191,7 @@ def _save_folder(session: Session, path: Path, *, force: bool) -> None:
         raise LouvainUmError(
             f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or save as .npz"
         ) from None
-    if path.exists():
-        if not force:
-            raise LouvainUmError(f"{path}: exists already; pass --force (force=True) to replace it")
-        if not (path / HEADER).is_file():
-            raise LouvainUmError(f"{path}: is no session; it is not replaced, choose another name")
-    if not path.parent.is_dir():
-        raise LouvainUmError(f"{path}: there is no folder {path.parent}; create it first")
+    check_target(path, force=force)
     part = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", dir=path.parent))
     try:
         (part / HEADER).write_text(_header(session), encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from louvain_um.cli import compare, convert, detect, doctor, generate
+from louvain_um.cli import compare, convert, detect, doctor, generate, profile
 from louvain_um.cli.guard import open_standard_streams, report
 from louvain_um.cli.help import Command, Group
 
@@ -27,6 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("detect", cls=Command)(detect.detect)
+app.command("profile", cls=Command)(profile.profile)
 app.command("compare", cls=Command)(compare.compare)
 app.command("convert", cls=Command)(convert.convert)
 app.add_typer(generate.app, name="generate")

@@ -1,0 +1,158 @@
+"""``louvain-um profile``: detect communities and record what that did to memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from louvain_um.cli import common, graphs
+from louvain_um.cli.detect import Method
+from louvain_um.cli.guard import guarded, note
+
+if TYPE_CHECKING:
+    from louvain_um.profiling.session import Session
+
+
+@guarded
+def profile(
+    graph: graphs.Source,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="SESSION", help="The recording: .npz, or .parquet, a folder."
+        ),
+    ],
+    method: Annotated[Method, typer.Option(help="What to run.")] = Method.louvain,
+    resolution: Annotated[
+        float, typer.Option(metavar="X", help="Above 1: more, smaller communities.")
+    ] = 1.0,
+    threshold: Annotated[
+        float, typer.Option(metavar="X", help="A level must raise modularity by more than this.")
+    ] = 1e-7,
+    max_level: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Levels at most.  [default: no limit]", show_default=False),
+    ] = None,
+    seed: common.Seed = 0,
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="DEVICE", help="auto (a GPU where there is one), cpu, cuda or cuda:N."
+        ),
+    ] = "auto",
+    memory: Annotated[
+        str,
+        typer.Option(
+            metavar="POLICY", help="Where a GPU run keeps its arrays; base leaves it to the driver."
+        ),
+    ] = "base",
+    device_budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE|N%",
+            help="Device memory to use, such as 8GiB, or 70% of what the run would take.  "
+            "[default: what is free]",
+            show_default=False,
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Threads of a CPU run.  [default: all cores]", show_default=False
+        ),
+    ] = None,
+    tracer: Annotated[
+        bool,
+        typer.Option("--tracer", help="Count every access of every kernel, page by page; slower."),
+    ] = False,
+    json: common.Json = False,
+    force: common.Force = False,
+    quiet: common.Quiet = False,
+    verbose: common.Verbose = False,
+    format: graphs.Format = None,
+    weighted: graphs.Weighted = None,
+    duplicates: graphs.Repeats = None,
+    symmetrize: graphs.Symmetrize = False,
+    one_based: graphs.OneBased = None,
+    header: graphs.Header = None,
+    separator: graphs.Separator = None,
+    ids: graphs.Ids = graphs.IdKind.auto,
+) -> None:
+    """Find communities and record what that did to memory, array by array."""
+    from louvain_um.cli.progress import reporting
+    from louvain_um.profiling.profiler import check, profile
+
+    # Whatever can be refused is refused before a long run, not after it.
+    graphs.refuse_same(graph, output)
+    check(output, device=device, memory=memory, force=force, tracer=tracer)
+    with reporting(quiet=quiet) as reporter:
+        from louvain_um.cpu.compiling import announced
+
+        reporter.step(f"reading {graph}")
+        with announced(reporter):
+            loaded = graphs.read(
+                graph,
+                format=format,
+                weighted=weighted,
+                duplicates=duplicates,
+                symmetrize=symmetrize,
+                one_based=one_based,
+                header=header,
+                separator=separator,
+                ids=ids,
+            )
+        session = profile(
+            loaded,
+            method=method.value,
+            resolution=resolution,
+            threshold=threshold,
+            max_level=max_level,
+            seed=seed,
+            device=device,
+            memory=memory,
+            device_budget=device_budget,
+            threads=threads,
+            tracer=tracer,
+            observer=reporter,
+            save_to=output,
+            force=force,
+        )
+    if not quiet:
+        for text in loaded.notes:
+            note(text)
+    if json:
+        common.print_json(summary(session, output))
+        return
+    show(session, quiet=quiet)
+    if not quiet:
+        typer.echo(f"\nsession in {output}; louvain-um report {output} -o report.html shows it")
+
+
+def summary(session: Session, output: Path) -> dict[str, object]:
+    """Return what ``--json`` prints."""
+    about = session.metadata
+    return {
+        "schema": 1,
+        "version": about["version"],
+        "session": str(output),
+        **{
+            key: about.get(key)
+            for key in ("graph", "method", "device", "policy", "budget_bytes", "seed")
+        },
+        "modularity": about.get("modularity"),
+        "communities": about.get("communities"),
+        "peak_bytes": about.get("peak_bytes"),
+        **session.summary(),
+    }
+
+
+def show(session: Session, *, quiet: bool) -> None:
+    """Print the figures, the answer of the command; notes only where somebody listens."""
+    for line in str(session).splitlines():
+        text = line.removeprefix("note: ")
+        if text == line:
+            typer.echo(line)
+        elif not quiet:
+            note(text)
