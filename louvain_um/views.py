@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -55,15 +56,20 @@ def level_rows(result: Communities) -> Rows:
     ]
 
 
+def listable(names: Iterable[Any]) -> list[str]:
+    """Return names as text, in quotes those that hold a comma: commas separate them in lists."""
+    return [f'"{name}"' if "," in str(name) else str(name) for name in names]
+
+
 def size_rows(result: Communities) -> Rows:
     """Return a row of text for each of the largest communities, and one for the others."""
     rows: Rows = []
     for c in range(min(SHOWN, result.n_communities)):
         # The first members only: listing them all would cost a pass a community.
         found = np.flatnonzero(result.labels == c)[:SHOWN]
-        listed = found if result.names is None else result.names[found]
+        listed = listable(found if result.names is None else result.names[found])
         more = ", …" if result.sizes[c] > SHOWN else ""
-        rows.append((str(c), f"{result.sizes[c]:,}", ", ".join(map(str, listed)) + more))
+        rows.append((str(c), f"{result.sizes[c]:,}", ", ".join(listed) + more))
     others = result.n_communities - SHOWN
     if others > 0:
         rows.append((count(others, "other", "others"), f"{int(result.sizes[SHOWN:].sum()):,}", ""))

@@ -62,20 +62,26 @@ def read_graph(
     format : {"edges", "matrixmarket", "metis", "gml", "graphml", "npz", "parquet"}, optional
         Instead of what the suffix says.
     weighted : bool, optional
-        Whether to read weights. By default they are read where there are any; in an edge
-        list that is a third column of numbers, unless they look like Unix times.
+        Whether to read weights. By default they are read where there are any. In an edge
+        list that is the column that a header calls weight (or value, count, strength …),
+        wherever it stands; without a header the third, if it holds numbers that look like
+        neither Unix times nor years. A third column with another name is a weight only if
+        this is True.
     duplicates : {"once", "sum"}, optional
         What an edge listed more than once counts for; see `Graph.from_edges`. A symmetric
         matrix and METIS list every edge twice; that is one edge.
     symmetrize : bool
-        Read what declares itself directed as undirected.
+        Read what declares itself directed, a column ``Type`` with ``Directed`` included, as
+        undirected.
     one_based : bool, optional
         For edge lists: every id from 1 (True) or 0 (False) to the largest is a vertex. By
         default vertices are the ids that occur, or as many as a comment ``# Nodes: N``
         announces where the ids lie below N.
     header : bool, optional
         For edge lists: whether the first line that is no comment is a header. By default
-        it is one if it is words over numbers, or counts the vertices and edges that follow.
+        it is one if it is words over numbers, counts the vertices and edges that follow,
+        holds words such as source and target, or words that do not occur again in a short
+        list where all others do. A note tells what was decided wherever it is in doubt.
     separator : str, optional
         For edge lists: the character between fields. By default the first lines tell.
     ids : {"auto", "number", "text"}
@@ -85,7 +91,8 @@ def read_graph(
     -------
     Graph
         With the ids or names of the file in `names` unless they are 0 … n − 1, and in
-        `notes` what was guessed.
+        `notes` what was guessed, which columns were not read, and how many edges repeat
+        another or are loops.
 
     Raises
     ------

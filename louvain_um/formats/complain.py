@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from louvain_um.formats.scan import TWO_IDS, WEIGHT
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.I | re.A)
+DECIMAL_COMMA = re.compile(r"\d+,\d+", re.A)
 WHOLE = re.compile(r"\d{1,18}", re.A)
 
 
@@ -33,7 +34,9 @@ def looks_binary(text: bytes) -> bool:
     return any(c < 9 or 13 < c < 32 or c == 127 for c in text)
 
 
-def about_line(line: bytes, separator: int, shape: int, least: int, most: int) -> str:
+def about_line(
+    line: bytes, separator: int, shape: int, least: int, most: int, place: int = 2
+) -> str:
     """Return why a line is no edge, and the remedy."""
     if looks_binary(line) or not _utf8(line):
         return "is not text; is the file compressed, or of another format (format=…)?"
@@ -46,20 +49,20 @@ def about_line(line: bytes, separator: int, shape: int, least: int, most: int) -
     for name in fields[:2]:
         if complaint := _about_id(name, least, most):
             return complaint
-    return about_shape(line, fields, shape)
+    return about_shape(line, fields, shape, place)
 
 
-def about_named(line: bytes, separator: int, shape: int) -> str:
+def about_named(line: bytes, separator: int, shape: int, place: int = 2) -> str:
     """Return why a line with words for ids is no edge, and the remedy."""
     fields = split(line, separator)
     if len(fields) >= 2 and not (fields[0] and fields[1]):
         return "an id is empty; write it, or delete the line"
     if len(fields) < 2:
         return about_line(line, separator, shape, 0, 0)
-    return about_shape(line, fields, shape)
+    return about_shape(line, fields, shape, place)
 
 
-def about_shape(line: bytes, fields: list[str], shape: int) -> str:
+def about_shape(line: bytes, fields: list[str], shape: int, place: int) -> str:
     """Return why a line with two good ids is no edge."""
     if shape == TWO_IDS and len(fields) > 2:
         return (
@@ -67,15 +70,15 @@ def about_shape(line: bytes, fields: list[str], shape: int) -> str:
             "pass weighted=False (--unweighted) to read only the ids"
         )
     if shape >= WEIGHT:
-        if len(fields) < 3:
+        if len(fields) <= place:
             return (
                 "no weight where other lines have one; add it, or pass weighted=False "
                 "(--unweighted)"
             )
-        if complaint := about_weight(fields[2].encode()):
+        if complaint := about_weight(fields[place].encode()):
             return complaint
-        if shape == WEIGHT and len(fields) > 3:
-            return f"{len(fields)} fields where the lines before have 3; correct the line"
+        if shape == WEIGHT and len(fields) > place + 1:
+            return f"{len(fields)} fields where the lines before have {place + 1}; correct the line"
     return f"is no edge ({short(line)}); two ids, then perhaps a weight, were expected"
 
 
@@ -85,6 +88,11 @@ def about_weight(token: bytes) -> str:
     text = token.decode("utf-8", "replace")
     if not text:
         return "an empty weight; write one, or pass weighted=False (--unweighted)"
+    if DECIMAL_COMMA.fullmatch(text):
+        return (
+            f"weight {name} has a decimal comma; write {text.replace(',', '.')}, or pass "
+            "weighted=False (--unweighted)"
+        )
     if not NUMBER.fullmatch(text):
         return f"weight {name} is no number; correct it, or pass weighted=False (--unweighted)"
     value = float(text)

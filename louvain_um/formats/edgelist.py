@@ -15,6 +15,9 @@ from louvain_um.formats.source import Source
 from louvain_um.formats.vertices import number_vertices
 from louvain_um.graph import Duplicates, Graph
 
+YEARS = 1800, 2100
+"""Whole numbers that are all in here are years."""
+
 EARLIEST, LATEST = 10**8, 5 * 10**12
 """Unix times from 1973 on in seconds, up to 2128 in milliseconds."""
 
@@ -41,6 +44,12 @@ def read(source: Source, options: ReadOptions) -> Graph:
 
         return matrixmarket.read(source, options)
     found = sniff.sniff(source, header=options.header, separator=options.separator, ids=options.ids)
+    if not options.symmetrize and (line := sniff.declares_directed(source, found)) is not None:
+        raise source.error(
+            "declares its edge directed (column Type); read the graph as undirected with "
+            "symmetrize=True (--symmetrize)",
+            line,
+        )
     notes = list(found.notes)
     if found.header is not None:
         notes.append(
@@ -57,6 +66,7 @@ def read(source: Source, options: ReadOptions) -> Graph:
     rule = LineRule(
         separator=found.separator,
         shape=_shape(source, found, options),
+        place=found.place,
         least=1 if options.one_based else 0,
         first_line=found.lines + 1,
     )
@@ -86,23 +96,23 @@ def read(source: Source, options: ReadOptions) -> Graph:
 
 def _shape(source: Source, found: sniff.Sniffed, options: ReadOptions) -> int:
     """Return what a line holds behind its two ids."""
-    if options.weighted is False or found.third in ("other", "time"):
-        if options.weighted and found.third == "other":
-            raise source.error(
-                "has no third column of numbers to take weights from; drop weighted=True "
-                "(--weighted)",
-                found.lines + 1,
-            )
-        if options.weighted is not True:
-            return scan.IGNORE_REST
-    if found.columns < 3:
-        if options.weighted:
-            raise source.error(
-                "has no third column to take weights from; drop weighted=True (--weighted)",
-                found.lines + 1,
-            )
+    if options.weighted and found.columns <= found.place:
+        raise source.error(
+            "has no third column to take weights from; drop weighted=True (--weighted)",
+            found.lines + 1,
+        )
+    if options.weighted and found.weights == "other":
+        raise source.error(
+            "has no third column of numbers to take weights from; drop weighted=True (--weighted)",
+            found.lines + 1,
+        )
+    if options.weighted is False:
+        return scan.IGNORE_REST
+    if found.weights in ("other", "time", "named") and not options.weighted:
+        return scan.IGNORE_REST
+    if found.columns <= found.place:
         return scan.TWO_IDS
-    return scan.WEIGHT if found.columns == 3 else scan.WEIGHT_IGNORE_REST
+    return scan.WEIGHT if found.columns == found.place + 1 else scan.WEIGHT_IGNORE_REST
 
 
 def _are_counts(counts: list[int], edges: EdgeList, apart: bool) -> bool:
@@ -120,13 +130,23 @@ def _settle_weights(edges: EdgeList, options: ReadOptions, found: sniff.Sniffed)
     if w is None:
         if options.weighted is False or found.columns < 3:
             return []
-        what = "holds times" if found.third == "time" else "is no weight"
+        named = repr(found.names[2]) if len(found.names) > 2 else ""
+        what = {
+            "time": "holds times",
+            "named": "has another name than weight",
+        }.get(found.weights, "is no weight")
         return [
-            f"the third column {what} and is not read; weighted=True (--weighted) makes it "
-            "the weight"
+            f"the third column {f'({named}) ' if named else ''}{what} and is not read; "
+            "weighted=True (--weighted) makes it the weight"
         ]
-    named = found.third == "weight"
-    if options.weighted is None and not named and len(w) > 1 and w.dtype == np.int64:
+    notes = [*edges.notes]
+    if found.place > 2:
+        notes.append(
+            f"weights are read from column {found.place + 1} ({found.names[found.place]!r})"
+        )
+    if options.weighted or found.weights != "unnamed" or len(w) < 2:
+        return notes
+    if w.dtype == np.int64:
         low, high = int(w.min()), int(w.max())
         if low >= EARLIEST and high <= LATEST and low < high:
             edges.w = None
@@ -134,7 +154,19 @@ def _settle_weights(edges: EdgeList, options: ReadOptions, found: sniff.Sniffed)
                 "the third column looks like Unix times and is not read; weighted=True "
                 "(--weighted) makes it the weight"
             ]
-    return [*edges.notes]
+        if low >= YEARS[0] and high <= YEARS[1] and low < high:
+            edges.w = None
+            return [
+                "the third column looks like years and is not read; weighted=True (--weighted) "
+                "makes it the weight"
+            ]
+    if found.columns > 3:
+        commas = " (write decimals with a point)" if found.separator == ord(",") else ""
+        notes.append(
+            f"lines have {found.columns} fields: the third is read as the weight, those behind "
+            f"it are not read{commas}; weighted=False (--unweighted) reads the ids alone"
+        )
+    return notes
 
 
 def _build(

@@ -41,10 +41,14 @@ class EdgeList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineRule:
-    """How the lines of a list read: see `scan` for the shapes; ids lie in ``least … most``."""
+    """How the lines of a list read: see `scan` for the shapes; ids lie in ``least … most``.
+
+    `place` is the column of the weights, from 0.
+    """
 
     separator: int = 32
     shape: int = 0
+    place: int = 2
     least: int = 0
     most: int = LARGEST_ID
     first_line: int = 1
@@ -72,7 +76,9 @@ def read_numbers(source: Source, rule: LineRule) -> EdgeList:
         if part.bad >= 0:
             text = complain.line_at(part.data, part.bad)
             raise source.error(
-                complain.about_line(text, rule.separator, rule.shape, rule.least, rule.most),
+                complain.about_line(
+                    text, rule.separator, rule.shape, rule.least, rule.most, rule.place
+                ),
                 line + part.lines,
             )
         count, lines = len(part.u), part.lines
@@ -122,13 +128,13 @@ def _scan(data: NDArray[np.uint8], rule: LineRule, desk: threading.local) -> Par
     v, w, late = desk.v, desk.w, desk.late
     most = min(rule.most, SMALL_ID - 1)
     count, lines, bad, n_late, pointed = scan_numbers(
-        data, rule.separator, rule.shape, rule.least, most, u, v, w, late
+        data, rule.separator, rule.shape, rule.place, rule.least, most, u, v, w, late
     )
     if bad >= 0 and most < rule.most:
         # Perhaps an id of more than 32 bits.
         u, v = np.empty(room, np.int64), np.empty(room, np.int64)
         count, lines, bad, n_late, pointed = scan_numbers(
-            data, rule.separator, rule.shape, rule.least, rule.most, u, v, w, late
+            data, rule.separator, rule.shape, rule.place, rule.least, rule.most, u, v, w, late
         )
     weights = w[:count].copy() if weighted else None
     return Part(

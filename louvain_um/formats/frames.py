@@ -9,19 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
+from louvain_um.formats.columns import LABELS, PAIRS, WEIGHTS, are_labels
 from louvain_um.formats.vertices import number_vertices
 from louvain_um.graph import Graph
 
 if TYPE_CHECKING:
     from louvain_um.formats.edgelist import ReadOptions
-
-PAIRS = (
-    ("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"),
-    ("source", "destination"), ("id1", "id2"), ("i", "j"),
-)  # fmt: skip
-"""Names that columns of edges' ends go by, in lower case."""
-
-WEIGHTS = ("weight", "weights", "w")
 
 
 def pick_columns(columns: Sequence[Any], weighted: bool | None) -> tuple[Any, Any, Any]:
@@ -31,6 +24,8 @@ def pick_columns(columns: Sequence[Any], weighted: bool | None) -> tuple[Any, An
     weight is one, unless `weighted` asks for the third.
     """
     names = {str(name).lower(): name for name in reversed(columns)}
+    if are_labels([str(name).lower() for name in columns]):
+        raise GraphError(LABELS + "call the columns source and target")
     for first, second in PAIRS:
         if first in names and second in names:
             ends = names[first], names[second]
@@ -42,6 +37,7 @@ def pick_columns(columns: Sequence[Any], weighted: bool | None) -> tuple[Any, An
             )
         ends = columns[0], columns[1]
     weight = next((names[name] for name in WEIGHTS if name in names), None)
+    weight = None if weight in ends else weight
     if weighted is False:
         weight = None
     elif weighted and weight is None:

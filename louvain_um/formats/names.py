@@ -49,6 +49,7 @@ def read_named(source: Source, rule: LineRule) -> tuple[EdgeList, NDArray[Any]]:
             data,
             rule.separator,
             rule.shape,
+            rule.place,
             u,
             v,
             late,
@@ -62,7 +63,7 @@ def read_named(source: Source, rule: LineRule) -> tuple[EdgeList, NDArray[Any]]:
             real |= exact_weights(source, data, line, late[:count], w)
         if bad >= 0:
             text = complain.line_at(data, bad)
-            message = complain.about_named(text, rule.separator, rule.shape)
+            message = complain.about_named(text, rule.separator, rule.shape, rule.place)
             raise source.error(message, line + lines)
         line += lines
         chunks.add(u[:count].copy(), v[:count].copy(), w if weighted else None)
@@ -215,7 +216,7 @@ def _field(data, pos, separator):
 
 
 @njit(nogil=True, cache=True)
-def _scan_names(data, separator, shape, u, v, late, slots, starts, text, words):
+def _scan_names(data, separator, shape, place, u, v, late, slots, starts, text, words):
     """Like `scan_numbers`, with words for ids and every weight left to the exact parser."""
     count, lines, pos = 0, 0, 0
     bad = -1
@@ -234,6 +235,8 @@ def _scan_names(data, separator, shape, u, v, late, slots, starts, text, words):
             bad = line
             break
         if shape >= WEIGHT:
+            for _ in range(2, place):
+                _, _, pos = _field(data, pos, separator)
             late[count, 0] = count
             late[count, 1], late[count, 2], pos = _field(data, pos, separator)
             if late[count, 1] == late[count, 2]:

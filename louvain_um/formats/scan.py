@@ -32,6 +32,30 @@ def blank(c):
     return c == 32 or c == 9 or c == 13
 
 
+@njit(nogil=True, cache=True, inline="always")
+def pad(c, separator):
+    """Say whether this is a blank that separates nothing."""
+    return blank(c) and (separator == 32 or c != separator)
+
+
+@njit(nogil=True, cache=True)
+def skip_field(data, pos, separator):
+    """Return where the next field starts, or the line ends; quotes hide separators."""
+    quoted = False
+    while data[pos] != 10:
+        c = data[pos]
+        if not quoted and (c == separator or (separator == 32 and blank(c))):
+            break
+        if c == 34:
+            quoted = not quoted
+        pos += 1
+    if separator != 32 and data[pos] == separator:
+        pos += 1
+    while pad(data[pos], separator):
+        pos += 1
+    return pos
+
+
 @njit(nogil=True, cache=True)
 def skip_idle_line(data, pos):
     """Return where the next line starts if this one is empty or a comment, else `pos`.
@@ -47,8 +71,8 @@ def skip_idle_line(data, pos):
 
 
 @njit(nogil=True, cache=True)
-def scan_numbers(data, separator, shape, least, most, u, v, w, late):
-    """Read edges from whole lines; ids must lie in ``least … most``.
+def scan_numbers(data, separator, shape, place, least, most, u, v, w, late):
+    """Read edges from whole lines; ids must lie in ``least … most``, weights in column `place`.
 
     Returns
     -------
@@ -77,11 +101,11 @@ def scan_numbers(data, separator, shape, least, most, u, v, w, late):
         value, pos = read_digits(data, pos, np.uint64(0))
         a = np.int64(value)
         gap = pos
-        while blank(data[pos]):
+        while pad(data[pos], separator):
             pos += 1
         if separator != 32 and data[pos] == separator:
             pos += 1
-            while blank(data[pos]):
+            while pad(data[pos], separator):
                 pos += 1
         second = pos
         value, pos = read_digits(data, pos, np.uint64(0))
@@ -95,7 +119,7 @@ def scan_numbers(data, separator, shape, least, most, u, v, w, late):
             break
 
         gap = pos
-        while blank(data[pos]):
+        while pad(data[pos], separator):
             pos += 1
         if data[pos] == 10:
             if shape >= WEIGHT:
@@ -109,8 +133,10 @@ def scan_numbers(data, separator, shape, least, most, u, v, w, late):
                 bad = line
                 break
             if shape >= WEIGHT:
-                while blank(data[pos]):
+                while pad(data[pos], separator):
                     pos += 1
+                for _ in range(2, place):
+                    pos = skip_field(data, pos, separator)
                 start = pos
                 w[count], pos, sure, pointed = read_real(data, pos)
                 real = real or pointed
@@ -122,7 +148,7 @@ def scan_numbers(data, separator, shape, least, most, u, v, w, late):
                     late[n_late, 1] = start
                     late[n_late, 2] = pos
                     n_late += 1
-                while blank(data[pos]):
+                while pad(data[pos], separator):
                     pos += 1
                 if shape == WEIGHT and data[pos] != 10:
                     bad = line

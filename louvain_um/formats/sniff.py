@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
-from louvain_um.formats import complain
-from louvain_um.formats.complain import NUMBER, WHOLE, split
+from louvain_um.formats import columns, complain
+from louvain_um.formats.complain import DECIMAL_COMMA, NUMBER, WHOLE, split
 from louvain_um.formats.source import Source
 
 SAMPLE_LINES = 64
@@ -14,18 +15,8 @@ LOOK_AHEAD = 1 << 16
 MOST_AHEAD = 1 << 24
 """Bytes searched for the first edge behind a long comment."""
 
-ENDS = {
-    "source", "target", "src", "dst", "dest", "from", "to", "u", "v", "head", "tail", "node1",
-    "node2", "node_1", "node_2", "id1", "id2", "id_1", "id_2", "fromnodeid", "tonodeid", "i", "j",
-    "from_node", "to_node", "vertex1", "vertex2", "start", "end", "row", "col",
-}  # fmt: skip
-"""Words that name a column of ids, in lower case."""
-
-TIMES = {"time", "timestamp", "unixtime", "unixts", "date", "datetime", "ts", "t"}
-"""Words that name a column of times."""
-
-WEIGHTS = {"weight", "weights", "w"}
-"""Words that name a column of weights."""
+COMMA_WEIGHT = re.compile(rb"\s*[^\s,]+\s+[^\s,]+\s+\d+,\d+\s*")
+"""An edge between blanks whose weight has a decimal comma."""
 
 ANNOUNCED = re.compile(rb"nodes:?\s*([\d,]+)", re.I)
 
@@ -42,8 +33,13 @@ class Sniffed:
         Fields of an edge's line, as most lines of the sample have them.
     textual : bool
         Whether ids are words.
-    third : {"number", "weight", "time", "other", ""}
-        What the third column holds; "weight" if it is named so.
+    weights : {"unnamed", "weight", "named", "time", "other", ""}
+        What the column behind the ids holds, or the one named as a weight: numbers without a
+        name, with a weight's, with another name, with that of a time; no numbers; nothing.
+    place : int
+        Which column that is, from 0.
+    names : list of str
+        Of the columns, in lower case, where a header or a comment tells them.
     header : str or None
         Text of the line that is a header; `skip` bytes and `lines` lines reach past it.
     announced : int or None
@@ -55,7 +51,9 @@ class Sniffed:
     separator: int = 32
     columns: int = 2
     textual: bool = False
-    third: str = ""
+    weights: str = ""
+    place: int = 2
+    names: list[str] = field(default_factory=list)
     header: str | None = None
     skip: int = 0
     lines: int = 0
@@ -78,9 +76,10 @@ class Sample:
 def sniff(source: Source, *, header: bool | None, separator: str | None, ids: str) -> Sniffed:
     """Look at the beginning of an edge list without consuming it."""
     sample = _sample(source)
-    found = Sniffed(announced=sample.announced)
+    found = Sniffed(announced=sample.announced, names=sample.names)
     if not sample.text:
-        found.columns = 3 if sample.names and sample.names[2] in WEIGHTS else 2
+        found.columns = max(2, len(found.names))
+        found.place = columns.weight_column(found.names) or 2
         return found
     found.sampled = len(sample.text)
     found.separator = ord(separator) if separator else _separator(sample.text)
@@ -88,36 +87,88 @@ def sniff(source: Source, *, header: bool | None, separator: str | None, ids: st
         plain = all(len(line.split()) == len(split(line, 9)) for line in sample.text)
         found.separator = 32 if plain else 9
     rows = [split(line, found.separator) for line in sample.text]
-    if header is None:
-        header = _has_header(rows)
-    if header:
-        found.header = sample.text[0].decode("utf-8", "replace").strip()
+    sure = header if header is not None else _has_header(rows)
+    if not sure and header is None:
+        lone = _stands_alone(source, rows, found.separator)
+        sure = lone == "header"
+        if lone == "edge":
+            found.notes.append(
+                f"line {sample.number[0]} ({_text(sample.text[0])!r}) is read as an edge; if it "
+                "names the columns, skip it with header=True (--header)"
+            )
+    if sure:
+        found.header = _text(sample.text[0])
         found.skip, found.lines = sample.past[0], sample.number[0]
-        names = [name.lower() for name in rows[0]]
+        found.names = [name.lower() for name in rows[0]]
         rows = rows[1:]
-    else:
-        names = sample.names
     if not rows:
-        found.columns = 3 if len(names) > 2 and names[2] in WEIGHTS else 2
+        found.columns = max(2, len(found.names))
+        found.place = columns.weight_column(found.names) or 2
         return found
     found.columns = sorted(map(len, rows))[len(rows) // 2]
-    quoted = any(line.lstrip().startswith(b'"') for line in sample.text[1 if header else 0 :])
+    quoted = any(line.lstrip().startswith(b'"') for line in sample.text[1 if sure else 0 :])
     wordy = sum(any(_is_word(name) for name in row[:2]) for row in rows)
     found.textual = ids == "text" or (ids == "auto" and (quoted or 2 * wordy > len(rows)))
-    third = [row[2] for row in rows if len(row) > 2]
-    if third:
-        numbers = all(NUMBER.fullmatch(name) for name in third)
-        found.third = "number" if numbers else "other"
-        if numbers and len(names) > 2 and names[2] in WEIGHTS:
-            found.third = "weight"
-        if len(names) > 2 and names[2] in TIMES:
-            found.third = "time"
-    if "weight" in names[3:]:
-        found.notes.append(
-            "the column 'weight' is not the third and was not read; make it the third to use it"
-        )
-        found.third = "other"
+    _settle_weights(found, rows)
+    if sure and header is None:
+        _check_names(source, found)
     return found
+
+
+def declares_directed(source: Source, found: Sniffed) -> int | None:
+    """Return the first line near the beginning whose column ``Type`` says that it is directed."""
+    if "type" not in found.names[2:]:
+        return None
+    place = found.names.index("type", 2)
+    head = _whole_lines(source)
+    for number, line in enumerate(head, 1):
+        row = split(line, found.separator)
+        if number > found.lines and len(row) > place and row[place].lower() == "directed":
+            return number
+    return None
+
+
+def _settle_weights(found: Sniffed, rows: list[list[str]]) -> None:
+    """Find the column of weights, and what it holds."""
+    place = columns.weight_column(found.names)
+    if place is not None:
+        # Read even where lines are too short: that is an error with a line and a remedy.
+        found.weights, found.place = "weight", place
+        found.columns = max(found.columns, place + 1)
+        return
+    cells = [row[2] for row in rows if len(row) > 2]
+    if not cells:
+        return
+    # A faulty weight or two make no column of words: they are named when they are read.
+    numbers = sum(bool(NUMBER.fullmatch(cell) or DECIMAL_COMMA.fullmatch(cell)) for cell in cells)
+    if 2 * numbers <= len(cells):
+        found.weights = "other"
+    elif len(found.names) <= 2:
+        found.weights = "unnamed"
+    else:
+        found.weights = "time" if found.names[2] in columns.TIMES else "named"
+
+
+def _check_names(source: Source, found: Sniffed) -> None:
+    """Refuse tables whose header says that they would be misread."""
+    line, names = found.lines, found.names
+    if columns.are_labels(names):
+        raise source.error(columns.LABELS + "read it as edges with header=True (--header)", line)
+    ends = columns.misplaced_ends(names)
+    if ends is not None:
+        first, second = (place + 1 for place in ends)
+        raise source.error(
+            f"{names[ends[0]]!r} and {names[ends[1]]!r} are columns {first} and {second} of "
+            f"{len(names)}; put them first",
+            line,
+        )
+    if len(names) < found.columns:
+        raise source.error(
+            f"{len(names)} names over lines of {found.columns} fields; write decimals with a "
+            "point and quote fields that hold a separator, or skip the line with header=True "
+            "(--header)",
+            line,
+        )
 
 
 def may_be_counts(source: Source, separator: int) -> list[int] | None:
@@ -168,7 +219,8 @@ def _cut(source: Source, head: bytes, complete: bool) -> Sample:
             if match and sample.announced is None:
                 sample.announced = int(match[1].replace(b",", b""))
             words = text.lstrip(b"#%/ ").decode("utf-8", "replace").lower().split()
-            if len(words) == 3 and set(words[:2]) <= ENDS and words[2] in WEIGHTS | TIMES:
+            behind = {*columns.WEIGHTS, *columns.TIMES}
+            if len(words) == 3 and set(words[:2]) <= columns.ENDS and words[2] in behind:
                 sample.names = words
         elif text:
             sample.text.append(line.rstrip(b"\r\n"))
@@ -179,15 +231,28 @@ def _cut(source: Source, head: bytes, complete: bool) -> Sample:
     return sample
 
 
+def _whole_lines(source: Source) -> list[bytes]:
+    """Return the lines that lie near the beginning as a whole."""
+    head = source.peek(LOOK_AHEAD)
+    return (head if len(head) < LOOK_AHEAD else head[: head.rfind(b"\n") + 1]).splitlines()
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").strip()
+
+
 def _separator(lines: list[bytes]) -> int:
     """Return the byte that separates fields in every line of the sample, blanks at last."""
-    for byte in b"\t,;|":
+    for byte in b"\t;|,":
         if all(byte in line for line in lines):
+            # Blanks, then: the comma stands in the weights.
+            if byte == 44 and all(map(COMMA_WEIGHT.fullmatch, lines)):
+                return 32
             return byte
     if all(len(line.split()) >= 2 for line in lines):
         return 32
     # A faulty line must not change how the others are read: ask the last of them.
-    for byte in b"\t,;|:":
+    for byte in b"\t;|,:":
         if byte in lines[-1]:
             return byte
     return 32
@@ -202,7 +267,10 @@ def _has_header(rows: list[list[str]]) -> bool:
     first, others = rows[0], rows[1:]
     if len(first) < 2:
         return False
-    if {name.lower() for name in first[:2]} <= ENDS and any(_is_word(n) for n in first[:2]):
+    names = [name.lower() for name in first]
+    if set(names[:2]) <= columns.ENDS and any(_is_word(name) for name in first[:2]):
+        return True
+    if columns.are_labels(names) or columns.misplaced_ends(names):
         return True
     if not others or len(others[0]) < 2:
         return False
@@ -212,5 +280,27 @@ def _has_header(rows: list[list[str]]) -> bool:
     return (
         len(first) > 2
         and len(others[0]) > 2
-        and (_is_word(first[2]) and not _is_word(others[0][2]) and all(map(_is_word, first[:2])))
+        and all(map(_is_word, first[:2]))
+        and (
+            (_is_word(first[2]) and not _is_word(others[0][2]))
+            or names[2] in columns.WEIGHTS
+            or names[2] in columns.TIMES
+        )
     )
+
+
+def _stands_alone(source: Source, rows: list[list[str]], separator: int) -> str:
+    """Return what a first line of words is that do not occur again, or nothing.
+
+    A "header" if the list is short and all other names occur again; else an "edge", which
+    the reader should know.
+    """
+    if len(rows) < 4 or len(rows[0]) < 2 or not all(map(_is_word, rows[0][:2])):
+        return ""
+    lines = [line for line in _whole_lines(source) if line.strip() and line[:1] not in b"#%"]
+    times = Counter(name for line in lines for name in split(line, separator)[:2])
+    if any(times[name] > 1 for name in rows[0][:2]):
+        return ""
+    whole = len(source.peek(LOOK_AHEAD)) < LOOK_AHEAD
+    again = sum(count > 1 for count in times.values())
+    return "header" if whole and again == len(times) - 2 else "edge"

@@ -1,0 +1,59 @@
+"""What the columns of a table of edges are called, and what the names mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+ENDS = {
+    "source", "target", "src", "dst", "dest", "destination", "from", "to", "u", "v", "head",
+    "tail", "node", "node1", "node2", "node_1", "node_2", "id1", "id2", "id_1", "id_2",
+    "fromnodeid", "tonodeid", "i", "j", "from_node", "to_node", "from_id", "to_id", "source_id",
+    "target_id", "vertex1", "vertex2", "start", "end", "row", "col", "person", "person1",
+    "person2", "friend", "user", "user1", "user2", "user_1", "user_2", "follower", "followee",
+    "following", "sender", "receiver", "recipient", "author", "author1", "author2", "coauthor",
+    "neighbor", "neighbour", "citing", "cited",
+}  # fmt: skip
+"""Words that name a column of ids, in lower case."""
+
+PAIRS = (
+    ("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"),
+    ("source", "destination"), ("id1", "id2"), ("i", "j"),
+)  # fmt: skip
+"""Names that columns of edges' ends go by, in lower case."""
+
+TIMES = {
+    "time", "timestamp", "unixtime", "unixts", "date", "datetime", "ts", "t", "year", "month",
+    "day", "since", "when", "created", "created_at",
+}  # fmt: skip
+"""Words that name a column of times."""
+
+WEIGHTS = (
+    "weight", "weights", "w", "wt", "edge_weight", "edgeweight", "value", "strength", "count",
+    "counts", "frequency", "freq", "n", "score", "similarity", "intensity", "amount", "volume",
+)  # fmt: skip
+"""Words that name a column of weights; where there are several, the first of these."""
+
+VERTICES, COMMUNITIES = {"vertex", "node", "id", "name"}, {"community", "communities"}
+"""Words over the two columns of a table of labels."""
+
+LABELS = "lists the community of each vertex, not edges; give the graph it was made from, or "
+"""What to say of labels given as a graph; how to insist is still to follow."""
+
+
+def weight_column(names: Sequence[str]) -> int | None:
+    """Return the place of the column that is named as a weight, if one behind the ends is."""
+    return next((names.index(word, 2) for word in WEIGHTS if word in names[2:]), None)
+
+
+def are_labels(names: Sequence[str]) -> bool:
+    """Return whether names, in lower case, are those of a table of communities."""
+    return len(names) == 2 and names[0] in VERTICES and names[1] in COMMUNITIES
+
+
+def misplaced_ends(names: Sequence[str]) -> tuple[int, int] | None:
+    """Return where the ends stand by name, if that is not in the first two columns."""
+    for pair in PAIRS:
+        if set(pair) <= set(names):
+            places = names.index(pair[0]), names.index(pair[1])
+            return None if set(places) == {0, 1} else places
+    return None

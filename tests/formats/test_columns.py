@@ -1,0 +1,172 @@
+"""Headers, columns and weights of edge lists as people write them: never a silent wrong graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from louvain_um.errors import GraphError, GraphFormatError
+from louvain_um.formats import as_graph, read_graph
+from louvain_um.graph import Graph
+
+GEPHI = "Source,Target,Type,Id,Label,Weight\n"
+
+
+def read(folder: Path, text: str, **options: object) -> Graph:
+    path = folder / "g.csv"
+    path.write_text(text, encoding="utf-8")
+    return read_graph(path, **options)  # type: ignore[arg-type]
+
+
+def refused(folder: Path, text: str, line: int, words: str, **options: object) -> None:
+    with pytest.raises(GraphFormatError) as caught:
+        read(folder, text, **options)
+    assert caught.value.line == line
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def names(graph: Graph) -> list[object]:
+    assert graph.names is not None
+    return graph.names.tolist()  # type: ignore[no-any-return]
+
+
+def weights(graph: Graph) -> list[float]:
+    assert graph.weights is not None
+    return sorted((graph.weights / graph.scale).tolist())[::2]
+
+
+@pytest.mark.parametrize(
+    "head", ["person,friend", "source,target", "From,To", "actor,costar", "name of one,of another"]
+)
+def test_words_over_names_are_a_header_and_a_note(tmp_path: Path, head: str) -> None:
+    text = f"{head}\nann,bob\nbob,cid\ncid,ann\n"
+    graph = read(tmp_path, text)
+    assert names(graph) == ["ann", "bob", "cid"]
+    assert "header=False (--no-header)" in graph.notes[0]
+    kept = read(tmp_path, text, header=False)
+    assert kept.n_vertices == 5
+    assert kept.notes == ()
+
+
+def test_a_first_line_in_doubt_is_an_edge_and_a_note(tmp_path: Path) -> None:
+    doubtful = read(tmp_path, "actor,costar\nann,bob\nbob,cid\ncid,dan\n")
+    assert doubtful.n_vertices == 6
+    assert "'actor,costar'" in doubtful.notes[0]
+    assert "header=True (--header)" in doubtful.notes[0]
+    pairs = "".join(f"v{i},v{i + 1}\n" for i in range(20_000))
+    long = read(tmp_path, f"actor,costar\n{pairs}{pairs}")
+    assert long.n_vertices == 20_003
+    assert "header=True" in long.notes[0]
+    assert read(tmp_path, "ann,bob\nbob,cid\ncid,dan\n").notes == ()
+    assert read(tmp_path, "ann,bob\nbob,cid\ncid,dan\nann,eve\n").notes == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("source;target;weight\n1;2;0,5\n2;3;1,5\n", 2),
+        ("1;2;0,5\n2;3;1,5\n", 1),
+        ("1 2 0,5\n2 3 1,5\n", 1),
+        ("1\t2\t1\n2\t3\t1,5\n", 2),
+        ("ann bob 0,5\nbob cid 1,5\n", 1),
+    ],
+)
+def test_decimal_commas_are_named(tmp_path: Path, text: str, line: int) -> None:
+    refused(tmp_path, text, line, "decimal comma; write ")
+    refused(tmp_path, text, line, "(--unweighted)", weighted=True)
+    assert read(tmp_path, text, weighted=False).n_edges == 2
+
+
+def test_decimal_commas_between_commas(tmp_path: Path) -> None:
+    refused(tmp_path, "source,target,weight\n1,2,0,5\n2,3,1,5\n", 1, "decimals with a point")
+    assert "decimals with a point" in read(tmp_path, "1,2,0,5\n2,3,1,5\n").notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("source,target,weight\n1,2,0.5\n2,3,\n3,4,1\n", 3, "empty weight"),
+        ("1,2,0.5\n2,3,\n3,4,1\n", 2, "empty weight"),
+        ("a,b,0.5\nb,c,\nc,d,1\n", 2, "empty weight"),
+        ("source,target,weight\n1,2,0.5\n2,3,n/a\n", 3, "'n/a' is no number"),
+        ("source,target,weight\n1,2,high\n2,3,low\n", 2, "'high' is no number"),
+        (GEPHI + "1,2,Undirected,0,,\n", 2, "empty weight"),
+        (GEPHI + "1,2,Undirected\n" * 2, 2, "empty weight"),
+        ("source,target,weight\n" + "1,2\n" * 2, 2, "no weight"),
+    ],
+)
+def test_one_faulty_weight_drops_no_column(
+    tmp_path: Path, text: str, line: int, words: str
+) -> None:
+    refused(tmp_path, text, line, words)
+    assert not read(tmp_path, text, weighted=False).weighted
+
+
+def test_a_column_with_another_name_is_no_weight(tmp_path: Path) -> None:
+    since = read(tmp_path, "from,to,since\n1,2,1999\n2,3,2001\n")
+    assert not since.weighted
+    assert "('since') holds times and is not read; weighted=True" in since.notes[1]
+    colour = read(tmp_path, "from,to,colour\n1,2,3\n2,3,4\n")
+    assert not colour.weighted
+    assert "('colour')" in colour.notes[1]
+    assert weights(read(tmp_path, "from,to,colour\n1,2,3\n2,3,4\n", weighted=True)) == [3, 4]
+    assert weights(read(tmp_path, "from,to,Strength\n1,2,3\n2,3,4\n")) == [3, 4]
+    years = read(tmp_path, "1,2,1999\n2,3,2001\n")
+    assert not years.weighted
+    assert "years" in years.notes[0]
+    assert weights(read(tmp_path, "1,2,1999\n2,3,2001\n", weighted=True)) == [1999, 2001]
+    assert weights(read(tmp_path, "1,2,3\n2,3,2001\n")) == [3, 2001]
+
+
+@pytest.mark.parametrize("label", ["", '"x, y"', "z"])
+@pytest.mark.parametrize("end", ["1,2 2,3", "ann,bob bob,cid"])
+def test_weights_are_found_by_name(tmp_path: Path, label: str, end: str) -> None:
+    one, two = end.split()
+    text = f"{GEPHI}{one},Undirected,0,{label},2.5\n{two},Undirected,1,{label},1\n"
+    graph = read(tmp_path, text)
+    assert weights(graph) == [1.0, 2.5]
+    assert "column 6 ('weight')" in graph.notes[1]
+    assert not read(tmp_path, text, weighted=False).weighted
+    tabs = text.replace('"x, y"', "x, y").replace(",", "\t").replace("x\t y", "x, y")
+    assert weights(read(tmp_path, tabs)) == [1.0, 2.5]
+
+
+def test_a_column_of_types_declares_directed_edges(tmp_path: Path) -> None:
+    text = f"{GEPHI}1,2,Undirected,0,,2\n2,3,Directed,1,,1\n"
+    refused(tmp_path, text, 3, "symmetrize=True (--symmetrize)")
+    assert weights(read(tmp_path, text, symmetrize=True)) == [1, 2]
+
+
+def test_ends_that_stand_elsewhere(tmp_path: Path) -> None:
+    refused(tmp_path, "id,source,target\n0,5,6\n1,6,7\n", 1, "columns 2 and 3")
+    assert read(tmp_path, "target,source\n5,6\n").n_edges == 1
+
+
+@pytest.mark.parametrize("text", ["vertex,community\n0,0\n1,0\n", "node\tcommunity\nann\t0\n"])
+def test_labels_are_no_graph(tmp_path: Path, text: str) -> None:
+    refused(tmp_path, text, 1, "give the graph it was made from")
+    assert read(tmp_path, text, header=True).n_edges >= 1
+    frame = pd.DataFrame({"vertex": [0, 1], "community": [0, 0]})
+    with pytest.raises(GraphError, match="give the graph"):
+        as_graph(frame)
+    frame.to_parquet(tmp_path / "g.parquet")
+    with pytest.raises(GraphFormatError, match="give the graph"):
+        read_graph(tmp_path / "g.parquet")
+
+
+def test_empty_fields_between_tabs_shift_nothing(tmp_path: Path) -> None:
+    graph = read(tmp_path, "source\ttarget\tnote\tweight\n1\t2\t\t5\n1\t3\tx\t6\n")
+    assert weights(graph) == [5, 6]
+    refused(tmp_path, "1\t2\tx\n1\t\t2\n" * 3, 2, "empty")
+
+
+def test_repeated_edges_and_loops_are_counted(tmp_path: Path) -> None:
+    graph = read(tmp_path, "1 2\n2 1\n2 2\n3 1\n1 2\n")
+    assert graph.n_edges == 3
+    assert graph.notes[0].startswith("2 of 5 edges repeat one listed before")
+    assert graph.notes[1].startswith("1 edge is a loop")
+    assert np.count_nonzero(graph.loops) == 1
