@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
+import typer
 
 from louvain_um.cli import app
 from louvain_um.formats import READERS
 from louvain_um.generators import GENERATORS
 from louvain_um.options import POLICIES
 
-COMMANDS = [["detect"], ["compare"], ["convert"], ["doctor"], ["generate"]]
+COMMANDS = [[name] for name in typer.main.get_command(app).commands]
 COMMANDS += [["generate", kind] for kind in GENERATORS]
 
 
@@ -35,8 +36,6 @@ def test_no_noise_and_nothing_cut(text, command):
 
 
 def test_every_option_has_a_sentence(text):
-    import typer
-
     command = typer.main.get_command(app).commands["detect"]
     shown = " ".join(text("detect").split())
     for parameter in command.params:
