@@ -72,7 +72,8 @@ def load(path: str | Path) -> Session:
         if Path(path).is_dir():
             arrays = _load_folder(Path(path))
         else:
-            with np.load(path, allow_pickle=False) as data:
+            # Opened here, since NumPy forgets to close a file that it cannot read.
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
                 arrays = {name: data[name] for name in data.files}
         header = json.loads(bytes(arrays["header"]))
         name, schema = header["name"], header["schema"]
