@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import functools
 import io
 import os
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -56,6 +58,22 @@ def open_standard_streams() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names may hold what the terminal's encoding lacks, or bytes of no encoding at all.
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def keep_interrupts() -> None:
+    """Let an interrupt that comes inside a callback of compiled code be heard a moment later.
+
+    Python can only report exceptions there, as "ignored", and would go on; compiling makes
+    many such callbacks.
+    """
+
+    def hook(lost: sys.UnraisableHookArgs) -> None:
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            threading.Timer(0.05, _thread.interrupt_main).start()
+        else:
+            sys.__unraisablehook__(lost)
+
+    sys.unraisablehook = hook
 
 
 def say(text: str) -> None:

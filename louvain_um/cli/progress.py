@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from louvain_um.events import Event
 
 COMPILING = "compiling kernels for the first time …"
-VERBS = {"load": "loading", "move": "moving", "refine": "refining", "aggregate": "aggregating"}
+VERBS = {
+    "load": "loading",
+    "move": "moving",
+    "refine": "refining",
+    "aggregate": "aggregating",
+    "fetch": "fetching",
+}
 
 
 class Reporter:

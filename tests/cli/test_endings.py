@@ -140,6 +140,22 @@ def test_interrupt_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_interrupt_inside_a_callback_is_heard(two_triangles):
+    code = (
+        "import ctypes, os, signal, time\n"
+        "from louvain_um import api\n"
+        "from louvain_um.cli import main\n"
+        "back = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGINT))\n"
+        "api.run = lambda *_: (back(), [time.sleep(0.01) for _ in range(1000)])\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "detect", str(two_triangles)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "louvain-um: interrupted")
+    assert "Traceback" not in done.stderr
+
+
 def test_a_reader_that_leaves_is_no_error_to_talk_about(two_triangles):
     read, write = os.pipe()
     os.close(read)
