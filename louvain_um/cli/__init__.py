@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from louvain_um.cli import compare, convert, detect, doctor, generate, profile
-from louvain_um.cli.guard import open_standard_streams, report
+from louvain_um.cli.guard import keep_interrupts, open_standard_streams, report
 from louvain_um.cli.help import Command, Group
 
 app = typer.Typer(
@@ -58,6 +58,7 @@ def main() -> None:
     # usual threshold a tenth of a short command's time went into looking for it.
     gc.set_threshold(200_000, 20, 20)
     open_standard_streams()
+    keep_interrupts()
     try:
         app(prog_name="louvain-um")
     except (Exception, KeyboardInterrupt) as error:
