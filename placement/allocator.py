@@ -14,6 +14,7 @@ from louvain_um.ledger import Group, Ledger, Listener
 from louvain_um.placement import calls
 from louvain_um.placement.advise import Side
 from louvain_um.placement.arena import Arena
+from louvain_um.placement.colocate import fill
 from louvain_um.placement.guard import guard, managed_refusal
 from louvain_um.placement.policy import Kind, Placement
 from louvain_um.placement.spec import ArenaSpec
@@ -161,6 +162,24 @@ class Allocator:
         """Return where a live array's bytes live: address, bytes and side of each stretch."""
         home = self.homes[name]
         return home.arena.sides(home.address, home.nbytes)
+
+    def fill(self, name: str, source: Any) -> None:
+        """Bring values into a live array, each to the side where its bytes live.
+
+        Parameters
+        ----------
+        name : str
+        source : numpy.ndarray or cupy.ndarray
+            One-dimensional and contiguous, of the array's dtype and no longer than it.
+        """
+        array = self.live[name]
+        if source.dtype != array.dtype or source.size > array.size:
+            raise ValueError(
+                f"array {name!r} holds {array.size} {array.dtype}, not {source.size} {source.dtype}"
+            )
+        home = self.homes[name]
+        with calls.current(self.device):
+            fill(home.arena.sides(home.address, source.nbytes), source, self.device)
 
     def close(self) -> None:
         """Free everything; every arena is tried, then the first failure is raised."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 from louvain_um.errors import MemoryBudgetError
@@ -10,6 +11,7 @@ from louvain_um.placement.advise import Side, Stretch
 from louvain_um.placement.calls import HOST
 from louvain_um.placement.freelist import FreeList
 from louvain_um.placement.guard import guard
+from louvain_um.placement.host import PageLocked, available, populate
 from louvain_um.placement.policy import Placement
 from louvain_um.placement.spec import BLOCK, MANAGED, ArenaSpec, device_bytes
 
@@ -21,8 +23,8 @@ class Arena:
     """Memory under one placement, from which arrays are cut.
 
     Managed memory is advised about before anything touches it, and the advice is read back.
-    What is to live on one side is populated there at once: device parts by a prefetch to the
-    device, host parts by a prefetch to the host, which also maps them to the device.
+    What is to live on one side is populated there at once: device parts by a prefetch, host
+    parts by the host's threads, upon which the driver maps them to the device.
 
     Parameters
     ----------
@@ -57,9 +59,11 @@ class Arena:
         self.address = 0
         self.stretches: tuple[Stretch, ...] = ()
         self.blocks = FreeList(self.nbytes)
+        self.pages: PageLocked | None = None
         self._allocate()
         try:
-            self._settle()
+            self._advise()
+            self._populate()
         except BaseException:
             self.close()
             raise
@@ -131,7 +135,11 @@ class Arena:
         for part in self.stretches:
             advise.withdraw(self.spec.name, self.address, part, self.device)
         self.placement = placement
-        self._settle()
+        self._advise()
+        for part in self.stretches:
+            if part.side in ("device", "host"):
+                self._bring(part)
+        self._arrived()
 
     def close(self) -> None:
         """Free the memory; its arrays are gone."""
@@ -140,6 +148,8 @@ class Arena:
             return
         if self.managed:
             guard.release(base)
+        elif self.pages:
+            self.pages.close()
         else:
             calls.release("freeHost" if self.placement.kind == "pinned" else "free", base)
 
@@ -148,7 +158,7 @@ class Arena:
         if kind == "device":
             self.base = guard.plain(name, self.nbytes, self.device)
         elif kind == "pinned":
-            self.base = _pinned(name, self.nbytes)
+            self._page_lock()
         else:
             self.base = guard.managed(name, self.nbytes, self.device)
             if self.base % BLOCK:
@@ -159,35 +169,52 @@ class Arena:
         if self.managed:
             self.address = -(-self.base // BLOCK) * BLOCK
 
-    def _settle(self) -> None:
-        """Advise, read back, and bring bytes where they are to live."""
+    def _page_lock(self) -> None:
+        """Allocate page-locked memory: registered pages where devices take host addresses."""
+        try:
+            if calls.attribute(calls.HOST_POINTERS, self.device) and sys.platform == "linux":
+                self.pages = PageLocked(self.nbytes)
+                self.base = self.pages.address
+            else:
+                self.base = calls.allocate("hostAlloc", self.nbytes, calls.PORTABLE_MAPPED)
+        except (calls.CudaError, MemoryError) as error:
+            if isinstance(error, calls.CudaError) and error.code != calls.OUT_OF_MEMORY:
+                raise
+            room = min(available() or 0, self.nbytes - 1)
+            raise MemoryBudgetError(
+                self.nbytes,
+                room,
+                [(self.spec.name, self.nbytes)],
+                "the host has no such page-locked memory left; close other programs or use a "
+                "machine with more",
+            ) from None
+
+    def _advise(self) -> None:
+        """Tell the driver what is to live where, and read it back."""
         self.stretches = advise.stretches(self.placement, self.spec.capacity, self.nbytes)
+        if self.managed:
+            for part in self.stretches:
+                advise.apply(self.spec.name, self.address, part, self.device)
+
+    def _populate(self) -> None:
+        """Make the pages of memory that nobody has touched, each where it is to live."""
         if not self.managed:
             return
         for part in self.stretches:
-            advise.apply(self.spec.name, self.address, part, self.device)
-        there = 0
+            if part.side == "device":
+                self._bring(part)
         for part in self.stretches:
-            if part.side in ("device", "host"):
-                location = self.device if part.side == "device" else HOST
-                advise.bring(self.spec.name, self.address, part, location)
-            there += part.nbytes if part.side == "device" else 0
-        # Prefetches are queued; only what has arrived may be counted as there.
+            if part.side == "host":
+                # Twice as fast as a prefetch, and mapped to the device all the same.
+                populate(self.address + part.offset, part.nbytes)
+        self._arrived()
+
+    def _bring(self, part: Stretch) -> None:
+        location = self.device if part.side == "device" else HOST
+        advise.bring(self.spec.name, self.address, part, location)
+
+    def _arrived(self) -> None:
+        """Wait for prefetches, which are queued, and count what is on the device now."""
+        there = sum(part.nbytes for part in self.stretches if part.side == "device")
         calls.synchronize()
         guard.note_resident(self.base, there)
-
-
-def _pinned(name: str, nbytes: int) -> int:
-    """Return page-locked host memory that the device can reach."""
-    try:
-        return calls.allocate("hostAlloc", nbytes, calls.PORTABLE_MAPPED)
-    except calls.CudaError as error:
-        if error.code != calls.OUT_OF_MEMORY:
-            raise
-        raise MemoryBudgetError(
-            nbytes,
-            nbytes - 1,
-            [(name, nbytes)],
-            "the host has no such page-locked memory left; close other programs or use a "
-            "machine with more",
-        ) from None

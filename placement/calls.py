@@ -28,6 +28,12 @@ ATTACH_GLOBAL: Final = 1
 PORTABLE_MAPPED: Final = 1 | 2
 """Flags of managed memory that every stream may touch, and of pinned memory on every device."""
 
+COPY_DEFAULT: Final = 4
+"""cudaMemcpyDefault: the addresses say which way."""
+
+HOST_POINTERS: Final = 91
+"""cudaDevAttrCanUseHostPointerForRegisteredMem."""
+
 MANAGED_MEMORY: Final = 83
 CONCURRENT_MANAGED_ACCESS: Final = 89
 """Device attributes of `cudaDeviceGetAttribute`."""
@@ -99,6 +105,31 @@ def allocate(call: str, *args: int) -> int:
 def release(call: str, address: int) -> None:
     """Free memory by a function of CuPy's runtime."""
     _cupy(call, address)
+
+
+def register(address: int, nbytes: int) -> None:
+    """Page-lock host memory and let every device reach it under its own address."""
+    _cupy("hostRegister", address, nbytes, PORTABLE_MAPPED)
+
+
+def unregister(address: int) -> None:
+    """Undo `register`."""
+    _cupy("hostUnregister", address)
+
+
+def copy(target: int, source: int, nbytes: int) -> None:
+    """Copy between any two addresses and wait for it."""
+    _cupy("memcpy", target, source, nbytes, COPY_DEFAULT)
+
+
+def copy_later(target: int, source: int, nbytes: int, stream: int) -> None:
+    """Copy between any two addresses in the order of a stream."""
+    _cupy("memcpyAsync", target, source, nbytes, COPY_DEFAULT, stream)
+
+
+def set_bytes(address: int, nbytes: int, value: int) -> None:
+    """Let the device set every byte of a range."""
+    _cupy("memset", address, value, nbytes)
 
 
 def free_memory() -> tuple[int, int]:

@@ -35,7 +35,7 @@ class Range:
         The device that its pages may come to.
     nbytes : int
     resident : int
-        Bytes known to be on the device already; as few as may be.
+        Bytes that surely have a place on the device already, so that free memory lacks them.
     """
 
     name: str
@@ -93,10 +93,14 @@ class Guard:
             calls.release("free", address)
 
     def note_resident(self, address: int, nbytes: int) -> None:
-        """Note how much of a managed range is surely on the device now."""
+        """Note that so many bytes of a managed range have come to the device.
+
+        The driver keeps their place there when they leave again (measured: free memory does not
+        grow), so the count never falls.
+        """
         with self.lock:
             item = self.ranges[address]
-            item.resident = max(0, min(nbytes, item.nbytes))
+            item.resident = max(item.resident, min(nbytes, item.nbytes))
 
     def room(self, device: int) -> int:
         """Return the bytes of the current device that nothing may come to need."""

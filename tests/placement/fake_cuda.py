@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from louvain_um.placement import allocator, calls
+from louvain_um.placement import allocator, arena, calls
 from louvain_um.placement.guard import guard
 
 GIB = 1 << 30
@@ -49,7 +49,7 @@ class FakeCuda:
 
     def __init__(self, *, toolkit: int = 13, free: int = 8 * GIB) -> None:
         self.free_bytes = free
-        self.attributes = {83: 1, 89: 1}
+        self.attributes = {83: 1, 89: 1, 91: 1}
         self.alive: dict[int, tuple[str, int]] = {}
         self.log: list[tuple[Any, ...]] = []
         self.told: dict[int, dict[str, Any]] = {}
@@ -67,6 +67,9 @@ class FakeCuda:
             mallocManaged=lambda n, flags: self._allocate("mallocManaged", n),
             hostAlloc=lambda n, flags: self._allocate("hostAlloc", n),
             free=lambda a: self._free(("malloc", "mallocManaged"), a),
+            hostRegister=lambda a, n, flags: self._register(a, n),
+            hostUnregister=lambda a: self.alive.pop(a),
+            memcpy=lambda *what: self.log.append(("memcpy", *what)),
             freeHost=lambda a: self._free(("hostAlloc",), a),
             memGetInfo=lambda: (self.free_bytes, 8 * GIB),
             deviceGetAttribute=lambda number, device: self.attributes[number],
@@ -77,10 +80,7 @@ class FakeCuda:
         self.device = device
 
     def _allocate(self, kind: str, nbytes: int) -> int:
-        if self.fail_after is not None:
-            if self.fail_after == 0:
-                raise FakeError("cudaErrorMemoryAllocation", 2)
-            self.fail_after -= 1
+        self._may_fail()
         if kind == "malloc":
             if nbytes > self.free_bytes:
                 raise FakeError("cudaErrorMemoryAllocation", 2)
@@ -90,6 +90,17 @@ class FakeCuda:
         self.alive[address] = (kind, nbytes)
         self.log.append((kind, nbytes))
         return address
+
+    def _register(self, address: int, nbytes: int) -> None:
+        self._may_fail()
+        self.alive[address] = ("registered", nbytes)
+        self.log.append(("hostRegister", nbytes))
+
+    def _may_fail(self) -> None:
+        if self.fail_after is not None:
+            if self.fail_after == 0:
+                raise FakeError("cudaErrorMemoryAllocation", 2)
+            self.fail_after -= 1
 
     def _free(self, kinds: tuple[str, ...], address: int) -> None:
         kind, nbytes = self.alive.pop(address)
@@ -173,4 +184,7 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
         return SimpleNamespace(size=shape, dtype=kind, itemsize=kind.itemsize, data=pointer)
 
     monkeypatch.setattr(allocator, "view", view)
+    # The host's threads would touch addresses that are nobody's.
+    touched = lambda address, nbytes: fake.log.append(("touch", address, nbytes, -1))  # noqa: E731
+    monkeypatch.setattr(arena, "populate", touched)
     return fake

@@ -34,14 +34,14 @@ SEQUENCES = {
     "host_mapped": [
         ("SetPreferredLocation", 0, WHOLE, -1),
         ("SetAccessedBy", 0, WHOLE, 0),
-        ("prefetch", 0, WHOLE, -1),
+        ("touch", 0, WHOLE, -1),
     ],
     "split": [
         ("SetPreferredLocation", 0, 4 * MIB, 0),
         ("SetPreferredLocation", 4 * MIB, 6 * MIB, -1),
         ("SetAccessedBy", 4 * MIB, 6 * MIB, 0),
         ("prefetch", 0, 4 * MIB, 0),
-        ("prefetch", 4 * MIB, 6 * MIB, -1),
+        ("touch", 4 * MIB, 6 * MIB, -1),
     ],
 }
 
@@ -52,7 +52,7 @@ def test_the_driver_is_told_before_anything_is_touched(kind, toolkit, monkeypatc
     cuda = install(monkeypatch, FakeCuda(toolkit=toolkit))
     arena = Arena(spec(kind, fraction=0.5 if kind == "split" else 1.0), 0)
     assert told(cuda) == SEQUENCES[kind]
-    assert cuda.log[0][0] in ("malloc", "mallocManaged", "hostAlloc")
+    assert cuda.log[0][0] in ("malloc", "mallocManaged", "hostRegister")
     arena.close()
     assert not cuda.alive
 
@@ -75,11 +75,19 @@ def test_a_split_is_cut_where_a_block_ends(cuda):
     )
 
 
-@pytest.mark.parametrize("advice", ["SetPreferredLocation", "SetAccessedBy", "prefetch"])
-def test_rejected_advice_is_named_and_leaves_nothing_behind(cuda, advice):
+@pytest.mark.parametrize(
+    ("kind", "advice"),
+    [
+        ("host_mapped", "SetPreferredLocation"),
+        ("host_mapped", "SetAccessedBy"),
+        ("read_mostly", "SetReadMostly"),
+        ("split", "prefetch"),
+    ],
+)
+def test_rejected_advice_is_named_and_leaves_nothing_behind(cuda, kind, advice):
     cuda.reject = advice
     with pytest.raises(PlacementError, match=rf"'graph'.*{advice}.*cudaErrorInvalidValue"):
-        Arena(spec("host_mapped"), 0)
+        Arena(spec(kind), 0)
     assert not cuda.alive
     assert not guard.ranges
 
@@ -106,6 +114,13 @@ def test_another_placement_replaces_the_old_advice(cuda):
         "UnsetPreferredLocation",
         "UnsetAccessedBy",
         "SetReadMostly",
+    ]
+    cuda.log.clear()
+    arena.place(Placement("prefetched"))
+    assert [step[0] for step in told(cuda)] == [
+        "UnsetReadMostly",
+        "SetPreferredLocation",
+        "prefetch",
     ]
     arena.place(Placement("managed"))
     found = advise.attributes(arena.address, arena.nbytes)

@@ -1,0 +1,190 @@
+"""Where bytes really are under each placement, and what is left when a run has ended."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.gpu.device import Choice
+from louvain_um.placement import advise, calls
+from louvain_um.placement.allocator import Allocator
+from louvain_um.placement.calls import HOST, NOWHERE
+from louvain_um.placement.guard import guard
+from louvain_um.placement.policy import KINDS, Placement
+from louvain_um.placement.probes import Probes
+from louvain_um.placement.spec import ArenaSpec
+
+pytestmark = pytest.mark.gpu
+
+MIB = 1 << 20
+BYTES = 256 * MIB
+SMALL = 192 * MIB
+"""Bytes that the driver may take or give for purposes of its own: 128 MiB at a time."""
+
+BUS = 150e9
+"""Bytes/s between what a bus carries and what the memory of any device does."""
+
+
+def spec(kind: str, capacity: int = BYTES, name: str = "graph") -> ArenaSpec:
+    placement = Placement(kind, 0.5) if kind == "split" else Placement(kind)
+    return ArenaSpec(name=name, group="graph", capacity=capacity, placement=placement)
+
+
+@pytest.fixture
+def free(gpu: Choice) -> Iterator[int]:
+    """Free bytes before the test; as many must be free after it."""
+    import cupy
+
+    cupy.zeros(1).sum().get()
+    cupy.get_default_memory_pool().free_all_blocks()
+    before, _ = calls.free_memory()
+    yield before
+    after, _ = calls.free_memory()
+    assert abs(after - before) < SMALL
+    assert not guard.ranges
+
+
+@pytest.fixture
+def run(free: int) -> Iterator[Callable[..., Allocator]]:
+    """Make allocators that are closed when the test has ended, however it ended."""
+    made = []
+
+    def allocator(*layout: ArenaSpec) -> Allocator:
+        made.append(Allocator(layout, 0))
+        return made[-1]
+
+    yield allocator
+    for memory in made:
+        memory.close()
+
+
+Run = Callable[..., Allocator]
+
+
+def on_device(address: int, nbytes: int) -> bool:
+    """Say on which side bytes are, by how fast the device reads them; it does so four times."""
+    return nbytes / Probes(0).read(address, nbytes) > BUS
+
+
+SIDES = {
+    # where bytes are that the host filled, and the device has read since
+    "device": [True],
+    "prefetched": [True],
+    "managed": [True],
+    "read_mostly": [True],
+    "host_mapped": [False],
+    "pinned": [False],
+    "split": [True, False],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_are_where_the_placement_says(kind: str, run: Run) -> None:
+    memory = run(spec(kind))
+    array = memory.empty("targets", "graph", BYTES // 4, np.uint32)
+    memory.fill("targets", np.full(array.size, 3, np.uint32))
+    found = [on_device(address, nbytes) for address, nbytes, _ in memory.sides("targets")]
+    assert found == SIDES[kind]
+    array.fill(5)
+    assert int(array.max()) == int(array.min()) == 5
+    found = [on_device(address, nbytes) for address, nbytes, _ in memory.sides("targets")]
+    assert found == SIDES[kind]
+
+
+def test_reading_over_the_bus_takes_no_device_memory(run: Run, free: int) -> None:
+    memory = run(spec("host_mapped", 1024 * MIB))
+    array = memory.empty("targets", "graph", 256 * MIB, np.uint32)
+    array.fill(1)
+    assert int(array.max()) == 1
+    calls.synchronize()
+    assert free - calls.free_memory()[0] < SMALL
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [1, 1000, 6 * MIB + 3, 160 * MIB + 1])
+def test_values_come_from_the_host_and_from_the_device(kind: str, size: int, run: Run) -> None:
+    import cupy
+
+    values = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    memory = run(spec(kind))
+    memory.empty("first", "graph", 123, np.uint8)
+    array = memory.empty("values", "graph", size + 5, np.uint8)
+    for source in (values, cupy.asarray(values)):
+        array.fill(9)
+        memory.fill("values", source)
+        found = array.get()
+        assert np.array_equal(found[:-5], values)
+        assert set(found[-5:]) == {9}
+
+
+GOALS = {
+    "managed": [(NOWHERE, (), False, NOWHERE)],
+    "read_mostly": [(NOWHERE, (), True, NOWHERE)],
+    "prefetched": [(0, (), False, 0)],
+    "host_mapped": [(HOST, (0,), False, NOWHERE)],
+    "split": [(0, (), False, 0), (HOST, (0,), False, NOWHERE)],
+}
+
+
+@pytest.mark.parametrize("kind", GOALS)
+def test_the_driver_says_what_it_was_told(kind: str, run: Run) -> None:
+    memory = run(spec(kind, 64 * MIB))
+    (arena,) = memory.arenas
+    found = [advise.attributes(arena.address + p.offset, p.nbytes) for p in arena.stretches]
+    assert found == [advise.Attributes(*goal) for goal in GOALS[kind]]
+
+
+@pytest.mark.parametrize("kind", ["managed", "prefetched", "host_mapped", "read_mostly", "split"])
+def test_both_sides_see_one_array(kind: str, run: Run) -> None:
+    memory = run(spec(kind, 16 * MIB))
+    array = memory.empty("targets", "graph", 4 * MIB, np.uint32)
+    there = np.ctypeslib.as_array((ctypes.c_uint32 * array.size).from_address(array.data.ptr))
+    there[:] = np.arange(array.size, dtype=np.uint32)
+    assert int(array.astype(np.uint64).sum()) == array.size * (array.size - 1) // 2
+    array += np.uint32(1)
+    calls.synchronize()
+    assert there[-1] == array.size
+    del there
+
+
+def test_another_placement_moves_bytes_and_keeps_values(run: Run) -> None:
+    memory = run(spec("host_mapped"))
+    array = memory.empty("targets", "graph", BYTES // 4, np.uint32)
+    array.fill(7)
+    assert not on_device(array.data.ptr, BYTES)
+    (arena,) = memory.arenas
+    arena.place(Placement("prefetched"))
+    assert int(array.max()) == int(array.min()) == 7
+    assert on_device(array.data.ptr, BYTES)
+    arena.place(Placement("host_mapped"))
+    assert not on_device(array.data.ptr, BYTES)
+    assert int(array.max()) == int(array.min()) == 7
+
+
+def test_a_failure_half_way_leaves_the_device_usable(run: Run, free: int) -> None:
+    layout = tuple(spec(kind, 32 * MIB, kind) for kind in KINDS)
+    with pytest.raises(MemoryBudgetError):
+        run(*layout, spec("device", 1 << 50, "scratch"))
+    assert abs(free - calls.free_memory()[0]) < SMALL
+    memory = run(*layout)
+    memory.empty("targets", "graph", 1000, np.uint32).fill(1)
+
+
+def test_two_runs_have_arenas_of_their_own(run: Run) -> None:
+    one, two = (run(spec("split", 16 * MIB)) for _ in range(2))
+    a, b = (memory.empty("targets", "graph", 1000, np.uint32) for memory in (one, two))
+    a.fill(1)
+    b.fill(2)
+    one.close()
+    assert int(b.sum()) == 2000
+
+
+def test_more_managed_memory_than_is_free_is_refused_before_it_is_asked_for(
+    run: Run, free: int
+) -> None:
+    with pytest.raises(MemoryBudgetError, match="evict"):
+        run(spec("managed", free + MIB))
