@@ -16,7 +16,7 @@ from louvain_um.placement.cost import (
     remote_seconds,
     together,
 )
-from louvain_um.placement.kinds import GraphKind, kind_of, seconds_in_core, sweeps
+from louvain_um.placement.kinds import GraphKind, kind_of, named_kind, seconds_in_core, sweeps
 from louvain_um.placement.layout import HELD_BLOCKS, placed
 from louvain_um.placement.machine import Machine
 from louvain_um.placement.policy import Policy
@@ -93,23 +93,27 @@ def work_for(
     arrays: Sequence[Declared],
     machine: Machine,
     *,
+    kind: str | None = None,
     skew: float | None = None,
     visited: float | None = None,
     method: str | None = None,
     source: Source = "host",
+    widest: int = 0,
 ) -> Work:
     """Return the work that declared arrays stand for; only Leiden declares parts."""
     sizes = {array.name: array.size for array in arrays}
     vertices, arcs = max(sizes.get("offsets.0", 1) - 1, 0), sizes.get("targets.0", 0)
-    kind = kind_of(skew * vertices / arcs if skew is not None and arcs and vertices else None)
+    relative = skew * vertices / arcs if skew is not None and arcs and vertices else None
+    found = kind_of(relative) if kind is None else named_kind(kind)
     return Work(
         vertices=vertices,
         arcs=arcs,
         machine=machine,
-        kind=kind,
+        kind=found,
         method=method or ("leiden" if "parts" in sizes else "louvain"),
-        visited=kind.visited if visited is None else visited,
+        visited=found.visited if visited is None else visited,
         source=source,
+        widest=widest,
     )
 
 

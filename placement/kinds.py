@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from louvain_um.arrays import Stage
+from louvain_um.errors import OptionError
 from louvain_um.placement.machine import Machine
 from louvain_um.placement.profiles import H200
 from louvain_um.rules import CYCLES, SUB_ROUNDS
@@ -157,6 +158,13 @@ def kind_of(skew: float | None) -> GraphKind:
     if skew is None:
         return UNKNOWN
     return EVEN if skew < EVEN_BELOW else COMMUNITIES if skew < SKEWED_FROM else SKEWED
+
+
+def named_kind(name: str) -> GraphKind:
+    """Return a kind by name."""
+    if name not in GRAPH_KINDS:
+        raise OptionError(f"kind must be one of {', '.join(GRAPH_KINDS)}, not {name!r}")
+    return GRAPH_KINDS[name]
 
 
 def sweeps(kind: GraphKind, method: str) -> dict[Stage, float]:

@@ -52,7 +52,7 @@ class Request:
     at: Callable[[int], Sequence[Declared]] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Plan:
     """What `make_plan` decided, and all it knows about it.
 
@@ -85,6 +85,9 @@ class Plan:
     expected: Forecast
     work: Work
     request: Request
+
+    def __repr__(self) -> str:
+        return f"Plan({self.policy}: {self.verdict})"
 
     @property
     def policy(self) -> str:
@@ -246,6 +249,7 @@ def make_plan(
     machine: Machine,
     budget: int | str | Callable[[int], int | None] | None = None,
     *,
+    kind: str | None = None,
     skew: float | None = None,
     visited: float | None = None,
     method: str | None = None,
@@ -267,6 +271,8 @@ def make_plan(
     budget : int, str or callable, optional
         Bytes of the device to use, as a number, like "8GiB", or like "70%" of what the run takes
         in core; or a function of the latter.
+    kind : {"even", "communities", "skewed", "unknown"}, optional
+        What kind of graph it is; by default what `skew` tells.
     skew : float, optional
         Σ degree² ÷ Σ degree, of the unweighted graph: tells what kind of graph it is.
     visited : float, optional
@@ -291,7 +297,7 @@ def make_plan(
     Raises
     ------
     OptionError
-        There is no such policy, or the budget is none.
+        There is no such policy or kind, or the budget is none.
     MemoryBudgetError
         The policy needs more of the device than there is; the error names the least it needs and
         the group that needs most of it.
@@ -318,8 +324,16 @@ def make_plan(
         limit=there if allowed is None else min(allowed, there),
         at=at,
     )
-    work = work_for(roomy, machine, skew=skew, visited=visited, method=method, source=source)
-    work = replace(work, widest=widest or 0)
+    work = work_for(
+        roomy,
+        machine,
+        kind=kind,
+        skew=skew,
+        visited=visited,
+        method=method,
+        source=source,
+        widest=widest or 0,
+    )
     return _plan(request, work)
 
 

@@ -143,12 +143,17 @@ def seconds(value: float) -> str:
     Examples
     --------
     >>> from louvain_um.placement.reasons import seconds
-    >>> seconds(0.0004), seconds(0.25), seconds(90), seconds(0)
-    ('0.4 ms', '250 ms', '90 s', '0 s')
+    >>> seconds(0.0004), seconds(-0.25), seconds(4e-7), seconds(90), seconds(0)
+    ('400 µs', '-250 ms', '0.4 µs', '90 s', '0 s')
     """
-    if value == 0:
-        return "0 s"
-    return f"{value * 1e3:.3g} ms" if value < 1 else f"{value:.3g} s"
+    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if abs(value) >= unit or (unit == 1e-6 and value):
+            return (
+                f"{value / unit:,.0f} {name}"
+                if abs(value) >= 1000
+                else f"{value / unit:.3g} {name}"
+            )
+    return "0 s"
 
 
 def size(nbytes: int) -> str:

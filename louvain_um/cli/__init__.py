@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from louvain_um.cli import compare, convert, detect, doctor, generate, profile
+from louvain_um.cli import calibrate, compare, convert, detect, doctor, generate, plan, profile
 from louvain_um.cli.guard import keep_interrupts, open_standard_streams, report
 from louvain_um.cli.help import Command, Group
 
@@ -28,6 +28,8 @@ app = typer.Typer(
 )
 app.command("detect", cls=Command)(detect.detect)
 app.command("profile", cls=Command)(profile.profile)
+app.command("calibrate", cls=Command)(calibrate.calibrate)
+app.command("plan", cls=Command)(plan.plan)
 app.command("compare", cls=Command)(compare.compare)
 app.command("convert", cls=Command)(convert.convert)
 app.add_typer(generate.app, name="generate")

@@ -1,0 +1,178 @@
+"""Plans for users: from a graph or from its size alone, on machines with or without a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from louvain_um.errors import OptionError
+from louvain_um.gpu.arrays import Shape, declare
+from louvain_um.graph import MAX_VERTICES
+from louvain_um.options import Method, Options
+from louvain_um.placement.forecast import Source
+from louvain_um.placement.machine import Machine, load_machine, machine_for
+from louvain_um.placement.plan import Plan, make_plan
+from louvain_um.placement.policy import Policy
+
+SUM_BITS = 32
+"""Sums of weights below 2³² take four bytes, others eight."""
+
+
+def plan(
+    graph: Any = None,
+    *,
+    n_vertices: int | None = None,
+    n_arcs: int | None = None,
+    weighted: bool | Literal["integer", "real"] = False,
+    method: Method = "louvain",
+    memory: str | Policy = "auto",
+    device_budget: int | str | None = None,
+    machine: str | Machine | None = None,
+    kind: str | None = None,
+) -> Plan:
+    """Tell what a run on a GPU would take, before anything is allocated; needs no GPU.
+
+    Parameters
+    ----------
+    graph : Graph, DeviceGraph or anything `as_graph` takes, optional
+        The graph itself; its degrees tell what kind it is.
+    n_vertices, n_arcs : int, optional
+        Its size, instead. An undirected edge is two arcs.
+    weighted : bool or {"integer", "real"}
+        With a size alone: whether arcs have weights. Real ones take eight bytes each, integers
+        four; True stands for "real".
+    method : {"louvain", "leiden"}
+    memory : str or Policy
+        Memory policy; see `louvain`.
+    device_budget : int or str, optional
+        As in `louvain`; by default all of the device.
+    machine : str or Machine, optional
+        "h200", "p4000", "rtx3060ti", or a file that ``louvain-um calibrate`` wrote. By default
+        the device at hand, or an H200 where there is none.
+    kind : {"even", "communities", "skewed", "unknown"}, optional
+        What kind of graph it is; by default what its degrees tell.
+
+    Returns
+    -------
+    Plan
+        Its `seconds`, `peak_bytes`, `placements`, `fits`, `cliff_arcs`, `reasons`, `verdict`;
+        `to_dict()` returns plain data.
+
+    Raises
+    ------
+    OptionError
+        Neither a graph nor a size, or a value outside its range.
+    MemoryBudgetError
+        The policy needs more of the device than there is, and how much.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.planning import plan
+    >>> found = plan(n_vertices=10_000_000, n_arcs=400_000_000, machine="h200")
+    >>> found.fits, found.policy
+    (True, 'auto')
+    >>> plan(n_vertices=10_000_000, n_arcs=400_000_000, machine="h200",
+    ...      device_budget="50%").placements["graph"].kind
+    'split'
+    """
+    if method not in ("louvain", "leiden"):
+        raise OptionError(f"method must be 'louvain' or 'leiden', not {method!r}")
+    if graph is None:
+        shape = shape_of_size(n_vertices, n_arcs, weighted, method)
+        return plan_shape(shape, memory, device_budget, machine, kind=kind)
+    if n_vertices is not None or n_arcs is not None:
+        raise OptionError("give a graph or n_vertices and n_arcs, not both")
+    measured = measure(graph, method)
+    return plan_shape(
+        measured.shape,
+        memory,
+        device_budget,
+        machine,
+        kind=kind,
+        skew=measured.skew,
+        source=measured.source,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a plan needs to know of a graph."""
+
+    shape: Shape
+    skew: float
+    source: Source
+
+
+def measure(graph: Any, method: Method) -> Measured:
+    """Return the shape of a graph and what its degrees tell."""
+    from louvain_um.gpu.graph import DeviceGraph
+    from louvain_um.gpu.planning import shape_of
+    from louvain_um.graph import Graph
+
+    if not isinstance(graph, Graph | DeviceGraph):
+        from louvain_um.formats import as_graph
+
+        graph = as_graph(graph)
+    arcs = graph.offsets[1:] - graph.offsets[:-1]
+    widest = int(arcs.max()) if len(arcs) else 0
+    squares = float((arcs.astype("float64") ** 2).sum())
+    source: Source = "device" if isinstance(graph, DeviceGraph) else "host"
+    shape = shape_of(graph, Options(method=method), widest)
+    return Measured(shape, squares / max(graph.n_arcs, 1), source)
+
+
+def shape_of_size(
+    vertices: int | None,
+    arcs: int | None,
+    weighted: bool | Literal["integer", "real"],
+    method: Method,
+    names: tuple[str, str] = ("n_vertices", "n_arcs"),
+) -> Shape:
+    """Return the shape of a graph of which only the size is known; errors call it by `names`."""
+    if vertices is None or arcs is None:
+        raise OptionError(f"give a graph, or both {names[0]} and {names[1]}")
+    bounds = (MAX_VERTICES, vertices * max(vertices - 1, 0))
+    for name, value, most in zip(names, (vertices, arcs), bounds, strict=True):
+        if not 0 <= value <= most:
+            raise OptionError(f"{name} must lie in 0 … {most:,}, not {value:,}")
+    if weighted not in (True, False, "integer", "real"):
+        raise OptionError(f"weighted must be True, False, 'integer' or 'real', not {weighted!r}")
+    narrow = not weighted and arcs < 1 << SUM_BITS
+    return Shape(
+        vertices=vertices,
+        arcs=arcs,
+        weight_bytes=0 if not weighted else 4 if weighted == "integer" else 8,
+        sum_bytes=4 if narrow else 8,
+        method=method,
+    )
+
+
+def plan_shape(
+    shape: Shape,
+    memory: str | Policy,
+    device_budget: int | str | None,
+    machine: str | Machine | None,
+    *,
+    kind: str | None = None,
+    skew: float | None = None,
+    source: Source = "host",
+) -> Plan:
+    """Return the plan of a run on a graph of a shape."""
+    from louvain_um.gpu.planning import scaled
+
+    if machine is None:
+        machine = machine_for()
+    elif not isinstance(machine, Machine):
+        machine = load_machine(machine)
+    return make_plan(
+        lambda tight: declare(replace(shape, tight=tight)),
+        memory,
+        machine,
+        device_budget,
+        kind=kind,
+        skew=skew,
+        source=source,
+        widest=shape.widest,
+        at=lambda arcs: declare(scaled(shape, arcs)),
+    )

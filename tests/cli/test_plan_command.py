@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import gzip
+import json
+import time
+
+import numpy as np
+import pytest
+
+from louvain_um.placement import machine_choice
+
+GROUPS = ["graph", "hash", "community", "scratch"]
+LARGE = ("--vertices", 16_777_216, "--arcs", 650_000_000, "--machine", "h200")
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch, tmp_path):
+    """Plan as on a machine without a GPU, wherever the tests run."""
+    monkeypatch.setattr(machine_choice, "present", lambda device: (None, None))
+    monkeypatch.setenv("LOUVAIN_UM_MACHINES", str(tmp_path))
+
+
+def test_json_holds_what_the_interface_promises(run):
+    found = run("plan", *LARGE, "--json").json
+    assert set(found["peak_bytes"]) == set(found["placements"]) == set(GROUPS)
+    assert {"policy", "seconds", "fits", "cliff_arcs"} <= set(found)
+    for array in found["arrays"]:
+        assert {"name", "group", "dtype", "bytes", "phases"} <= set(array)
+        assert array["group"] in GROUPS
+    assert found["fits"] is True
+    assert found["policy"] == "auto"
+    assert found["cliff_arcs"] > 650_000_000
+    arrays = {a["name"]: a["bytes"] for a in found["arrays"]}
+    assert arrays["targets.0"] == 4 * 650_000_000
+    assert arrays["offsets.0"] == 8 * 16_777_217
+
+
+def test_a_budget_makes_auto_read_the_targets_over_the_bus(run):
+    whole, less = (run("plan", *LARGE, *b, "--json").json for b in ((), ("--device-budget", "40%")))
+    assert less["fits"] is False
+    assert less["device_bytes"] <= less["budget_bytes"]
+    assert whole["seconds"] < less["seconds"] < 2 * whole["seconds"]
+    assert less["placements"]["graph"].startswith("split")
+    assert less["cliff_arcs"] < whole["cliff_arcs"]
+
+
+def test_people_see_a_row_a_group_and_a_sentence(run):
+    found = run("plan", *LARGE, "--device-budget", "2GiB")
+    assert found.code == 0
+    for group in GROUPS:
+        assert f"\n{group}" in found.out
+        assert f"{group}: " in found.out
+    assert "In core it does not fit" in found.out.splitlines()[-1]
+    assert "φ − τ − σ" in found.out
+    assert "targets.0" in run("plan", *LARGE, "-v").out
+    brief = run("plan", *LARGE, "-q")
+    assert len(brief.out.splitlines()) == 1
+    assert brief.err == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.mtx", "%%MatrixMarket matrix coordinate real symmetric\n% c\n9000 9000 40000\nx\n"),
+        ("a.graph", "% c\n9000 40000 001\nx\n"),
+    ],
+)
+def test_the_first_lines_are_enough(run, tmp_path, name, text):
+    """What follows the head is nonsense: nobody may read it."""
+    path = tmp_path / name
+    path.write_text(text)
+    packed = tmp_path / f"{name}.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    for file in (path, packed):
+        found = run("plan", file, "--json").json
+        assert (found["vertices"], found["arcs"]) == (9000, 80000)
+        assert any("was read" in said and "--read" in said for said in found["notes"])
+        assert "weights.0" in {a["name"] for a in found["arrays"]}
+        plain = run("plan", file, "--unweighted", "--json").json
+        assert "weights.0" not in {a["name"] for a in plain["arrays"]}
+        assert run("plan", file, "--read").code == 1
+
+
+def test_the_heads_of_an_archive_are_enough(run, tmp_path):
+    path = tmp_path / "a.npz"
+    u = np.arange(1000)
+    np.savez_compressed(path, u=u, v=u + 1, n=1001, w=u + 0.5)
+    found = run("plan", path, "--json").json
+    assert (found["vertices"], found["arcs"]) == (1001, 2000)
+    assert {a["name"]: a["dtype"] for a in found["arrays"]}["weights.0"] == "uint64"
+
+
+def test_a_matrix_of_ones_has_no_weights(run, tmp_path):
+    from scipy.sparse import csr_matrix, save_npz
+
+    matrix = csr_matrix(np.array([[0, 1.0, 0], [1, 0, 1], [0, 1, 0]]))
+    for factor, weighted in ((1, False), (2, True)):
+        save_npz(tmp_path / "a.npz", matrix * factor)
+        found = run("plan", tmp_path / "a.npz", "--json").json
+        assert (found["vertices"], found["arcs"]) == (3, 4)
+        assert ("weights.0" in {a["name"] for a in found["arrays"]}) is weighted
+
+
+def test_other_files_are_read_and_that_is_said(run, two_triangles):
+    found = run("plan", two_triangles, "--json").json
+    assert (found["vertices"], found["arcs"]) == (6, 14)
+    assert found["kind"] != "unknown"
+    assert any("had to be read" in said for said in found["notes"])
+    assert run("plan", "example:karate", "--json").json["vertices"] == 34
+    piped = run("plan", "-", "--json", stdin=b"0 1\n1 2\n").json
+    assert piped["vertices"] == 3
+
+
+def test_reading_all_tells_the_kind(run, shared_data):
+    path = shared_data / "delaunay_n15.graph"
+    assert run("plan", path, "--json").json["kind"] == "unknown"
+    assert run("plan", path, "--read", "--json").json["kind"] == "even"
+    assert run("plan", path, "--kind", "skewed", "--json").json["kind"] == "skewed"
+
+
+def test_policies_and_machines_may_be_files(run, tmp_path):
+    policy = tmp_path / "mine.toml"
+    policy.write_text('graph = "split(0.5)"\n')
+    found = run("plan", *LARGE, "--memory", policy, "--json").json
+    assert found["policy"] == "mine"
+    assert found["placements"]["graph"] == "split(0.5)"
+    from louvain_um.placement.machine import load_machine
+
+    machine = tmp_path / "machine.json"
+    machine.write_text(json.dumps(load_machine("p4000").to_dict() | {"name": "here"}))
+    assert run("plan", *LARGE[:4], "--machine", machine, "--json").json["machine"] == "here"
+
+
+def test_leiden_takes_longer_and_more(run):
+    louvain, leiden = (
+        run("plan", *LARGE, "--method", method, "--json").json for method in ("louvain", "leiden")
+    )
+    assert leiden["seconds"] > louvain["seconds"]
+    assert sum(leiden["peak_bytes"].values()) > sum(louvain["peak_bytes"].values())
+
+
+def test_without_a_gpu_an_h200_stands_in_and_that_is_said(run):
+    found = run("plan", *LARGE[:4])
+    assert found.code == 0
+    assert "no GPU here" in found.err
+
+
+def test_an_infeasible_policy_is_refused_with_what_is_missing(run):
+    refused = run("plan", *LARGE, "--memory", "device", "--device-budget", "1GiB")
+    assert refused.code == 1
+    said = refused.complaint()
+    assert "bytes more than the 1,024 MiB" in said
+    assert "group" in said
+    assert "--memory auto" in said
+    least = said.partition("raise the budget to ")[2].split()[0]
+    assert run("plan", *LARGE, "--memory", "device", "--device-budget", least).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "code"),
+    [
+        ([], "--vertices and --arcs", 2),
+        (["--vertices", 5], "--vertices and --arcs", 2),
+        (["--vertices", 5, "--arcs", 100], "--arcs must lie", 2),
+        (["--vertices", -5, "--arcs", 0], "--vertices must lie", 2),
+        (["--vertices", 2**33, "--arcs", 0], "--vertices must lie", 2),
+        (["nothing.mtx", "--vertices", 5, "--arcs", 4], "not both", 2),
+        (["nothing.mtx"], "no such file", 1),
+        ([*LARGE, "--memory", "nothing"], "no memory policy", 2),
+        ([*LARGE, "--memory", "nothing.toml"], "nothing.toml", 2),
+        ([*LARGE, "--device-budget", "0%"], "budget", 2),
+        ([*LARGE, "--device-budget", "lots"], "size", 2),
+        ([*LARGE[:4], "--machine", "mars"], "mars", 1),
+    ],
+)
+def test_bad_input_ends_in_one_line(run, arguments, said, code):
+    found = run("plan", *arguments)
+    assert said in found.complaint()
+    assert found.code == code
+
+
+@pytest.mark.parametrize("text", ["%%MatrixMarket matrix array real general\n", "hello\n", ""])
+def test_bad_heads_are_named(run, tmp_path, text):
+    path = tmp_path / "bad.mtx"
+    path.write_text(text)
+    assert "bad.mtx" in run("plan", path).complaint()
+
+
+def test_options_are_refused_before_the_graph_is_read(run):
+    assert "nothing" in run("plan", "missing.txt", "--memory", "nothing").complaint()
+
+
+def test_empty_graphs_are_planned(run):
+    found = run("plan", "--vertices", 0, "--arcs", 0, "--json")
+    assert found.code == 0
+    assert found.json["cliff_arcs"] == 0
+
+
+def test_a_plan_takes_no_time(run):
+    run("plan", *LARGE, "-q")
+    since = time.perf_counter()
+    run("plan", *LARGE, "--device-budget", "30%", "--json")
+    assert time.perf_counter() - since < 2

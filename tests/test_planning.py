@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.placement.machine import load_machine
+from louvain_um.placement.policy import Policy
+from louvain_um.planning import plan
+
+
+def ring(n, **more):
+    v = np.arange(n)
+    return lu.Graph.from_edges(v, (v + 1) % n, **more)
+
+
+def test_a_graph_and_its_size_are_planned_alike():
+    graph = ring(1000)
+    known = plan(graph, machine="h200")
+    guessed = plan(n_vertices=1000, n_arcs=2000, machine="h200")
+    assert known.work.kind.name == "even"
+    assert guessed.work.kind.name == "unknown"
+    assert known.peak_bytes["graph"] == guessed.peak_bytes["graph"]
+    assert plan(graph, machine="h200", kind="skewed").work.kind.name == "skewed"
+
+
+def test_hubs_make_a_graph_skewed():
+    star = lu.Graph.from_edges(np.zeros(5000, int), np.arange(1, 5001))
+    found = plan(star, machine="h200")
+    assert found.work.kind.name == "skewed"
+    assert found.work.widest == 5000
+
+
+def test_weights_take_their_bytes():
+    sizes = {
+        kind: sum(plan(n_vertices=1000, n_arcs=2000, weighted=kind, machine="h200")
+                  .peak_bytes.values())
+        for kind in (False, "integer", "real")
+    }  # fmt: skip
+    assert sizes[False] < sizes["integer"] < sizes["real"]
+    arrays = {a.name: a for a in plan(ring(100, weights=np.full(100, 7))).arrays}
+    assert arrays["weights.0"].itemsize == 4
+    assert (
+        plan(n_vertices=9, n_arcs=9, weighted=True).peak_bytes
+        == plan(n_vertices=9, n_arcs=9, weighted="real").peak_bytes
+    )
+
+
+def test_machines_by_name_file_and_object(tmp_path):
+    machine = load_machine("p4000")
+    machine.save(tmp_path / "m.toml")
+    found = [
+        plan(n_vertices=10**6, n_arcs=10**8, machine=m).seconds
+        for m in ("p4000", tmp_path / "m.toml", machine)
+    ]
+    assert found[0] == found[1] == found[2]
+    assert found[0] > plan(n_vertices=10**6, n_arcs=10**8, machine="h200").seconds
+
+
+def test_what_does_not_fit_a_small_card_is_split():
+    """A graph of 4.5 G arcs: the H200 holds it, a card of 8 GB reads most of it over the bus."""
+    size = {"n_vertices": 175_616_000, "n_arcs": 4_549_101_752}
+    assert plan(**size, machine="h200").fits
+    small = plan(**size, machine="p4000")
+    assert not small.fits
+    assert small.device_bytes <= load_machine("p4000").memory_bytes
+    assert small.seconds > small.seconds_in_core
+
+
+def test_policies_and_budgets_as_for_a_run():
+    mine = Policy(name="mine", placements={"graph": "host_mapped"})
+    assert plan(ring(100), memory=mine).policy == "mine"
+    half = plan(ring(100), device_budget="50%").budget
+    assert half == pytest.approx(plan(ring(100)).device_bytes / 2, rel=0.01)
+    with pytest.raises(MemoryBudgetError):
+        plan(ring(100), memory="device", device_budget=1000)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"n_vertices": 5},
+        {"n_arcs": 5},
+        {"n_vertices": 5, "n_arcs": 21},
+        {"n_vertices": -1, "n_arcs": 0},
+        {"n_vertices": 5, "n_arcs": 4, "weighted": "maybe"},
+        {"n_vertices": 5, "n_arcs": 4, "method": "infomap"},
+        {"n_vertices": 5, "n_arcs": 4, "memory": "nothing"},
+        {"n_vertices": 5, "n_arcs": 4, "kind": "nothing"},
+        {"n_vertices": 5, "n_arcs": 4, "device_budget": "much"},
+    ],
+)
+def test_values_outside_their_range_are_named(values):
+    with pytest.raises(OptionError):
+        plan(**values)
+
+
+def test_a_graph_or_a_size():
+    with pytest.raises(OptionError, match="not both"):
+        plan(ring(10), n_vertices=10)
