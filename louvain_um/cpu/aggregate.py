@@ -102,7 +102,7 @@ def add_up(t, threads, graph, labels, members, starts, rooms, tallies, out, clai
                 loop += loops[v]
                 low, high = offsets[v], offsets[np.uint64(v) + np.uint64(1)]
                 if weighted:
-                    count, own = collect_weighted(
+                    count, own, _ = collect_weighted(
                         labels, targets, weights, low, high, c, names, loads
                     )
                     inside += own

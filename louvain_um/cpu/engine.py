@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from louvain_um import parallel, rules
 from louvain_um.cpu import aggregate, move, refine
+from louvain_um.cpu.level import I64, NONE, U8, U32, CpuLevel, widest
 from louvain_um.cpu.tally import EMPTY, slots_for
 from louvain_um.events import Event, Observer, tell_arrays
 from louvain_um.graph import Graph
@@ -19,55 +20,6 @@ from louvain_um.ledger import HostAllocator
 from louvain_um.numbering import number_by_size
 from louvain_um.options import Options
 from louvain_um.quality import sum_of_squares
-
-NONE = np.zeros(0, np.int64)
-U8 = NDArray[np.uint8]
-U32 = NDArray[np.uint32]
-I64 = NDArray[np.int64]
-
-
-def widest(offsets: I64) -> int:
-    """Return the arcs of the vertex that has most."""
-    return int(np.diff(offsets).max(initial=0))
-
-
-@dataclass(slots=True)
-class CpuLevel:
-    """One level: its graph, where its vertices start, and what became of them.
-
-    Parameters
-    ----------
-    cycle, number : int
-    offsets, targets, weights, loops, degrees
-        As in `Graph`; no weights is an empty array.
-    widest : int
-        Arcs of the vertex that has most.
-    start : uint32[n] or None
-        Community each vertex starts in; None when every one is alone.
-    labels : uint32[n]
-        Communities after moving.
-    numbers : uint32[n]
-        Vertex of the next level for each vertex.
-    """
-
-    cycle: int
-    number: int
-    offsets: I64
-    targets: U32
-    weights: U32 | I64
-    loops: I64
-    degrees: I64
-    widest: int
-    start: U32 | None = None
-    labels: U32 = field(default_factory=lambda: np.zeros(0, np.uint32))
-    totals: I64 = field(default_factory=lambda: NONE)
-    parts: U32 | None = None
-    numbers: U32 = field(default_factory=lambda: np.zeros(0, np.uint32))
-
-    @property
-    def vertices(self) -> int:
-        """Number of vertices."""
-        return len(self.loops)
 
 
 class CpuEngine:

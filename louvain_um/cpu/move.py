@@ -125,16 +125,19 @@ def decide(graph, state, tally, queue, begin, end, rate, total, seed):
         own = labels[v]
         low, high = offsets[v], offsets[np.uint64(v) + np.uint64(1)]
         if weighted:
-            count, inside = collect_weighted(labels, targets, weights, low, high, own, names, loads)
+            count, inside, outside = collect_weighted(
+                labels, targets, weights, low, high, own, names, loads
+            )
         else:
             count = collect(labels, targets, low, high, own, names)
-            inside = high - low - np.int64(count)
-        if count == 0:
-            continue
-        n_used = add(keys, sums, used, names, loads, count, bits_for(count), 0)
+            inside, outside = high - low - np.int64(count), np.int64(count)
         degree = degrees[v]
         pull = rate * np.float64(degree)
         stay = np.float64(inside) - pull * np.float64(totals[own] - degree)
+        # No score is above the weight of all arcs that leave: rounding keeps the order.
+        if count == 0 or stay >= np.float64(outside):
+            continue
+        n_used = add(keys, sums, used, names, loads, count, bits_for(count), 0)
         best, best_score = own, stay
         for k in range(n_used):
             slot = used[k]

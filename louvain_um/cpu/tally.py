@@ -61,9 +61,9 @@ def collect(labels, targets, low, high, own, names):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def collect_weighted(labels, targets, weights, low, high, own, names, loads):
-    """Do as `collect`, with the weights in `loads`; return also the weight of `own`."""
+    """Do as `collect`, with the weights in `loads`; return those of `own` and the rest."""
     count = np.uint32(0)
-    inside = np.int64(0)
+    inside, outside = np.int64(0), np.int64(0)
     for j in range(low, high):
         label = labels[targets[np.uint64(j)]]
         weight = weights[np.uint64(j)]
@@ -71,7 +71,8 @@ def collect_weighted(labels, targets, weights, low, high, own, names, loads):
         loads[count] = weight
         count = np.uint32(count + np.uint32(label != own))
         inside += np.int64(weight) * np.int64(label == own)
-    return count, inside
+        outside += np.int64(weight)
+    return count, inside, outside - inside
 
 
 @njit(nogil=True, cache=True, forceinline=True)
