@@ -173,9 +173,10 @@ def _ids(values: ArrayLike, what: str) -> NDArray[Any]:
         ids = ids.astype(np.int64)
     if ids.dtype.kind not in "iu":
         raise GraphError(f"{what} must be integers, not {ids.dtype}")
-    if ids.dtype.kind == "i":
+    if int(ids.min()) < 0:
         _refuse(ids < 0, ids, "negative", what)
-    _refuse(ids > MAX_VERTICES - 1, ids, "outside the range of vertex ids", what)
+    if int(ids.max()) >= MAX_VERTICES:
+        _refuse(ids >= MAX_VERTICES, ids, "outside the range of vertex ids", what)
     return ids
 
 

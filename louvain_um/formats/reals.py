@@ -89,7 +89,7 @@ def read_digits(data, pos, value):
     return value, pos
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def read_real(data, pos):
     """Read a number without a sign.
 
