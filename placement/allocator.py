@@ -177,6 +177,8 @@ class Allocator:
             raise ValueError(
                 f"array {name!r} holds {array.size} {array.dtype}, not {source.size} {source.dtype}"
             )
+        if not source.flags.c_contiguous:
+            raise ValueError(f"array {name!r} takes contiguous values only")
         home = self.homes[name]
         with calls.current(self.device):
             fill(home.arena.sides(home.address, source.nbytes), source, self.device)
@@ -199,6 +201,12 @@ class Allocator:
                         failures.append(error)
         if failures:
             raise failures[0]
+
+    def __enter__(self) -> Allocator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def peak_bytes(self) -> Mapping[Group, int]:
@@ -272,11 +280,11 @@ def _largest(held: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(held.items(), key=lambda item: -item[1])[:NAMED]
 
 
-def view(address: int, shape: int, dtype: DTypeLike, arena: Arena) -> Any:
-    """Return a CuPy array over memory of an arena, which it keeps from being forgotten."""
+def view(address: int, shape: int, dtype: DTypeLike, arena: Arena, owner: object = None) -> Any:
+    """Return a CuPy array over memory of an arena; it keeps the owner, or the arena, alive."""
     import cupy
 
     kind = np.dtype(dtype)
     nbytes = max(shape * kind.itemsize, 1)
-    memory = cupy.cuda.UnownedMemory(address, nbytes, arena, arena.device)
+    memory = cupy.cuda.UnownedMemory(address, nbytes, owner or arena, arena.device)
     return cupy.ndarray((shape,), kind, cupy.cuda.MemoryPointer(memory, 0))

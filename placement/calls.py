@@ -127,11 +127,6 @@ def copy_later(target: int, source: int, nbytes: int, stream: int) -> None:
     _cupy("memcpyAsync", target, source, nbytes, COPY_DEFAULT, stream)
 
 
-def set_bytes(address: int, nbytes: int, value: int) -> None:
-    """Let the device set every byte of a range."""
-    _cupy("memset", address, value, nbytes)
-
-
 def free_memory() -> tuple[int, int]:
     """Return free and total bytes of the current device."""
     free, total = _cupy("memGetInfo")

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from louvain_um.placement import advise, calls, host
 from louvain_um.placement.advise import Side, Stretch
@@ -39,6 +40,9 @@ def fill(parts: Iterable[Part], source: Any, device: int) -> None:
         The device, which is current.
     """
     here = not isinstance(source, np.ndarray)
+    if not here:
+        # Neither the host's threads nor a stream of its own wait for kernels that run.
+        calls.synchronize()
     done = 0
     for address, nbytes, side in parts:
         if here:
@@ -57,13 +61,17 @@ def fill(parts: Iterable[Part], source: Any, device: int) -> None:
         calls.synchronize()
 
 
-def initialise(parts: Iterable[Part], value: int) -> None:
-    """Set every byte of stretches of an arena to a value of 0 … 255, where the bytes live."""
+def initialise(parts: Iterable[Part], dtype: DTypeLike, value: Any) -> None:
+    """Set every element of stretches of an arena to a value, on the side where it lives.
+
+    The device writes what lives there; the host's threads write all else, which so begins its
+    life on the host.
+    """
     for address, nbytes, side in parts:
         if side == "device":
-            calls.set_bytes(address, nbytes, value)
+            _elements(address, nbytes, dtype).fill(value)
         else:
-            host.set_bytes(address, nbytes, value)
+            host.fill(address, nbytes, dtype, value)
 
 
 def to_device(target: int, source: int, nbytes: int) -> None:
@@ -90,13 +98,19 @@ def to_device(target: int, source: int, nbytes: int) -> None:
             buffer.close()
 
 
-def _write(address: int, nbytes: int, source: Any, offset: int) -> None:
-    """Let a kernel of the current device copy values: to the host at the bus's full speed."""
+def _elements(address: int, nbytes: int, dtype: DTypeLike) -> Any:
+    """Return a CuPy array over addresses that the current device reaches."""
     import cupy
 
+    kind = np.dtype(dtype)
+    memory = cupy.cuda.UnownedMemory(address, nbytes, None, cupy.cuda.runtime.getDevice())
+    return cupy.ndarray((nbytes // kind.itemsize,), kind, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def _write(address: int, nbytes: int, source: Any, offset: int) -> None:
+    """Let a kernel of the current device copy values: to the host at the bus's full speed."""
     values = source.view(np.uint8)[offset : offset + nbytes]
-    memory = cupy.cuda.UnownedMemory(address, nbytes, None, source.device.id)
-    target = cupy.ndarray((nbytes,), np.uint8, cupy.cuda.MemoryPointer(memory, 0))
+    target = _elements(address, nbytes, np.uint8)
     whole = nbytes // 16 * 16 if (address | values.data.ptr) % 16 == 0 else 0
     for begin, end, dtype in ((0, whole, np.complex128), (whole, nbytes, np.uint8)):
         if begin < end:

@@ -14,7 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.placement import calls
 from louvain_um.placement.spec import BLOCK
@@ -43,9 +46,13 @@ def copy(target: int, source: int, nbytes: int) -> None:
     _side_by_side(part, target, nbytes)
 
 
-def set_bytes(address: int, nbytes: int, value: int) -> None:
-    """Set every byte of a range to a value of 0 … 255."""
-    _side_by_side(lambda begin, count: ctypes.memset(begin, value, count), address, nbytes)
+def fill(address: int, nbytes: int, dtype: DTypeLike, value: Any) -> None:
+    """Set every element of a range to a value; elements do not cross multiples of 2 MiB."""
+
+    def part(begin: int, count: int) -> None:
+        _bytes(begin, count).view(dtype)[:] = value
+
+    _side_by_side(part, address, nbytes)
 
 
 def available() -> int | None:
@@ -103,9 +110,12 @@ class PageLocked:
 
 
 def _touch(address: int, nbytes: int) -> None:
-    import numpy as np
+    _bytes(address, nbytes)[::TOUCH] = 0
 
-    np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))[::TOUCH] = 0
+
+def _bytes(address: int, nbytes: int) -> NDArray[np.uint8]:
+    """Return an array over host addresses."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
 
 
 def _side_by_side(work: Callable[[int, int], object], address: int, nbytes: int) -> None:
@@ -115,8 +125,12 @@ def _side_by_side(work: Callable[[int, int], object], address: int, nbytes: int)
         if nbytes:
             work(address, nbytes)
         return
-    step = -(-nbytes // threads // BLOCK) * BLOCK
-    parts = [(address + at, min(step, nbytes - at)) for at in range(0, nbytes, step)]
+    first, last = address // BLOCK, -(-(address + nbytes) // BLOCK)
+    step = -(-(last - first) // threads)
+    parts = []
+    for block in range(first, last, step):
+        begin, end = max(address, block * BLOCK), min(address + nbytes, (block + step) * BLOCK)
+        parts.append((begin, end - begin))
     for _ in _pool(os.getpid()).map(lambda part: work(*part), parts):
         pass
 

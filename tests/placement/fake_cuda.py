@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from louvain_um.placement import allocator, arena, calls
+from louvain_um.placement import allocator, arena, calls, smart
 from louvain_um.placement.guard import guard
 
 GIB = 1 << 30
@@ -178,12 +178,13 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
     monkeypatch.setattr(guard, "ranges", {})
     monkeypatch.setattr(guard, "permitted", {})
 
-    def view(address, shape, dtype, arena):
+    def view(address, shape, dtype, arena, owner=None):
         kind = np.dtype(dtype)
-        pointer = SimpleNamespace(ptr=address)
+        pointer = SimpleNamespace(ptr=address, mem=SimpleNamespace(_owner=owner))
         return SimpleNamespace(size=shape, dtype=kind, itemsize=kind.itemsize, data=pointer)
 
     monkeypatch.setattr(allocator, "view", view)
+    monkeypatch.setattr(smart, "view", view)
     # The host's threads would touch addresses that are nobody's.
     touched = lambda address, nbytes: fake.log.append(("touch", address, nbytes, -1))  # noqa: E731
     monkeypatch.setattr(arena, "populate", touched)

@@ -1,0 +1,50 @@
+"""Arrays that the cost model places: where they land, with which values, and that they go."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+from louvain_um.gpu.device import Choice
+from louvain_um.placement import calls
+from louvain_um.placement.guard import guard
+from louvain_um.placement.probes import Probes
+from louvain_um.placement.smart import initialise, placement_of, smart_malloc
+
+pytestmark = pytest.mark.gpu
+
+COUNT = 32 << 20
+ONCE = {"stream": COUNT}
+OFTEN = {"gather": 100 * COUNT}
+
+
+@pytest.mark.parametrize(("touches", "kind"), [(ONCE, "host_mapped"), (OFTEN, "device")])
+def test_values_are_written_where_the_array_lives(gpu: Choice, touches: dict, kind: str) -> None:
+    import cupy
+
+    values = np.random.default_rng(0).integers(0, 1 << 32, COUNT, np.uint32)
+    array = smart_malloc(COUNT, np.uint32, touches=touches, copies=2, source=values)
+    assert placement_of(array).kind == kind
+    away = array.nbytes / Probes(gpu.index).read(array.data.ptr, array.nbytes) < 150e9
+    assert away == (kind == "host_mapped")
+    assert np.array_equal(array.get(), values)
+    array += np.uint32(1)
+    initialise(array, 12345)
+    assert int(array.min()) == int(array.max()) == 12345
+    part = array[5:10]
+    del array
+    gc.collect()
+    assert cupy.asnumpy(part).tolist() == [12345] * 5
+    del part
+    gc.collect()
+    calls.synchronize()
+    assert not guard.ranges
+
+
+def test_what_has_no_room_is_read_over_the_bus(gpu: Choice) -> None:
+    array = smart_malloc(COUNT, np.uint32, touches=OFTEN, room=COUNT)
+    assert placement_of(array).kind == "host_mapped"
+    array.fill(3)
+    assert int(array.astype(np.uint64).sum()) == 3 * COUNT
