@@ -74,18 +74,14 @@ def choose(
     second = candidate(AUTO, tight, work, limit, tight=True)
     if second.fitted.within(limit):
         return second
-    both = ((tight, True), (roomy, False))
-    own = [
-        candidate(hosting(arrays, work, limit), arrays, work, limit, tight=small)
-        for arrays, small in both
-    ]
+    own = candidate(hosting(tight, work, limit), tight, work, limit, tight=True)
     names = (name for name in POLICY_NAMES if name != AUTO.name)
     known = [
         candidate(replace(find_policy(name), name=AUTO.name), arrays, work, limit, tight=small)
         for name in names
-        for arrays, small in both
+        for arrays, small in ((tight, True), (roomy, False))
     ]
-    return best_of([*own, *known], limit) or min(own, key=lambda c: c.fitted.needed)
+    return best_of([own, *known], limit) or own
 
 
 def hosting(arrays: Sequence[Declared], work: Work, limit: int) -> Policy:

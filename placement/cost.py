@@ -33,11 +33,23 @@ HIDDEN: Final = 0.8
 BATCHES_A_BLOCK: Final = 2.33
 """Batches of faults for each 2 MiB brought by touching; fitted: 12.9 GB/s measured on an H200."""
 
-HOST_FILL: Final = 10e9
-"""Bytes/s at which fresh pages of host memory are made; assumed."""
+HOST_FILL: Final = 20.8e9
+"""Bytes/s at which several threads make fresh pages of host memory, measured beside an H200."""
 
-UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse")
-"""Stages in which an array that says nothing of its use is taken to be read once at random."""
+FRESH: Final = 0.083
+"""Rate at which fresh pages of the device are made by prefetching nothing, by its bandwidth: 362
+of 4,360 GB/s on an H200."""
+
+SCATTER: Final = 0.5
+"""Share of a random access that each row costs besides its bytes: a pass takes rows in the order
+of their vertices, but not one after the other. Rows of 110 bytes come at 23 GB/s in random order,
+at 37 to 43 in order, and bytes alone would come at 41 (`benchmarks/results/placement_stream_*`).
+"""
+
+UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse", "fetch")
+UNSEEN_TIMES: Final = 8
+"""An array that says nothing of its use is taken to be read at random, so often in each of these
+stages: rather kept on the device without need than sent away in error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,8 @@ class Estimate:
 def touches_of(array: Declared, moving: float = 1.0) -> dict[tuple[Stage, Use], float]:
     """Return an array's element accesses; those of moving times `moving`."""
     if not array.touches:
-        return {(stage, "gather"): array.size for stage in UNSEEN if stage in array.stages}
+        count = float(UNSEEN_TIMES * array.size)
+        return {(stage, "gather"): count for stage in UNSEEN if stage in array.stages}
     return {
         (stage, use): count * (moving if stage == "move" else 1.0)
         for (stage, use), count in array.touches.items()
@@ -113,7 +126,7 @@ def remote_seconds(
         elif array.name in ARCS and mean_degree > 0:
             # A row ends and begins in the middle of a sector: most of one more is moved.
             row = array.itemsize * mean_degree + SECTOR - array.itemsize
-            seconds = count / mean_degree * max(row / machine.remote_bandwidth, 1 / reads)
+            seconds = count / mean_degree * (row / machine.remote_bandwidth + SCATTER / reads)
         else:
             seconds = count * array.itemsize / machine.remote_bandwidth
         found[stage] = found.get(stage, 0.0) + away * seconds
@@ -151,15 +164,13 @@ def arrival_seconds(nbytes: int, placement: Placement, machine: Machine, *, give
         return nbytes / HOST_FILL
     if kind == "split":
         there = nbytes * placement.fraction
-        rate = machine.copy_to_device if given else machine.migrate_to_device
+        rate = machine.copy_to_device if given else FRESH * machine.device_bandwidth
         return there / rate + (nbytes - there) / HOST_FILL
+    if kind == "prefetched":
+        return nbytes / (machine.prefetch_to_device if given else FRESH * machine.device_bandwidth)
     if not given:
         return nbytes / machine.migrate_to_device
-    if kind == "managed":
-        return nbytes / fault_rate(machine)
-    return nbytes / (
-        machine.prefetch_to_device if kind == "prefetched" else machine.prefetch_duplicate
-    )
+    return nbytes / (fault_rate(machine) if kind == "managed" else machine.prefetch_duplicate)
 
 
 def together(core: float, remote: float) -> float:

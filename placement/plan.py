@@ -148,6 +148,14 @@ class Plan:
         """Whether everything could be in plain device memory within the limit."""
         return min(device_bytes_in_core(self.arrays), self.device_in_core) <= self.limit
 
+    def placement_of(self, name: str) -> Placement:
+        """Return where an array goes, by the name it was declared with."""
+        return placed({array.name: array for array in self.arrays}[name], self.chosen)
+
+    def is_host_resident(self, name: str) -> bool:
+        """Whether an array, or some of it, stays on the host: the paper's isHostResident."""
+        return self.placement_of(name).on_device < 1
+
     @property
     def in_core(self) -> bool:
         """Whether everything is in plain device memory."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.ledger import GROUPS
+from louvain_um.placement.cost import HIDDEN
 from louvain_um.placement.layout import placed
 
 if TYPE_CHECKING:
@@ -31,6 +32,23 @@ def to_dict(plan: Plan) -> dict[str, Any]:
         "seconds": plan.seconds,
         "seconds_in_core": plan.seconds_in_core,
         "stage_seconds": plan.stage_seconds,
+        "seconds_by_cause": {
+            "computing": dict(plan.expected.core),
+            "bus": dict(plan.expected.remote),
+            "blocks": dict(plan.expected.paging),
+            "arrival": dict(plan.expected.arrival),
+        },
+        "inputs": {
+            "visited": work.visited,
+            "mean_degree": work.mean_degree,
+            "widest": work.widest or None,
+            "passes_in_blocks": work.passes,
+            "hidden": HIDDEN,
+            "source": work.source,
+            "core_scale": work.core_scale,
+            "bus_scale": work.bus_scale,
+            "machine": work.machine.to_dict(),
+        },
         "cliff_arcs": plan.cliff_arcs,
         "peak_bytes": plan.peak_bytes,
         "device_bytes": plan.device_bytes,

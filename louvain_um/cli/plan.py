@@ -237,8 +237,9 @@ def show(plan: Plan, name: str, *, verbose: bool) -> None:
         console.print(f"{blocks} a pass over the arcs, {pages} a warp", soft_wrap=True)
     console.print(f"up to {plan.cliff_arcs:,} arcs of this shape run in core", soft_wrap=True)
     if verbose:
-        console.print()
-        console.print(array_table(plan))
+        for table in (stage_table(plan), array_table(plan)):
+            console.print()
+            console.print(table)
     console.print()
 
 
@@ -251,6 +252,21 @@ def group_table(plan: Plan) -> Table:
         terms = (reason.phi, reason.tau, reason.sigma, reason.net)
         where = str(plan.placements[group])
         table.add_row(group, where, size(plan.peak_bytes[group]), *map(seconds, terms))
+    return table
+
+
+def stage_table(plan: Plan) -> Table:
+    """Return a row a stage: what its seconds are due to."""
+    from louvain_um.arrays import STAGES
+    from louvain_um.placement.reasons import seconds
+
+    found = plan.expected
+    table = new_table("stage", "computing", "bus", "blocks", "arrival", "together")
+    causes = (found.core, found.remote, found.paging, found.arrival, found.stages)
+    for stage in STAGES:
+        row = [cause.get(stage, 0.0) for cause in causes]
+        if any(row):
+            table.add_row(stage, *map(seconds, row))
     return table
 
 

@@ -77,8 +77,14 @@ def test_rows_that_begin_anywhere_move_part_of_a_sector_more():
     plain = remote_seconds(stream(1e9), HOST, H200, 40)["move"]
     rows = remote_seconds(stream(1e9, name="targets.0"), HOST, H200, 40)["move"]
     short = remote_seconds(stream(1e9, name="targets.0"), HOST, H200, 4)["move"]
-    assert rows == pytest.approx(plain * (160 + 28) / 160)
+    assert plain * (160 + 28) / 160 < rows < 2 * plain
     assert short > 2 * plain
+
+
+def test_rows_come_between_the_rates_measured_at_random_and_in_order():
+    """Rows of 110 bytes on an H200, benchmarks/results/placement_stream_h200.json."""
+    took = remote_seconds(stream(1e9, name="targets.0"), HOST, H200, 27.5)["move"]
+    assert 23.4e9 < 4e9 / took < 43e9
 
 
 @pytest.mark.parametrize("kind", ["device", "managed", "prefetched", "read_mostly"])

@@ -96,6 +96,14 @@ def test_what_is_read_at_random_leaves_last():
     assert 0.9 < found.device_bytes / found.budget <= 1
 
 
+def test_every_array_can_be_asked_for():
+    found = plan("auto", "40%")
+    assert found.is_host_resident("targets.0")
+    assert not found.is_host_resident("labels")
+    assert plan("adv4").placement_of("labels") == Placement("host_mapped")
+    assert plan("adv1").placement_of("control") == Placement("device")
+
+
 def test_the_whole_budget_is_used():
     for percent in (50, 60, 70):
         found = plan("auto", f"{percent}%")
