@@ -23,7 +23,7 @@ from louvain_um.profiling.session import Session
 from louvain_um.profiling.source import Clock, Source, SourceUnavailableError
 from louvain_um.profiling.storage import check_target
 
-TICK = 1.0
+TICK = 0.2
 """Seconds between looks at the sources."""
 
 SAVE_EVERY = 10.0
@@ -120,6 +120,9 @@ class Recording:
         for source in self.sources:
             source.stop()
             self._take(source, last=True)
+            lost = getattr(source, "lost", None)
+            if lost is not None and lost():
+                self.notes.append(lost())
         self.complete = error is None
         if error is not None:
             self.notes.append(f"the run was cut short after {seconds:.1f} s")

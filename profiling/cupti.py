@@ -6,6 +6,7 @@ import ctypes
 import queue
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from louvain_um.profiling.cupti_library import Library
 from louvain_um.profiling.events import EventTable, Kind, concatenate
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.source import Clock, SourceUnavailableError
+from louvain_um.profiling.uvm import Totals
 
 BUFFER_BYTES = 4 << 20
 """One buffer: some 60,000 migrations."""
@@ -129,16 +131,21 @@ class Cupti:
     ----------
     device : int
         CUDA's number of the device.
+    counters : bool
+        Whether unified memory is recorded; not where another source does.
 
     Notes
     -----
     The counters are the whole process's: managed memory that others allocate shows up, too.
+    CUPTI loses counters when they come fast, and does not say so; the driver's own totals tell.
     """
 
     name = "cupti"
 
-    def __init__(self, device: int = 0) -> None:
+    def __init__(self, device: int = 0, *, counters: bool = True) -> None:
         self.device = device
+        self.wanted = COUNTERS if counters else ()
+        self.totals: Totals | None = None
         self.notes: list[str] = []
         self.enabled: list[int] = []
         self.counters: list[Kind] = []
@@ -159,6 +166,9 @@ class Cupti:
         self.buffers.take()
         self.buffers.dropped = 0
         self._pair()
+        if self.wanted:
+            with suppress(SourceUnavailableError):
+                self.totals = Totals()
         refused = self._configure(enable=1)
         kinds = {
             records.UNIFIED_MEMORY: "unified-memory counters",
@@ -167,7 +177,7 @@ class Cupti:
             records.MEMSET: "copies",
             records.OVERHEAD: "overhead",
         }
-        if refused:
+        if not self.counters:
             del kinds[records.UNIFIED_MEMORY]
         for kind in kinds:
             status = self.library.call("ActivityEnable", kind)
@@ -181,8 +191,11 @@ class Cupti:
 
     def _configure(self, *, enable: int) -> list[str]:
         """Switch the counters on or off; return what was refused, if no counter is left."""
-        wanted = COUNTERS if enable else self.counters
+        wanted = self.wanted if enable else tuple(self.counters)
+        status = 0
         for kinds in ([*wanted], *([kind] for kind in wanted)):
+            if not kinds:
+                break
             configs = (_Config * len(kinds))(
                 *(_Config(SINGLE_DEVICE, kind, self.device, enable) for kind in kinds)
             )
@@ -191,7 +204,7 @@ class Cupti:
                 self.counters += kinds
             if len(kinds) == len(wanted) and status == 0:
                 break
-        if self.counters or not enable:
+        if self.counters or not (enable and status):
             return []
         return [f"unified-memory counters: {self.library.explain(status)}"]
 
@@ -215,6 +228,8 @@ class Cupti:
         self.events += len(table)
         if not len(table):
             return None
+        if self.totals:
+            self.totals.add(table)
         self._pair()
         columns = dict(table.columns)
         columns["time"] = self._convert(columns["time"])
@@ -238,10 +253,17 @@ class Cupti:
         for kind in self.enabled:
             self.library.call("ActivityDisable", kind)
         self._configure(enable=0)
+        if self.totals:
+            self.totals.close()
         if self.buffers.dropped:
             self.notes.append(
                 f"CUPTI dropped {self.buffers.dropped:,} records; its totals are too low by those"
             )
+
+    def lost(self) -> str:
+        """Return what is missing from the events, if the driver's totals say that any is."""
+        missing = self.totals.missing() if self.totals else ""
+        return f"CUPTI recorded {missing}; source uvm loses none" if missing else ""
 
     def maps(self) -> tuple[PageMap, ...]:
         """Return nothing: CUPTI's events have addresses of their own."""
@@ -256,4 +278,5 @@ class Cupti:
             "events": self.events,
             "dropped": self.buffers.dropped,
             "overhead_seconds": self.overhead / 1e9,
+            **(self.totals.about() if self.totals else {}),
         }

@@ -27,6 +27,7 @@ class Source(IntEnum):
     NVML = 4
     ENGINE = 5
     SIMULATOR = 6
+    UVM = 7
 
 
 class Kind(IntEnum):

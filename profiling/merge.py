@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,18 +37,19 @@ def merge(events: EventTable, owners: NDArray[np.int32], most: int) -> tuple[Eve
         one is different.
     """
     same = ("kind", "source", "cause", "kernel", "phase", "level", "iteration")
-    likeness = _number(np.column_stack([owners, *(events[name] for name in same)]))
+    likeness = _number([owners, *(events[name] for name in same)])
     ns, size = FIRST_BIN_NS, BLOCK_BYTES
     while True:
         place = (events["address"] // np.uint64(size)).astype(np.int64)
-        key = np.column_stack([likeness, events["time"] // ns, place])
-        group = _number(key)
+        group = _number([likeness, events["time"] // ns, place])
         rows = int(group.max(initial=-1)) + 1
         if rows <= most or (ns > 1 << 60 and size > 1 << 60):
             break
-        ns, size = (
-            (ns * 2, size) if ns < 16 * FIRST_BIN_NS * (size // BLOCK_BYTES) else (ns, size * 2)
-        )
+        # Time gives way first: maps of pages are what a session is looked at for.
+        if ns < 16 * FIRST_BIN_NS * (size // BLOCK_BYTES):
+            ns *= 2
+        else:
+            size *= 2
     first = np.full(rows, len(events), np.int64)
     np.minimum.at(first, group, np.arange(len(events)))
     columns = {name: values[first] for name, values in events.columns.items()}
@@ -57,11 +61,22 @@ def merge(events: EventTable, owners: NDArray[np.int32], most: int) -> tuple[Eve
     return EventTable(columns, events.kernels, events.phases), ns, size
 
 
-def _number(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number for each row, equal ones having the same."""
-    order = np.lexsort(rows.T)
-    ordered = rows[order]
-    new = np.any(ordered[1:] != ordered[:-1], axis=1)
-    numbers = np.empty(len(rows), np.int64)
-    numbers[order] = np.concatenate([np.zeros(min(1, len(rows)), np.int64), np.cumsum(new)])
+def _number(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return a number for each row, equal rows having the same, from 0 without gaps."""
+    key, many = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        if not len(column):
+            break
+        values = column.astype(np.int64)
+        low = int(values.min())
+        span = int(values.max()) - low + 1
+        if many * span >= 1 << 62:
+            _, key = np.unique(key, return_inverse=True)
+            many = int(key.max()) + 1
+        if many * span >= 1 << 62:
+            _, values = np.unique(values, return_inverse=True)
+            low, span = 0, int(values.max()) + 1
+        key = key * span + (values - low)
+        many *= span
+    numbers: NDArray[np.int64] = np.unique(key, return_inverse=True)[1]
     return numbers

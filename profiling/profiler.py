@@ -13,7 +13,7 @@ from louvain_um.options import Options
 from louvain_um.profiling.capture import Recording
 from louvain_um.profiling.merge import MOST_EVENTS
 from louvain_um.profiling.session import Session
-from louvain_um.profiling.source import Source
+from louvain_um.profiling.source import Source, SourceUnavailableError
 from louvain_um.profiling.storage import check_target
 
 if TYPE_CHECKING:
@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 
 NO_TRACER = "the tracer is for kernels of a GPU; a CPU run tells its accesses by itself"
 
-SOURCES = ("cupti", "nvml")
-"""Sources of a GPU run that may be asked for by name; the access tracer is an option of its own."""
+SOURCES = ("uvm", "cupti", "nvml")
+"""Sources of a GPU run that may be asked for by name; the access tracer is an option of its own.
+
+`uvm` tells of managed memory, `cupti` of kernels and copies, and of managed memory where `uvm`
+is not there or not asked for, `nvml` of energy.
+"""
 
 
 def profile(
@@ -55,9 +59,11 @@ def profile(
         As in `louvain`.
     memory : str
         Policy of a GPU run; "base" leaves everything to the driver, as the run to compare with.
-    sources : sequence of {"cupti", "nvml"}
-        Who watches a GPU run. One that is not there is noted in the session, and the others go
-        on. A run on the CPU is watched by the engine itself, page by page.
+    sources : sequence of {"uvm", "cupti", "nvml"}
+        Who watches a GPU run: the driver's own events of managed memory, CUPTI for kernels and
+        copies (and for managed memory where it is the only one), NVML for energy. One that is
+        not there is noted in the session, and the others go on. A run on the CPU is watched by
+        the engine itself, page by page.
     tracer : bool
         Count every access of every kernel to global memory, page by page; several times slower.
     save_to : path, optional
@@ -202,7 +208,7 @@ def watching(
     """Return the sources for a device, and why others are not there."""
     unknown = [name for name in sources if name not in SOURCES]
     if unknown:
-        raise OptionError(f"sources are {' and '.join(SOURCES)}, not {unknown[0]!r}")
+        raise OptionError(f"sources are {', '.join(SOURCES)}, not {unknown[0]!r}")
     if chosen.kind == "cpu":
         if tracer:
             raise OptionError(NO_TRACER)
@@ -211,13 +217,23 @@ def watching(
 
     from louvain_um.profiling.cupti import Cupti
     from louvain_um.profiling.nvml import Nvml
+    from louvain_um.profiling.uvm import Uvm
 
     watchers: list[Source] = []
+    missing = {}
+    if "uvm" in sources:
+        runtime.setDevice(chosen.index)
+        runtime.memGetInfo()  # the driver serves a process once it has a context
+        try:
+            Uvm.check()
+            watchers.append(Uvm())
+        except SourceUnavailableError as error:
+            missing["uvm"] = str(error)
     if "cupti" in sources:
-        watchers.append(Cupti(chosen.index))
+        watchers.append(Cupti(chosen.index, counters=not watchers))
     if "nvml" in sources:
         watchers.append(Nvml(runtime.deviceGetPCIBusId(chosen.index)))
-    return watchers, {}
+    return watchers, missing
 
 
 @contextmanager

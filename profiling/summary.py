@@ -32,6 +32,9 @@ SHOWN = {
 
 KNOWN = ("measured", "modelled")
 
+MEMORY = ("uvm", "cupti", "nsys", "simulator")
+"""Sources that tell of managed memory."""
+
 
 def summary(session: Session) -> dict[str, Any]:
     """Return the figures of a session; those that no source could know are None.
@@ -44,7 +47,7 @@ def summary(session: Session) -> dict[str, Any]:
         name: sum(group[name] for group in groups.values()) for name in FIGURES
     }
     sources = session.metadata.get("sources", {})
-    if not any(sources.get(name, "") in KNOWN for name in ("cupti", "nsys", "simulator")):
+    if not any(sources.get(name, "") in KNOWN for name in MEMORY):
         whole |= {name: whole[name] or None for name in FIGURES if name != "accesses"}
     if not session.maps:
         whole["accesses"] = whole["accesses"] or None
@@ -65,11 +68,18 @@ def summary(session: Session) -> dict[str, Any]:
         "events": len(session.events),
         "memory_events": int(np.count_nonzero(memory)),
         "unattributed": session.unattributed,
-        "dropped": session.metadata.get("about_sources", {}).get("cupti", {}).get("dropped"),
+        "dropped": _dropped(session),
         "sources": dict(sources),
         "notes": list(session.notes),
         "complete": session.metadata.get("complete", True),
     }
+
+
+def _dropped(session: Session) -> int | None:
+    """Return records that sources lost, as far as they know."""
+    about = session.metadata.get("about_sources", {}).values()
+    lost = [source["dropped"] for source in about if "dropped" in source]
+    return sum(lost) if lost else None
 
 
 def by_group(session: Session) -> dict[str, dict[str, int]]:

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run
+
+from louvain_um.profiling.session import load
+
+
+def test_a_run_is_recorded(run: Run, two_triangles: Path, tmp_path: Path):
+    session = tmp_path / "run.npz"
+    out = run("profile", two_triangles, "-o", session, "--device", "cpu")
+    assert (out.code, "M arcs/s" in out.out) == (0, True)
+    assert f"louvain-um report {session}" in out.out
+    about = load(session).metadata
+    assert (about["communities"], about["graph"]["vertices"]) == (2, 6)
+    assert about["complete"]
+
+
+def test_json_is_one_object(run: Run, two_triangles: Path, tmp_path: Path):
+    session = tmp_path / "run.parquet"
+    out = run("profile", two_triangles, "-o", session, "--device", "cpu", "--json", "-q")
+    found = out.json
+    assert found["graph"]["edges"] == 7
+    assert found["communities"] == 2
+    assert found["session"] == str(session)
+    assert found["seconds"] > 0
+    assert found["gpu_faults"] is None
+    assert found["sources"]["engine"] == "measured"
+    assert set(found["peak_bytes"]) == {"graph", "hash", "community", "scratch"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("-o", "run.csv"), 1, "name it so"),
+        (("-o", "there.npz"), 1, "--force"),
+        (("-o", "absent/run.npz"), 1, "create it first"),
+        (("-o", "run.npz", "--tracer"), 2, "CPU run"),
+        (("-o", "run.npz", "--memory", "nonsense"), 2, "nonsense"),
+        (("-o", "run.npz", "--resolution", "0"), 2, "resolution"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line(
+    run: Run,
+    two_triangles: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.npz").write_text("mine")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    out = run("profile", two_triangles, "--device", "cpu", *arguments)
+    assert out.code == code
+    assert said in out.complaint()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
