@@ -193,8 +193,9 @@ def _merged(listed: int, made: rows.Rows, summing: bool) -> tuple[str, ...]:
     if made.repeats:
         those = "their weights add up" if summing else "each counts once"
         other = "once" if summing else "sum"
+        verb = "repeats" if made.repeats == 1 else "repeat"
         notes += (
-            f"{made.repeats:,} of {listed:,} edges repeat one listed before, in either direction; "
+            f"{made.repeats:,} of {listed:,} edges {verb} one listed before, in either direction; "
             f"{those} (duplicates={other!r}, --duplicates {other}, does otherwise)",
         )
     loops = int(np.count_nonzero(made.loops))

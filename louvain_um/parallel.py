@@ -70,9 +70,12 @@ def stream(
 ) -> Iterator[Result]:
     """Yield ``function(item)`` for every item, in order, computed side by side.
 
-    The next items are fetched, by the caller's thread, while earlier ones are computed. The
-    function must release the GIL where it works.
+    With more than one thread the next items are fetched, by the caller's, while earlier ones
+    are computed. The function must release the GIL where it works.
     """
+    if threads == 1:
+        yield from map(function, items)
+        return
     rest = iter(items)
     # The first here: a short list needs no thread, and what must be compiled is.
     for item in rest:
