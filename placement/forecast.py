@@ -9,6 +9,7 @@ from typing import Literal
 
 from louvain_um.arrays import Declared, Stage
 from louvain_um.placement.cost import (
+    HOST_FILL,
     add,
     arrival_seconds,
     launches,
@@ -185,9 +186,8 @@ def forecast(
         moved = {stage: times * once for stage, times in often.items() if times}
     apart = {name for spec in layout for name in spec.members or ()}
     arrival = add(
-        _arrival(spec, _given(spec, arrays, apart), work)
+        _arrival(spec, _given(spec, arrays, apart), work, paged=spec.name in paged)
         for spec in layout
-        if spec.name not in paged
     )
     return Forecast(core=work.core, remote=remote, paging=moved, arrival=arrival, blocks=blocks)
 
@@ -206,17 +206,21 @@ def _given(spec: ArenaSpec, arrays: Sequence[Declared], apart: Collection[str]) 
     return min(sum(inside), spec.capacity)
 
 
-def _arrival(spec: ArenaSpec, given: int, work: Work) -> dict[Stage, float]:
+def _arrival(spec: ArenaSpec, given: int, work: Work, *, paged: bool) -> dict[Stage, float]:
     """Return seconds until an arena's bytes are there: those of the graph, and fresh ones."""
     hosted, machine = work.source == "host", work.machine
+    by_touch = spec.placement.kind in ("managed", "read_mostly")
+    # What comes by being touched, or in blocks, is written on the host's side first.
+    written = given / HOST_FILL if hosted and (by_touch or paged) else 0.0
+    if paged:
+        return {"load": written}
     came = arrival_seconds(given, spec.placement, machine, given=hosted)
     made = arrival_seconds(spec.capacity - given, spec.placement, machine, given=False)
-    # Pages without advice come when a kernel first touches them, all others before.
-    late = spec.placement.kind == "managed"
     return add(
         (
-            {"move" if late and hosted else "load": work.bus_scale * came},
-            {"move" if late else "load": work.bus_scale * made},
+            {"load": written},
+            {"move" if by_touch and hosted else "load": work.bus_scale * came},
+            {"move" if by_touch else "load": work.bus_scale * made},
         )
     )
 

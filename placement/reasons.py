@@ -101,8 +101,9 @@ def _sentence(plan: Plan, group: Group, terms: Estimate, there: int) -> str:
     if paged:
         moved = seconds(sum(plan.expected.paging.values()))
         return (
-            f"{' and '.join(paged)} do not fit and come in {plan.blocks} blocks, which takes "
-            f"{moved}; left on the host, the group would cost {bus}"
+            f"{' and '.join(paged)} {'do' if len(paged) > 1 else 'does'} not fit: "
+            f"{plan.blocks} blocks a pass, which takes {moved} in all; left on the host, the "
+            f"group would cost {bus}"
         )
     if plan.policy != AUTO.name:
         why = f"policy {plan.policy} says so"
@@ -113,8 +114,8 @@ def _sentence(plan: Plan, group: Group, terms: Estimate, there: int) -> str:
         return f"fits; on the host it would cost {bus} and save {saved}"
     away = [a.name for a in plan.arrays if a.group == group and _away(plan, a)]
     return (
-        f"{', '.join(away)} lose least time per byte: {size(there)} of the group fit, the rest "
-        f"is read over the bus"
+        f"{', '.join(away)} {'lose' if len(away) > 1 else 'loses'} least time per byte: "
+        f"{size(there)} of the group fit, the rest is read over the bus"
     )
 
 
