@@ -14,15 +14,20 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from louvain_um.cpu.tally import EMPTY, add, bits_for, collect, collect_weighted, of_thread
-from louvain_um.intrinsics import prefetch
+from louvain_um.cpu.tally import (
+    AHEAD,
+    EMPTY,
+    add,
+    bits_for,
+    collect,
+    collect_weighted,
+    fetch_row,
+    of_thread,
+)
 from louvain_um.parallel import take
 
 STRETCH = 64
 """Communities a thread claims at a time."""
-
-AHEAD = 4
-"""Members whose arcs are fetched before their turn."""
 
 
 @njit(nogil=True, cache=True)
@@ -80,8 +85,7 @@ def add_up(t, threads, graph, labels, members, starts, rooms, tallies, out, clai
     """
     offsets, targets, weights, _, loops = graph
     new_targets, new_weights, new_loops, counts = out
-    tally = of_thread(tallies, t)
-    keys, sums, used, names, loads = tally
+    keys, sums, used, names, loads = of_thread(tallies, t)
     weighted = len(weights) > 0
     communities = len(starts) - 1
     while True:
@@ -95,9 +99,7 @@ def add_up(t, threads, graph, labels, members, starts, rooms, tallies, out, clai
             inside = 0
             loop = 0
             for m in range(starts[c], starts[c + 1]):
-                after = members[min(m + AHEAD, len(members) - 1)]
-                prefetch(targets, offsets[after])
-                prefetch(targets, offsets[after] + 16)
+                fetch_row(offsets, targets, members[min(m + AHEAD, len(members) - 1)])
                 v = members[m]
                 loop += loops[v]
                 low, high = offsets[v], offsets[np.uint64(v) + np.uint64(1)]

@@ -15,16 +15,22 @@ import numpy as np
 from numba import njit
 
 from louvain_um.cpu.rule import bucket, wins_tie
-from louvain_um.cpu.tally import EMPTY, add, bits_for, collect, collect_weighted, of_thread
+from louvain_um.cpu.tally import (
+    AHEAD,
+    EMPTY,
+    add,
+    bits_for,
+    collect,
+    collect_weighted,
+    fetch_row,
+    of_thread,
+)
 from louvain_um.intrinsics import atomic_add, prefetch
 from louvain_um.parallel import claim, finish, wait
 from louvain_um.rules import GAIN_BITS, SUB_ROUNDS
 
 STRETCH = 256
 """Vertices a thread claims at a time: short enough to even out skewed degrees."""
-
-AHEAD = 4
-"""Vertices whose arcs are fetched before their turn; twice as many for where the arcs begin."""
 
 STAYS = EMPTY
 """Stands for the goal of a vertex that does not move."""
@@ -112,11 +118,9 @@ def decide(graph, state, tally, queue, begin, end, rate, total, seed):
     weighted = len(weights) > 0
     moves, gain = 0, 0
     for i in range(begin, end):
-        # Rows of one sub-round lie apart: the processor does not see them coming.
         prefetch(offsets, queue[min(i + 2 * AHEAD, end - 1)])
         after = queue[min(i + AHEAD, end - 1)]
-        prefetch(targets, offsets[after])
-        prefetch(targets, offsets[after] + 16)
+        fetch_row(offsets, targets, after)
         prefetch(labels, after)
         prefetch(degrees, after)
 
@@ -182,9 +186,7 @@ def activate(graph, state, names, queue, begin, end, sub_round):
     labels, _, _, wake, goals = state
     latest = np.uint8(sub_round + 1)
     for i in range(begin, end):
-        after = queue[min(i + AHEAD, end - 1)]
-        prefetch(targets, offsets[after])
-        prefetch(targets, offsets[after] + 16)
+        fetch_row(offsets, targets, queue[min(i + AHEAD, end - 1)])
         goal = goals[i]
         if goal == STAYS:
             continue

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from louvain_um.cpu.rule import bucket, wins_tie
-from louvain_um.cpu.tally import EMPTY, add, bits_for, of_thread
+from louvain_um.cpu.tally import AHEAD, EMPTY, add, bits_for, fetch_row, of_thread
 from louvain_um.intrinsics import atomic_add
 from louvain_um.parallel import take
 
@@ -58,13 +58,13 @@ def decide(
     offsets, targets, weights, degrees = graph
     labels, totals, subs, sub_totals, sub_sizes, cuts, moved, goals, ties = state
     weighted = len(weights) > 0
-    tally = of_thread(tallies, t)
-    keys, sums, used, names, loads = tally
+    keys, sums, used, names, loads = of_thread(tallies, t)
     while True:
         begin = first + take(claim, STRETCH)
         if begin >= last:
             break
         for i in range(begin, min(begin + STRETCH, last)):
+            fetch_row(offsets, targets, queue[min(i + AHEAD, last - 1)])
             v = np.int64(queue[i])
             low, high = offsets[v], offsets[v + 1]
             degree, community_total = degrees[v], totals[labels[v]]

@@ -19,10 +19,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from louvain_um.intrinsics import prefetch
+
 EMPTY = np.uint32(0xFFFFFFFF)
 MULTIPLIER = np.uint32(0x9E3779B1)
 LEAST_BITS = 8
 """log2 of the fewest slots: 3 KiB stay in the fastest cache, and few neighbours seldom collide."""
+AHEAD = 4
+"""Turns before its own that a vertex's arcs are asked for."""
 
 
 def slots_for(neighbours: int) -> int:
@@ -43,6 +47,17 @@ def bits_for(neighbours):
 def of_thread(tallies, t):
     """Return the table of a thread."""
     return tallies[0][t], tallies[1][t], tallies[2][t], tallies[3][t], tallies[4][t]
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def fetch_row(offsets, targets, v):
+    """Ask for the arcs of a vertex that is soon to be tallied, 17 to 32 of them.
+
+    Rows that are visited one after the other seldom lie so: the processor does not see them
+    coming.
+    """
+    prefetch(targets, offsets[v])
+    prefetch(targets, offsets[v] + 16)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
