@@ -133,6 +133,10 @@ class Recording:
     def __call__(self, event: Event) -> None:
         """Observe an engine."""
         self.book(event)
+        for source in self.sources:
+            observe = getattr(source, "observe", None)
+            if observe is not None:
+                observe(event)
 
     @property
     def session(self) -> Session:

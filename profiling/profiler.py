@@ -124,7 +124,7 @@ def profile(
         force=force,
         most_events=most_events,
     )
-    with recording, _traced(watchers):
+    with recording:
         result = run(graph, options, _both(recording, observer))
         recording.metadata.update(_outcome(result, recording))
         recording.plan = result.provenance.get("plan")
@@ -233,12 +233,11 @@ def watching(
         watchers.append(Cupti(chosen.index, counters=not watchers))
     if "nvml" in sources:
         watchers.append(Nvml(runtime.deviceGetPCIBusId(chosen.index)))
+    if tracer:
+        from louvain_um.profiling.tracer import Tracer
+
+        watchers.append(Tracer())
     return watchers, missing
-
-
-@contextmanager
-def _traced(watchers: Sequence[Source]) -> Iterator[None]:
-    yield
 
 
 def _loaded(graph: Any, chosen: Choice) -> Any:

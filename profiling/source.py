@@ -31,6 +31,9 @@ class Source(Protocol):
 
     `start` raises `SourceUnavailableError` where the source cannot work; all else may be called
     only after it has returned. `drain` may be called from another thread than the run's.
+
+    A source may also have `observe(event)`, which is told what engines announce; `energy()`, for
+    the session's `energy`; and `lost()`, a note on what is missing, asked for at the end.
     """
 
     name: str

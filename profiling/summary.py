@@ -97,8 +97,7 @@ def by_group(session: Session) -> dict[str, dict[str, int]]:
 
     accesses = total("count", Kind.ACCESS)
     maps = [page for page in session.maps if page.kind == "access"]
-    if maps:
-        # Events are a sample where there are maps, which have counted everything.
+    if maps and not any(accesses):
         groups = {array.name: array.group for array in session.lifetimes}
         accesses = [0] * len(names)
         for page in maps:

@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Run
 
 from louvain_um.profiling.session import load
+from tests.cli.conftest import Run
 
 
 def test_a_run_is_recorded(run: Run, two_triangles: Path, tmp_path: Path):

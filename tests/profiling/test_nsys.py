@@ -33,9 +33,10 @@ CREATE TABLE CUDA_UM_CPU_PAGE_FAULT_EVENTS (start INT NOT NULL, globalPid INT,
 BASE = 0x7F00_0000_0000
 
 
-def database(
-    path: Path, *scripts: str, rows: Iterable[tuple[str, tuple[object, ...]]] = ()
-) -> Path:
+Row = tuple[str, tuple[object, ...]]
+
+
+def database(path: Path, *scripts: str, rows: Iterable[Row] = ()) -> Path:
     with sqlite3.connect(path) as base:
         for script in scripts:
             base.executescript(script)
