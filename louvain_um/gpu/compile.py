@@ -7,8 +7,9 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -215,9 +216,9 @@ class Kernels:
             ]
             if wanted:
                 architecture = target(int(device.compute_capability))
-                images = self._images(wanted, architecture, observer)
+                images = self.images(wanted, architecture, observer)
                 for (source, _), image in zip(wanted, images, strict=True):
-                    self._load(device.id, source, image)
+                    self.load(device.id, source, image)
 
     def resident_blocks(self, kernel: Kernel, threads: int, shared: int = 0) -> int:
         """Return how many blocks the current device holds at once: the largest grid.
@@ -242,7 +243,7 @@ class Kernels:
             self.resident[key] = blocks
         return blocks
 
-    def _images(
+    def images(
         self, wanted: list[tuple[str, tuple[str, ...]]], architecture: str, observer: Observer
     ) -> list[Image]:
         """Return kept or new images of some units."""
@@ -263,7 +264,7 @@ class Kernels:
             observer(Event(kind="end", phase="compile"))
         return [image for image in images if image is not None]
 
-    def _load(self, device: int, source: str, image: Image) -> None:
+    def load(self, device: int, source: str, image: Image) -> None:
         """Bring an image to the current device."""
         from cupy.cuda.function import Module
 
@@ -274,5 +275,47 @@ class Kernels:
             self.loaded[device, source, expression] = Kernel(name, module.get_function(symbol))
 
 
-kernels: Final = Kernels()
+_others: ContextVar[Kernels | None] = ContextVar("kernels", default=None)
+
+
+@contextmanager
+def using(others: Kernels) -> Iterator[None]:
+    """Let `others` serve every request for the engine's kernels, in this context alone.
+
+    They must do what the engine's do; a profiler's also take notes.
+    """
+    token = _others.set(others)
+    try:
+        yield
+    finally:
+        _others.reset(token)
+
+
+class EngineKernels(Kernels):
+    """The engine's kernels, or those that stand in for them while `using` says so."""
+
+    def get(self, source: str, kernel: str, types: str = "", observer: Observer = ignore) -> Kernel:
+        """Return a kernel of the current device, compiling it if it must be."""
+        others = _others.get()
+        if others is not None:
+            return others.get(source, kernel, types, observer)
+        return super().get(source, kernel, types, observer)
+
+    def prepare(self, units: Iterable[tuple[str, str]], observer: Observer = ignore) -> None:
+        """Load all kernels of some (source, template arguments) on the current device."""
+        others = _others.get()
+        if others is not None:
+            others.prepare(units, observer)
+        else:
+            super().prepare(units, observer)
+
+    def resident_blocks(self, kernel: Kernel, threads: int, shared: int = 0) -> int:
+        """Return how many blocks the current device holds at once: the largest grid."""
+        others = _others.get()
+        if others is not None:
+            return others.resident_blocks(kernel, threads, shared)
+        return super().resident_blocks(kernel, threads, shared)
+
+
+kernels: Final = EngineKernels()
 """The engine's kernels; what is loaded stays loaded for the process."""

@@ -1,0 +1,264 @@
+"""The counters on the device: rows of pages × bins of time for reads, writes and atomics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.tracer.maps import MOST, Maps
+from louvain_um.profiling.tracer.ranges import Range, Ranges
+from louvain_um.profiling.tracer.state import COPIES, LOG, STATE, USES
+
+U64 = NDArray[np.uint64]
+
+SLAB: Final = 4096
+"""Rows whose bins are joined at a time: little memory is needed beside the counters."""
+
+GUESS: Final = 1e9
+"""Bytes of arrays that an instrumented run is guessed to take a second for."""
+
+TRIES: Final = 5
+
+CLOCK: Final = b"""
+.version 6.3
+.target sm_75
+.address_size 64
+.visible .entry now(.param .u64 out) {
+  .reg .b64 %out, %time;
+  ld.param.u64 %out, [out];
+  mov.u64 %time, %globaltimer;
+  st.global.u64 [%out], %time;
+  ret;
+}
+"""
+"""Reads the timer that the counts go by."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What was counted for an array since it was asked before; no name is "in no array".
+
+    `counts` are reads, writes and atomics; `until` is when the array was freed, 0 if it lives.
+    """
+
+    name: str
+    address: int
+    until: int
+    counts: U64
+
+
+class Histogram:
+    """Counters on the current device.
+
+    Parameters
+    ----------
+    page_bytes : int
+        Bytes of the smallest page, a power of two.
+    bins : int
+        Bins of time, a power of two. When a launch finds half of them used, bins are joined in
+        pairs and each is twice as long from then on.
+    nbytes : int
+        Bytes of all counters.
+    seconds : float, optional
+        How long the run may take; guessed from the arrays' sizes if not given.
+    period : int
+        One access in so many is sampled into the log; 0 for none.
+    records : int
+        Samples that the log holds; further ones are counted alone.
+    clock : callable
+        Nanoseconds since the session began.
+    """
+
+    def __init__(
+        self,
+        *,
+        page_bytes: int,
+        bins: int,
+        nbytes: int,
+        seconds: float | None,
+        period: int,
+        records: int,
+        clock: Callable[[], int],
+    ) -> None:
+        import cupy
+        from cupy.cuda.function import Module
+
+        self.device = cupy.cuda.Device()
+        self.clock = clock
+        self.period = period
+        self.seconds = seconds
+        self.rows = max(2, nbytes // (4 * len(USES) * bins))
+        self.cells = self._zeros((len(USES), self.rows, bins), np.uint32)
+        self.log = self._zeros((records if period else 1) * LOG.itemsize, np.uint8)
+        self.logged = self._zeros(1, np.uint64)
+        self.ranges = Ranges(page_bytes, self.rows)
+        self.maps = Maps(nbytes)
+        self.elsewhere = np.zeros(len(USES), np.uint64)
+        self.pending: list[News] = []
+        self.refused: list[str] = []
+        self.version = 0
+        self.timer = Module()
+        self.timer.load(CLOCK)
+        self.ahead = self._timer_ahead()
+        self.state = np.zeros((), STATE)
+        capacity = records if period else 0
+        for name, value in (
+            ("cells", [self.cells[use].data.ptr for use in range(len(USES))]),
+            ("log", self.log.data.ptr),
+            ("logged", self.logged.data.ptr),
+            ("capacity", capacity),
+            ("limit", (2**32 // period) - 1 if period else 0),
+            ("bins", bins),
+            ("last_bin", bins - 1),
+            ("count", 1),
+        ):
+            self.state[name] = value
+
+    def enter(self, name: str, address: int, nbytes: int) -> None:
+        """Count the accesses of a new array from the next launch on."""
+        for other in self.ranges.overlapping(address, nbytes):
+            self.leave(other)
+        if self.ranges.crowded:
+            self.collect(self.ranges.retired)
+        if self.ranges.enter(name, address, nbytes) is None:
+            self.refused.append(name)
+        self._changed()
+
+    def shrink(self, name: str, nbytes: int) -> None:
+        """Leave the end of an array alone from the next launch on."""
+        self.ranges.live[name].nbytes = nbytes
+        self._changed()
+
+    def leave(self, name: str) -> None:
+        """Stop counting for an array that is freed."""
+        self.ranges.leave(name, self.clock())
+        self._changed()
+
+    def news(self) -> list[News]:
+        """Return what was counted since the last time."""
+        found, self.pending = self.pending, []
+        sums = self._sums()
+        for known in self.ranges.known:
+            found.append(self._news(known, sums))
+        elsewhere = sums[:, :COPIES].sum(axis=1)
+        found.append(News("", 0, 0, elsewhere - self.elsewhere))
+        self.elsewhere = elsewhere
+        return [each for each in found if each.counts.any()]
+
+    def collect(self, arrays: Iterable[Range]) -> None:
+        """Bring the counts of arrays to the host, and give their counters to others."""
+        sums = self._sums()
+        for known in list(arrays):
+            self.pending.append(self._news(known, sums))
+            if known.told.any():
+                wide = int(sums[:, known.all_rows].sum(axis=0).max()) > MOST
+                self.maps.add(known.name, known.shift, self._counts(known, wide))
+                self.cells[:, known.all_rows] = 0
+            self.ranges.release(known)
+
+    def _counts(self, known: Range, wide: bool) -> NDArray[Any]:
+        """Return the counts of an array's pages by bin, of all uses; in 64 bits if `wide`."""
+        kind: Any = np.uint64 if wide else np.uint32
+        bins = self.cells.shape[2]
+        copies = self.cells[:, known.all_rows].reshape(len(USES), known.copies, known.rows, bins)
+        counts = np.empty((known.rows, bins), kind)
+        for first in range(0, known.rows, SLAB):
+            slab = slice(first, min(first + SLAB, known.rows))
+            copies[:, :, slab].sum(axis=(0, 1), dtype=kind).get(out=counts[slab])
+        return counts
+
+    def launch(self) -> None:
+        """Make ready for a launch: time begins with the first; bins are joined in time."""
+        now = self.clock() - self.ahead
+        if not self.state["origin"]:
+            nbytes = sum(known.nbytes for known in self.ranges.live.values())
+            seconds = self.seconds or 0.01 + nbytes / GUESS
+            width = max(1, int(seconds * 1e9) // int(self.state["bins"]))
+            self.state["bin_shift"] = width.bit_length()
+            self.state["origin"] = now
+            self.version += 1
+        while (now - int(self.state["origin"])) >> int(self.state["bin_shift"]) >= int(
+            self.state["bins"]
+        ) // 2:
+            self._fold()
+
+    def edges(self) -> NDArray[np.int64]:
+        """Return where bins begin, and the last one ends, since the session began."""
+        numbers = np.arange(int(self.state["bins"]) + 1, dtype=np.int64)
+        origin = int(self.state["origin"]) + self.ahead
+        return origin + (numbers << int(self.state["bin_shift"]))
+
+    def samples(self) -> tuple[NDArray[Any], int]:
+        """Return the log, of dtype `LOG`, and how many samples found no room in it."""
+        taken = int(self.logged.get()[0])
+        kept = min(taken, int(self.state["capacity"]))
+        found = self.log.get().view(LOG)[:kept].copy()
+        found["time"] += np.uint64(self.ahead % 2**64)
+        return found, taken - kept
+
+    def close(self) -> None:
+        """Free the device's memory."""
+        del self.cells, self.log, self.logged
+
+    def _sums(self) -> U64:
+        """Return the sum of each row in use, by use."""
+        sums: U64 = self.cells[:, : self.ranges.end].sum(axis=2, dtype=np.uint64).get()
+        return sums
+
+    def _news(self, known: Range, sums: U64) -> News:
+        counts = sums[:, known.all_rows].sum(axis=1)
+        new = counts - known.told
+        known.told = counts
+        return News(known.name, known.address, known.until, new)
+
+    def _changed(self) -> None:
+        self.state["ranges"], self.state["count"] = self.ranges.pack()
+        self.version += 1
+
+    def _fold(self) -> None:
+        """Join bins in pairs, here and in the maps."""
+        half = self.cells.shape[2] // 2
+        for first in range(0, self.ranges.end, SLAB):
+            slab = self.cells[:, first : min(first + SLAB, self.ranges.end)]
+            pairs = slab[:, :, ::2] + slab[:, :, 1::2]
+            slab[:, :, :half] = pairs
+            slab[:, :, half:] = 0
+        self.maps.fold()
+        self.state["bin_shift"] += 1
+        self.version += 1
+
+    def _timer_ahead(self) -> int:
+        """Return the session's clock less the device's timer, from the quickest of some tries."""
+        import cupy
+
+        now = self.timer.get_function("now")
+        out = cupy.empty(1, np.uint64)
+        found = []
+        for _ in range(TRIES):
+            before = self.clock()
+            now((1,), (1,), (out,))
+            cupy.cuda.get_current_stream().synchronize()
+            after = self.clock()
+            found.append((after - before, (before + after) // 2 - int(out.get()[0])))
+        return min(found)[1]
+
+    def _zeros(self, shape: Any, dtype: Any) -> Any:
+        """Return an array in memory of its own, not of CuPy's pool."""
+        import cupy
+
+        nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        try:
+            memory = cupy.cuda.Memory(nbytes)
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise LouvainUmError(
+                f"the tracer's {nbytes >> 20} MiB of counters find no room on the device; give "
+                f"Tracer fewer counter_bytes or records ({error})"
+            ) from error
+        array = cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
+        array.fill(0)
+        return array

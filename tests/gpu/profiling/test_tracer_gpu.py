@@ -1,0 +1,266 @@
+"""Counts of kernels whose accesses are known, and of the engine's by its own arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.errors import LouvainUmError
+from louvain_um.events import Event
+from louvain_um.gpu.compile import Kernels
+from louvain_um.gpu.device import Choice
+from louvain_um.profiling.events import PHASES
+from louvain_um.profiling.tracer import Trace, Tracer, Uses
+from louvain_um.profiling.tracer.state import USES
+
+pytestmark = pytest.mark.gpu
+
+N = 1000
+PAGE = 4096
+SOURCES = Kernels(
+    Path(__file__).parent, lambda source, types: {"forms": ["touch"], "unknown": ["shout"]}[source]
+)
+ARRAYS = {
+    "reads": 4 * (N + 1),
+    "wide": 16 * N,
+    "writes": 4 * N,
+    "pairs": 8 * N,
+    "sums": 4 * (N + 2),
+    "sums64": 8 * (N + 1),
+    "guarded": 4 * (N + 1),
+    "mixed": 4 * N,
+    "copied": 16 * N,
+    "bulk": 1 << 15,
+    "strided": PAGE * N,
+    "hidden": 4 * N,
+    "one": 8,
+}
+"""The arguments of the kernel and their bytes."""
+
+THIRDS = -(-N // 3)
+EXPECTED = {
+    "reads": Uses(reads=5 * N),
+    "wide": Uses(reads=N),
+    "writes": Uses(writes=3 * N),
+    "pairs": Uses(writes=N),
+    "sums": Uses(atomics=4 * N),
+    "sums64": Uses(atomics=2 * N),
+    "guarded": Uses(reads=THIRDS, writes=N - THIRDS),
+    "mixed": Uses(reads=N // 2),
+    "copied": Uses(reads=N),
+    "bulk": Uses(writes=3),
+    "strided": Uses(writes=N),
+    "one": Uses(reads=1, writes=1),
+}
+
+
+@pytest.fixture(autouse=True)
+def _cache(gpu: Choice, tmp_path_factory: pytest.TempPathFactory, monkeypatch: Any) -> None:
+    monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def touch(launches: int = 1, **options: Any) -> tuple[Trace, dict[str, Any]]:
+    """Return what a tracer saw of the kernel, and its arrays."""
+    import cupy
+
+    # All in one piece of memory, so that arrays share pages; only "hidden" is not told of.
+    starts = np.cumsum([0, *(-(-size // 256) * 256 for size in ARRAYS.values())])
+    whole = cupy.zeros(int(starts[-1]), np.uint8)
+    arrays = {
+        name: whole[start : start + size]
+        for (name, size), start in zip(ARRAYS.items(), starts, strict=False)
+    }
+    if cupy.cuda.Device().compute_capability < "90":
+        pytest.skip("bulk copies need a device of generation 9.0")
+    with Tracer(**options) as tracer:
+        for name, array in arrays.items():
+            if name != "hidden":
+                tracer.observe(
+                    Event(
+                        kind="array", name=name, group="graph", address=array.data.ptr,
+                        nbytes=array.nbytes,
+                    )
+                )  # fmt: skip
+        kernel = tracer.instrument(SOURCES).get("forms", "touch")
+        tracer.observe(Event(kind="start", phase="move", level=3))
+        for _ in range(launches):
+            kernel((4,), (256,), (np.uint32(N), *arrays.values()))
+        tracer.observe(Event(kind="end", phase="move", level=3))
+    return tracer.result(), arrays
+
+
+@pytest.mark.parametrize("period", [0, 7])
+def test_every_form_of_access_is_counted_exactly(period: int) -> None:
+    trace, _ = touch(period=period)
+    assert trace.counts == EXPECTED
+    assert trace.elsewhere == Uses(writes=N)
+    assert any("1,000 accesses" in note and "in no array" in note for note in trace.notes)
+
+
+def test_the_kernel_does_what_it_does_without() -> None:
+    import cupy
+
+    _, traced = touch()
+    plain = {name: cupy.zeros(size, np.uint8) for name, size in ARRAYS.items()}
+    SOURCES.get("forms", "touch")((4,), (256,), (np.uint32(N), *plain.values()))
+    for name, array in plain.items():
+        assert np.array_equal(array.get(), traced[name].get()), name
+
+
+def test_pages_and_times_add_up() -> None:
+    trace, _ = touch(launches=3)
+    maps = {page.array: page for page in trace.maps}
+    assert {name: page.total for name, page in maps.items()} == {
+        name: 3 * uses.total for name, uses in EXPECTED.items()
+    }
+    assert maps["strided"].page_bytes == PAGE
+    assert maps["strided"].counts.sum(axis=1).tolist() == [3] * N
+    assert maps["bulk"].counts.sum(axis=1).tolist() == [3, 3, 3, 0, 0, 0, 0, 0]
+    assert maps["wide"].counts.sum(axis=1).tolist() == [768, 768, 768, 696]
+    for page in maps.values():
+        assert page.edges[0] >= 0
+        assert (np.diff(page.edges) > 0).all()
+
+
+def test_rows_tell_array_phase_and_level() -> None:
+    trace, arrays = touch()
+    events = trace.events
+    found = dict(zip(events["address"].tolist(), events["count"].tolist(), strict=True))
+    assert found == {0: N} | {
+        array.data.ptr: EXPECTED[name].total for name, array in arrays.items() if name != "hidden"
+    }
+    assert set(events["phase"].tolist()) == {PHASES.index("move")}
+    assert set(events["level"].tolist()) == {3}
+
+
+def test_few_counters_make_large_pages_and_lose_nothing() -> None:
+    trace, _ = touch(counter_bytes=1 << 16, bins=16)
+    maps = {page.array: page for page in trace.maps}
+    assert trace.counts == EXPECTED
+    assert {name: page.total for name, page in maps.items()} == {
+        name: uses.total for name, uses in EXPECTED.items()
+    }
+    assert maps["strided"].page_bytes > PAGE
+    assert sum(page.counts.nbytes for page in maps.values()) <= 1 << 16
+
+
+def test_a_log_of_everything_and_one_that_is_full() -> None:
+    trace, arrays = touch(period=1, records=1 << 16)
+    total = sum(uses.total for uses in EXPECTED.values()) + N
+    # The log is of instructions: a bulk copy is sampled with each page that it counts in.
+    assert len(trace.log) == total
+    assert trace.dropped == 0
+    strided = arrays["strided"].data.ptr
+    mine = trace.log[(trace.log["address"] - np.uint64(strided)) < ARRAYS["strided"]]
+    assert sorted(mine["address"]) == [strided + PAGE * i for i in range(N)]
+    assert {USES[use] for use in mine["use"]} == {"write"}
+    assert {trace.kernels[kernel] for kernel in mine["kernel"]} == {trace.kernels[1]}
+    assert int(trace.log["time"].astype(np.int64).min()) > 0
+
+    trace, _ = touch(period=1, records=100)
+    assert len(trace.log) == 100
+    assert trace.dropped == total - 100
+
+
+def test_a_sample_is_about_one_in_so_many() -> None:
+    trace, _ = touch(launches=20, period=16)
+    total = 20 * (sum(uses.total for uses in EXPECTED.values()) + N)
+    assert 0.8 < len(trace.log) * 16 / total < 1.25
+
+
+def test_bins_are_joined_when_time_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace, _ = touch(launches=200, bins=4, seconds=1e-6)
+    assert trace.counts == {
+        name: Uses(*(200 * count for count in uses)) for name, uses in EXPECTED.items()
+    }
+    assert all(
+        page.total == 200 * EXPECTED[page.array].total and page.counts.shape[1] <= 4
+        for page in trace.maps
+    )
+
+
+def test_a_kernel_with_unknown_instructions_is_left_and_named() -> None:
+    import cupy
+
+    with Tracer() as tracer:
+        out = cupy.zeros(1, np.uint32)
+        tracer.instrument(SOURCES).get("unknown", "shout")((1,), (1,), (out,))
+        assert out.get()[0] == 1
+    assert tracer.register.left == {"unknown.cu: shout": "call of vprintf"}
+
+
+def test_counting_ends_with_the_tracer() -> None:
+    with Tracer() as tracer:
+        kernel = tracer.instrument(SOURCES).get("unknown", "shout")
+    del kernel
+    import cupy
+
+    with Tracer() as tracer:
+        kernel = tracer.instrument(SOURCES).get("forms", "touch")
+    arrays = [cupy.zeros(size, np.uint8) for size in ARRAYS.values()]
+    with pytest.raises(LouvainUmError, match="outlived its tracer"):
+        kernel((4,), (256,), (np.uint32(N), *arrays))
+
+
+def torus(side: int) -> lu.Graph:
+    """Return a graph in which every vertex has four neighbours."""
+    v = np.arange(side * side)
+    right, down = v // side * side + (v + 1) % side, (v + side) % (side * side)
+    return lu.Graph.from_edges(np.concatenate([v, v]), np.concatenate([right, down]))
+
+
+def planted(weighted: bool) -> lu.Graph:
+    """Return a random graph with communities, hubs among them."""
+    rng = np.random.default_rng(3)
+    ends = rng.integers(0, 20, (60_000, 2)) + 20 * rng.integers(0, 300, (60_000, 1))
+    hub = np.stack([np.zeros(3000, np.int64), rng.permutation(6000)[:3000]], axis=1)
+    pairs = np.concatenate([ends, hub])
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    weights = rng.integers(1, 9, len(pairs)) if weighted else None
+    return lu.Graph.from_edges(pairs[:, 0], pairs[:, 1], weights)
+
+
+@pytest.mark.parametrize("detect", [lu.louvain, lu.leiden])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_labels_are_the_same(detect: Callable[..., lu.Communities], weighted: bool) -> None:
+    graph = planted(weighted)
+    expected = detect(graph, device="cuda")
+    with Tracer() as tracer:
+        found = detect(graph, device="cuda", observer=tracer.observe)
+    assert np.array_equal(found.labels, expected.labels)
+    trace = tracer.result()
+    assert trace.counts["targets.0"].reads >= graph.n_arcs
+    assert trace.elsewhere.total <= 0.001 * sum(uses.total for uses in trace.counts.values())
+    assert {page.array: page.total for page in trace.maps} == {
+        name: uses.total for name, uses in trace.counts.items() if uses.total
+    }
+    assert sum(trace.events["count"]) == trace.elsewhere.total + sum(
+        uses.total for uses in trace.counts.values()
+    )
+
+
+def test_reads_of_targets_are_the_arcs_that_moving_visits() -> None:
+    """Deciding reads the target of each visited arc once, waking those of every vertex moved."""
+    graph = torus(64)
+    seen = list[Event]()
+    with Tracer() as tracer:
+
+        def observer(event: Event) -> None:
+            seen.append(event)
+            tracer.observe(event)
+
+        found = lu.louvain(graph, device="cuda", max_level=1, observer=observer)
+    moved = sum(event.moved for event in seen if event.kind == "iteration")
+    where = next(e.address for e in seen if e.kind == "array" and e.name == "targets.0")
+    events = tracer.result().events
+    rows = (
+        (events["address"] == where)
+        & (events["phase"] == PHASES.index("move"))
+        & (events["level"] == 0)
+    )
+    assert events["count"][rows].sum() == found.levels[0].arcs_visited + 4 * moved
