@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,6 +35,12 @@ PAGEABLE_BY_HOST_TABLES: Final = 100
 COUNTS: Final = {"device": 1 << 28, "atomic": 1 << 26, "host_mapped": 1 << 24, "pinned": 1 << 23}
 """Random accesses of a measurement: some 10 to 100 ms each on an H200."""
 
+FIRST_TOUCHES: Final = 3
+"""First touches of each kind, of which the median counts."""
+
+WIDE_FROM: Final = 128
+"""Touches that wait at one time, from which a device is taken to be a wide one."""
+
 Progress = Callable[[str, int, int], object]
 """Is told what is measured, how many steps are done, and how many there are."""
 
@@ -62,18 +69,15 @@ def calibrate(device: int = 0, progress: Progress | None = None) -> Machine:
     -----
     At most 1 GiB is allocated at any time on either side, managed memory included.
     """
-    import cupy
-
     with calls.current(device):
-        about = cupy.cuda.runtime.getDeviceProperties(device)
-        name = about["name"].decode() if isinstance(about["name"], bytes) else about["name"]
         free, total = calls.free_memory()
         size = min(MOST, free // 8 // BLOCK * BLOCK)
         if size < LEAST:
             raise MemoryBudgetError(
                 8 * LEAST, free, [], "close other programs that use this device, then try again"
             )
-        bench = _Bench(Probes(device), size)
+        probes = Probes(device)
+        bench = _Bench(probes, size)
         refusal = managed_refusal(device)
         steps: list[tuple[str, Callable[[], Mapping[str, float]]]] = [
             ("launches", bench.launches),
@@ -96,16 +100,16 @@ def calibrate(device: int = 0, progress: Progress | None = None) -> Machine:
         if progress:
             progress("done", len(steps), len(steps))
     values: dict[str, Any] = {
-        **_assumed(name, found, refusal),
+        **_assumed(probes.name, found, refusal),
         **found,
-        "name": name,
+        "name": probes.name,
         "memory_bytes": total,
-        "faults_in_flight": _in_flight(about),
-        "cache_bytes": int(about["l2CacheSize"]),
+        "faults_in_flight": probes.pages_in_flight,
+        "cache_bytes": probes.cache_bytes,
         "coherent": bool(calls.attribute(PAGEABLE_BY_HOST_TABLES, device)),
     }
     values["notes"] = {
-        "all": f"measured on this {name} on {time.strftime('%Y-%m-%d', time.gmtime())}",
+        "all": f"measured on this {probes.name} on {time.strftime('%Y-%m-%d', time.gmtime())}",
         "faults_in_flight": "processors x resident threads x 4 bytes, in pages of 4 KiB",
         **values["notes"],
     }
@@ -129,12 +133,6 @@ def _assumed(name: str, found: Mapping[str, float], refusal: str | None) -> dict
         "notes": dict.fromkeys(missing, f"assumed, from {stand_in.name}: {reason}")
         | {item: f"measured on page-locked memory: {reason}" for item in found if "remote" in item}
     }
-
-
-def _in_flight(about: Mapping[str, Any]) -> int:
-    """Return how many pages all resident threads touch at once, reading 4 bytes in order."""
-    threads = int(about["multiProcessorCount"]) * int(about["maxThreadsPerMultiProcessor"])
-    return max(1, threads * 4 // 4096)
 
 
 class _Bench:
@@ -205,18 +203,24 @@ class _Bench:
         return max(each - (64 << 10) / rate, 1e-6)
 
     def faults(self) -> dict[str, float]:
-        touch, size = self.probes, self.size
-        seconds: dict[str, float] = {}
-        with self.fresh(on_host=True) as at:
-            seconds["scan"] = touch.read(at, size, first=True)
-        with self.fresh(on_host=True) as at:
-            seconds["random"] = touch.gather(at, size, 500_000 * size // MOST, first=True)
-        with self.fresh(on_host=True) as at:
-            seconds["few"] = touch.gather(at, size, 4096 * size // MOST, first=True)
-        with self.fresh(on_host=False) as at:
-            seconds["first write"] = touch.write(at, size, first=True)
-        wide = _in_flight(self._about()) >= 128
-        return fit_faults({name: s * MOST / size for name, s in seconds.items()}, wide=wide)
+        size, share = self.size, self.size / MOST
+        touches: dict[str, tuple[bool, Callable[[int], float]]] = {
+            "scan": (True, lambda at: self.probes.read(at, size, first=True)),
+            "random": (True, lambda at: self.scattered(at, int(500_000 * share))),
+            "few": (True, lambda at: self.scattered(at, int(4096 * share))),
+            "first write": (False, lambda at: self.probes.write(at, size, first=True)),
+        }
+        seconds = {}
+        for name, (on_host, touch) in touches.items():
+            runs = []
+            for _ in range(FIRST_TOUCHES):
+                with self.fresh(on_host=on_host) as at:
+                    runs.append(touch(at) / share)
+            seconds[name] = statistics.median(runs)
+        return fit_faults(seconds, wide=self.probes.pages_in_flight >= WIDE_FROM)
+
+    def scattered(self, at: int, count: int) -> float:
+        return self.probes.gather(at, self.size, count, first=True)
 
     def rate(self, kind: str, probe: Callable[[int, int, int], float], at: int) -> float:
         """Return accesses a second."""
@@ -245,9 +249,3 @@ class _Bench:
         finally:
             calls.synchronize()
             guard.release(address)
-
-    def _about(self) -> Mapping[str, Any]:
-        import cupy
-
-        about: Mapping[str, Any] = cupy.cuda.runtime.getDeviceProperties(self.probes.device)
-        return about

@@ -14,6 +14,7 @@ import numpy as np
 from louvain_um.placement import calls
 
 THREADS: Final = 256
+PAGE: Final = 4096
 BLOCKS_A_PROCESSOR: Final = 8
 """A grid that fills the device: 2,048 threads a processor."""
 
@@ -34,7 +35,13 @@ class Probes:
         about = cupy.cuda.runtime.getDeviceProperties(device)
         self.device = device
         self.runs = runs
+        name = about["name"]
+        self.name = name.decode() if isinstance(name, bytes) else str(name)
+        self.cache_bytes = int(about["l2CacheSize"])
         self.processors = int(about["multiProcessorCount"])
+        threads = self.processors * int(about["maxThreadsPerMultiProcessor"])
+        self.pages_in_flight = max(1, threads * 4 // PAGE)
+        """Pages that all resident threads touch at once, reading 4 bytes each in order."""
         self.grid = (BLOCKS_A_PROCESSOR * self.processors,)
         self.sink = cupy.zeros(1, np.uint32)
         self.module = _module(device)

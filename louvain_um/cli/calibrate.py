@@ -25,9 +25,20 @@ Out = Annotated[
 ]
 Device = Annotated[str, typer.Option(metavar="D", help="cuda or cuda:N.")]
 
-UNITS = {"bandwidth": "GB/s", "copy": "GB/s", "prefetch": "GB/s", "migrate": "GB/s",
-         "evict": "GB/s", "rate": "M/s", "seconds": "µs", "bytes": "GiB"}  # fmt: skip
-SCALES = {"GB/s": 1e-9, "M/s": 1e-6, "µs": 1e6, "GiB": 2**-30}
+UNITS = {
+    "bandwidth": "GB/s",
+    "copy": "GB/s",
+    "prefetch": "GB/s",
+    "migrate": "GB/s",
+    "evict": "GB/s",
+    "rate": "M/s",
+    "seconds": "µs",
+    "cache": "MiB",
+    "bytes": "GiB",
+}
+"""Words in a figure's name, and the unit that people read it in; the first that fits counts."""
+
+SCALES = {"GB/s": 1e-9, "M/s": 1e-6, "µs": 1e6, "MiB": 2**-20, "GiB": 2**-30}
 
 
 @guarded
@@ -119,4 +130,5 @@ def written(name: str, value: Any) -> str:
     unit = next((unit for word, unit in UNITS.items() if word in name), "")
     if not unit:
         return f"{value}"
-    return f"{value * SCALES[unit]:,.4g} {unit}"
+    scaled = value * SCALES[unit]
+    return f"{scaled:,.0f} {unit}" if scaled >= 1000 else f"{scaled:.4g} {unit}"

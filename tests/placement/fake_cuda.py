@@ -49,7 +49,7 @@ class FakeCuda:
 
     def __init__(self, *, toolkit: int = 13, free: int = 8 * GIB) -> None:
         self.free_bytes = free
-        self.attributes = {83: 1, 89: 1, 91: 1}
+        self.attributes = {83: 1, 89: 1, 91: 1, 100: 0}
         self.alive: dict[int, tuple[str, int]] = {}
         self.log: list[tuple[Any, ...]] = []
         self.told: dict[int, dict[str, Any]] = {}
