@@ -15,7 +15,7 @@ from louvain_um.placement.policy import AUTO, Placement
 from louvain_um.placement.spec import BLOCK, device_bytes
 
 if TYPE_CHECKING:
-    from louvain_um.placement.plan import Plan
+    from louvain_um.placement.planned import Plan
 
 HOST = Placement("host_mapped")
 

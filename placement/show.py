@@ -9,7 +9,7 @@ from louvain_um.placement.cost import HIDDEN
 from louvain_um.placement.layout import placed
 
 if TYPE_CHECKING:
-    from louvain_um.placement.plan import Plan
+    from louvain_um.placement.planned import Plan
 
 INTEGERS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 """Types by bytes of an element; arrays of records are counted in bytes."""

@@ -1,0 +1,246 @@
+"""What a plan knows: every byte of a run, where it will live and what that will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from louvain_um.arrays import Declared, Stage, peak_bytes
+from louvain_um.ledger import GROUPS, Group
+from louvain_um.placement.cost import blocking_factor
+from louvain_um.placement.forecast import Forecast, Work, corrected
+from louvain_um.placement.layout import device_bytes_in_core, placed
+from louvain_um.placement.policy import Placement, Policy
+from louvain_um.placement.reasons import Reason, explain, verdict
+from louvain_um.placement.spec import ArenaSpec, device_bytes
+
+Declare = Callable[[bool], tuple[Declared, ...]]
+"""The arrays of a run, with scratch as small as it works with (True) or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a plan was asked for.
+
+    Parameters
+    ----------
+    declare : callable
+        ``declare(tight)`` returns the arrays of the run.
+    policy : Policy
+    budget : int or None
+        Bytes of the device that were allowed.
+    limit : int
+        Bytes of the device that there are: the budget, or less if the device has less.
+    at : callable, optional
+        ``at(arcs)`` returns the arrays, with tight scratch, of a graph of the same shape with
+        so many arcs.
+    """
+
+    declare: Declare
+    policy: Policy
+    budget: int | None
+    limit: int
+    at: Callable[[int], Sequence[Declared]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Plan:
+    """What `make_plan` decided, and all it knows about it.
+
+    Parameters
+    ----------
+    arrays : tuple of Declared
+        What the run will ask for.
+    chosen : Policy
+        As it will be carried out: "auto" with what was chosen.
+    layout : tuple of ArenaSpec
+    paged : mapping of str to int
+        Arenas of which only so many bytes are on the device at a time.
+    device_bytes : int
+        What will occupy the device.
+    tight : bool
+        Scratch is as small as it works with.
+    expected : Forecast
+        Seconds by stage and cause.
+    work : Work
+        The inputs of the prediction.
+    request : Request
+    """
+
+    arrays: tuple[Declared, ...]
+    chosen: Policy
+    layout: tuple[ArenaSpec, ...]
+    paged: Mapping[str, int]
+    device_bytes: int
+    tight: bool
+    expected: Forecast
+    work: Work
+    request: Request
+
+    def __repr__(self) -> str:
+        return f"Plan({self.policy}: {self.verdict})"
+
+    @property
+    def policy(self) -> str:
+        """Name of the policy."""
+        return self.chosen.name
+
+    @property
+    def budget(self) -> int | None:
+        """Bytes of the device that were allowed; None where nothing was said."""
+        return self.request.budget
+
+    @property
+    def limit(self) -> int:
+        """Bytes of the device that there are: the budget, or less if the device has less."""
+        return self.request.limit
+
+    @cached_property
+    def peak_bytes(self) -> dict[Group, int]:
+        """Most bytes that each group holds at any one stage, wherever they live."""
+        return peak_bytes(self.arrays)
+
+    @cached_property
+    def placements(self) -> dict[Group, Placement]:
+        """Where each group lives; a split where some of its arrays go another way."""
+        return {group: self._placement(group) for group in GROUPS}
+
+    def _placement(self, group: Group) -> Placement:
+        mine = [a for a in self.arrays if a.group == group and a.nbytes and not a.device_only]
+        found = {placed(array, self.chosen) for array in mine}
+        if len(found) <= 1:
+            return found.pop() if found else self.chosen.placements[group]
+        specs = [spec for spec in self.layout if spec.group == group]
+        there = sum(device_bytes(spec.placement, spec.capacity) for spec in specs)
+        return Placement("split", there / max(1, sum(spec.capacity for spec in specs)))
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of the algorithm: the graph's and the labels' journeys apart."""
+        return self.expected.seconds
+
+    @property
+    def seconds_in_core(self) -> float:
+        """Predicted seconds with everything in plain device memory, fit or not."""
+        return Forecast(core=self.work.core).seconds
+
+    @property
+    def stage_seconds(self) -> dict[Stage, float]:
+        """Predicted seconds of each stage, "load" and "fetch" included."""
+        return self.expected.stages
+
+    @cached_property
+    def device_in_core(self) -> int:
+        """Bytes of the device with which everything would be there, scratch as small as can be."""
+        return device_bytes_in_core(self.arrays if self.tight else self.request.declare(True))
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything could be in plain device memory within the limit."""
+        return min(device_bytes_in_core(self.arrays), self.device_in_core) <= self.limit
+
+    def placement_of(self, name: str) -> Placement:
+        """Return where an array goes, by the name it was declared with."""
+        return placed({array.name: array for array in self.arrays}[name], self.chosen)
+
+    def is_host_resident(self, name: str) -> bool:
+        """Whether an array, or some of it, stays on the host: the paper's isHostResident."""
+        return self.placement_of(name).on_device < 1
+
+    @property
+    def in_core(self) -> bool:
+        """Whether everything is in plain device memory."""
+        return all(spec.placement.kind == "device" for spec in self.layout)
+
+    @property
+    def paged_by(self) -> Literal["fault", "prefetch"] | None:
+        """How blocks come to the device: kernels fault on them, or they are sent for."""
+        kinds = {spec.placement.kind for spec in self.layout if spec.name in self.paged}
+        return None if not kinds else "prefetch" if kinds == {"prefetched"} else "fault"
+
+    @property
+    def blocks(self) -> int:
+        """Launches that a pass over level 0 takes: ⌊bytes mapped to the device ÷ room⌋ + 1."""
+        return self.expected.blocks
+
+    @property
+    def blocking(self) -> int:
+        """Pages a warp, 1 … 10, with which a kernel begins that reads the host's memory."""
+        far = sum(
+            spec.capacity - device_bytes(spec.placement, spec.capacity) for spec in self.layout
+        )
+        return blocking_factor(far, self.work.machine)
+
+    @cached_property
+    def reasons(self) -> dict[Group, Reason]:
+        """Why each group lives where it does: φ, τ, σ and a sentence."""
+        return explain(self)
+
+    @cached_property
+    def cliff_arcs(self) -> int:
+        """Arcs of the largest graph of this shape that runs in core within the limit."""
+        arcs = self.work.arcs
+        if not arcs or device_bytes_in_core(self._at(1)) > self.limit:
+            return 0
+        low, high = 1, 2
+        while device_bytes_in_core(self._at(high)) <= self.limit:
+            low, high = high, 2 * high
+        while high - low > max(1, low >> 12):
+            middle = (low + high) // 2
+            low, high = (
+                (middle, high)
+                if device_bytes_in_core(self._at(middle)) <= self.limit
+                else (low, middle)
+            )
+        return low
+
+    def _at(self, arcs: int) -> Sequence[Declared]:
+        if self.request.at is not None:
+            return self.request.at(arcs)
+        scale = arcs / self.work.arcs
+        return [
+            a if a.device_only else replace(a, size=-int(a.size * scale // -1))
+            for a in self.request.declare(True)
+        ]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the figures rest on."""
+        machine, kind = self.work.machine, self.work.kind
+        return (
+            f"machine {machine.name}: {machine.notes.get('profile', machine.notes.get('all', ''))}",
+            f"kind of graph: {kind.name} ({kind.about}); {self.work.visited:.1f} passes of moving",
+        )
+
+    @property
+    def verdict(self) -> str:
+        """The plan in one sentence."""
+        return verdict(self)
+
+    def corrected(self, visited: Sequence[int], seconds: float) -> Plan:
+        """Return a plan that takes into account how the first sweeps of level 0 went.
+
+        Parameters
+        ----------
+        visited : sequence of int
+            Arcs that each sweep visited so far.
+        seconds : float
+            What these sweeps took together.
+
+        Returns
+        -------
+        Plan
+            With predictions corrected; under "auto" perhaps with another choice, which its
+            layout shows.
+        """
+        from louvain_um.placement.plan import plan_for
+
+        return plan_for(self.request, corrected(self.work, visited, seconds, self.expected))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain data: what ``louvain-um plan --json`` prints."""
+        from louvain_um.placement.show import to_dict
+
+        return to_dict(self)
