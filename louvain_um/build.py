@@ -191,12 +191,15 @@ def _merged(listed: int, made: rows.Rows, summing: bool) -> tuple[str, ...]:
     """Return what to say about edges listed more than once, and about loops."""
     notes: tuple[str, ...] = ()
     if made.repeats:
-        those = "their weights add up" if summing else "each counts once"
-        other = "once" if summing else "sum"
         verb = "repeats" if made.repeats == 1 else "repeat"
+        what = (
+            "their weights add up; duplicates='once' counts each once"
+            if summing
+            else "each counts once; duplicates='sum' adds them up"
+        )
         notes += (
-            f"{made.repeats:,} of {listed:,} edges {verb} one listed before, in either direction; "
-            f"{those} (duplicates={other!r}, --duplicates {other}, does otherwise)",
+            f"{made.repeats:,} of {listed:,} edges {verb} one listed before, in either direction: "
+            f"{what}",
         )
     loops = int(np.count_nonzero(made.loops))
     if loops:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from louvain_um.views import count, score
+from louvain_um.views import count, listable, score
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,7 +83,7 @@ def largest(result: Communities, most: int) -> list[list[str]]:
     for vertices in np.split(chosen, cuts) if len(chosen) else []:
         shown = vertices[:most]
         names = shown if result.names is None else result.names[shown]
-        listed.append([printable(name) for name in names])
+        listed.append([printable(name) for name in listable(names)])
     return listed
 
 
