@@ -61,6 +61,7 @@ class _Buffers:
         self.spare: list[NDArray[np.uint8]] = []
         self.dropped = 0
         self.sizes = np.zeros(256, np.int64)
+        self.free = threading.Lock()
         # CUPTI keeps the pointers: these objects must live as long as the process.
         self.callbacks = REQUEST(self._request), COMPLETE(self._complete)
         library.check("ActivityRegisterCallbacks", *self.callbacks)
@@ -152,17 +153,31 @@ class Cupti:
         self.overhead = 0
         self.events = 0
         self._pairs: list[tuple[int, int]] = []
+        self._stopped = False
+        self._mine = True
 
     def start(self, clock: Clock) -> None:
         """Switch recording on."""
         from cupy.cuda import runtime
 
-        from louvain_um.profiling import cupti_records as records
-
         runtime.memGetInfo()  # counters want a context
         self.clock = clock
         self.buffers = _buffers()
         self.library = self.buffers.library
+        if not self.buffers.free.acquire(blocking=False):
+            raise SourceUnavailableError(
+                "CUPTI: this process is recording already; end that recording first"
+            )
+        try:
+            self._begin()
+        except BaseException:
+            self.buffers.free.release()
+            raise
+
+    def _begin(self) -> None:
+        """Switch on what can be."""
+        from louvain_um.profiling import cupti_records as records
+
         self.buffers.take()
         self.buffers.dropped = 0
         self._pair()
@@ -221,8 +236,12 @@ class Cupti:
 
     def drain(self, *, last: bool = False) -> EventTable | None:
         """Return the events of all buffers that came back; `last` calls the others back, too."""
-        self.library.call("ActivityFlushAll", FORCED if last else 0)
+        if not self._stopped:
+            self.library.call("ActivityFlushAll", FORCED if last else 0)
         tables, overhead = self.buffers.take()
+        if self._stopped and last and self._mine:
+            self._mine = False
+            self.buffers.free.release()
         self.overhead += overhead
         table = concatenate(tables)
         self.events += len(table)
@@ -253,6 +272,7 @@ class Cupti:
         for kind in self.enabled:
             self.library.call("ActivityDisable", kind)
         self._configure(enable=0)
+        self._stopped = True
         if self.totals:
             self.totals.close()
         if self.buffers.dropped:
