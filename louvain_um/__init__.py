@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from louvain_um.estimator import Louvain
     from louvain_um.formats import as_graph, read_graph, write_graph
     from louvain_um.graph import Graph
+    from louvain_um.profiling import profile
     from louvain_um.quality import modularity
 
 __version__ = "0.1.0"
@@ -40,6 +41,7 @@ _HOMES = {
     "louvain_um.estimator": ("Louvain",),
     "louvain_um.formats": ("as_graph", "read_graph", "write_graph"),
     "louvain_um.graph": ("Graph",),
+    "louvain_um.profiling": ("profile",),
     "louvain_um.quality": ("modularity",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -59,6 +61,7 @@ __all__ = [
     "leiden",
     "louvain",
     "modularity",
+    "profile",
     "read_graph",
     "write_graph",
 ]
