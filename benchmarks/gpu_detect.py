@@ -78,7 +78,7 @@ def run(graph: Any, options: Options, observer: Any = ignore) -> tuple[Any, floa
     with GpuEngine(options, observer) as engine:
         found = detect(engine, graph, options, observer)
         seconds = time.perf_counter() - since
-        pool = engine.memory.pool.total_bytes() if hasattr(engine.memory, "pool") else 0
+        pool = engine.memory.resident_bytes
     return found, seconds, pool
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from louvain_um.communities import Communities
@@ -9,6 +10,7 @@ from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import Observer, ignore
 from louvain_um.graph import Graph
 from louvain_um.options import Options
+from louvain_um.placement.policy import Policy, find_policy
 
 
 def louvain(
@@ -19,7 +21,7 @@ def louvain(
     max_level: int | None = None,
     seed: int = 0,
     device: str = "auto",
-    memory: str = "auto",
+    memory: str | Policy = "auto",
     device_budget: int | str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
@@ -39,11 +41,14 @@ def louvain(
         0 … 2³² − 1. The same seed gives the same labels on every device.
     device : {"auto", "cpu", "cuda", "cuda:N"}
         "auto" takes a GPU where there is one.
-    memory : {"auto", "device"}
-        Memory policy of a GPU run; both place every array in device memory.
+    memory : str or Policy
+        Memory policy of a GPU run: "auto", "device", "zero_copy", "base", "adv1" … "adv9", the
+        name or path of a TOML file, or a `louvain_um.placement.policy.Policy`. No label depends
+        on it.
     device_budget : int or str, optional
-        Device memory a GPU run may use, in bytes or as in "8GiB"; a run that needs more ends
-        with an error that says how much.
+        Device memory a GPU run may occupy: bytes, a size as in "8GiB", or a share of what the
+        run would take in core as in "70%". A policy that cannot keep to it ends with an error
+        that says what is missing.
     threads : int, optional
         Threads of a CPU run; all cores by default. Labels do not depend on it.
     observer : callable, optional
@@ -98,7 +103,7 @@ def leiden(
     max_level: int | None = None,
     seed: int = 0,
     device: str = "auto",
-    memory: str = "auto",
+    memory: str | Policy = "auto",
     device_budget: int | str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
@@ -140,6 +145,7 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
     from louvain_um.hierarchy import detect
 
     observer = observer or ignore
+    options = replace(options, memory=find_policy(options.memory))
     chosen = pick(options.device)
     if isinstance(graph, DeviceGraph):
         if chosen.kind == "cpu":

@@ -206,6 +206,9 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
     path = [level]
     maps, cuts = list[NDArray[np.uint32]](), list[NDArray[np.uint32]]()
     for number in range(rules.CYCLES[options.method] if run.total else 0):
+        if number:
+            engine.release(path[-1])
+            level = engine.restart(path)
         before = run.best
         path = run.cycle(level, number)
         if len(path) == 1:
@@ -214,8 +217,6 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
         cuts.extend(run.watch.run("fetch", engine.cuts, path))
         if run.best - before <= options.threshold or not run.room:
             break
-        engine.release(path[-1])
-        level = engine.restart(path)
     labels = run.watch.run("fetch", engine.labels, path)
     run.watch.seconds["total"] = time.perf_counter() - run.watch.started
     return Communities(

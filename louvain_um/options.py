@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from louvain_um.errors import OptionError
-
-POLICIES = ("auto", "device")
-"""Memory policies by name."""
 
 MOST_THREADS = 4096
 """More would take memory and time only to be started."""
@@ -47,7 +44,7 @@ class Options:
     max_level: int | None = None
     seed: int = 0
     device: str = "auto"
-    memory: str = "auto"
+    memory: Any = "auto"
     device_budget: int | str | None = None
     threads: int | None = None
 
@@ -64,10 +61,8 @@ class Options:
             raise OptionError(f"seed must lie in 0 … 2^32 - 1, not {self.seed}")
         if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
             raise OptionError(f"threads must lie in 1 … {MOST_THREADS}, not {self.threads}")
-        if self.memory not in POLICIES:
-            raise OptionError(f"memory must be one of {', '.join(POLICIES)}, not {self.memory!r}")
         if self.device_budget is not None:
-            parse_bytes(self.device_budget)
+            parse_budget(self.device_budget)
         kind, _, number = self.device.partition(":")
         if kind not in ("auto", "cpu", "cuda") or (
             ":" in self.device and (kind != "cuda" or not number.isdecimal())
@@ -76,10 +71,35 @@ class Options:
                 f"device must be 'auto', 'cpu', 'cuda' or 'cuda:N', not {self.device!r}"
             )
 
-    @property
-    def budget_bytes(self) -> int | None:
-        """The device budget in bytes."""
-        return None if self.device_budget is None else parse_bytes(self.device_budget)
+    def budget_bytes(self, peak: int) -> int | None:
+        """Return the device budget in bytes, for a run that takes `peak` bytes in core."""
+        if self.device_budget is None:
+            return None
+        budget = parse_budget(self.device_budget)
+        return budget if isinstance(budget, int) else max(1, int(budget * peak))
+
+
+def parse_budget(budget: int | str) -> int | float:
+    """Return a budget: bytes as an int, or a share of the peak as a float.
+
+    Raises
+    ------
+    OptionError
+        Neither a size above 0 nor a percentage above 0.
+
+    Examples
+    --------
+    >>> from louvain_um.options import parse_budget
+    >>> parse_budget("8GiB"), parse_budget("70%")
+    (8589934592, 0.7)
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*%\s*", str(budget))
+    if match is None:
+        return parse_bytes(budget)
+    share = float(match[1]) / 100
+    if share <= 0:
+        raise OptionError(f"a budget must be above 0, not {budget!r}")
+    return share
 
 
 def parse_bytes(size: int | str) -> int:

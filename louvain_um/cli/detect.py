@@ -11,7 +11,7 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.guard import guarded, note
-from louvain_um.options import POLICIES
+from louvain_um.placement.policy import POLICY_NAMES
 
 if TYPE_CHECKING:
     from louvain_um.communities import Communities
@@ -59,7 +59,8 @@ def detect(
     memory: Annotated[
         str,
         typer.Option(
-            metavar="POLICY", help=f"Where a GPU run keeps its arrays: {', '.join(POLICIES)}."
+            metavar="POLICY",
+            help=f"Where a GPU run keeps its arrays: {', '.join(POLICY_NAMES)}, or a TOML file.",
         ),
     ] = "auto",
     device_budget: Annotated[

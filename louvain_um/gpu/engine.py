@@ -9,22 +9,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.events import Event, Observer
+from louvain_um.events import Event, Observer, tell_arrays
 from louvain_um.gpu import carry
-from louvain_um.gpu.aggregate import aggregate, prepare
+from louvain_um.gpu.aggregate import LIMITS, TIGHT, aggregate, prepare
 from louvain_um.gpu.compile import kernels
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.level import CXX, GpuLevel
-from louvain_um.gpu.memory import DeviceAllocator
+from louvain_um.gpu.level import CXX, GpuLevel, sum_type
 from louvain_um.gpu.move import add_degrees, move
+from louvain_um.gpu.paged import Pages, move_in_pages, refine_in_pages, toucher
+from louvain_um.gpu.planning import plan_run, without_graph
 from louvain_um.gpu.refine import refine
+from louvain_um.gpu.upload import fill
 from louvain_um.graph import Graph
 from louvain_um.hierarchy import Moved, Sums
 from louvain_um.options import Options
+from louvain_um.placement.allocator import Allocator
+from louvain_um.placement.machine_choice import machine_for
+from louvain_um.placement.plan import Plan
+from louvain_um.placement.residency import Residency, Span, Traffic, cut_rows
 
-RESERVED_PER_VERTEX = 64
-RESERVED_PER_ARC = 5
-"""Bytes reserved at the start: what Louvain takes beside the graph, measured on R-MAT and LFR."""
+BLOCKS_HELD = 4
+"""Blocks of level 0's arcs that fit on the device at a time, where not all do."""
 
 U32 = NDArray[np.uint32]
 
@@ -38,48 +43,78 @@ class GpuEngine:
     def __init__(self, options: Options, observer: Observer) -> None:
         self.options = options
         self.observer = observer
-        self.memory = DeviceAllocator(options.budget_bytes)
         self.total = 0
+        self.plan: Plan
+        self.memory: Allocator
+        self.pages: Pages | None = None
+        self.tight = False
 
     def __enter__(self) -> GpuEngine:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self.memory.close()
+        if hasattr(self, "memory"):
+            self.memory.close()
 
     def load(self, graph: Graph | DeviceGraph) -> GpuLevel:
-        """Bring the graph to the device, unless it is there; every vertex is alone."""
+        """Plan, lay out memory, and bring the graph where the plan wants it."""
+        import cupy
+
         self.total = graph.total_weight
-        vertices, arcs = graph.n_vertices, graph.n_arcs
-        reserved = RESERVED_PER_VERTEX * vertices + RESERVED_PER_ARC * arcs
-        self.memory.reserve(reserved + (graph.nbytes if isinstance(graph, Graph) else 0))
-        narrow = graph.weights is None or graph.weights.dtype == np.uint32
-        sums = np.dtype(np.uint32 if narrow and self.total < 2**32 else np.uint64)
+        sums = sum_type(graph)
         weights = "Unweighted" if graph.weights is None else CXX[graph.weights.dtype]
-        typed = {f"{weights}, {CXX[sums]}", f"{CXX[sums]}, {CXX[sums]}"}
-        sources = ["move", "aggregate", "carry"]
-        sources += ["refine"] if self.options.method == "leiden" else []
-        units = [(source, types) for source in sources for types in sorted(typed)]
-        kernels.prepare([*units, ("carry", "")], self.observer)
-        level = self.upload(graph, sums) if isinstance(graph, Graph) else self.adopt(graph, sums)
+        types = f"{weights}, {CXX[sums]}"
+        self.compile(types, f"{CXX[sums]}, {CXX[sums]}")
+        device = cupy.cuda.runtime.getDevice()
+        self.plan = plan_run(graph, self.options, machine_for(device), survey=self.survey)
+        given = graph if isinstance(graph, DeviceGraph) and self.plan.in_core else None
+        layout = without_graph(self.plan) if given else self.plan.layout
+        self.memory = Allocator(
+            layout,
+            device,
+            budget=self.plan.limit,
+            paged=self.plan.paged,
+            listener=tell_arrays(self.observer),
+        )
+        self.tight = self.plan.tight
+        if self.plan.paged:
+            self.compile(types, source="paged")
+            kernels.prepare([("paged", "")], self.observer)
+        level = self.adopt(given, sums) if given else self.upload(graph, sums)
         prepare(kernels, self.memory, level)
+        if self.plan.paged:
+            self.pages = self.cut(graph, level, device)
         return level
 
-    def upload(self, graph: Graph, sums: np.dtype[Any]) -> GpuLevel:
-        """Copy a graph of host arrays to the device."""
+    def compile(self, *types: str, source: str = "") -> None:
+        """Have the kernels ready for levels of these types."""
+        sources = [source] if source else ["move", "aggregate", "carry"]
+        if not source and self.options.method == "leiden":
+            sources.append("refine")
+        units = [(source, each) for source in sources for each in dict.fromkeys(types)]
+        kernels.prepare([*units, ("carry", "")], self.observer)
 
-        def put(name: str, group: Any, array: NDArray[Any]) -> Any:
-            there = self.memory.empty(f"{name}.0", group, len(array), array.dtype)
-            there.set(np.ascontiguousarray(array))
-            return there
+    def survey(self, graph: Graph | DeviceGraph) -> tuple[int, int]:
+        """Return the most arcs of a vertex, and the sum of the squares of all vertices' arcs."""
+        if isinstance(graph, DeviceGraph):
+            return carry.survey(kernels, graph.n_vertices, graph.offsets)
+        arcs = np.diff(graph.offsets).astype(np.float64)
+        return int(arcs.max(initial=0)), int(arcs @ arcs)
+
+    def upload(self, graph: Graph | DeviceGraph, sums: np.dtype[Any]) -> GpuLevel:
+        """Fill arrays of the run's own with a graph."""
+
+        def put(name: str, group: Any, array: Any) -> Any:
+            self.memory.empty(f"{name}.0", group, len(array), array.dtype)
+            return fill(self.memory, f"{name}.0", array)
 
         weights = graph.weights
         if weights is not None:
-            weights = put("weights", "graph", weights.astype(_unsigned(weights), copy=False))
+            weights = put("weights", "graph", weights.view(_unsigned(weights)))
         loops = None
-        if graph.loops.any():
+        if graph.loops is not None and graph.loops.any():
             loops = put("loops", "graph", graph.loops.astype(sums))
-        return GpuLevel(
+        level = GpuLevel(
             cycle=0,
             number=0,
             vertices=graph.n_vertices,
@@ -89,18 +124,21 @@ class GpuEngine:
             targets=put("targets", "graph", graph.targets),
             weights=weights,
             loops=loops,
-            degrees=put("degrees", "community", graph.degrees.astype(sums)),
+            degrees=None,
         )
+        if isinstance(graph, Graph):
+            level.degrees = put("degrees", "community", graph.degrees.astype(sums))
+        else:
+            self.add_degrees(level)
+        return level
 
     def adopt(self, graph: DeviceGraph, sums: np.dtype[Any]) -> GpuLevel:
         """Work on arrays that are on the device already; they are not changed."""
-        import cupy
-
         n, enter = graph.n_vertices, self.memory.ledger.enter
         for name in ("offsets", "targets", "weights"):
             array = getattr(graph, name)
             if array is not None:
-                enter(f"{name}.0", "graph", array.nbytes)
+                enter(f"{name}.0", "graph", array.nbytes, array.data.ptr)
         loops = None
         if graph.loops is not None:
             loops = self.memory.empty("loops.0", "graph", n, sums)
@@ -115,15 +153,43 @@ class GpuEngine:
             targets=graph.targets,
             weights=graph.weights,
             loops=loops,
-            degrees=self.memory.empty("degrees.0", "community", n, sums),
+            degrees=None,
         )
-        if graph.weights is None and loops is None:
+        self.add_degrees(level)
+        return level
+
+    def add_degrees(self, level: GpuLevel) -> None:
+        """Give a level its degrees."""
+        import cupy
+
+        level.degrees = self.memory.empty("degrees.0", "community", level.vertices, level.sums)
+        if level.weights is None and level.loops is None:
             cupy.subtract(
-                graph.offsets[1:], graph.offsets[:-1], out=level.degrees, casting="unsafe"
+                level.offsets[1:], level.offsets[:-1], out=level.degrees, casting="unsafe"
             )
         else:
             add_degrees(kernels, level)
-        return level
+
+    def cut(self, graph: Graph | DeviceGraph, level: GpuLevel, device: int) -> Pages:
+        """Cut level 0 into blocks of vertices, whose arcs come and go."""
+
+        offsets = graph.offsets if isinstance(graph, Graph) else graph.offsets.get()
+        arrays = [level.targets] if level.weights is None else [level.targets, level.weights]
+        spans = [Span(array.data.ptr, array.itemsize) for array in arrays]
+        capacity = sum(self.plan.paged.values())
+        block = capacity // BLOCKS_HELD
+        cuts = cut_rows(offsets, sum(span.itemsize for span in spans), block)
+        residency = Residency(
+            spans,
+            offsets[cuts],
+            capacity,
+            "fault" if self.plan.paged_by == "fault" else "prefetch",
+            device,
+            touch=toucher(kernels, self.memory, self.plan.blocking),
+        )
+        begins = self.memory.empty("blocks", "scratch", len(cuts), np.uint32)
+        begins.set(cuts.astype(np.uint32))
+        return Pages(residency, begins, cuts.tolist())
 
     def restart(self, path: list[GpuLevel]) -> GpuLevel:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
@@ -131,7 +197,17 @@ class GpuEngine:
         cycle = first.cycle + 1
         start = self.memory.empty(f"start.{cycle}.0", "community", first.vertices, np.uint32)
         carry.compose(kernels, path, start)
-        return replace(first, cycle=cycle, start=start, parts=None, numbers=None)
+        for level in path:
+            # Fetched already; what is left of them is in `start`.
+            self.memory.free(*(name for name in self.held(level) if name in self.memory.live))
+            level.labels = level.numbers = None
+        return replace(first, cycle=cycle, start=start, parts=None, labels=None, numbers=None)
+
+    def held(self, level: GpuLevel) -> list[str]:
+        """Return the names of arrays that a level keeps until the end of its cycle."""
+        tag = f"{level.cycle}.{level.number}"
+        names = [f"{name}.{tag}" for name in ("labels", "parts", "start")]
+        return names if level.number else [*names[:2], f"start.{level.cycle}.0"]
 
     def size(self, level: GpuLevel) -> tuple[int, int]:
         """Return vertices and arcs of a level."""
@@ -139,28 +215,46 @@ class GpuEngine:
 
     def move(self, level: GpuLevel) -> Moved:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
-        moved = move(kernels, self.memory, self.options, self.total, level)
-        self.observer(
-            Event(
-                kind="iteration",
-                phase="move",
-                level=level.number,
-                iteration=moved.iterations - 1,
-                vertices=level.vertices,
-                arcs=level.arcs,
-                moved=moved.moves,
+        run = (kernels, self.memory, self.options, self.total, level)
+        pages = self.pages if level.number == 0 else None
+        if pages:
+            moved, sweeps = move_in_pages(*run, pages, self.tight)
+        else:
+            moved, sweeps = move(*run, self.tight)
+        for iteration, sweep in enumerate(sweeps):
+            self.observer(
+                Event(
+                    kind="iteration",
+                    phase="move",
+                    level=level.number,
+                    iteration=iteration,
+                    vertices=level.vertices,
+                    arcs=level.arcs,
+                    moved=sweep.moved,
+                    seconds_ago=sweep.seconds_ago,
+                )
             )
-        )
         return moved
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into parts that hold together."""
-        refine(kernels, self.memory, self.options, self.total, level)
+        run = (kernels, self.memory, self.options, self.total, level)
+        pages = self.pages if level.number == 0 else None
+        if pages:
+            refine_in_pages(*run, pages, self.tight)
+        else:
+            refine(*run, self.tight)
 
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or part) become one."""
         self.memory.free("totals")
-        return aggregate(kernels, self.memory, level)
+        limits = TIGHT if self.tight else LIMITS
+        pages = self.pages if level.number == 0 else None
+        if pages is None:
+            return aggregate(kernels, self.memory, level, limits)
+        return aggregate(
+            kernels, self.memory, level, limits, ranges=pages.ranges, need=pages.need_range
+        )
 
     def sums(self, level: GpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""
@@ -204,6 +298,12 @@ class GpuEngine:
         return self.memory.peak_bytes
 
     @property
+    def traffic(self) -> dict[str, int]:
+        """Bytes that the run itself moved between host and device, block by block."""
+        moved = self.pages.residency.traffic if self.pages else Traffic()
+        return {"to_device": moved.to_device, "to_host": moved.to_host}
+
+    @property
     def provenance(self) -> Mapping[str, Any]:
         """Device, policy, budget."""
         import cupy
@@ -212,8 +312,10 @@ class GpuEngine:
         name = cupy.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
         return {
             "device": f"cuda:{device.id} ({name})",
-            "policy": "device",
-            "budget_bytes": self.options.budget_bytes,
+            "policy": self.plan.policy,
+            "placements": {group: str(where) for group, where in self.plan.placements.items()},
+            "budget_bytes": self.plan.budget,
+            "traffic_bytes": self.traffic,
             "threads": None,
         }
 

@@ -73,3 +73,9 @@ class GpuLevel:
 def or_null(array: Any) -> Any:
     """Return the array, or a null pointer where there is none."""
     return NULL if array is None else array
+
+
+def sum_type(graph: Any) -> np.dtype[Any]:
+    """Return the type of a graph's sums of weights: uint32 where they fit, else uint64."""
+    narrow = graph.weights is None or graph.weights.dtype == np.uint32
+    return np.dtype(np.uint32 if narrow and graph.total_weight < 2**32 else np.uint64)

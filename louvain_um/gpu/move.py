@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from louvain_um import rules
@@ -13,9 +15,22 @@ from louvain_um.hierarchy import Moved
 from louvain_um.options import Options
 
 
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One sweep: vertices moved, and seconds from its end to that of the last one."""
+
+    moved: int
+    seconds_ago: float
+
+
 def move(
-    kernels: Kernels, memory: DeviceAllocator, options: Options, total: int, level: GpuLevel
-) -> Moved:
+    kernels: Kernels,
+    memory: DeviceAllocator,
+    options: Options,
+    total: int,
+    level: GpuLevel,
+    tight: bool = False,
+) -> tuple[Moved, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance.
 
     Leaves `labels` and `totals` on the level; whoever aggregates frees "totals".
@@ -31,7 +46,7 @@ def move(
     woken = empty("woken", "scratch", n, np.uint8)
     kernel = kernels.get("move", "move", level.types)
     blocks = grid_for(kernels, kernel, level)
-    giants = Giants(memory, level)
+    giants = Giants(memory, level, tight)
     control = new_control(memory)
     seed_salt = rules.seed_salt(options.seed)
     kernel(
@@ -49,7 +64,10 @@ def move(
     found = control.get().view(CONTROL)[0]
     giants.free()
     memory.free("sizes", "queue", "goals", "awake", "woken", "control")
-    return Moved(int(found["iterations"]), int(found["total_moves"]), int(found["visited"]))
+    count = int(found["iterations"])
+    ended, gone = found["ended"][:count].tolist(), found["moved"][:count].tolist()
+    sweeps = [Sweep(m, (ended[-1] - at) * 1e-9) for m, at in zip(gone, ended, strict=True)]
+    return Moved(count, int(found["total_moves"]), int(found["visited"])), sweeps
 
 
 def add_degrees(kernels: Kernels, level: GpuLevel) -> None:

@@ -13,7 +13,12 @@ from louvain_um.options import Options
 
 
 def refine(
-    kernels: Kernels, memory: DeviceAllocator, options: Options, total: int, level: GpuLevel
+    kernels: Kernels,
+    memory: DeviceAllocator,
+    options: Options,
+    total: int,
+    level: GpuLevel,
+    tight: bool = False,
 ) -> None:
     """Split communities into parts that hold together; leaves `parts` on the level."""
     n, empty = level.vertices, memory.empty
@@ -27,7 +32,7 @@ def refine(
     ties = empty("ties", "scratch", n, level.sums)
     kernel = kernels.get("refine", "refine", level.types)
     blocks = grid_for(kernels, kernel, level)
-    giants = Giants(memory, level)
+    giants = Giants(memory, level, tight)
     control = new_control(memory)
     salt = rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed)
     kernel(

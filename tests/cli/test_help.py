@@ -10,7 +10,7 @@ import typer
 from louvain_um.cli import app
 from louvain_um.formats import READERS
 from louvain_um.generators import GENERATORS
-from louvain_um.options import POLICIES
+from louvain_um.placement.policy import POLICY_NAMES
 
 COMMANDS = [[name] for name in typer.main.get_command(app).commands]
 COMMANDS += [["generate", kind] for kind in GENERATORS]
@@ -46,7 +46,7 @@ def test_every_option_has_a_sentence(text):
 
 def test_choices_and_defaults_are_told(text):
     shown = " ".join(text("detect").split())
-    assert f"{', '.join(POLICIES)}. [default: auto]" in shown
+    assert f"{', '.join(POLICY_NAMES)}, or a TOML file. [default: auto]" in shown
     assert f"{', '.join(READERS)}. [default: what its suffix says]" in shown
     assert "auto (a GPU where there is one), cpu, cuda or cuda:N. [default: auto]" in shown
     assert "--method <louvain|leiden>" in shown

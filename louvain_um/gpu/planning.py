@@ -1,0 +1,80 @@
+"""From a graph and options to a plan: the engine's declarations meet the placement's model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from louvain_um.gpu.arrays import Shape, declare
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.level import sum_type
+from louvain_um.options import Options
+from louvain_um.placement import calls
+from louvain_um.placement.guard import MARGIN
+from louvain_um.placement.machine import Machine
+from louvain_um.placement.plan import Plan, make_plan
+from louvain_um.placement.spec import ArenaSpec
+
+Survey = Callable[[Any], tuple[int, int]]
+"""Returns the most arcs of a vertex, and the sum of the squares of all vertices' arcs."""
+
+
+def shape_of(graph: Any, options: Options, widest: int | None) -> Shape:
+    """Return what the sizes of a run's arrays follow from."""
+    return Shape(
+        vertices=graph.n_vertices,
+        arcs=graph.n_arcs,
+        weight_bytes=0 if graph.weights is None else graph.weights.dtype.itemsize,
+        sum_bytes=sum_type(graph).itemsize,
+        loops=graph.loops is not None and bool(graph.loops.any()),
+        widest=widest,
+        method=options.method,
+    )
+
+
+def plan_run(graph: Any, options: Options, machine: Machine, *, survey: Survey) -> Plan:
+    """Return the plan of a run on a graph at hand.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The policy cannot keep to the budget, or the device is too small for it.
+    """
+    widest, squares = survey(graph)
+    shape = shape_of(graph, options, widest)
+    free, _ = calls.free_memory()
+    on_device = isinstance(graph, DeviceGraph)
+    return make_plan(
+        lambda tight: declare(replace(shape, tight=tight)),
+        options.memory,
+        machine,
+        options.budget_bytes,
+        skew=squares / max(graph.n_arcs, 1),
+        widest=widest,
+        source="device" if on_device else "host",
+        free=free + (graph.nbytes if isinstance(graph, DeviceGraph) else 0) - MARGIN,
+        at=lambda arcs: declare(scaled(shape, arcs)),
+    )
+
+
+def scaled(shape: Shape, arcs: int) -> Shape:
+    """Return the shape of a larger or smaller graph of the same kind, with tight scratch."""
+    ratio = arcs / max(shape.arcs, 1)
+    vertices = max(1, round(shape.vertices * ratio))
+    return replace(shape, arcs=arcs, vertices=vertices, tight=True)
+
+
+def without_graph(plan: Plan) -> tuple[ArenaSpec, ...]:
+    """Return the arenas of a run on a graph that is on the device already."""
+    held = {a.name: a.nbytes for a in plan.arrays if a.name in GIVEN}
+    return tuple(
+        replace(spec, capacity=spec.capacity - sum(held.values()))
+        if spec.group == "graph"
+        else spec
+        for spec in plan.layout
+    )
+
+
+GIVEN = ("offsets.0", "targets.0", "weights.0")
+"""Arrays of a graph that the engine does not change."""
