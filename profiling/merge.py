@@ -24,7 +24,7 @@ def merge(events: EventTable, owners: NDArray[np.int32], most: int) -> tuple[Eve
 
     Rows of the same kind, source, cause, kernel, phase, level, iteration and array, close in
     time and address, become one with the time and address of the first: bytes, counts, rows
-    and durations are added up, so that every total stays exact. Bins double until the rows fit.
+    and durations are added up, so that every total stays exact. Bins grow until the rows fit.
 
     Parameters
     ----------
@@ -37,19 +37,22 @@ def merge(events: EventTable, owners: NDArray[np.int32], most: int) -> tuple[Eve
         one is different.
     """
     same = ("kind", "source", "cause", "kernel", "phase", "level", "iteration")
-    likeness = _number([owners, *(events[name] for name in same)])
+    likeness = _key([owners, *(events[name] for name in same)])
     ns, size = FIRST_BIN_NS, BLOCK_BYTES
     while True:
         place = (events["address"] // np.uint64(size)).astype(np.int64)
-        group = _number([likeness, events["time"] // ns, place])
-        rows = int(group.max(initial=-1)) + 1
+        key = _key([likeness, events["time"] // ns, place])
+        rows = _distinct(key)
         if rows <= most or (ns > 1 << 60 and size > 1 << 60):
             break
         # Time gives way first: maps of pages are what a session is looked at for.
+        factor = 1 << min(6, (rows // most).bit_length())
         if ns < 16 * FIRST_BIN_NS * (size // BLOCK_BYTES):
-            ns *= 2
+            ns *= factor
         else:
-            size *= 2
+            size *= factor
+    _, group = np.unique(key, return_inverse=True)
+    rows = int(group.max(initial=-1)) + 1
     first = np.full(rows, len(events), np.int64)
     np.minimum.at(first, group, np.arange(len(events)))
     columns = {name: values[first] for name, values in events.columns.items()}
@@ -61,8 +64,8 @@ def merge(events: EventTable, owners: NDArray[np.int32], most: int) -> tuple[Eve
     return EventTable(columns, events.kernels, events.phases), ns, size
 
 
-def _number(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    """Return a number for each row, equal rows having the same, from 0 without gaps."""
+def _key(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return a number for each row, equal rows having the same."""
     key, many = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
         if not len(column):
@@ -78,5 +81,13 @@ def _number(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
             low, span = 0, int(values.max()) + 1
         key = key * span + (values - low)
         many *= span
-    numbers: NDArray[np.int64] = np.unique(key, return_inverse=True)[1]
-    return numbers
+    return key
+
+
+def _distinct(key: NDArray[np.int64]) -> int:
+    """Return how many different numbers there are; of a million or more, about."""
+    if len(key) < 1 << 20:
+        return len(np.unique(key))
+    # All rows of one in so many numbers: sorting them all would take most of the time.
+    chosen = (key.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(60) == 0
+    return 16 * len(np.unique(key[chosen]))
