@@ -26,6 +26,9 @@ MADE = 3 * 10**9
 ROWS = ((15, 40), (64, 256))
 """Least and most words of a row."""
 
+SPREAD = (256, 512, 1024, 2048, 4096, 8192)
+"""MiB that random accesses are spread over: how much of the bus's page tables is cached matters."""
+
 SOURCE = Path(__file__).with_suffix(".cu")
 
 
@@ -41,6 +44,7 @@ def main() -> None:
         "bytes": size,
         "made": {str(p): making(p) for p in placements()},
         **streaming(probes, size),
+        "random": random(probes),
         "rows": [rows(probes, size, low, high) for low, high in ROWS],
     }
     print(common.save("placement_stream_h200", record, args.out))
@@ -81,6 +85,21 @@ def streaming(probes: Probes, size: int) -> dict[str, Any]:
             read[kind] = size / probes.read(at, size)
     shares = {kind: rate / copy for kind, rate in read.items() if kind != "device"}
     return {"pinned_copy": copy, "read_in_order": read, "share_of_pinned_copy": shares}
+
+
+def random(probes: Probes) -> dict[str, Any]:
+    """Return 4-byte reads and atomics a second, by placement and GiB that they are spread over."""
+    found: dict[str, Any] = {}
+    for kind, count in (("host_mapped", 1 << 24), ("pinned", 1 << 23), ("device", 1 << 27)):
+        with arena(kind, SPREAD[-1] << 20) as at:
+            found[kind] = {
+                f"{mib} MiB": {
+                    "reads": count / probes.gather(at, mib << 20, count),
+                    "atomics": count / 2 / probes.atomics(at, mib << 20, count // 2),
+                }
+                for mib in SPREAD
+            }
+    return found
 
 
 def rows(probes: Probes, size: int, low: int, high: int) -> dict[str, Any]:

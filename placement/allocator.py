@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.errors import LouvainUmError, MemoryBudgetError
 from louvain_um.ledger import Group, Ledger, Listener
 from louvain_um.placement import calls
 from louvain_um.placement.advise import Side
 from louvain_um.placement.arena import Arena
-from louvain_um.placement.colocate import fill
+from louvain_um.placement.colocate import fetch, fill
 from louvain_um.placement.guard import guard, managed_refusal
 from louvain_um.placement.policy import Kind, Placement
 from louvain_um.placement.spec import ArenaSpec
@@ -182,6 +182,14 @@ class Allocator:
         home = self.homes[name]
         with calls.current(self.device):
             fill(home.arena.sides(home.address, source.nbytes), source, self.device)
+
+    def fetch(self, name: str) -> NDArray[Any]:
+        """Return a live array's values in host memory, read by the side where they live."""
+        array, home = self.live[name], self.homes[name]
+        values = np.empty(array.size, array.dtype)
+        with calls.current(self.device):
+            fetch(home.arena.sides(home.address, values.nbytes), values)
+        return values
 
     def close(self) -> None:
         """Free everything; every arena is tried, then the first failure is raised."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Final
 
-from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement import advise, calls
 from louvain_um.placement.advise import Side, Stretch
+from louvain_um.placement.backing import Managed, Memory, back
 from louvain_um.placement.calls import HOST
 from louvain_um.placement.freelist import FreeList
-from louvain_um.placement.guard import guard
-from louvain_um.placement.host import PageLocked, available, populate
+from louvain_um.placement.host import populate
 from louvain_um.placement.policy import Placement
 from louvain_um.placement.spec import BLOCK, MANAGED, ArenaSpec, device_bytes
 
@@ -51,16 +49,15 @@ class Arena:
         self.spec = spec
         self.device = device
         self.placement = spec.placement
-        self.nbytes = -(-(spec.capacity + SLACK) // BLOCK) * BLOCK
-        if spec.placement.kind == "device":
-            self.nbytes = spec.capacity + SLACK
-        self.base = 0
-        """What the allocation returned; `address` may begin later, at a block."""
-        self.address = 0
+        self.nbytes = spec.capacity + SLACK
+        if spec.placement.kind != "device":
+            self.nbytes = -(-self.nbytes // BLOCK) * BLOCK
         self.stretches: tuple[Stretch, ...] = ()
         self.blocks = FreeList(self.nbytes)
-        self.pages: PageLocked | None = None
-        self._allocate()
+        self.memory: Memory | None = back(
+            spec.name, spec.placement, spec.capacity, self.nbytes, device
+        )
+        self.address = self.memory.address
         try:
             self._advise()
             self._populate()
@@ -100,8 +97,8 @@ class Arena:
 
     @property
     def managed(self) -> bool:
-        """Whether this is managed memory."""
-        return self.placement.kind in MANAGED
+        """Whether this is managed memory; a split may be stitched together without it."""
+        return isinstance(self.memory, Managed)
 
     @property
     def resident_bytes(self) -> int:
@@ -143,51 +140,9 @@ class Arena:
 
     def close(self) -> None:
         """Free the memory; its arrays are gone."""
-        base, self.base = self.base, 0
-        if not base:
-            return
-        if self.managed:
-            guard.release(base)
-        elif self.pages:
-            self.pages.close()
-        else:
-            calls.release("freeHost" if self.placement.kind == "pinned" else "free", base)
-
-    def _allocate(self) -> None:
-        name, kind = self.spec.name, self.placement.kind
-        if kind == "device":
-            self.base = guard.plain(name, self.nbytes, self.device)
-        elif kind == "pinned":
-            self._page_lock()
-        else:
-            self.base = guard.managed(name, self.nbytes, self.device)
-            if self.base % BLOCK:
-                # No driver was seen to do this to 2 MiB or more, and none promises not to.
-                self.close()
-                self.base = guard.managed(name, self.nbytes + BLOCK, self.device)
-        self.address = self.base
-        if self.managed:
-            self.address = -(-self.base // BLOCK) * BLOCK
-
-    def _page_lock(self) -> None:
-        """Allocate page-locked memory: registered pages where devices take host addresses."""
-        try:
-            if calls.attribute(calls.HOST_POINTERS, self.device) and sys.platform == "linux":
-                self.pages = PageLocked(self.nbytes)
-                self.base = self.pages.address
-            else:
-                self.base = calls.allocate("hostAlloc", self.nbytes, calls.PORTABLE_MAPPED)
-        except (calls.CudaError, MemoryError) as error:
-            if isinstance(error, calls.CudaError) and error.code != calls.OUT_OF_MEMORY:
-                raise
-            room = min(available() or 0, self.nbytes - 1)
-            raise MemoryBudgetError(
-                self.nbytes,
-                room,
-                [(self.spec.name, self.nbytes)],
-                "the host has no such page-locked memory left; close other programs or use a "
-                "machine with more",
-            ) from None
+        memory, self.memory = self.memory, None
+        if memory:
+            memory.close()
 
     def _advise(self) -> None:
         """Tell the driver what is to live where, and read it back."""
@@ -215,6 +170,7 @@ class Arena:
 
     def _arrived(self) -> None:
         """Wait for prefetches, which are queued, and count what is on the device now."""
-        there = sum(part.nbytes for part in self.stretches if part.side == "device")
         calls.synchronize()
-        guard.note_resident(self.base, there)
+        if isinstance(self.memory, Managed):
+            here = sum(part.nbytes for part in self.stretches if part.side == "device")
+            self.memory.on_device(here)

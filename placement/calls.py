@@ -72,6 +72,26 @@ def bindings() -> Any:
 
 
 @cache
+def driver() -> Any:
+    """Return the module ``cuda.bindings.driver``.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        It is not installed.
+    """
+    bindings()
+    from cuda.bindings import driver
+
+    return driver
+
+
+def driver_call(call: str, *args: Any) -> Any:
+    """Call a function of the driver; return its value, if it has one."""
+    return _checked(driver(), call, args)
+
+
+@cache
 def cupy_runtime() -> Any:
     """Return the module ``cupy.cuda.runtime``."""
     from cupy.cuda import runtime
@@ -181,8 +201,12 @@ def _location(place: int) -> Any:
 
 
 def _bound(call: str, *args: Any) -> Any:
-    """Call a function of cuda.bindings; return its value, if it has one."""
-    status, *values = getattr(bindings(), call)(*args)
+    """Call a function of the runtime in cuda.bindings; return its value, if it has one."""
+    return _checked(bindings(), call, args)
+
+
+def _checked(module: Any, call: str, args: tuple[Any, ...]) -> Any:
+    status, *values = getattr(module, call)(*args)
     if int(status) != 0:
         raise CudaError(call, status.name, int(status))
     return values[0] if values else None

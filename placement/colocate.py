@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.placement import advise, calls, host
 from louvain_um.placement.advise import Side, Stretch
@@ -59,6 +59,25 @@ def fill(parts: Iterable[Part], source: Any, device: int) -> None:
         done += nbytes
     if not here:
         calls.synchronize()
+
+
+def fetch(parts: Iterable[Part], target: NDArray[Any]) -> None:
+    """Copy values out of stretches of an arena: the host's threads read what lives there.
+
+    Parameters
+    ----------
+    parts : iterable of (address, bytes, side)
+    target : numpy.ndarray
+        Contiguous, of as many bytes.
+    """
+    calls.synchronize()
+    at = target.ctypes.data
+    for address, nbytes, side in parts:
+        if side == "host":
+            host.copy(at, address, nbytes)
+        else:
+            calls.copy(at, address, nbytes)
+        at += nbytes
 
 
 def initialise(parts: Iterable[Part], dtype: DTypeLike, value: Any) -> None:

@@ -66,7 +66,7 @@ class Guard:
         if refusal:
             raise PlacementError(refusal)
         with self.lock:
-            self._check(name, nbytes, device)
+            self.check(name, nbytes, device)
             address = _allocated("mallocManaged", name, nbytes, calls.ATTACH_GLOBAL)
             self.ranges[address] = Range(name, device, nbytes)
         return address
@@ -82,8 +82,7 @@ class Guard:
             The device has no such block free.
         """
         with self.lock:
-            if any(item.device == device for item in self.ranges.values()):
-                self._check(name, nbytes, device)
+            self.check_plain(name, nbytes, device)
             return _allocated("malloc", name, nbytes)
 
     def release(self, address: int) -> None:
@@ -120,22 +119,45 @@ class Guard:
             with self.lock:
                 self.permitted[device] -= 1
 
-    def _check(self, name: str, nbytes: int, device: int) -> None:
-        if self.permitted.get(device):
-            return
-        room = self.room(device)
-        if nbytes <= room:
-            return
-        alive = [(item.name, item.nbytes) for item in self.ranges.values()]
-        held = sum(item.nbytes - item.resident for item in self.ranges.values())
-        alive = sorted([*alive, (name, nbytes)], key=lambda item: -item[1])
-        raise MemoryBudgetError(
-            held + nbytes,
-            held + max(room, 0),
-            alive[:NAMED],
-            "managed memory beyond the device's free memory would make the driver evict; place "
-            "a group in pinned memory, or use memory='auto'",
-        )
+    def allows(self, nbytes: int, device: int) -> bool:
+        """Say whether managed memory of the current device may grow by so many bytes."""
+        with self.lock:
+            return bool(self.permitted.get(device)) or nbytes <= self.room(device)
+
+    def check(self, name: str, nbytes: int, device: int) -> None:
+        """Refuse managed memory that is not allowed.
+
+        Raises
+        ------
+        MemoryBudgetError
+            Together with what is alive it could exceed the device's free memory.
+        """
+        with self.lock:
+            if self.allows(nbytes, device):
+                return
+            room = max(self.room(device), 0)
+            held = sum(item.nbytes - item.resident for item in self.ranges.values())
+            alive = [(item.name, item.nbytes) for item in self.ranges.values()]
+            largest = sorted([*alive, (name, nbytes)], key=lambda item: -item[1])
+            raise MemoryBudgetError(held + nbytes, held + room, largest[:NAMED], REMEDY)
+
+    def check_plain(self, name: str, nbytes: int, device: int) -> None:
+        """Refuse plain memory of which managed memory alive could come to need some.
+
+        Raises
+        ------
+        MemoryBudgetError
+            See `check`.
+        """
+        with self.lock:
+            if any(item.device == device for item in self.ranges.values()):
+                self.check(name, nbytes, device)
+
+
+REMEDY: Final = (
+    "managed memory beyond the device's free memory would make the driver evict; place a group "
+    "in pinned memory, or use memory='auto'"
+)
 
 
 def _allocated(call: str, name: str, nbytes: int, *flags: int) -> int:

@@ -57,9 +57,10 @@ class FakeCuda:
         self.forget: str | None = None
         self.fail_after: int | None = None
         self.skew = 0
-        self.next = 1 << 32
+        self.next = 1 << 42
         self.device = 0
         self.bindings = self._bindings(toolkit)
+        self.driver = self._driver()
         self.runtime = SimpleNamespace(
             getDevice=lambda: self.device,
             setDevice=self._set_device,
@@ -128,6 +129,51 @@ class FakeCuda:
             module.cudaMemAdvise = module.cudaMemPrefetchAsync = None  # they take numbers
         return module
 
+    def _driver(self) -> SimpleNamespace:
+        kinds = SimpleNamespace(
+            CU_MEM_LOCATION_TYPE_DEVICE="device", CU_MEM_LOCATION_TYPE_HOST_NUMA="host"
+        )
+        pinned = SimpleNamespace(CU_MEM_ALLOCATION_TYPE_PINNED="pinned")
+        both = SimpleNamespace(CU_MEM_ACCESS_FLAGS_PROT_READWRITE="rw")
+        return SimpleNamespace(
+            CUmemLocationType=kinds,
+            CUmemAllocationType=pinned,
+            CUmemAccess_flags=both,
+            CUmemAllocationProp=lambda: SimpleNamespace(location=Location()),
+            CUmemAccessDesc=lambda: SimpleNamespace(location=Location()),
+            cuMemAddressReserve=self._step("cuMemAddressReserve", self._reserve),
+            cuMemCreate=self._step("cuMemCreate", self._create),
+            cuMemMap=self._step("cuMemMap", lambda *_: None),
+            cuMemSetAccess=self._step("cuMemSetAccess", self._open),
+            cuMemUnmap=self._step("cuMemUnmap", lambda *_: None),
+            cuMemRelease=self._step("cuMemRelease", self.alive_pop),
+            cuMemAddressFree=self._step("cuMemAddressFree", lambda at, n: self.alive_pop(at)),
+        )
+
+    def _step(self, name: str, work: Any) -> Any:
+        def call(*args: Any) -> tuple[Any, ...]:
+            return (Status(1),) if self.reject == name else (Status(0), work(*args))
+
+        return call
+
+    def alive_pop(self, address: int) -> None:
+        self.alive.pop(address)
+
+    def _reserve(self, nbytes: int, *_: int) -> int:
+        address, self.next = self.next, self.next + 64 * GIB
+        self.alive[address] = ("reserved", nbytes)
+        return address
+
+    def _create(self, nbytes: int, wanted: Any, flags: int) -> int:
+        self.next += 1
+        self.alive[self.next] = ("created", nbytes)
+        self.log.append(("cuMemCreate", wanted.location.type, nbytes))
+        return self.next
+
+    def _open(self, address: int, nbytes: int, access: list[Any], count: int) -> None:
+        start = max(a for a, (kind, _) in self.alive.items() if kind == "reserved" and a <= address)
+        self.log.append(("cuMemSetAccess", access[0].location.type, address - start, nbytes))
+
     def _advise(self, address: int, nbytes: int, advice: str, where: Location) -> tuple[Status]:
         place = -1 if where.type == "host" else where.id
         self.log.append((advice, address, nbytes, place))
@@ -174,6 +220,7 @@ class FakeCuda:
 def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
     """Let all calls go to the fake; arrays are only addresses then."""
     monkeypatch.setattr(calls, "bindings", lambda: fake.bindings)
+    monkeypatch.setattr(calls, "driver", lambda: fake.driver)
     monkeypatch.setattr(calls, "cupy_runtime", lambda: fake.runtime)
     monkeypatch.setattr(guard, "ranges", {})
     monkeypatch.setattr(guard, "permitted", {})

@@ -21,7 +21,11 @@ def spec(kind: str, capacity: int = CAPACITY, fraction: float = 1.0) -> ArenaSpe
 
 def told(cuda: FakeCuda) -> list[tuple]:
     """Return what was advised and prefetched, offsets instead of addresses."""
-    return [(name, at[0] % GIB, *at[1:]) for name, *at in cuda.log if len(at) == 3]
+    return [
+        (name, at[0] % GIB, *at[1:])
+        for name, *at in cuda.log
+        if len(at) == 3 and "cuMem" not in name
+    ]
 
 
 WHOLE = 10 * MIB
@@ -150,7 +154,7 @@ def test_no_page_locked_memory(cuda):
 
 
 @pytest.mark.parametrize(("number", "why"), [(83, "no managed memory"), (89, "concurrent")])
-@pytest.mark.parametrize("kind", ["managed", "host_mapped", "split"])
+@pytest.mark.parametrize("kind", ["managed", "host_mapped", "read_mostly"])
 def test_devices_without_usable_managed_memory_are_refused(cuda, number, why, kind):
     cuda.attributes[number] = 0
     with pytest.raises(PlacementError, match=why) as caught:
@@ -158,4 +162,33 @@ def test_devices_without_usable_managed_memory_are_refused(cuda, number, why, ki
     assert "pinned" in str(caught.value)
     Arena(spec("pinned"), 0).close()
     Arena(spec("device"), 0).close()
+    assert not cuda.alive
+
+
+@pytest.mark.parametrize("why", ["no managed memory", "larger than what is free"])
+def test_a_split_does_without_managed_memory_where_it_must(cuda, why):
+    if why == "no managed memory":
+        cuda.attributes[89] = 0
+    size = CAPACITY if why == "no managed memory" else 9 * GIB
+    arena = Arena(spec("split", size, fraction=0.5), 0)
+    assert not arena.managed
+    assert not told(cuda)
+    chunks = [at for name, *at in cuda.log if name == "cuMemCreate"]
+    assert chunks[0] == ["device", size // 2]
+    assert {place for place, _ in chunks[1:]} == {"host"}
+    assert sum(nbytes for _, nbytes in chunks) == arena.nbytes
+    opened = [tuple(at) for name, *at in cuda.log if name == "cuMemSetAccess"]
+    assert opened == [("device", 0, arena.nbytes), ("host", size // 2, arena.nbytes - size // 2)]
+    arena.close()
+    assert not cuda.alive
+
+
+@pytest.mark.parametrize(
+    "call", ["cuMemAddressReserve", "cuMemCreate", "cuMemMap", "cuMemSetAccess"]
+)
+def test_a_driver_that_cannot_join_memories_is_named(cuda, call):
+    cuda.attributes[89] = 0
+    cuda.reject = call
+    with pytest.raises(PlacementError, match=rf"'graph'.*{call}.*pinned"):
+        Arena(spec("split", fraction=0.5), 0)
     assert not cuda.alive

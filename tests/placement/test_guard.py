@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from fake_cuda import GIB
 
+import louvain_um
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.arena import Arena
 from louvain_um.placement.guard import MARGIN, guard
@@ -20,7 +24,7 @@ def test_managed_bytes_never_exceed_what_is_free(cuda):
     with pytest.raises(MemoryBudgetError, match="evict") as caught:
         arena("host_mapped", 3 * GIB)
     assert caught.value.needed > caught.value.budget
-    assert list(guard.ranges) == [first.base]
+    assert list(guard.ranges) == [first.address]
     first.close()
     arena("host_mapped", 3 * GIB)
 
@@ -48,3 +52,15 @@ def test_a_full_device_is_told_in_one_line(cuda):
     with pytest.raises(MemoryBudgetError, match="largest: device") as caught:
         arena("device", 9 * GIB)
     assert "\n" not in str(caught.value)
+
+
+def test_nothing_else_allocates_managed_memory():
+    root = Path(louvain_um.__file__).parents[1]
+    found = [
+        file.relative_to(root).as_posix()
+        for folder in ("louvain_um", "placement", "profiling", "benchmarks")
+        for file in (root / folder).rglob("*")
+        if file.suffix in (".py", ".cu", ".cuh")
+        and re.search("malloc_?managed", file.read_text(encoding="utf-8"), re.IGNORECASE)
+    ]
+    assert set(found) == {"placement/guard.py"}

@@ -116,7 +116,8 @@ def test_values_come_from_the_host_and_from_the_device(kind: str, size: int, run
     for source in (values, cupy.asarray(values)):
         array.fill(9)
         memory.fill("values", source)
-        found = array.get()
+        found = memory.fetch("values")
+        assert np.array_equal(array.get(), found)
         assert np.array_equal(found[:-5], values)
         assert set(found[-5:]) == {9}
 
@@ -188,3 +189,22 @@ def test_more_managed_memory_than_is_free_is_refused_before_it_is_asked_for(
 ) -> None:
     with pytest.raises(MemoryBudgetError, match="evict"):
         run(spec("managed", free + MIB))
+
+
+def test_a_split_without_managed_memory(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "allows", lambda nbytes, device: False)
+    memory = run(spec("split", 64 * MIB))
+    (arena,) = memory.arenas
+    assert not arena.managed
+    array = memory.empty("targets", "graph", 16 * MIB, np.uint32)
+    values = np.random.default_rng(0).integers(0, 1 << 32, array.size, np.uint32)
+    memory.fill("targets", values)
+    parts = memory.sides("targets")
+    assert [on_device(address, nbytes) for address, nbytes, _ in parts] == [True, False]
+    assert np.array_equal((array + np.uint32(1)).get(), values + np.uint32(1))
+    assert np.array_equal(memory.fetch("targets"), values)
+    array.fill(3)
+    assert int(array.astype(np.uint64).sum()) == 3 * array.size
+    there = np.ctypeslib.as_array((ctypes.c_uint32 * 4).from_address(parts[1][0]))
+    calls.synchronize()
+    assert there.tolist() == [3] * 4

@@ -1,0 +1,109 @@
+"""What arenas are made of: four ways to get memory, each with an address and a way back."""
+
+from __future__ import annotations
+
+import sys
+from typing import Protocol
+
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.placement import calls
+from louvain_um.placement.guard import guard, managed_refusal
+from louvain_um.placement.host import PageLocked, available
+from louvain_um.placement.policy import Placement
+from louvain_um.placement.spec import BLOCK, cut
+from louvain_um.placement.stitched import Stitched
+
+
+class Memory(Protocol):
+    """A range of addresses that the device reaches."""
+
+    address: int
+
+    def close(self) -> None:
+        """Free it."""
+
+
+class Plain:
+    """Device memory."""
+
+    def __init__(self, name: str, nbytes: int, device: int) -> None:
+        self.address = guard.plain(name, nbytes, device)
+
+    def close(self) -> None:
+        """Free it."""
+        calls.release("free", self.address)
+
+
+class Managed:
+    """Managed memory; begins at 2 MiB."""
+
+    def __init__(self, name: str, nbytes: int, device: int) -> None:
+        self.base = guard.managed(name, nbytes, device)
+        if self.base % BLOCK:
+            # No driver was seen to do this to 2 MiB or more, and none promises not to.
+            guard.release(self.base)
+            self.base = guard.managed(name, nbytes + BLOCK, device)
+        self.address = -(-self.base // BLOCK) * BLOCK
+
+    def close(self) -> None:
+        """Free it."""
+        guard.release(self.base)
+
+    def on_device(self, nbytes: int) -> None:
+        """Note that so many bytes have come to the device."""
+        guard.note_resident(self.base, nbytes)
+
+
+class Pinned:
+    """Page-locked host memory that CUDA allocates, where it cannot register the system's."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.address = calls.allocate("hostAlloc", nbytes, calls.PORTABLE_MAPPED)
+
+    def close(self) -> None:
+        """Free it."""
+        calls.release("freeHost", self.address)
+
+
+def back(name: str, placement: Placement, capacity: int, nbytes: int, device: int) -> Memory:
+    """Return memory for an arena of the current device.
+
+    Parameters
+    ----------
+    name : str
+        The arena's, for messages.
+    placement : Placement
+    capacity, nbytes : int
+        Bytes planned, by which a split is cut, and bytes wanted.
+    device : int
+
+    Raises
+    ------
+    MemoryBudgetError
+        There is no such memory left, or the guard refuses.
+    PlacementError
+        The device has no such memory at all.
+    """
+    if placement.kind == "device":
+        return Plain(name, nbytes, device)
+    if placement.kind == "pinned":
+        return page_locked(name, nbytes, device)
+    if placement.kind == "split" and (managed_refusal(device) or not guard.allows(nbytes, device)):
+        here = nbytes if placement.fraction >= 1 else cut(capacity, placement.fraction)
+        guard.check_plain(name, here, device)
+        return Stitched(name, here, nbytes - here, device)
+    return Managed(name, nbytes, device)
+
+
+def page_locked(name: str, nbytes: int, device: int) -> Memory:
+    """Return page-locked host memory: registered pages where devices take host addresses."""
+    try:
+        if calls.attribute(calls.HOST_POINTERS, device) and sys.platform == "linux":
+            return PageLocked(nbytes)
+        return Pinned(nbytes)
+    except (calls.CudaError, MemoryError) as error:
+        if isinstance(error, calls.CudaError) and error.code != calls.OUT_OF_MEMORY:
+            raise
+        room = min(available() or 0, nbytes - 1)
+        remedy = "close other programs on this host or use a machine with more memory"
+        raise MemoryBudgetError(nbytes, room, [(f"{name}, page-locked", nbytes)], remedy) from None
