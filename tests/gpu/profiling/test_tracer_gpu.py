@@ -14,7 +14,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.events import Event
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.device import Choice
-from louvain_um.profiling.events import PHASES
+from louvain_um.profiling.events import PHASES, Source
 from louvain_um.profiling.tracer import Trace, Tracer, Uses
 from louvain_um.profiling.tracer.state import USES
 
@@ -264,3 +264,20 @@ def test_reads_of_targets_are_the_arcs_that_moving_visits() -> None:
         & (events["level"] == 0)
     )
     assert events["count"][rows].sum() == found.levels[0].arcs_visited + 4 * moved
+
+
+def test_a_session_knows_whose_accesses_they_are() -> None:
+    from louvain_um.profiling import profile
+
+    session = profile(planted(False), device="cuda", memory="device", sources=(), tracer=True)
+    rows = session.events["source"] == Source.TRACER
+    owners = session.owners()[rows]
+    counts = session.events["count"][rows]
+    assert counts[owners < 0].sum() <= 0.001 * counts.sum()
+    found: dict[str, int] = {}
+    for owner, count in zip(owners.tolist(), counts.tolist(), strict=True):
+        if owner >= 0:
+            name = session.lifetimes[owner].name
+            found[name] = found.get(name, 0) + count
+    assert found == {page.array: page.total for page in session.maps}
+    assert session.metadata["sources"]["tracer"] == "measured"
