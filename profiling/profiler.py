@@ -279,16 +279,13 @@ def _graph(graph: Any) -> dict[str, Any]:
 
 def _outcome(result: Communities, recording: Recording) -> dict[str, Any]:
     """Return what a session keeps of the result; compiling is no part of the run's seconds."""
-    about = result.provenance
     compiling = sum(span.seconds for span in recording.book.spans if span.phase == "compile")
     return {
+        **{key: value for key, value in result.provenance.items() if key != "plan"},
         "seconds": result.timings["total"] - compiling,
         "timings": dict(result.timings),
         "modularity": result.modularity,
         "communities": result.n_communities,
         "arcs_visited": sum(level.arcs_visited for level in result.levels),
-        "device": about.get("device"),
-        "policy": about.get("policy"),
-        "budget_bytes": about.get("budget_bytes"),
         "peak_bytes": {str(group): int(size) for group, size in result.memory.items()},
     }

@@ -105,7 +105,9 @@ class Session:
         `sources`, a mapping from the name of each source ("cupti", "nvml", "tracer",
         "recorder", "nsys", "engine") to "measured", "modelled" or "not available: why". Of a
         detection also `method`, `seed`, `graph` (`vertices`, `edges`, `arcs`, `weighted`),
-        `modularity`, `communities`, `arcs_visited`, `budget_bytes`, `peak_bytes` by group.
+        `modularity`, `communities`, `arcs_visited`, `timings`, `peak_bytes` by group, and the
+        result's provenance (`budget_bytes`, `placements` …). `about_sources` holds what each
+        source says of itself: events, `dropped`, the driver's totals beside those recorded.
     plan : mapping, optional
         The plan that the run followed, as `louvain-um plan --json` prints it.
     lifetimes : tuple of Lifetime
