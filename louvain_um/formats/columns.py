@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from louvain_um.formats.complain import NUMBER, WHOLE
+
 ENDS = {
     "source", "target", "src", "dst", "dest", "destination", "from", "to", "u", "v", "head",
     "tail", "node", "node1", "node2", "node_1", "node_2", "id1", "id2", "id_1", "id_2",
@@ -57,3 +59,35 @@ def misplaced_ends(names: Sequence[str]) -> tuple[int, int] | None:
             places = names.index(pair[0]), names.index(pair[1])
             return None if set(places) == {0, 1} else places
     return None
+
+
+def is_word(name: str) -> bool:
+    """Return whether this is no number."""
+    return not NUMBER.fullmatch(name)
+
+
+def has_header(rows: list[list[str]]) -> bool:
+    """Return whether the first line names columns: words over numbers, or well-known words."""
+    first, others = rows[0], rows[1:]
+    if len(first) < 2:
+        return False
+    names = [name.lower() for name in first]
+    if set(names[:2]) <= ENDS and any(is_word(name) for name in first[:2]):
+        return True
+    if are_labels(names) or misplaced_ends(names):
+        return True
+    if not others or len(others[0]) < 2:
+        return False
+    numeric = all(WHOLE.fullmatch(name) for name in others[0][:2])
+    if numeric and all(is_word(name) for name in first[:2]):
+        return True
+    return (
+        len(first) > 2
+        and len(others[0]) > 2
+        and all(map(is_word, first[:2]))
+        and (
+            (is_word(first[2]) and not is_word(others[0][2]))
+            or names[2] in WEIGHTS
+            or names[2] in TIMES
+        )
+    )

@@ -87,7 +87,7 @@ def sniff(source: Source, *, header: bool | None, separator: str | None, ids: st
         plain = all(len(line.split()) == len(split(line, 9)) for line in sample.text)
         found.separator = 32 if plain else 9
     rows = [split(line, found.separator) for line in sample.text]
-    sure = header if header is not None else _has_header(rows)
+    sure = header if header is not None else columns.has_header(rows)
     if not sure and header is None:
         lone = _stands_alone(source, rows, found.separator)
         sure = lone == "header"
@@ -107,7 +107,7 @@ def sniff(source: Source, *, header: bool | None, separator: str | None, ids: st
         return found
     found.columns = sorted(map(len, rows))[len(rows) // 2]
     quoted = any(line.lstrip().startswith(b'"') for line in sample.text[1 if sure else 0 :])
-    wordy = sum(any(_is_word(name) for name in row[:2]) for row in rows)
+    wordy = sum(any(columns.is_word(name) for name in row[:2]) for row in rows)
     found.textual = ids == "text" or (ids == "auto" and (quoted or 2 * wordy > len(rows)))
     _settle_weights(found, rows)
     if sure and header is None:
@@ -258,44 +258,13 @@ def _separator(lines: list[bytes]) -> int:
     return 32
 
 
-def _is_word(name: str) -> bool:
-    return not NUMBER.fullmatch(name)
-
-
-def _has_header(rows: list[list[str]]) -> bool:
-    """Return whether the first line names columns: words over numbers, or well-known words."""
-    first, others = rows[0], rows[1:]
-    if len(first) < 2:
-        return False
-    names = [name.lower() for name in first]
-    if set(names[:2]) <= columns.ENDS and any(_is_word(name) for name in first[:2]):
-        return True
-    if columns.are_labels(names) or columns.misplaced_ends(names):
-        return True
-    if not others or len(others[0]) < 2:
-        return False
-    numeric = all(WHOLE.fullmatch(name) for name in others[0][:2])
-    if numeric and all(_is_word(name) for name in first[:2]):
-        return True
-    return (
-        len(first) > 2
-        and len(others[0]) > 2
-        and all(map(_is_word, first[:2]))
-        and (
-            (_is_word(first[2]) and not _is_word(others[0][2]))
-            or names[2] in columns.WEIGHTS
-            or names[2] in columns.TIMES
-        )
-    )
-
-
 def _stands_alone(source: Source, rows: list[list[str]], separator: int) -> str:
     """Return what a first line of words is that do not occur again, or nothing.
 
     A "header" if the list is short and all other names occur again; else an "edge", which
     the reader should know.
     """
-    if len(rows) < 4 or len(rows[0]) < 2 or not all(map(_is_word, rows[0][:2])):
+    if len(rows) < 4 or len(rows[0]) < 2 or not all(map(columns.is_word, rows[0][:2])):
         return ""
     lines = [line for line in _whole_lines(source) if line.strip() and line[:1] not in b"#%"]
     times = Counter(name for line in lines for name in split(line, separator)[:2])
