@@ -118,11 +118,7 @@ class Recording:
         self._halt.set()
         self._pump.join()
         for source in self.sources:
-            source.stop()
-            self._take(source, last=True)
-            lost = getattr(source, "lost", None)
-            if lost is not None and lost():
-                self.notes.append(lost())
+            self._end(source)
         self.complete = error is None
         if error is not None:
             self.notes.append(f"the run was cut short after {seconds:.1f} s")
@@ -200,6 +196,19 @@ class Recording:
             notes=tuple(notes),
             energy=energy,
         )
+
+    def _end(self, source: Source) -> None:
+        """Stop a source and take what it still has; a failure of its own is noted."""
+        try:
+            source.stop()
+            self._take(source, last=True)
+        except Exception as error:  # a device that died must not hide why it did
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            self.notes.append(f"{source.name} could not be ended ({reason}); it may have seen more")
+            return
+        lost = getattr(source, "lost", None)
+        if lost is not None and lost():
+            self.notes.append(lost())
 
     def _take(self, source: Source, *, last: bool = False) -> None:
         table = source.drain(last=last)

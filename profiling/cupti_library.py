@@ -59,7 +59,13 @@ class Library:
 
     def call(self, name: str, *args: Any) -> int:
         """Call a function and return its status, 0 if all is well."""
-        return int(getattr(self.handle, f"cupti{name}")(*args))
+        try:
+            function = getattr(self.handle, f"cupti{name}")
+        except AttributeError:
+            raise SourceUnavailableError(
+                f"CUPTI: {self.path} has no cupti{name}; {INSTALL} brings one that has"
+            ) from None
+        return int(function(*args))
 
     def check(self, name: str, *args: Any) -> None:
         """Call a function; a refusal becomes an error that says what to do."""

@@ -303,6 +303,29 @@ def test_a_source_that_cannot_work_is_noted_and_the_others_go_on():
     assert session.summary()["gpu_faults"] is None
 
 
+class Dying(Flood):
+    name = "uvm"
+
+    def stop(self) -> None:
+        raise RuntimeError("the GPU fell off the bus\nand more")
+
+
+def test_a_source_that_dies_hides_no_error(tmp_path: Path):
+    path = tmp_path / "run.npz"
+    with (
+        pytest.raises(ZeroDivisionError),
+        Recording([Dying(2), Flood(3)], save_to=path) as run,
+        run.phase("think"),
+    ):
+        raise ZeroDivisionError
+    session = load(path)
+    assert (
+        "uvm could not be ended (the GPU fell off the bus); it may have seen more" in session.notes
+    )
+    assert session.events.total(Kind.HTOD) == 3 * 4096
+    assert not session.metadata["complete"]
+
+
 def test_the_book_follows_arrays_as_they_shrink_and_return():
     book = Book(Clock())
     book(Event(kind="array", name="rows.1", group="scratch", address=4096, nbytes=400))
