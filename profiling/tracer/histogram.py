@@ -23,6 +23,10 @@ GUESS: Final = 1e9
 """Bytes of arrays that an instrumented run is guessed to take a second for."""
 
 TRIES: Final = 5
+"""Readings of the device's timer, the quickest of which is believed."""
+
+SLACK: Final = 1 << 20
+"""Nanoseconds before the first launch at which time begins: some timers tick once in so many."""
 
 CLOCK: Final = b"""
 .version 6.3
@@ -121,7 +125,7 @@ class Histogram:
 
     def enter(self, name: str, address: int, nbytes: int) -> None:
         """Count the accesses of a new array from the next launch on."""
-        for other in self.ranges.overlapping(address, nbytes):
+        for other in {*self.ranges.overlapping(address, nbytes), name} & self.ranges.live.keys():
             self.leave(other)
         if self.ranges.crowded:
             self.collect(self.ranges.retired)
@@ -131,13 +135,15 @@ class Histogram:
 
     def shrink(self, name: str, nbytes: int) -> None:
         """Leave the end of an array alone from the next launch on."""
-        self.ranges.live[name].nbytes = nbytes
-        self._changed()
+        if name in self.ranges.live:
+            self.ranges.live[name].nbytes = nbytes
+            self._changed()
 
     def leave(self, name: str) -> None:
         """Stop counting for an array that is freed."""
-        self.ranges.leave(name, self.clock())
-        self._changed()
+        if name in self.ranges.live:
+            self.ranges.leave(name, self.clock())
+            self._changed()
 
     def news(self) -> list[News]:
         """Return what was counted since the last time."""
@@ -166,25 +172,23 @@ class Histogram:
         kind: Any = np.uint64 if wide else np.uint32
         bins = self.cells.shape[2]
         copies = self.cells[:, known.all_rows].reshape(len(USES), known.copies, known.rows, bins)
-        counts = np.empty((known.rows, bins), kind)
+        used = min(bins, self._bin() + 2)  # one more, lest the clocks disagree
+        counts = np.zeros((known.rows, bins), kind)
         for first in range(0, known.rows, SLAB):
             slab = slice(first, min(first + SLAB, known.rows))
-            copies[:, :, slab].sum(axis=(0, 1), dtype=kind).get(out=counts[slab])
+            counts[slab, :used] = copies[:, :, slab, :used].sum(axis=(0, 1), dtype=kind).get()
         return counts
 
     def launch(self) -> None:
         """Make ready for a launch: time begins with the first; bins are joined in time."""
-        now = self.clock() - self.ahead
         if not self.state["origin"]:
             nbytes = sum(known.nbytes for known in self.ranges.live.values())
             seconds = self.seconds or 0.01 + nbytes / GUESS
             width = max(1, int(seconds * 1e9) // int(self.state["bins"]))
             self.state["bin_shift"] = width.bit_length()
-            self.state["origin"] = now
+            self.state["origin"] = self.clock() - self.ahead - SLACK
             self.version += 1
-        while (now - int(self.state["origin"])) >> int(self.state["bin_shift"]) >= int(
-            self.state["bins"]
-        ) // 2:
+        while self._bin() >= int(self.state["bins"]) // 2:
             self._fold()
 
     def edges(self) -> NDArray[np.int64]:
@@ -219,6 +223,11 @@ class Histogram:
     def _changed(self) -> None:
         self.state["ranges"], self.state["count"] = self.ranges.pack()
         self.version += 1
+
+    def _bin(self) -> int:
+        """Return the bin of now, however late."""
+        elapsed = self.clock() - self.ahead - int(self.state["origin"])
+        return max(0, elapsed) >> int(self.state["bin_shift"])
 
     def _fold(self) -> None:
         """Join bins in pairs, here and in the maps."""

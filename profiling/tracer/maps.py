@@ -70,15 +70,16 @@ class Maps:
             self.found[name] = shift, folded
 
     def page_maps(self, edges: NDArray[np.int64]) -> tuple[PageMap, ...]:
-        """Return the maps, cut to the bins in which anything was counted."""
+        """Return the maps, cut to the bins from the first to the last that counted anything."""
         used = [np.flatnonzero(counts.any(axis=0)) for _, counts in self.found.values()]
-        bins = max((int(some[-1]) + 1 for some in used if len(some)), default=0)
+        begin = min((int(bins[0]) for bins in used if len(bins)), default=0)
+        end = max((int(bins[-1]) + 1 for bins in used if len(bins)), default=begin)
         return tuple(
             PageMap(
                 array=name,
                 page_bytes=1 << shift,
-                edges=edges[: bins + 1],
-                counts=np.ascontiguousarray(counts[:, :bins]),
+                edges=edges[begin : end + 1],
+                counts=np.ascontiguousarray(counts[:, begin:end]),
             )
             for name, (shift, counts) in self.found.items()
         )

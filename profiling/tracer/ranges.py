@@ -163,7 +163,8 @@ class Ranges:
         """Return the table of live ranges for the device, by address, and how many there are."""
         table = np.zeros(RANGES, RANGE)
         table[0] = (0, 0, 0, NOWHERE, COPIES - 1, 1)
-        live = sorted(self.live.values(), key=lambda each: each.address)
+        live = [each for each in self.live.values() if each.nbytes]
+        live.sort(key=lambda each: each.address)
         for at, each in enumerate(live, 1):
             table[at] = (
                 each.address,

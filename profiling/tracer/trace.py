@@ -103,7 +103,7 @@ def notes(
             f"{min(pages):,} to {max(pages):,} bytes and bins of {width / 1e6:g} ms; CuPy's own "
             "kernels and copies are not counted"
         )
-        if maps[0].counts.shape[1] == bins:
+        if maps[0].edges[-1] == counters.edges()[bins]:
             said.append("the run outlasted the bins: the last holds all that came after it began")
     for kernel, reason in sorted(register.left.items()):
         said.append(f"{kernel} was left as it is, and its accesses are not counted: {reason}")

@@ -131,6 +131,7 @@ class Tracer:
         self.counts: dict[str, NDArray[np.uint64]] = {}
         self.trace = None
         self.notes = []
+        self._arrays: dict[str, tuple[int, int]] = {}
         self._phases: list[tuple[int, int]] = []
         self._sent: dict[int, int] = {}
         self._launches = 0
@@ -144,13 +145,11 @@ class Tracer:
     def observe(self, event: Event) -> None:
         """Take note of an engine's arrays and phases."""
         if event.kind == "array":
-            self._counters().enter(event.name, event.address, event.nbytes)
+            self._arrays[event.name] = event.address, event.nbytes
+            if self.histogram is not None:
+                self.histogram.enter(event.name, event.address, event.nbytes)
         elif event.kind == "freed":
-            known = self._counters().ranges.live.get(event.name)
-            if known is not None and known.address < event.address < known.address + known.nbytes:
-                self._counters().shrink(event.name, event.address - known.address)
-            elif known is not None:
-                self._counters().leave(event.name)
+            self._freed(event.name, event.address)
         elif event.kind == "start":
             self._settle()
             phase = PHASES.index(event.phase) if event.phase in PHASES else -1
@@ -225,9 +224,24 @@ class Tracer:
             raise LouvainUmError("a tracer has its result when it has stopped: leave its block")
         return self.trace
 
+    def _freed(self, name: str, address: int) -> None:
+        """Take note that an array, or its tail from an address on, was given back."""
+        if name not in self._arrays:
+            return
+        first, nbytes = self._arrays.pop(name)
+        if first < address < first + nbytes:
+            self._arrays[name] = first, address - first
+            if self.histogram is not None:
+                self.histogram.shrink(name, address - first)
+        elif self.histogram is not None:
+            self.histogram.leave(name)
+
     def _counters(self) -> Histogram:
+        """Return the counters; before the first launch there are none."""
         if self.histogram is None:
             self.histogram = Histogram(clock=self.clock.now, **self.sizes)
+            for name, (address, nbytes) in self._arrays.items():
+                self.histogram.enter(name, address, nbytes)
         return self.histogram
 
     def _ready(self, module: int, address: int) -> None:

@@ -69,6 +69,15 @@ def test_the_table_is_sorted_by_address_and_full_at_some_time() -> None:
     assert (np.diff(table["start"].astype(np.int64)) > 0).all()
 
 
+def test_an_empty_array_hides_no_other() -> None:
+    ranges = Ranges(4096, 1000)
+    ranges.enter("a", 1 << 20, 100)
+    ranges.enter("nothing", 1 << 20, 0)
+    table, count = ranges.pack()
+    assert count == 2
+    assert table[1]["nbytes"] == 100
+
+
 def test_stretches_that_overlap() -> None:
     ranges = Ranges(4096, 100)
     ranges.enter("a", 1000, 100)
@@ -97,9 +106,15 @@ def test_bins_are_joined_in_pairs() -> None:
     maps.add("a", 12, np.array([[1, 2, 3, 4]]))
     maps.fold()
     assert maps.found["a"][1].tolist() == [[3, 7, 0, 0]]
-    (page,) = maps.page_maps(np.array([0, 10, 20, 30, 40]))
-    assert page.counts.tolist() == [[3, 7]]
-    assert page.edges.tolist() == [0, 10, 20]
+
+
+def test_bins_without_any_count_are_cut_off() -> None:
+    maps = Maps(1 << 20)
+    maps.add("a", 12, np.array([[0, 2, 0, 0]]))
+    maps.add("b", 12, np.array([[0, 0, 3, 0]]))
+    first, second = maps.page_maps(np.array([0, 10, 20, 30, 40]))
+    assert first.edges.tolist() == second.edges.tolist() == [10, 20, 30]
+    assert (first.counts.tolist(), second.counts.tolist()) == ([[2, 0]], [[0, 3]])
 
 
 def test_a_count_too_large_is_cut_and_said() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from louvain_um.errors import DeviceUnavailableError
+from louvain_um.events import Event
 from louvain_um.gpu import compile, nvrtc
 from louvain_um.profiling.source import Clock, SourceUnavailableError
 from louvain_um.profiling.tracer import Tracer, Uses
@@ -90,3 +91,22 @@ def test_a_tracer_that_saw_nothing_says_so() -> None:
     assert tracer.drain(last=True) is None
     assert tracer.notes == ["the tracer saw no kernel of the engine's"]
     assert tracer.about()["launches"] == 0
+
+
+def test_a_run_without_kernels_needs_no_device() -> None:
+    pytest.importorskip("cupy")
+    tracer = Tracer()
+    try:
+        tracer.start(Clock())
+    except SourceUnavailableError as error:
+        pytest.skip(str(error))
+    tracer.observe(Event(kind="start", phase="load"))
+    tracer.observe(Event(kind="array", name="a", group="graph", address=1000, nbytes=100))
+    tracer.observe(Event(kind="freed", name="a", group="graph", address=1050, nbytes=50))
+    assert tracer._arrays == {"a": (1000, 50)}
+    tracer.observe(Event(kind="freed", name="a", group="graph", address=1000, nbytes=50))
+    tracer.observe(Event(kind="freed", name="b", group="graph", address=1, nbytes=1))
+    tracer.observe(Event(kind="end", phase="load"))
+    tracer.stop()
+    assert tracer._arrays == {}
+    assert len(tracer.result().events) == 0
