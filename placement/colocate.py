@@ -47,6 +47,8 @@ def fill(parts: Iterable[Part], source: Any, device: int) -> None:
     for address, nbytes, side in parts:
         if here:
             _write(address, nbytes, source, done)
+            if side == "moving":
+                calls.prefetch(address, nbytes, calls.HOST)  # where it begins, whoever wrote it
         else:
             at = source.ctypes.data + done
             if side == "device":
@@ -57,8 +59,7 @@ def fill(parts: Iterable[Part], source: Any, device: int) -> None:
                 whole = Stretch(0, nbytes, side)
                 advise.bring("read_mostly", address, whole, device)
         done += nbytes
-    if not here:
-        calls.synchronize()
+    calls.synchronize()
 
 
 def fetch(parts: Iterable[Part], target: NDArray[Any]) -> None:

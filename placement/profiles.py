@@ -50,7 +50,7 @@ H200 = Machine(
         "evict_to_host": "assumed: as a prefetch to the host; the driver's eviction was not run",
         "fault_batch_seconds": _FAULTS,
         "block_service_seconds": _FAULTS,
-        "cpu_fault_seconds": "assumed",
+        "cpu_fault_seconds": "measured by calibrate: 18.5 to 20.4 µs in six runs",
         "cache_bytes": "data sheet: 50 MB, taken as MiB",
         "faults_in_flight": "132 processors x 2,048 threads x 4 bytes, in pages of 4 KiB",
     },

@@ -21,9 +21,9 @@ from louvain_um.placement.spec import ArenaSpec
 pytestmark = pytest.mark.gpu
 
 MIB = 1 << 20
-BYTES = 256 * MIB
-SMALL = 192 * MIB
-"""Bytes that the driver may take or give for purposes of its own: 128 MiB at a time."""
+BYTES = 512 * MIB
+SMALL = 320 * MIB
+"""Bytes that the driver may take or give for purposes of its own, 128 MiB at a time."""
 
 BUS = 150e9
 """Bytes/s between what a bus carries and what the memory of any device does."""
