@@ -126,7 +126,10 @@ def lines(session: Session) -> Iterable[str]:
     """Yield the session in a few lines of text."""
     figures = summary(session)
     about = session.metadata
-    what = " ".join(str(about[key]) for key in ("method", "policy", "device") if about.get(key))
+    named = [about.get("method"), about.get("policy"), about.get("device")]
+    if about.get("device") == "cpu":
+        named.remove(about.get("policy"))  # there is but one
+    what = " ".join(str(name) for name in named if name)
     rate = figures["arcs_per_second"]
     cost = [f"{figures['seconds']:.3f} s"]
     cost += [f"{rate / 1e6:,.1f} M arcs/s"] if rate else []
