@@ -18,9 +18,10 @@ ARCS_A_BLOCK: Final = 2048
 
 GIANT_SLOTS: Final = 1 << 21
 ARCS_A_SLOT: Final = 8
+TIGHT_ARCS_A_SLOT: Final = 32
 """Slots of the tables for giants: so many at least, or one for so many arcs of the level.
 
-A tight run has what the widest vertex needs, and serves giants in more batches.
+A tight run has fewer, and serves giants in more batches.
 """
 
 DRAIN_SLOTS: Final = 16 * THREADS
@@ -72,8 +73,8 @@ def giant_tables(
     if widest <= block_max:
         return 0, 0
     needed = 2 << (widest - 1).bit_length()
-    roomy = max(needed, GIANT_SLOTS, arcs // ARCS_A_SLOT)
-    return min(vertices, arcs // block_max), needed if tight else roomy
+    slots = max(needed, GIANT_SLOTS, arcs // (TIGHT_ARCS_A_SLOT if tight else ARCS_A_SLOT))
+    return min(vertices, arcs // block_max), slots
 
 
 class Giants:
