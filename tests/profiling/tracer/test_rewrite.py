@@ -102,6 +102,22 @@ def test_every_form_assembles(log: bool, tmp_path: Path) -> None:
     assemble(done.text, tmp_path)
 
 
+def test_names_and_numbers_as_addresses_and_sizes_assemble(tmp_path: Path) -> None:
+    body = (
+        ".shared .align 16 .b8 own[256]; .shared .align 8 .b64 gate;",
+        "ld.global.u32 %r1, [table];",
+        "@%p1 red.global.add.u32 [table+8], %r1;",
+        "ld.u32 %r1, [%rd1+-4];",
+        "mov.u32 %r2, own; mov.u32 %r3, gate;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1+16], 256, "
+        "[%r3];",
+    )
+    text = head().replace("8.0", "8.3") + ".global .align 4 .b8 table[16];\n" + kernel(*body)
+    done = rewrite(text, log=True)
+    assert done.sites == {"k": 4}
+    assemble(done.text, tmp_path)
+
+
 def test_a_guarded_instruction_counts_under_its_guard() -> None:
     text = rewrite(
         head() + kernel("@%p1 ld.global.u32 %r1, [%rd1];", "@!%p2 st.global.u32 [%rd1+4], %r1;")
