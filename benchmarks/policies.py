@@ -83,7 +83,7 @@ def main() -> None:
     )
     parser.add_argument("--limit", type=float, default=540, help="seconds for everything")
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("-o", "--output", required=True)
+    parser.add_argument("-o", "--output", type=Path)
     chosen = parser.parse_args()
     since = time.perf_counter()
     results: list[dict[str, Any]] = []
@@ -103,7 +103,7 @@ def main() -> None:
                 results.append(row)
                 told = f"{row['seconds']:.4f} s" if row["feasible"] else row["reason"]
                 print(name, percent, policy, told, row.get("traffic_bytes"), flush=True)
-                save(chosen.output, {"machine": machine(), "results": results})
+                save("policies", {"machine": machine(), "results": results}, chosen.output)
     return
 
 

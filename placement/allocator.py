@@ -112,7 +112,9 @@ class Allocator:
         if name in self.homes:
             raise KeyError(f"array {name!r} is live already")
         arena = self._arena_for(name, group)
-        address = arena.take(nbytes) if arena else None
+        # Where groups share an arena, what is soon gone is kept apart from what stays.
+        high = arena is not None and arena.spec.group is None and group in ("scratch", "hash")
+        address = arena.take(nbytes, high=high) if arena else None
         if arena and address is not None:
             home = Home(arena, address, nbytes)
         else:
@@ -239,9 +241,9 @@ class Allocator:
         general = None
         for arena in self.arenas:
             members = arena.spec.members
-            if members is not None and name in members:
+            if members is not None and any(_is_or_begins(name, member) for member in members):
                 return arena
-            if members is None and arena.spec.group == group and general is None:
+            if members is None and arena.spec.group in (group, None) and general is None:
                 general = arena
         return general
 
@@ -296,3 +298,8 @@ def view(address: int, shape: int, dtype: DTypeLike, arena: Arena, owner: object
     nbytes = max(shape * kind.itemsize, 1)
     memory = cupy.cuda.UnownedMemory(address, nbytes, owner or arena, arena.device)
     return cupy.ndarray((shape,), kind, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def _is_or_begins(name: str, member: str) -> bool:
+    """Whether an array is the one named, or one of a kind named."""
+    return name == member or name.startswith(f"{member}.")

@@ -65,9 +65,12 @@ class Arena:
             self.close()
             raise
 
-    def take(self, nbytes: int) -> int | None:
-        """Return the address of a new block, or None if no hole is large enough."""
-        offset = self.blocks.take(nbytes)
+    def take(self, nbytes: int, *, high: bool = False) -> int | None:
+        """Return the address of a new block, or None if no hole is large enough.
+
+        At the far end of the arena, if `high`.
+        """
+        offset = self.blocks.take(nbytes, high=high)
         return None if offset is None else self.address + offset
 
     def whole(self) -> int:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from louvain_um.arrays import STAGES, Declared, Stage
-from louvain_um.ledger import GROUPS
 from louvain_um.placement.cost import arrival_seconds, remote_seconds
 from louvain_um.placement.forecast import Forecast, Work, forecast
-from louvain_um.placement.layout import ALIGNED, Fit, aligned, fit, lay_out
+from louvain_um.placement.layout import ALIGNED, JOINT_SLACK, Fit, aligned, fit, lay_out
 from louvain_um.placement.policy import AUTO, POLICY_NAMES, Placement, Policy, find_policy
 from louvain_um.placement.spec import BLOCK, ArenaSpec
 
@@ -34,10 +33,16 @@ class Candidate:
 
 
 def candidate(
-    policy: Policy, arrays: tuple[Declared, ...], work: Work, limit: int, *, tight: bool
+    policy: Policy,
+    arrays: tuple[Declared, ...],
+    work: Work,
+    limit: int,
+    *,
+    tight: bool,
+    joint: bool = False,
 ) -> Candidate:
     """Lay a policy out and predict it."""
-    layout = lay_out(arrays, policy)
+    layout = lay_out(arrays, policy, joint=joint)
     fitted = fit(layout, limit, work.widest)
     return Candidate(
         policy=policy,
@@ -71,10 +76,10 @@ def choose(
     if first.fitted.within(limit):
         return first
     tight = declare(True)
-    second = candidate(AUTO, tight, work, limit, tight=True)
+    second = candidate(AUTO, tight, work, limit, tight=True, joint=True)
     if second.fitted.within(limit):
         return second
-    own = candidate(hosting(tight, work, limit), tight, work, limit, tight=True)
+    own = candidate(hosting(tight, work, limit), tight, work, limit, tight=True, joint=True)
     names = (name for name in POLICY_NAMES if name != AUTO.name)
     known = [
         candidate(replace(find_policy(name), name=AUTO.name), arrays, work, limit, tight=small)
@@ -94,17 +99,17 @@ def hosting(arrays: Sequence[Declared], work: Work, limit: int) -> Policy:
     # What is small wins next to nothing and is often hot: only if all else is not enough.
     small = {array.name for array in left if array.nbytes < BLOCK}
     lost = {array.name: _lost(array, work, moving) for array in left}
-    held = {group: dict.fromkeys(STAGES, 0) for group in GROUPS}
+    held = dict.fromkeys(STAGES, 0)
     for array in arrays:
         for stage in array.stages:
-            held[array.group][stage] += aligned(array.nbytes, ALIGNED)
+            held[stage] += aligned(array.nbytes, ALIGNED)
     hosted, kept = dict[str, Placement](), 0
-    while (now := kept + sum(max(stages.values()) for stages in held.values())) > limit:
-        won = {array.name: _won(array, held[array.group]) for array in left}
+    while kept + _with_slack(max(held.values())) > limit:
+        won = {array.name: _won(array, held) for array in left}
         useful = [array for array in left if won[array.name] > 0]
         if not useful:
             # Stages that need the same each keep the others' arrays from winning anything.
-            useful = [array for array in left if _at_peak(array, held[array.group])]
+            useful = [array for array in left if _at_peak(array, held)]
             won = {array.name: 0 for array in left}
         if not useful:
             break
@@ -113,10 +118,10 @@ def hosting(arrays: Sequence[Declared], work: Work, limit: int) -> Policy:
         )
         left.remove(first)
         for stage in first.stages:
-            held[first.group][stage] -= aligned(first.nbytes, ALIGNED)
+            held[stage] -= aligned(first.nbytes, ALIGNED)
         if first.name.endswith(NEXT):
             kept += first.nbytes // LATER_SHARE
-        hosted[first.name] = _split(first, limit - kept - (now - won[first.name]))
+        hosted[first.name] = _split(first, limit - kept - _with_slack(max(held.values())))
     return replace(AUTO, arrays=hosted)
 
 
@@ -129,16 +134,21 @@ def _lost(array: Declared, work: Work, moving: float) -> float:
 
 
 def _won(array: Declared, held: Mapping[Stage, int]) -> int:
-    """Return the bytes by which a group's arena shrinks without an array."""
+    """Return the bytes by which the joint arena shrinks without an array."""
     nbytes = aligned(array.nbytes, ALIGNED)
     rest = max(held[stage] - (nbytes if stage in array.stages else 0) for stage in STAGES)
     return max(held.values()) - rest
 
 
 def _at_peak(array: Declared, held: Mapping[Stage, int]) -> bool:
-    """Whether an array is alive when its group's arena is fullest."""
+    """Whether an array is alive when the joint arena is fullest."""
     most = max(held.values())
     return any(held[stage] == most for stage in array.stages)
+
+
+def _with_slack(nbytes: int) -> int:
+    """Return the capacity of a joint arena."""
+    return nbytes + nbytes // JOINT_SLACK
 
 
 def _split(array: Declared, room: int) -> Placement:

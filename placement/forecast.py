@@ -194,7 +194,7 @@ def forecast(
 
 def _given(spec: ArenaSpec, arrays: Sequence[Declared], apart: Collection[str]) -> int:
     """Return the bytes of an arena that lie somewhere already when the run begins."""
-    if spec.group != "graph":
+    if spec.group not in ("graph", None):
         return 0
     inside = (
         array.nbytes

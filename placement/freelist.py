@@ -38,16 +38,21 @@ class FreeList:
         self.in_use = 0
         self.peak = 0
 
-    def take(self, nbytes: int) -> int | None:
-        """Return the offset of a new block, or None if no hole is large enough."""
+    def take(self, nbytes: int, *, high: bool = False) -> int | None:
+        """Return the offset of a new block, or None if no hole is large enough.
+
+        If `high`, the block is cut from the end of the last hole that is large enough.
+        """
         wanted = rounded(nbytes)
         fitting = [(size, offset) for offset, size in self.holes if size >= wanted]
         if not fitting:
             return None
-        size, offset = min(fitting)
+        size, offset = fitting[-1] if high else min(fitting)
         self.holes.remove((offset, size))
-        if size > wanted:
-            insort(self.holes, (offset + wanted, size - wanted))
+        left = size - wanted
+        if left:
+            insort(self.holes, (offset if high else offset + wanted, left))
+        offset += left if high else 0
         self.taken[offset] = wanted
         self._count(wanted)
         return offset

@@ -73,11 +73,18 @@ def placed(array: Declared, policy: Policy) -> Placement:
     return DEVICE if array.device_only else policy.placement_of(array.name, array.group)
 
 
-def lay_out(arrays: Sequence[Declared], policy: Policy) -> tuple[ArenaSpec, ...]:
+JOINT_SLACK: Final = 32
+"""Share (one in so many) that a joint arena has more than it needs: holes are never all filled."""
+
+
+def lay_out(
+    arrays: Sequence[Declared], policy: Policy, *, joint: bool = False
+) -> tuple[ArenaSpec, ...]:
     """Return the arenas of a policy.
 
     A group has one; arrays with a placement of their own, and level 0's arcs where they are
-    paged, have one each; what must be on the device although its group is not shares one.
+    paged, have one each; what must be on the device although its group is not shares one. If
+    `joint`, all that is on the device shares one, in which groups take turns.
 
     Examples
     --------
@@ -89,7 +96,7 @@ def lay_out(arrays: Sequence[Declared], policy: Policy) -> tuple[ArenaSpec, ...]
     >>> [(s.name, s.capacity >> 10) for s in lay_out([a, b], find_policy("base"))]
     [('targets.0', 4096), ('graph', 8)]
     """
-    specs = list[ArenaSpec]()
+    specs, together = list[ArenaSpec](), list[Declared]()
     for group in GROUPS:
         usual = policy.placements[group]
         rest, apart = list[Declared](), list[Declared]()
@@ -105,10 +112,17 @@ def lay_out(arrays: Sequence[Declared], policy: Policy) -> tuple[ArenaSpec, ...]
                 apart.append(array)
             else:
                 specs.append(_spec(array.name, group, placement, [array], named=True))
+        if joint and usual == DEVICE:
+            together += rest
+            continue
         if apart:
             specs.append(_spec(f"{group}.device", group, DEVICE, apart, named=True))
         if rest:
             specs.append(_spec(group, group, usual, rest, named=False))
+    if together:
+        nbytes = capacity(together)
+        nbytes += nbytes // JOINT_SLACK
+        specs.append(ArenaSpec(name="device", group=None, capacity=nbytes, placement=DEVICE))
     return tuple(specs)
 
 
@@ -159,15 +173,18 @@ def needed_by_group(layout: Sequence[ArenaSpec], fitted: Fit, widest: int = 0) -
         least = device_bytes(spec.placement, spec.capacity)
         if spec.name in fitted.paged:
             least = least_bytes(spec.capacity, widest)
-        found[spec.group] += least
+        for group in GROUPS if spec.group is None else (spec.group,):
+            found[group] += least
     return found
 
 
-def device_bytes_in_core(arrays: Sequence[Declared], *, apart: bool = False) -> int:
+def device_bytes_in_core(
+    arrays: Sequence[Declared], *, apart: bool = False, joint: bool = False
+) -> int:
     """Return the bytes of the device that arrays take when all of them are there.
 
-    In plain device memory; or, if `apart`, in as many arenas as any policy makes, which aligns a
-    few bytes more: what budgets in percent are of.
+    In plain device memory, `joint` or not; or, if `apart`, in as many arenas as any policy
+    makes, which aligns a few bytes more: what budgets in percent are of.
     """
     policy = find_policy("base") if apart else AUTO
-    return sum(spec.capacity for spec in lay_out(arrays, policy))
+    return sum(spec.capacity for spec in lay_out(arrays, policy, joint=joint))

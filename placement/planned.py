@@ -112,9 +112,8 @@ class Plan:
         found = {placed(array, self.chosen) for array in mine}
         if len(found) <= 1:
             return found.pop() if found else self.chosen.placements[group]
-        specs = [spec for spec in self.layout if spec.group == group]
-        there = sum(device_bytes(spec.placement, spec.capacity) for spec in specs)
-        return Placement("split", there / max(1, sum(spec.capacity for spec in specs)))
+        there = sum(int(placed(a, self.chosen).on_device * a.nbytes) for a in mine)
+        return Placement("split", there / max(1, sum(a.nbytes for a in mine)))
 
     @property
     def seconds(self) -> float:
@@ -134,7 +133,8 @@ class Plan:
     @cached_property
     def device_in_core(self) -> int:
         """Bytes of the device with which everything would be there, scratch as small as can be."""
-        return device_bytes_in_core(self.arrays if self.tight else self.request.declare(True))
+        arrays = self.arrays if self.tight else self.request.declare(True)
+        return device_bytes_in_core(arrays, joint=True)
 
     @property
     def fits(self) -> bool:
@@ -182,16 +182,16 @@ class Plan:
     def cliff_arcs(self) -> int:
         """Arcs of the largest graph of this shape that runs in core within the limit."""
         arcs = self.work.arcs
-        if not arcs or device_bytes_in_core(self._at(1)) > self.limit:
+        if not arcs or device_bytes_in_core(self._at(1), joint=True) > self.limit:
             return 0
         low, high = 1, 2
-        while device_bytes_in_core(self._at(high)) <= self.limit:
+        while device_bytes_in_core(self._at(high), joint=True) <= self.limit:
             low, high = high, 2 * high
         while high - low > max(1, low >> 12):
             middle = (low + high) // 2
             low, high = (
                 (middle, high)
-                if device_bytes_in_core(self._at(middle)) <= self.limit
+                if device_bytes_in_core(self._at(middle), joint=True) <= self.limit
                 else (low, middle)
             )
         return low

@@ -10,7 +10,7 @@ from louvain_um.arrays import Declared
 from louvain_um.ledger import GROUPS, Group
 from louvain_um.placement.cost import Estimate, exposed, launches, remote_seconds
 from louvain_um.placement.forecast import Work
-from louvain_um.placement.layout import ARCS, HELD_BLOCKS, capacity
+from louvain_um.placement.layout import ARCS, HELD_BLOCKS, capacity, placed
 from louvain_um.placement.policy import AUTO, Placement
 from louvain_um.placement.spec import BLOCK, device_bytes
 
@@ -76,6 +76,8 @@ def explain(plan: Plan) -> dict[Group, Reason]:
         )
         for group in GROUPS
     }
+    if any(spec.group is None for spec in plan.layout):
+        there = {group: _there(plan, group) for group in GROUPS}
     found = dict[Group, Reason]()
     for group in GROUPS:
         mine = [array for array in plan.arrays if array.group == group and array.nbytes]
@@ -117,6 +119,12 @@ def _sentence(plan: Plan, group: Group, terms: Estimate, there: int) -> str:
         f"{', '.join(away)} {'lose' if len(away) > 1 else 'loses'} least time per byte: "
         f"{size(there)} of the group fit, the rest is read over the bus"
     )
+
+
+def _there(plan: Plan, group: Group) -> int:
+    """Return the bytes of a group that are on the device, where arenas are shared."""
+    mine = (array for array in plan.arrays if array.group == group)
+    return sum(int(placed(array, plan.chosen).on_device * array.nbytes) for array in mine)
 
 
 def _away(plan: Plan, array: Declared) -> bool:

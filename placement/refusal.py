@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from louvain_um.arrays import Declared
 from louvain_um.errors import MemoryBudgetError
+from louvain_um.ledger import GROUPS
 from louvain_um.placement.choose import Candidate
-from louvain_um.placement.layout import needed_by_group, pages, placed
+from louvain_um.placement.layout import capacity, needed_by_group, pages, placed
 from louvain_um.placement.policy import AUTO
 from louvain_um.placement.reasons import size
 
@@ -30,15 +32,17 @@ def refusal(
     auto : callable
         Returns what the model would choose.
     """
+
+    def here(array: Declared) -> bool:
+        return placed(array, found.policy).on_device == 1
+
     needed = found.fitted.needed
     groups = needed_by_group(found.layout, found.fitted, widest)
+    if any(spec.group is None for spec in found.layout):
+        groups = {g: capacity(a for a in found.arrays if a.group == g and here(a)) for g in GROUPS}
     group = max(groups, key=lambda g: groups[g])
     apart = {spec.name for spec in found.layout if pages(spec)}
-    there = [
-        (array.name, array.nbytes)
-        for array in found.arrays
-        if placed(array, found.policy).on_device == 1 and array.name not in apart
-    ]
+    there = [(a.name, a.nbytes) for a in found.arrays if here(a) and a.name not in apart]
     # To the next MiB, so that the budget named is enough.
     least = -(-needed >> 20)
     said = (

@@ -22,16 +22,18 @@ class ArenaSpec:
     Parameters
     ----------
     name : str
-    group : {"graph", "hash", "community", "scratch"}
+    group : {"graph", "hash", "community", "scratch"} or None
+        Whose arrays it holds; None for those of every group.
     capacity : int
         Bytes that its arrays take at most at any one time.
     placement : Placement
     members : tuple of str, optional
-        Names of the arrays in it; None for all of the group that no other arena names.
+        Names of the arrays in it, or what stands before the first "." of their names; None for
+        all of the group that no other arena names.
     """
 
     name: str
-    group: Group
+    group: Group | None
     capacity: int
     placement: Placement
     members: tuple[str, ...] | None = None

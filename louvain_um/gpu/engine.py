@@ -19,7 +19,6 @@ from louvain_um.gpu.move import add_degrees, move
 from louvain_um.gpu.paged import Pages, move_in_pages, refine_in_pages, toucher
 from louvain_um.gpu.planning import plan_run, without_graph
 from louvain_um.gpu.refine import refine
-from louvain_um.gpu.upload import fill
 from louvain_um.graph import Graph
 from louvain_um.hierarchy import Moved, Sums
 from louvain_um.options import Options
@@ -105,8 +104,9 @@ class GpuEngine:
         """Fill arrays of the run's own with a graph."""
 
         def put(name: str, group: Any, array: Any) -> Any:
-            self.memory.empty(f"{name}.0", group, len(array), array.dtype)
-            return fill(self.memory, f"{name}.0", array)
+            there = self.memory.empty(f"{name}.0", group, len(array), array.dtype)
+            self.memory.fill(f"{name}.0", array)
+            return there
 
         weights = graph.weights
         if weights is not None:
@@ -172,7 +172,6 @@ class GpuEngine:
 
     def cut(self, graph: Graph | DeviceGraph, level: GpuLevel, device: int) -> Pages:
         """Cut level 0 into blocks of vertices, whose arcs come and go."""
-
         offsets = graph.offsets if isinstance(graph, Graph) else graph.offsets.get()
         arrays = [level.targets] if level.weights is None else [level.targets, level.weights]
         spans = [Span(array.data.ptr, array.itemsize) for array in arrays]

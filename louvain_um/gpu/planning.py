@@ -70,7 +70,7 @@ def without_graph(plan: Plan) -> tuple[ArenaSpec, ...]:
     held = {a.name: a.nbytes for a in plan.arrays if a.name in GIVEN}
     return tuple(
         replace(spec, capacity=spec.capacity - sum(held.values()))
-        if spec.group == "graph"
+        if spec.group in ("graph", None)
         else spec
         for spec in plan.layout
     )
