@@ -82,7 +82,7 @@ def test_the_block_used_longest_ago_leaves() -> None:
 
 def test_a_scan_in_one_direction_hits_nothing_and_there_and_back_hits() -> None:
     cuts = list(range(9))
-    where, driver = arena("fault", 4, cuts)
+    where, _ = arena("fault", 4, cuts)
     for _ in range(3):
         for block in range(8):
             where.need(block)
