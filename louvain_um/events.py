@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 Phase = Literal["compile", "load", "move", "refine", "aggregate", "fetch"]
 
@@ -15,8 +15,9 @@ class Event:
 
     Parameters
     ----------
-    kind : {"start", "iteration", "end", "array", "freed"}
-        A phase began, an iteration of it ended, the phase ended; an array was made or given back.
+    kind : {"start", "iteration", "end", "array", "freed", "work"}
+        A phase began, an iteration of it ended, the phase ended; an array was made or given back;
+        a step's arrays can be looked at (the CPU engine only, before its "iteration" or "end").
     phase : str
         "compile", "load", "move", "refine", "aggregate" or "fetch" (labels to the host); "" for
         an array, which may outlive phases.
@@ -36,9 +37,11 @@ class Event:
         The array of "array" and "freed".
     address, nbytes : int
         Where it lies (or lay), and its bytes.
+    work : mapping of str to Any
+        The engine's own arrays of "work", by name: to be read, and only until the observer returns.
     """
 
-    kind: Literal["start", "iteration", "end", "array", "freed"]
+    kind: Literal["start", "iteration", "end", "array", "freed", "work"]
     phase: Phase | Literal[""] = ""
     level: int = -1
     iteration: int = -1
@@ -52,6 +55,7 @@ class Event:
     group: str = ""
     address: int = 0
     nbytes: int = 0
+    work: Mapping[str, Any] = field(default_factory=dict)
 
 
 Observer = Callable[[Event], None]

@@ -49,7 +49,7 @@ class Book:
             self.begin(event.phase, event.level, event)
         elif event.kind == "end":
             self.end(event.phase)
-        elif self.open:
+        elif event.kind == "iteration" and self.open:
             running = self.open[-1]
             end = max(running.mark, now - round(event.seconds_ago * 1e9))
             self.spans.append(_span(event, running.mark, end, event.iteration))

@@ -110,6 +110,10 @@ def profile(
     chosen = pick(options.device)
     watchers, missing = watching(chosen, sources, tracer=tracer)
     graph = _loaded(graph, chosen)
+    if chosen.kind == "cpu":
+        from louvain_um.profiling.recorder_source import RecorderSource
+
+        watchers.append(RecorderSource(graph))
     recording = Recording(
         watchers,
         missing=missing,
@@ -171,7 +175,7 @@ def recording(
     chosen = pick(device)
     watchers, missing = watching(chosen, sources)
     kept = Recording(
-        [watcher for watcher in watchers if watcher.name != "recorder"],
+        watchers,
         missing=missing,
         metadata={"device": str(chosen)},
         save_to=save_to,
@@ -245,6 +249,8 @@ def _loaded(graph: Any, chosen: Choice) -> Any:
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.graph import Graph
 
+    if isinstance(graph, DeviceGraph) and chosen.kind == "cpu":
+        return graph.to_host()
     if isinstance(graph, Graph | DeviceGraph):
         return graph
     from louvain_um.formats import as_graph

@@ -13,7 +13,7 @@ from louvain_um import parallel, rules
 from louvain_um.cpu import aggregate, move, refine
 from louvain_um.cpu.level import I64, NONE, U8, U32, CpuLevel, widest
 from louvain_um.cpu.tally import EMPTY, slots_for
-from louvain_um.events import Event, Observer, tell_arrays
+from louvain_um.events import Event, Observer, Phase, tell_arrays
 from louvain_um.graph import Graph
 from louvain_um.hierarchy import Moved, Sums
 from louvain_um.ledger import HostAllocator
@@ -98,6 +98,9 @@ class CpuEngine:
             )  # fmt: skip
             count, gain = result.tolist()
             moves += count
+            self.show(
+                "move", level, iteration=iteration - 1, queue=queue, starts=starts, goals=goals
+            )
             self.observer(
                 Event(
                     kind="iteration",
@@ -115,6 +118,15 @@ class CpuEngine:
         self.memory.free("totals", "sizes", "wake", "queue", "goals")
         self.free_tallies()
         return Moved(iteration, moves, visited)
+
+    def show(self, phase: Phase, level: CpuLevel, iteration: int = -1, **work: Any) -> None:
+        """Let the observer look at what a step worked on."""
+        work |= {"cycle": level.cycle, "widest": level.widest, "start": level.start,
+                 "offsets": level.offsets, "targets": level.targets,
+                 "weighted": len(level.weights) > 0}  # fmt: skip
+        self.observer(
+            Event(kind="work", phase=phase, level=level.number, iteration=iteration, work=work)
+        )
 
     def enqueue(
         self, level: CpuLevel, wake: U8, listed: U32, queue: U32, salt: np.uint32
@@ -182,6 +194,7 @@ class CpuEngine:
             )  # fmt: skip
             parallel.run(refine.apply, threads, graph, state, claim)
         level.parts = parts
+        self.show("refine", level, queue=queue, starts=starts, parts=parts)
         self.memory.free("part totals", "part sizes", "cuts", "queue", "moved", "goals", "ties")
         self.free_tallies()
 
@@ -216,11 +229,15 @@ class CpuEngine:
             starts, rooms, tallies, out, claim,
         )  # fmt: skip
         kept = aggregate.close_gaps(rooms, offsets, targets, weights)
+        self.show(
+            "aggregate", level, numbers=numbers, members=members, member_starts=starts,
+            coarse_offsets=offsets,
+        )  # fmt: skip
         # Shrinking in place gives the room behind the arcs back without a copy.
         targets.resize(kept, refcheck=False)
         weights.resize(kept, refcheck=False)
-        self.memory.ledger.enter(f"targets.{number}", "graph", targets.nbytes)
-        self.memory.ledger.enter(f"weights.{number}", "graph", weights.nbytes)
+        self.memory.ledger.enter(f"targets.{number}", "graph", targets.nbytes, targets.ctypes.data)
+        self.memory.ledger.enter(f"weights.{number}", "graph", weights.nbytes, weights.ctypes.data)
         self.memory.free("members", "member starts", "rooms")
         self.free_tallies()
 

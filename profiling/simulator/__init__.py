@@ -5,7 +5,9 @@ from louvain_um.profiling.simulator.result import TERMS, TOTALS, Simulation
 from louvain_um.profiling.simulator.simulate import simulate
 from louvain_um.profiling.simulator.touches import Touches, Way, join
 from louvain_um.profiling.simulator.trace import (
+    Allocate,
     Array,
+    Free,
     HostTouches,
     Launch,
     Prefetch,
@@ -16,8 +18,10 @@ from louvain_um.profiling.simulator.trace import (
 __all__ = [
     "TERMS",
     "TOTALS",
+    "Allocate",
     "Array",
     "Driver",
+    "Free",
     "HostTouches",
     "Launch",
     "Prefetch",

@@ -13,13 +13,13 @@ from louvain_um.profiling.simulator import constants as c
 from louvain_um.profiling.simulator.driver import EVICTIONS, Driver
 from louvain_um.profiling.simulator.layout import Layout
 from louvain_um.profiling.simulator.state import State, empty_state
-from louvain_um.profiling.simulator.trace import Array
+from louvain_um.profiling.simulator.trace import Allocate, Array, Trace, live_peak
 
 _EVENT_ROWS = 1 << 18
 
 
 def build_state(
-    arrays: tuple[Array, ...],
+    trace: Trace,
     layout: Layout,
     machine: Machine,
     driver: Driver,
@@ -38,6 +38,7 @@ def build_state(
     MemoryBudgetError
         The device arrays, and one block beside them if anything else may migrate, do not fit.
     """
+    arrays = trace.arrays
     detect = driver.thrashing and host_touches
     switches = np.zeros(c.SWITCHES, np.int64)
     switches[c.CAPACITY] = capacity // c.PAGE_BYTES
@@ -68,7 +69,7 @@ def build_state(
         thrash=detect,
     )
     _fill(state, arrays, layout)
-    _check_room(state, arrays, layout, capacity, brought)
+    _check_room(state, trace, layout, capacity, brought)
     return state
 
 
@@ -124,20 +125,24 @@ def _fill(state: State, arrays: tuple[Array, ...], layout: Layout) -> None:
 
 
 def _check_room(
-    state: State, arrays: tuple[Array, ...], layout: Layout, capacity: int, brought: Set[int]
+    state: State, trace: Trace, layout: Layout, capacity: int, brought: Set[int]
 ) -> None:
-    """Take room for device ranges, by whole 2 MiB, and leave a block for all that migrates."""
+    """Take room for device ranges and leave a block for all that migrates."""
+    arrays = trace.arrays
     taken = [0] * len(arrays)
     migrates = False
     for part in layout.ranges:
         if part.advice & c.DEVICE:
-            taken[part.array] += -(-(part.end - part.first) // c.BLOCK_PAGES) * c.BLOCK_PAGES
+            taken[part.array] += part.end - part.first
         elif part.array in brought or not part.advice & (c.PINNED | c.PREFERS_HOST):
             migrates = True
-    pages = sum(taken)
-    needed = (pages + (c.BLOCK_PAGES if migrates else 0)) * c.PAGE_BYTES
+    needed = live_peak(trace, taken) * c.PAGE_BYTES
+    # The driver gives device memory out in whole blocks.
+    needed = -(-needed // c.BLOCK_BYTES) * c.BLOCK_BYTES + (c.BLOCK_BYTES if migrates else 0)
     if needed > capacity:
         order = sorted(range(len(arrays)), key=lambda number: -taken[number])[:3]
         largest = [(arrays[i].name, taken[i] * c.PAGE_BYTES) for i in order if taken[i]]
         raise MemoryBudgetError(needed, capacity, largest)
+    later = {step.array for step in trace.steps if isinstance(step, Allocate)}
+    pages = sum(size for number, size in enumerate(taken) if number not in later)
     state.counters[c.USED] = state.counters[c.PEAK] = pages

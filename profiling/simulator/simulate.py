@@ -15,7 +15,15 @@ from louvain_um.profiling.simulator import constants as c
 from louvain_um.profiling.simulator.driver import Driver
 from louvain_um.profiling.simulator.layout import Layout, Placement, lay_out
 from louvain_um.profiling.simulator.result import TERMS, Simulation
-from louvain_um.profiling.simulator.trace import HostTouches, Launch, Prefetch, Trace
+from louvain_um.profiling.simulator.trace import (
+    Allocate,
+    Free,
+    HostTouches,
+    Launch,
+    Prefetch,
+    Step,
+    Trace,
+)
 
 _NO_PAGE = -(c.BASE_ADDRESS // c.PAGE_BYTES)  # comes out as address 0: no array's
 _PREFETCH_STRETCH = 4096 * c.BLOCK_PAGES  # pages between two looks at the event buffer
@@ -116,6 +124,7 @@ class _Replay:
         from louvain_um.profiling.simulator.machine_state import build_state
 
         self.trace = trace
+        self.later = {step.array for step in trace.steps if isinstance(step, Allocate)}
         self.layout = layout
         self.machine = machine
         self.passes = driver.prefetch_passes
@@ -124,7 +133,7 @@ class _Replay:
         self.parts: list[tuple[NDArray[np.int64], tuple[int, int, int, int]]] = []
         self.place = (-1, -1, -1, -1)
         self.state = build_state(
-            trace.arrays, layout, machine, driver, capacity=size, record=record,
+            trace, layout, machine, driver, capacity=size, record=record,
             host_touches=any(isinstance(step, HostTouches) for step in trace.steps),
             brought={s.array for s in trace.steps if isinstance(s, Prefetch) and s.to == "gpu"},
         )  # fmt: skip
@@ -134,7 +143,7 @@ class _Replay:
         from louvain_um.profiling.simulator.state import emit, spend
 
         for part in self.layout.ranges:
-            if self.trace.arrays[part.array].starts != "host":
+            if self.trace.arrays[part.array].starts != "host" or part.array in self.later:
                 continue
             if part.advice & c.DEVICE:
                 size = (part.end - part.first) * c.PAGE_BYTES
@@ -145,7 +154,7 @@ class _Replay:
                 self._to_gpu(part.first, part.end)
         self._drain()
 
-    def step(self, step: Launch | HostTouches | Prefetch) -> float:
+    def step(self, step: Step) -> float:
         """Run one step; return its seconds."""
         from louvain_um.profiling.simulator.residency import unpin
 
@@ -157,6 +166,8 @@ class _Replay:
             self._launch(step)
         elif isinstance(step, HostTouches):
             self._host(step)
+        elif isinstance(step, Allocate | Free):
+            self._lifetime(step)
         else:
             self._prefetch(step)
         self._drain()
@@ -202,6 +213,13 @@ class _Replay:
         first = t.first + self.layout.starts[t.array]
         while not run_host(self.state, first, t.length, t.way, cursor):
             self._drain()
+
+    def _lifetime(self, step: Allocate | Free) -> None:
+        from louvain_um.profiling.simulator import lifetimes
+
+        first = int(self.layout.starts[step.array])
+        act = lifetimes.allocate if isinstance(step, Allocate) else lifetimes.free
+        act(self.state, first, first + self.trace.arrays[step.array].pages)
 
     def _prefetch(self, step: Prefetch) -> None:
         from louvain_um.profiling.simulator.prefetch import to_host

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Phase
 from louvain_um.files import replacing
 from louvain_um.ledger import Group
-from louvain_um.profiling.simulator.constants import PAGE_BYTES
+from louvain_um.profiling.simulator.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Touches, join
 
 SCHEMA = "louvain-um trace 1"
@@ -28,12 +29,14 @@ class Array:
     """One array: name, group, bytes, and where its bytes are when the program begins.
 
     `starts` is "host" for data that the host wrote, "nowhere" for memory nobody has touched.
+    `itemsize` is the bytes of an element.
     """
 
     name: str
     group: Group
     nbytes: int
     starts: Literal["host", "nowhere"] = "host"
+    itemsize: int = 4
 
     @property
     def pages(self) -> int:
@@ -74,7 +77,22 @@ class Prefetch:
     pages: int | None = None
 
 
-Step = Launch | HostTouches | Prefetch
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocate:
+    """An array begins to be there; one without such a step is there from the beginning."""
+
+    array: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Free:
+    """An array is given back, whole: its contents are lost, its device memory is free."""
+
+    array: int
+
+
+Step = Launch | HostTouches | Prefetch | Allocate | Free
+Touching = Launch | HostTouches
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +121,9 @@ class Trace:
             raise OptionError("two arrays of a trace share a name; every name must be unique")
         pages = np.array([array.pages for array in self.arrays], np.int64)
         for number, step in enumerate(self.steps):
-            if isinstance(step, Prefetch):
+            if isinstance(step, Allocate | Free):
+                inside = 0 <= step.array < len(pages)
+            elif isinstance(step, Prefetch):
                 inside = 0 <= step.array < len(pages)
                 inside = inside and bool(0 <= step.first < pages[step.array])
                 if inside and step.pages is not None:
@@ -124,16 +144,26 @@ class Trace:
     @property
     def touches(self) -> int:
         """Number of single page touches of all steps."""
-        return sum(step.touches.touches for step in self.steps if not isinstance(step, Prefetch))
+        return sum(step.touches.touches for step in self.steps if isinstance(step, Touching))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays together."""
+        """Bytes of all arrays together, whether they are there at one time or not."""
         return sum(array.nbytes for array in self.arrays)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Most bytes of device memory that the arrays occupy at one time when all are there.
+
+        As the driver gives it out: whole blocks of 2 MiB, and 64 KiB at a time of smaller ones;
+        rounded up to whole blocks.
+        """
+        pages = live_peak(self, [_occupied(array.pages) for array in self.arrays])
+        return -(-pages // BLOCK_PAGES) * BLOCK_PAGES * PAGE_BYTES
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the trace as a compressed NPZ file."""
-        streams = [step.touches for step in self.steps if not isinstance(step, Prefetch)]
+        streams = [step.touches for step in self.steps if isinstance(step, Touching)]
         whole = join(streams)
         header = {
             "schema": SCHEMA,
@@ -171,8 +201,8 @@ def load_trace(path: str | Path) -> Trace:
     start = 0
     for values in header["steps"]:
         kind = values.pop("step")
-        if kind == "prefetch":
-            steps.append(Prefetch(**values))
+        if kind in _PLAIN:
+            steps.append(_PLAIN[kind](**values))
             continue
         end = start + values.pop("rows")
         touches = Touches(*(column[start:end] for column in columns))
@@ -183,10 +213,36 @@ def load_trace(path: str | Path) -> Trace:
     return Trace(tuple(Array(**values) for values in header["arrays"]), tuple(steps))
 
 
+_PLAIN: dict[str, type[Prefetch | Allocate | Free]] = {
+    "prefetch": Prefetch,
+    "allocate": Allocate,
+    "free": Free,
+}
+
+
+def live_peak(trace: Trace, sizes: Sequence[int]) -> int:
+    """Return the largest sum, at one time, of the sizes of the arrays that are there."""
+    later = {step.array for step in trace.steps if isinstance(step, Allocate)}
+    live = peak = sum(size for number, size in enumerate(sizes) if number not in later)
+    for step in trace.steps:
+        if isinstance(step, Allocate):
+            live += sizes[step.array]
+            peak = max(peak, live)
+        elif isinstance(step, Free):
+            live -= sizes[step.array]
+    return peak
+
+
+def _occupied(pages: int) -> int:
+    """Return the pages that the driver gives out for so many."""
+    whole = pages // BLOCK_PAGES * BLOCK_PAGES
+    return whole + -(-(pages - whole) // BIG_PAGES) * BIG_PAGES
+
+
 def _plain(step: Step) -> dict[str, Any]:
     """Return a step without its touches, as JSON takes it."""
-    if isinstance(step, Prefetch):
-        return {"step": "prefetch", **asdict(step)}
+    if isinstance(step, Prefetch | Allocate | Free):
+        return {"step": type(step).__name__.lower(), **asdict(step)}
     if isinstance(step, HostTouches):
         return {"step": "host", "rows": len(step.touches)}
     return {

@@ -1,0 +1,223 @@
+"""What kernels touch, counted page by page: the steps of moving, refining and aggregating again.
+
+A step is replayed over the engine's own arrays, a stretch of its work at a time. Touches of a
+stretch are counted, not ordered: on a device its warps run side by side. Every array that a step
+touches in one way is a slot, with a counter for each page.
+"""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+# Slots of moving and refining; those of aggregating are below.
+QUEUE, OFFSETS, DEGREES, OWN, TARGETS, WEIGHTS, LABELS, TOTALS, KEYS, SUMS, GOALS = range(11)
+GOALS_READ, LABELS_WRITTEN, TOTALS_ADDED, SIZES_ADDED, WOKEN = range(11, 16)
+MOVE_SLOTS = 16
+
+MEMBERS, ROWS, ARCS, LOADS, NUMBERS, ROOM_TARGETS, ROOM_WEIGHTS = range(7)
+STARTS, MEMBERS_WRITTEN, NUMBERS_READ, DEGREES_READ, DEGREES_ADDED = range(7, 12)
+AGGREGATE_SLOTS = 12
+
+PAGE_BITS = 12
+SECTOR = 32
+SPREAD = np.uint32(0x9E3779B1)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def note(book, slot, at, amount):
+    """Count `amount` at byte `at` of a slot's array."""
+    counts, bases, low, high = book
+    page = at >> PAGE_BITS
+    counts[bases[slot] + page] += amount
+    low[slot] = min(low[slot], page)
+    high[slot] = max(high[slot], page)
+
+
+@njit(nogil=True, cache=True)
+def note_range(book, slot, first, nbytes):
+    """Count the bytes of all sectors that a range touches."""
+    at = first & ~(SECTOR - 1)
+    end = (first + nbytes + SECTOR - 1) & ~(SECTOR - 1)
+    while at < end:
+        stop = min(end, ((at >> PAGE_BITS) + 1) << PAGE_BITS)
+        note(book, slot, at, stop - at)
+        at = stop
+
+
+@njit(nogil=True, cache=True)
+def decide(book, widths, giants, offsets, targets, labels, queue, begin, end):
+    """Count what deciding about queue[begin:end] touches.
+
+    `widths` are bytes of a weight and of a sum; `giants` the degree above which a table in
+    global memory is used, and the slots of all tables. Neighbours in one sector count as one
+    access.
+    """
+    weight, width = widths
+    widest, most = giants
+    for i in range(begin, end):
+        v = np.int64(queue[i])
+        own = labels[v]
+        note(book, QUEUE, 4 * i, 4)
+        note(book, OFFSETS, 8 * v, 1)
+        note(book, DEGREES, width * v, 1)
+        note(book, OWN, 4 * v, 1)
+        note(book, GOALS, 4 * i, 4)
+        low, high = offsets[v], offsets[v + 1]
+        if low == high:
+            continue
+        note_range(book, TARGETS, 4 * low, 4 * (high - low))
+        if weight:
+            note_range(book, WEIGHTS, weight * low, weight * (high - low))
+        sector = np.int64(-1)
+        last = own
+        slots = 2
+        while slots < 2 * (high - low):
+            slots *= 2
+        slots = min(slots, most)
+        for j in range(low, high):
+            u = np.int64(targets[j])
+            if u >> 3 != sector:
+                sector = u >> 3
+                note(book, LABELS, 4 * u, 1)
+            label = labels[u]
+            if high - low > widest:
+                place = np.int64(np.uint32(label * SPREAD)) * slots >> 32
+                note(book, KEYS, 4 * place, 1)
+                note(book, SUMS, width * place, 1)
+            if label != own and label != last:
+                note(book, TOTALS, width * np.int64(label), 1)
+            last = label
+
+
+@njit(nogil=True, cache=True)
+def apply(book, widths, labels, queue, goals, begin, end, stays):
+    """Carry out the moves of queue[begin:end] in `labels`; count what that touches."""
+    width = widths[1]
+    for i in range(begin, end):
+        note(book, GOALS_READ, 4 * i, 4)
+        goal = goals[i]
+        if goal == stays:
+            continue
+        v = np.int64(queue[i])
+        own = np.int64(labels[v])
+        labels[v] = goal
+        note(book, LABELS_WRITTEN, 4 * v, 1)
+        note(book, DEGREES, width * v, 1)
+        for c in (own, np.int64(goal)):
+            note(book, TOTALS_ADDED, width * c, 1)
+            note(book, SIZES_ADDED, 4 * c, 1)
+
+
+@njit(nogil=True, cache=True)
+def activate(book, offsets, targets, labels, queue, goals, begin, end, stays):
+    """Count what waking the neighbours of queue[begin:end] that moved touches."""
+    for i in range(begin, end):
+        note(book, GOALS_READ, 4 * i, 4)
+        goal = goals[i]
+        if goal == stays:
+            continue
+        v = np.int64(queue[i])
+        low, high = offsets[v], offsets[v + 1]
+        note(book, OFFSETS, 8 * v, 1)
+        note_range(book, TARGETS, 4 * low, 4 * (high - low))
+        sector = np.int64(-1)
+        for j in range(low, high):
+            u = np.int64(targets[j])
+            if u >> 3 != sector:
+                sector = u >> 3
+                note(book, LABELS, 4 * u, 1)
+            if labels[u] != goal:
+                note(book, WOKEN, u, 1)
+
+
+@njit(nogil=True, cache=True)
+def group(book, widths, numbers, cursor, begin, end):
+    """Count what sorting the vertices begin … end into their communities touches.
+
+    `cursor` is where each community's next member goes; it moves on.
+    """
+    width = widths[1]
+    for v in range(begin, end):
+        c = np.int64(numbers[v])
+        note(book, NUMBERS_READ, 4 * v, 8)
+        note(book, DEGREES_READ, width * v, width)
+        note(book, STARTS, 4 * c, 1)
+        note(book, DEGREES_ADDED, width * c, 1)
+        note(book, MEMBERS_WRITTEN, 4 * cursor[c], 1)
+        cursor[c] += 1
+
+
+@njit(nogil=True, cache=True)
+def add_up(book, widths, offsets, targets, numbers, members, starts, found, room, begin, end):
+    """Count what adding up the arcs of communities begin … end touches.
+
+    `found[c]` is where c's list begins on the next level; lists are first written to a room
+    that holds `room` arcs, over and over.
+    """
+    weight, width = widths
+    for c in range(begin, end):
+        for m in range(starts[c], starts[c + 1]):
+            v = np.int64(members[m])
+            note(book, MEMBERS, 4 * m, 4)
+            note(book, ROWS, 8 * v, 1)
+            low, high = offsets[v], offsets[v + 1]
+            if low == high:
+                continue
+            note_range(book, ARCS, 4 * low, 4 * (high - low))
+            if weight:
+                note_range(book, LOADS, weight * low, weight * (high - low))
+            sector = np.int64(-1)
+            for j in range(low, high):
+                u = np.int64(targets[j])
+                if u >> 3 != sector:
+                    sector = u >> 3
+                    note(book, NUMBERS, 4 * u, 1)
+        at, size = found[c] % room, found[c + 1] - found[c]
+        size = min(size, room - at)
+        if size:
+            note_range(book, ROOM_TARGETS, 4 * at, 4 * size)
+            note_range(book, ROOM_WEIGHTS, width * at, width * size)
+
+
+@njit(nogil=True, cache=True)
+def emit(book, out):
+    """Write the counts as runs (slot, first page, pages, amount) and clear them; return how many.
+
+    Neighbouring pages whose counts lie within a factor of two of the first's are one run; its
+    amounts are evened out, their sum is kept.
+    """
+    counts, bases, low, high = book
+    rows = 0
+    for slot in range(len(bases)):
+        page = low[slot]
+        base = bases[slot]
+        while page <= high[slot]:
+            first = counts[base + page]
+            if first == 0:
+                page += 1
+                continue
+            start, total = page, 0
+            while page <= high[slot]:
+                amount = counts[base + page]
+                if 2 * amount < first or amount > 2 * first:
+                    break
+                total += amount
+                counts[base + page] = 0
+                page += 1
+            pages = page - start
+            more = total % pages
+            for length, amount in ((more, total // pages + 1), (pages - more, total // pages)):
+                if length:
+                    out[rows, 0] = slot
+                    out[rows, 1] = start
+                    out[rows, 2] = length
+                    out[rows, 3] = amount
+                    rows += 1
+                    start += length
+        low[slot] = len(counts)
+        high[slot] = -1
+    return rows
