@@ -1,10 +1,14 @@
 """NetworKit, igraph, leidenalg, scikit-network and ours on the same graphs, side by side.
 
-    python benchmarks/cpu_peers.py [--repeat 3] [--data ../shared/data] [-o results/FILE.json]
+    python benchmarks/cpu_peers.py [--repeat 3] [--seconds 5] [--data FOLDER] [-o FILE.json]
 
 Every peer runs in a process of its own: time of the algorithm alone with the graph in the peer's
-own form, the best of the repetitions; modularity recomputed by ours from its labels; peak memory
-of the process above what it held before the graph was there, the peer's own form included.
+own form, the best of at least `repeat` repetitions over at least `seconds` (the best of a few
+short runs would be luck); modularity recomputed by ours from its labels; peak memory of the
+process above what it held before the graph was there, the peer's own form included.
+`cpu_seconds` is the time of all threads in the repetition that needed least: other work on the
+machine stretches it little, `seconds` much. `load` is the mean number of threads that wanted to
+run in the minute before a peer started: above one or two, the machine had other work.
 """
 
 from __future__ import annotations
@@ -111,7 +115,7 @@ def load(path: str) -> lu.Graph:
         return lu.Graph(file["offsets"], file["targets"], None, file["loops"])
 
 
-def trial(peer: str, path: str, repeat: int) -> None:
+def trial(peer: str, path: str, repeat: int, least: float) -> None:
     """Run one peer in this process; print one JSON object."""
     prepare = PEERS[peer][1]
     # Imports and compilation are nobody's algorithm: a graph large enough to see all threads.
@@ -121,14 +125,16 @@ def trial(peer: str, path: str, repeat: int) -> None:
     with Peak() as peak:
         graph = load(path)
         run = prepare(graph)
-        seconds = []
-        for _ in range(repeat):
-            since = time.perf_counter()
+        seconds, cpu_seconds = list[float](), list[float]()
+        while len(seconds) < repeat or sum(seconds) < least:
+            since, cpu_since = time.perf_counter(), time.process_time()
             labels = run()
             seconds.append(time.perf_counter() - since)
+            cpu_seconds.append(time.process_time() - cpu_since)
     labels = np.asarray(labels)
     found = {
         "seconds": min(seconds),
+        "cpu_seconds": min(cpu_seconds),
         "all_seconds": seconds,
         "modularity": lu.modularity(graph, labels),
         "communities": len(np.unique(labels)),
@@ -157,7 +163,6 @@ def machine() -> dict[str, Any]:
     return {
         "processor": model,
         "cores": os.cpu_count(),
-        "load_before": os.getloadavg()[0],
         "system": platform.platform(),
         "python": platform.python_version(),
         "versions": {package: version(package) for package, _ in PEERS.values()},
@@ -167,32 +172,44 @@ def machine() -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--data", type=Path, default=HERE / "../../shared/data")
     parser.add_argument("-o", "--output", type=Path, default=HERE / "results/cpu_peers.json")
     parser.add_argument("--trial", nargs=2, metavar=("PEER", "GRAPH"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.trial:
-        trial(*given.trial, given.repeat)
+        trial(*given.trial, given.repeat, given.seconds)
         return
     report: dict[str, Any] = {"machine": machine(), "results": []}
-    print(f"{'graph':14} {'peer':24} {'seconds':>8} {'M arcs/s':>9} {'Q':>7} {'MiB':>6}")
+    print(
+        f"{'graph':14} {'peer':24} {'seconds':>8} {'M arcs/s':>9} {'Q':>7} {'MiB':>6} {'load':>5}"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for name, graph in graphs(given.data).items():
             path = str(Path(folder) / f"{name}.npz")
             np.savez(path, offsets=graph.offsets, targets=graph.targets, loops=graph.loops)
             for peer in PEERS:
+                load = os.getloadavg()[0]
                 command = [sys.executable, __file__, "--repeat", str(given.repeat)]
+                command += ["--seconds", str(given.seconds)]
                 done = subprocess.run(
                     [*command, "--trial", peer, path], stdout=subprocess.PIPE, text=True, check=True
                 )
                 row = json.loads(done.stdout.splitlines()[-1])
                 rate = graph.n_arcs / row["seconds"]
                 report["results"].append(
-                    {"graph": name, "arcs": graph.n_arcs, "peer": peer, "arcs_per_s": rate, **row}
+                    {
+                        "graph": name,
+                        "arcs": graph.n_arcs,
+                        "peer": peer,
+                        "arcs_per_s": rate,
+                        "load": load,
+                        **row,
+                    }
                 )
                 print(
                     f"{name:14} {peer:24} {row['seconds']:8.3f} {rate / 1e6:9.1f} "
-                    f"{row['modularity']:7.4f} {row['peak_bytes'] >> 20:6}",
+                    f"{row['modularity']:7.4f} {row['peak_bytes'] >> 20:6} {load:5.1f}",
                     flush=True,
                 )
     given.output.parent.mkdir(exist_ok=True)
