@@ -22,8 +22,9 @@ from louvain_um.profiling.profiler import profile
 
 WATCHED: dict[str, tuple[str, ...]] = {
     "nvml": ("nvml",),
-    "kernels (cupti beside uvm)": ("uvm", "cupti"),
     "uvm": ("uvm",),
+    "uvm-light": ("uvm-light",),
+    "light (--light)": ("uvm-light", "cupti", "nvml"),
     "cupti alone": ("cupti",),
     "default": ("uvm", "cupti", "nvml"),
 }

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 NO_TRACER = "the tracer is for kernels of a GPU; a CPU run tells its accesses by itself"
 
 SOURCES = ("uvm", "cupti", "nvml")
+LIGHT = ("uvm-light", "cupti", "nvml")
 """Sources of a GPU run that may be asked for by name; the access tracer is an option of its own.
 
-`uvm` tells of managed memory, `cupti` of kernels and copies, and of managed memory where `uvm`
-is not there or not asked for, `nvml` of energy.
+`uvm` tells of managed memory, `uvm-light` of all of it but single migrations, `cupti` of kernels
+and copies, and of managed memory where neither is there or asked for, `nvml` of energy.
 """
 
 
@@ -59,8 +60,9 @@ def profile(
         As in `louvain`.
     memory : str
         Policy of a GPU run; "base" leaves everything to the driver, as the run to compare with.
-    sources : sequence of {"uvm", "cupti", "nvml"}
-        Who watches a GPU run: the driver's own events of managed memory, CUPTI for kernels and
+    sources : sequence of {"uvm", "uvm-light", "cupti", "nvml"}
+        Who watches a GPU run: the driver's own events of managed memory (without single
+        migrations, which cost most, if light), CUPTI for kernels and
         copies (and for managed memory where it is the only one), NVML for energy. One that is
         not there is noted in the session, and the others go on. A run on the CPU is watched by
         the engine itself, page by page.
@@ -210,9 +212,10 @@ def watching(
     chosen: Choice, sources: Sequence[str], *, tracer: bool = False
 ) -> tuple[list[Source], dict[str, str]]:
     """Return the sources for a device, and why others are not there."""
-    unknown = [name for name in sources if name not in SOURCES]
+    known = tuple(dict.fromkeys(SOURCES + LIGHT))
+    unknown = [name for name in sources if name not in known]
     if unknown:
-        raise OptionError(f"sources are {', '.join(SOURCES)}, not {unknown[0]!r}")
+        raise OptionError(f"sources are {', '.join(known)}, not {unknown[0]!r}")
     if chosen.kind == "cpu":
         if tracer:
             raise OptionError(NO_TRACER)
@@ -225,12 +228,12 @@ def watching(
 
     watchers: list[Source] = []
     missing = {}
-    if "uvm" in sources:
+    if "uvm" in sources or "uvm-light" in sources:
         runtime.setDevice(chosen.index)
         runtime.memGetInfo()  # the driver serves a process once it has a context
         try:
             Uvm.check()
-            watchers.append(Uvm())
+            watchers.append(Uvm(migrations="uvm" in sources))
         except SourceUnavailableError as error:
             missing["uvm"] = str(error)
     if "cupti" in sources:

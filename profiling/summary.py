@@ -51,10 +51,15 @@ def summary(session: Session) -> dict[str, Any]:
         whole |= {name: whole[name] or None for name in FIGURES if name != "accesses"}
     if not session.maps:
         whole["accesses"] = whole["accesses"] or None
-    by_groups = {
+    by_groups: dict[str, dict[str, int | None]] = {
         name: {key: None if whole[key] is None else value for key, value in group.items()}
         for name, group in groups.items()
     }
+    totals = _totals_alone(session)
+    for name, value in totals.items():
+        whole[name] = value
+        for group in by_groups.values():
+            group[name] = None
     arcs = (session.metadata.get("graph") or {}).get("arcs")
     joules = (session.energy or {}).get("joules")
     memory = session.events["kind"] <= Kind.DTOD
@@ -73,6 +78,15 @@ def summary(session: Session) -> dict[str, Any]:
         "notes": list(session.notes),
         "complete": session.metadata.get("complete", True),
     }
+
+
+def _totals_alone(session: Session) -> dict[str, int]:
+    """Return bytes that the driver counted where migrations were not recorded one by one."""
+    about = session.metadata.get("about_sources", {}).get("uvm", {})
+    if about.get("migrations", True):
+        return {}
+    counted = about.get("driver_totals") or {}
+    return {name: counted[name] for name in ("bytes_to_device", "bytes_to_host") if name in counted}
 
 
 def _dropped(session: Session) -> int | None:
@@ -140,7 +154,11 @@ def lines(session: Session) -> Iterable[str]:
     yield f"{what or 'session'}: {', '.join(cost)}"
     shown = {name: value for name, value in SHOWN.items() if figures[name] is not None}
     for group, values in [("all", figures), *figures["by_group"].items()]:
-        parts = [f"{text} {_say(name, values[name])}" for name, text in shown.items()]
+        parts = [
+            f"{text} {_say(name, values[name])}"
+            for name, text in shown.items()
+            if values[name] is not None
+        ]
         if parts:
             yield f"  {group}: {', '.join(parts)}"
     if figures["unattributed"]:

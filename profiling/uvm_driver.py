@@ -9,6 +9,7 @@ import ctypes
 import mmap
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -61,13 +62,20 @@ class _Flags(ctypes.Structure):
 class Tracker:
     """One listener of the driver: a queue of events or, without entries, a page of counters.
 
+    Parameters
+    ----------
+    entries : int
+        Room in the queue, a power of two; 0 for counters.
+    wanted : iterable of int
+        Types of events.
+
     Raises
     ------
     SourceUnavailableError
         The driver's device for tools is not there, or it refuses.
     """
 
-    def __init__(self, entries: int = 0) -> None:
+    def __init__(self, entries: int = 0, wanted: Iterable[int] = WANTED) -> None:
         if not sys.platform.startswith("linux"):
             raise SourceUnavailableError("the driver's event queue is there on Linux alone")
         try:
@@ -81,8 +89,8 @@ class Tracker:
         self.control = _pages(mmap.PAGESIZE)
         try:
             self.driver = self._begin(entries)
-            wanted = WANTED if entries else COUNTERS.values()
-            switch = _Flags(flags=sum(1 << number for number in wanted))
+            numbers = wanted if entries else COUNTERS.values()
+            switch = _Flags(flags=sum(1 << number for number in numbers))
             _ask(self.file, ENABLE_EVENTS if entries else ENABLE_COUNTERS, switch)
         except BaseException:
             self.close()

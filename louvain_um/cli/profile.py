@@ -67,6 +67,12 @@ def profile(
         bool,
         typer.Option("--tracer", help="Count every access of every kernel, page by page; slower."),
     ] = False,
+    light: Annotated[
+        bool,
+        typer.Option(
+            "--light", help="Migrated bytes in total, not one by one; hardly slows faulting down."
+        ),
+    ] = False,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
@@ -82,7 +88,7 @@ def profile(
 ) -> None:
     """Find communities and record what that did to memory, array by array."""
     from louvain_um.cli.progress import reporting
-    from louvain_um.profiling.profiler import check, profile
+    from louvain_um.profiling.profiler import LIGHT, SOURCES, check, profile
 
     # Whatever can be refused is refused before a long run, not after it.
     graphs.refuse_same(graph, output)
@@ -114,6 +120,7 @@ def profile(
             memory=memory,
             device_budget=device_budget,
             threads=threads,
+            sources=LIGHT if light else SOURCES,
             tracer=tracer,
             observer=reporter,
             save_to=output,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from louvain_um.profiling import uvm, uvm_driver
+from louvain_um.profiling.capture import Recording
 from louvain_um.profiling.events import Cause, Kind, Source
 from louvain_um.profiling.source import Clock, SourceUnavailableError
 from louvain_um.profiling.uvm import Totals, Uvm
@@ -228,6 +229,22 @@ def test_the_source_brings_everything_in_and_lets_go(monkeypatch: pytest.MonkeyP
     }  # fmt: skip
     assert source.drain(last=True) is None
     assert driver.closed == 2
+
+
+def test_light_leaves_migrations_out_and_says_so(monkeypatch: pytest.MonkeyPatch):
+    driver = Driver(monkeypatch)
+    monkeypatch.setattr(uvm, "ENTRIES", 64)
+    source = Uvm(migrations=False)
+    with Recording([source]) as run:
+        assert driver.flags[1] & 1 << MIGRATION == 0
+        driver.put(source.queue, fault(1, BASE, 2), replay(1, 3))
+        source.totals.tracker.control[:8].view(np.int64)[0] = 5 * PAGE
+    session = run.session
+    figures = session.summary()
+    assert (figures["bytes_to_device"], figures["bytes_to_host"]) == (5 * PAGE, 0)
+    assert figures["gpu_faults"] == 1
+    assert all(group["bytes_to_device"] is None for group in figures["by_group"].values())
+    assert any("total alone" in note for note in session.notes)
 
 
 def test_refusals_say_what_to_do(monkeypatch: pytest.MonkeyPatch):
