@@ -32,7 +32,7 @@ def main(command: list[str]) -> int:
     if not command or command[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if command else 2
-    extra = "formats" if command[0] == "louvain-um" else "dev"
+    extra = "formats,report" if command[0] == "louvain-um" else "dev"
     try:
         prepare(extra)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -51,7 +51,7 @@ def prepare(extra: str) -> None:
     """Make the environment and install the project with `extra`, unless that is done."""
     state = hashlib.sha256((HERE / "pyproject.toml").read_bytes())
     state.update(f"{sys.version} {HERE}".encode())
-    stamps = {name: ENVIRONMENT / f"installed-{name}" for name in ("formats", "dev")}
+    stamps = {name: ENVIRONMENT / f"installed-{name}" for name in ("formats,report", "dev")}
     done = [name for name, stamp in stamps.items() if content(stamp) == state.hexdigest()]
     if PYTHON.exists() and (extra in done or "dev" in done):
         return

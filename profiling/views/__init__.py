@@ -1,0 +1,1 @@
+"""Sessions shown: tables, charts, traces, and one page of HTML. Views read sessions only."""

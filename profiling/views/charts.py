@@ -1,0 +1,221 @@
+"""Charts for print, in the forms of the thesis's figures, drawn by matplotlib.
+
+Figures are made without pyplot: no window, no global state, no back end to choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.files import check_output, replacing
+from louvain_um.profiling.session import Session
+from louvain_um.profiling.views import figures, residency
+from louvain_um.profiling.views.evidence import evidence
+from louvain_um.profiling.views.pages import Axis, Layer, accesses, faults
+from louvain_um.profiling.views.reading import NAMES, TITLES, Reading
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from louvain_um.profiling.views.sweep import Sweep
+
+COLOURS = {"graph": "#3b7dd8", "hash": "#d98a1f", "community": "#3a9d5d", "scratch": "#9a6bc9",
+           "other": "#8a8f98"}  # fmt: skip
+WIDE, TALL = 7.0, 4.2
+"""Inches of a chart."""
+
+
+def save(
+    sessions: Sequence[Session],
+    folder: str | Path,
+    *,
+    sweep: Sweep | None = None,
+    force: bool = False,
+    suffix: str = ".pdf",
+) -> list[Path]:
+    """Draw every chart that there are numbers for, each into a file of a folder.
+
+    Parameters
+    ----------
+    sessions : sequence of Session
+        Charts of the first; iteration times of all.
+    folder : path
+        Made if it is not there.
+    sweep : Sweep, optional
+    force : bool
+        Whether files may replace others.
+    suffix : {".pdf", ".svg", ".png"}
+
+    Returns
+    -------
+    list of Path
+
+    Raises
+    ------
+    LouvainUmError
+        A file exists and `force` is off, or matplotlib is not installed.
+    """
+    require()
+    folder = Path(folder)
+    drawn = charts(sessions, sweep)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LouvainUmError(f"{folder}: {(error.strerror or 'cannot be made').lower()}") from None
+    paths = [folder / f"{name}{suffix}" for name in drawn]
+    for path in paths:
+        check_output(path, force=force)
+    for path, figure in zip(paths, drawn.values(), strict=True):
+        with replacing(path, force=force) as part:
+            figure.savefig(part, format=suffix.lstrip("."), bbox_inches="tight", dpi=160)
+    return paths
+
+
+def charts(sessions: Sequence[Session], sweep: Sweep | None = None) -> dict[str, Figure]:
+    """Return every chart that there are numbers for, by name.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session import PhaseSpan, Session
+    >>> from louvain_um.profiling.views.charts import charts
+    >>> span = PhaseSpan(phase="move", level=0, iteration=0, start_ns=0, end_ns=2000)
+    >>> list(charts([Session(phases=(span,))]))
+    ['iteration-times']
+    """
+    found: dict[str, Figure | None] = {}
+    if sessions:
+        reading = Reading(sessions[0])
+        axis = Axis.of(reading)
+        found["access-by-group"] = by_group(reading, "accesses")
+        found["faults-by-group"] = by_group(reading, "gpu_faults")
+        found["access-map"] = page_map(reading, axis, accesses, "Memory accesses")
+        found["fault-map"] = page_map(reading, axis, faults, "Page faults")
+        found["iteration-times"] = iteration_times(sessions)
+        found["residency"] = bytes_over_time(reading)
+    if sweep is not None:
+        from louvain_um.profiling.views.sweep_charts import sweep_charts
+
+        found |= sweep_charts(sweep)
+    return {name: figure for name, figure in found.items() if figure is not None}
+
+
+def by_group(reading: Reading, key: str) -> Figure | None:
+    """Return each group's share of accesses or faults (Figures 4.1 and 4.10)."""
+    rows = [row for row in figures.by_group(reading).rows if row.get(key)]
+    if not rows:
+        return None
+    figure, axes = new(WIDE, 1.6)
+    left, whole = 0.0, sum(row[key] for row in rows)
+    for row in rows:
+        share = 100 * row[key] / whole
+        axes.barh([0], [share], left=left, color=COLOURS[row["group"]], label=TITLES[row["group"]])
+        if share > 4:
+            axes.text(left + share / 2, 0, f"{share:.1f} %", ha="center", va="center", fontsize=8)
+        left += share
+    axes.set_yticks([])
+    axes.set_xlim(0, 100)
+    about = "access" if key == "accesses" else "memory"
+    how = evidence(reading.session, about)  # type: ignore[arg-type]
+    axes.set_xlabel(f"% of {key.replace('gpu_', 'GPU ')}; {how}")
+    axes.legend(ncols=3, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+    return figure
+
+
+def page_map(
+    reading: Reading, axis: Axis, make: Callable[[Reading, Axis], Layer | None], title: str
+) -> Figure | None:
+    """Return page × time, all groups and each on its own (Figures 4.2 to 4.9, 4.12 to 4.19)."""
+    layer = make(reading, axis)
+    if layer is None or not layer.values.any():
+        return None
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+
+    present = [name for name in NAMES if axis.rows_of(name)[1] > axis.rows_of(name)[0]]
+    figure = Figure(figsize=(WIDE * 1.5, 2.6 * (1 + (len(present) + 1) // 2)), layout="constrained")
+    grid = figure.add_gridspec(1 + (len(present) + 1) // 2, 2)
+    norm = LogNorm(1, max(float(layer.values.max()), 2.0))
+    first, end = reading.window
+    image: Any = None
+    for at, name in enumerate(["all", *present]):
+        axes = figure.add_subplot(grid[0, :] if at == 0 else grid[(at + 1) // 2, (at + 1) % 2])
+        low, high = (0, axis.rows) if at == 0 else axis.rows_of(name)
+        axes.set_facecolor("black")
+        masked = np.ma.masked_less(layer.values[low:high], 0.5)
+        image = axes.imshow(masked, norm=norm, cmap="viridis", aspect="auto", origin="lower",
+                            interpolation="nearest", rasterized=True,
+                            extent=(first / 1e9, end / 1e9, 0, high - low))  # fmt: skip
+        _name_arrays(axes, axis, low, high)
+        axes.set_title("All groups" if at == 0 else TITLES[name], fontsize=9)
+        axes.tick_params(labelsize=7)
+        axes.set_xlabel("seconds", fontsize=8)
+    figure.colorbar(image, ax=figure.axes, label=layer.unit, fraction=0.03)
+    figure.suptitle(f"{title} ({layer.evidence})", fontsize=10)
+    return figure
+
+
+def _name_arrays(axes: Axes, axis: Axis, low: int, high: int) -> None:
+    """Put the names of the largest arrays beside their pages."""
+    stripes = [stripe for stripe in axis.stripes if low <= stripe.first < high]
+    wide = [stripe for stripe in stripes if stripe.rows >= (high - low) / 18] or stripes[:1]
+    axes.set_yticks([stripe.first - low + stripe.rows / 2 for stripe in wide])
+    axes.set_yticklabels([stripe.name for stripe in wide])
+
+
+def iteration_times(sessions: Sequence[Session]) -> Figure | None:
+    """Return seconds of every iteration, a line a session (Figure 4.11)."""
+    if not any(Reading(session).iterations for session in sessions):
+        return None
+    figure, axes = new(WIDE, TALL)
+    for session in sessions:
+        spans = Reading(session).iterations
+        about = session.metadata
+        words = [str(about[key]) for key in ("policy", "device") if about.get(key)]
+        axes.plot(range(1, len(spans) + 1), [span.seconds for span in spans], ".-",
+                  label=" on ".join(words) or "run", linewidth=1)  # fmt: skip
+    axes.set_yscale("log")
+    axes.set_xlabel("iteration of the run")
+    axes.set_ylabel(f"seconds, {evidence(sessions[0], 'time')}")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def bytes_over_time(reading: Reading) -> Figure | None:
+    """Return arrays alive and managed bytes on the device, over time."""
+    curves = [c for c in (residency.allocated(reading), residency.resident(reading)) if c]
+    if not curves:
+        return None
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDE, 2.6 * len(curves)), layout="constrained")
+    for at, each in enumerate(curves, 1):
+        axes = figure.add_subplot(len(curves), 1, at)
+        names = list(each.values)
+        axes.stackplot(each.times, [each.values[name] / 2**20 for name in names],
+                       colors=[COLOURS[name] for name in names], labels=names)  # fmt: skip
+        axes.set_title(f"{each.title} ({each.evidence})", fontsize=8)
+        axes.set_ylabel("MiB")
+        axes.legend(frameon=False, fontsize=7, loc="upper left")
+    figure.axes[-1].set_xlabel("seconds")
+    return figure
+
+
+def require() -> None:
+    """Say in one line what is missing, if matplotlib is."""
+    if find_spec("matplotlib") is None:
+        raise LouvainUmError("charts need matplotlib: pip install 'louvain-um[charts]'")
+
+
+def new(width: float, height: float) -> tuple[Figure, Axes]:
+    """Return a figure with one pair of axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()

@@ -1,0 +1,124 @@
+"""Two sessions side by side: what changed, and by how much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from louvain_um.profiling.views import figures
+from louvain_um.profiling.views.evidence import evidence
+from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.table import As, Column, Table, say
+
+WHOLE: tuple[tuple[str, str, As], ...] = (
+    ("seconds", "run", "seconds"),
+    ("arcs_per_second", "arcs a second", "rate"),
+    ("bytes_to_device", "moved to the device", "bytes"),
+    ("bytes_to_host", "moved to the host", "bytes"),
+    ("bytes_evicted", "of it evicted", "bytes"),
+    ("gpu_fault_groups", "fault groups", "count"),
+    ("gpu_faults", "GPU faults", "count"),
+    ("cpu_faults", "CPU faults", "count"),
+    ("remote_maps", "remote maps", "count"),
+    ("accesses", "accesses", "count"),
+    ("joules", "joules", "count"),
+    ("arcs_per_joule", "arcs a joule", "rate"),
+)
+
+
+def compared(first: Reading, second: Reading) -> tuple[Table, ...]:
+    """Return tables that compare two sessions: as a whole, by group, by phase."""
+    found = (whole(first, second), groups(first, second), phases(first, second))
+    return tuple(table for table in found if table.rows)
+
+
+def whole(first: Reading, second: Reading) -> Table:
+    """Return the figures that matter of both."""
+    a, b = first.session.summary(), second.session.summary()
+    rows = [_row(name, a.get(key), b.get(key), kind) for key, name, kind in WHOLE]
+    for key in ("policy", "device", "modularity", "communities", "budget_bytes"):
+        values = [reading.session.metadata.get(key) for reading in (first, second)]
+        if any(value is not None for value in values):
+            kind: As = "bytes" if key == "budget_bytes" else "text"
+            texts = [say(value, kind) for value in values]
+            rows.append({"what": key.replace("_", " "), "first": texts[0], "second": texts[1]})
+    return Table(
+        name="compare-whole",
+        title=f"{name_of(first, 'first')} against {name_of(second, 'second')}",
+        columns=_columns("what", first, second),
+        rows=tuple(row for row in rows if row["first"] != "–" or row["second"] != "–"),
+        evidence=_evidence(first, second),
+        about="The last column is the second session's figure divided by the first's.",
+    )
+
+
+def groups(first: Reading, second: Reading) -> Table:
+    """Return bytes and faults of every group in both."""
+    return _by("group", "compare-groups", "By group", first, second, figures.by_group,
+               (("bytes_to_device", "to the device", "bytes"), ("gpu_faults", "faults", "count"),
+                ("accesses", "accesses", "count")))  # fmt: skip
+
+
+def phases(first: Reading, second: Reading) -> Table:
+    """Return seconds of every phase and level in both."""
+    return _by("phase", "compare-phases", "By phase and level", first, second, figures.by_phase,
+               (("seconds", "seconds", "seconds"),))  # fmt: skip
+
+
+def _by(
+    key: str,
+    name: str,
+    title: str,
+    first: Reading,
+    second: Reading,
+    maker: Any,
+    columns: tuple[tuple[str, str, As], ...],
+) -> Table:
+    a, b = (
+        {(row[key], row.get("level")): row for row in maker(reading).rows}
+        for reading in (first, second)
+    )
+    rows = []
+    for what, level in dict.fromkeys([*a, *b]):
+        for column, label, kind in columns:
+            left, right = (side.get((what, level), {}).get(column) for side in (a, b))
+            if left or right:
+                where = f"{what}, level {level}" if level is not None else f"{what}"
+                text = where if len(columns) == 1 else f"{where}: {label}"
+                rows.append(_row(text, left, right, kind))
+    return Table(
+        name=name,
+        title=title,
+        columns=_columns(key, first, second),
+        rows=tuple(rows),
+        evidence=_evidence(first, second),
+    )
+
+
+def name_of(reading: Reading, otherwise: str) -> str:
+    """Return what a session is called beside another."""
+    about = reading.session.metadata
+    words = [str(about[key]) for key in ("policy", "device") if about.get(key)]
+    return " on ".join(words) or f"the {otherwise}"
+
+
+def _columns(key: str, first: Reading, second: Reading) -> tuple[Column, ...]:
+    return (
+        Column("what", key, "text"),
+        Column("first", f"1: {name_of(first, 'first')}", "text"),
+        Column("second", f"2: {name_of(second, 'second')}", "text"),
+        Column("ratio", "2 ÷ 1", "times"),
+    )
+
+
+def _row(what: str, left: Any, right: Any, kind: As) -> dict[str, Any]:
+    ratio = right / left if left and right is not None else None
+    return {"what": what, "first": say(left, kind), "second": say(right, kind), "ratio": ratio}
+
+
+def _evidence(first: Reading, second: Reading) -> str:
+    told = [
+        f"{at}: time {evidence(reading.session, 'time')}, memory "
+        f"{evidence(reading.session, 'memory')}"
+        for at, reading in enumerate((first, second), 1)
+    ]
+    return "; ".join(told)

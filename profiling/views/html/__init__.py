@@ -1,0 +1,67 @@
+"""One page of HTML that holds everything: it opens without a network, years from now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.files import check_output, replacing
+
+if TYPE_CHECKING:
+    from louvain_um.profiling.session import Session
+    from louvain_um.profiling.views.sweep import Sweep
+
+
+def write(
+    session: Session | None,
+    path: str | Path,
+    *,
+    other: Session | None = None,
+    sweep: Sweep | None = None,
+    force: bool = False,
+) -> None:
+    """Write a report on one session, two compared, a sweep, or all of them.
+
+    Parameters
+    ----------
+    session : Session, optional
+        Shown in full.
+    path : path
+    other : Session, optional
+        Set beside the first.
+    sweep : Sweep, optional
+        Results of policies by oversubscription.
+    force : bool
+        Whether the file may replace another.
+
+    Raises
+    ------
+    LouvainUmError
+        The file exists and `force` is off, or it cannot be written; or Jinja is not installed.
+    """
+    check_output(path, force=force)  # before the work, not after it
+    text = render(session, other=other, sweep=sweep)
+    with replacing(path, force=force) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def render(
+    session: Session | None, *, other: Session | None = None, sweep: Sweep | None = None
+) -> str:
+    """Return the page that `write` writes.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session import Session
+    >>> from louvain_um.profiling.views.html import render
+    >>> render(Session()).startswith("<!doctype html>")
+    True
+    """
+    try:
+        from louvain_um.profiling.views.html.page import render
+    except ImportError as error:
+        if error.name not in ("jinja2", "markupsafe"):
+            raise
+        raise LouvainUmError("a report needs Jinja: pip install 'louvain-um[report]'") from None
+    return render(session, other=other, sweep=sweep)

@@ -1,0 +1,67 @@
+"""The page put together: template, style and script from their files, parts from the views."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from louvain_um.profiling.views.html.parts import Part, comparison, heading, session_parts
+from louvain_um.profiling.views.reading import Reading
+
+if TYPE_CHECKING:
+    from louvain_um.profiling.session import Session
+    from louvain_um.profiling.views.sweep import Sweep
+
+
+def render(session: Session | None, *, other: Session | None, sweep: Sweep | None) -> str:
+    """Return the page as text."""
+    from louvain_um import __version__
+
+    parts: list[Part] = []
+    data: dict[str, Any] = {}
+    title, subtitle = "Policies by oversubscription", ""
+    if session is not None:
+        reading = Reading(session)
+        title, subtitle = heading(session)
+        parts += session_parts(reading, data)
+        if other is not None:
+            parts += comparison(reading, Reading(other), data)
+    if sweep is not None:
+        from louvain_um.profiling.views.html.sweep_parts import sweep_parts
+
+        parts += sweep_parts(sweep)
+    text: str = _template().render(
+        title=title,
+        subtitle=subtitle,
+        parts=parts,
+        version=__version__,
+        style=Markup(_asset("style.css")),
+        script=Markup(_asset("report.js")),
+        data=Markup(embedded(data)),
+    )
+    return text
+
+
+def embedded(data: object) -> str:
+    """Return JSON that no HTML parser takes for markup."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _asset(name: str) -> str:
+    return files("louvain_um.profiling.views.html").joinpath(name).read_text("utf-8")
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_asset("report.html.j2"))

@@ -1,0 +1,231 @@
+"""What a page shows of a session, part by part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from markupsafe import Markup
+
+from louvain_um.profiling.session import Session
+from louvain_um.profiling.views import figures, residency
+from louvain_um.profiling.views.blocks import ping_pong
+from louvain_um.profiling.views.evidence import evidence, there
+from louvain_um.profiling.views.html import svg
+from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.table import As, Table, say
+from louvain_um.profiling.views.verdict import Verdict, verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A drawing with what it shows and how its numbers came about."""
+
+    name: str
+    title: str
+    svg: Markup
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One figure that matters."""
+
+    what: str
+    text: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One section of a page."""
+
+    anchor: str
+    title: str
+    verdict: Verdict | None = None
+    cards: tuple[Card, ...] = ()
+    texts: tuple[str, ...] = ()
+    map: str = ""
+    items: list[Table | Figure] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+
+
+def heading(session: Session) -> tuple[str, str]:
+    """Return title and subtitle of a session."""
+    about = session.metadata
+    words = [about.get("method"), about.get("policy"), about.get("device")]
+    title = " · ".join(str(word) for word in words if word) or "A recorded run"
+    graph = about.get("graph") or {}
+    facts = []
+    if graph:
+        facts.append(f"{graph.get('vertices', 0):,} vertices, {graph.get('arcs', 0):,} arcs")
+    if about.get("modularity") is not None:
+        facts.append(
+            f"{about.get('communities', 0):,} communities, modularity {about['modularity']:.4f}"
+        )
+    if about.get("budget_bytes"):
+        facts.append(f"device budget {say(about['budget_bytes'], 'bytes')}")
+    facts += [f"{key} {about[key]}" for key in ("seed", "host", "created") if about.get(key)]
+    return title, "; ".join(facts)
+
+
+def cards(session: Session) -> tuple[Card, ...]:
+    """Return the figures that matter, those that nobody recorded included."""
+    summary = session.summary()
+    time, memory = evidence(session, "time"), evidence(session, "memory")
+    energy = evidence(session, "energy")
+    peaks = session.metadata.get("peak_bytes") or {}
+    wanted: list[tuple[str, Any, As, str]] = [
+        ("run", summary["seconds"], "seconds", time),
+        ("arcs a second", summary["arcs_per_second"], "rate", time),
+        ("groups' peaks together", sum(peaks.values()) or None, "bytes", "measured (engine)"),
+        ("moved to the device", summary["bytes_to_device"], "bytes", memory),
+        ("moved to the host", summary["bytes_to_host"], "bytes", memory),
+        ("of it evicted", summary["bytes_evicted"], "bytes", memory),
+        ("GPU faults", summary["gpu_faults"], "count", memory),
+        ("fault groups", summary["gpu_fault_groups"], "count", memory),
+        ("accesses", summary["accesses"], "count", evidence(session, "access")),
+        ("energy", summary["joules"], "count", energy),
+        ("arcs a joule", summary["arcs_per_joule"], "rate", energy),
+    ]
+    return tuple(
+        Card(
+            what=what,
+            text=say(value, kind) + (" J" if what == "energy" and value is not None else ""),
+            evidence=how if value is not None or how.startswith("not") else "not available",
+        )
+        for what, value, kind, how in wanted
+    )
+
+
+def session_parts(reading: Reading, data: dict[str, Any], mark: str = "") -> list[Part]:
+    """Return the parts on one session; large data go into `data`."""
+    session = reading.session
+    group, phase = figures.by_group(reading), figures.by_phase(reading)
+    parts = [
+        Part(
+            anchor=f"summary{mark}",
+            title="Summary",
+            verdict=verdict(reading),
+            cards=cards(session),
+            notes=tuple(session.notes),
+        ),
+        Part(anchor=f"time{mark}", title="Where the time went", items=_time(reading, phase)),
+        Part(anchor=f"groups{mark}", title="Groups of arrays", items=_groups(reading, group)),
+    ]
+    causes = figures.by_cause(reading)
+    if causes.rows:
+        parts.append(
+            Part(
+                anchor=f"migrations{mark}",
+                title="Migrations",
+                items=[_cause_bars(causes), causes, *_there(ping_pong(reading))],
+            )
+        )
+    more = [figures.kernels(reading), figures.copies(reading)]
+    if any(table.rows for table in more):
+        parts.append(Part(anchor=f"kernels{mark}", title="Kernels", items=_there(*more)))
+    power = _power(session)
+    if power is not None:
+        parts.append(Part(anchor=f"energy{mark}", title="Energy", items=[power]))
+    parts.append(
+        Part(
+            anchor=f"sources{mark}",
+            title="Sources",
+            texts=("Who recorded this session, and what nobody could:",),
+            notes=tuple(
+                f"{name}: {status}" for name, status in session.metadata.get("sources", {}).items()
+            )
+            or ("the session names no source",),
+        )
+    )
+    return parts
+
+
+def _there(*tables: Table) -> list[Table | Figure]:
+    return [table for table in tables if table.rows]
+
+
+def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
+    how = evidence(reading.session, "time")
+    levels: dict[str, dict[str, float]] = {}
+    for span in reading.phases:
+        label = f"level {span.level}" if span.level >= 0 else "the whole run"
+        row = levels.setdefault(label, {})
+        row[span.phase] = row.get(span.phase, 0.0) + span.seconds
+    found: list[Table | Figure] = []
+    if levels:
+        chart = svg.bars(list(levels.items())[:24], "seconds")
+        found.append(Figure(name="phase-chart", title="Phases by level", svg=chart, evidence=how))
+    sweeps: dict[str, tuple[list[float], list[float]]] = {}
+    for number, span in enumerate(reading.iterations, 1):
+        name = f"{span.phase}, level {span.level}"
+        if name in sweeps or len(sweeps) < 8:
+            x, y = sweeps.setdefault(name, ([], []))
+            x.append(number)
+            y.append(span.seconds)
+    if sweeps:
+        chart = svg.lines(sweeps, "seconds", x_title="iteration of the run", logarithmic=True)
+        found.append(
+            Figure(name="iteration-chart", title="Iteration times", svg=chart, evidence=how)
+        )
+    return [*found, *_there(phases, figures.iterations(reading))]
+
+
+def _groups(reading: Reading, table: Table) -> list[Table | Figure]:
+    found: list[Table | Figure] = []
+    for key, name, title, matter in (
+        ("accesses", "access-chart", "Accesses by group", "access"),
+        ("gpu_faults", "fault-chart", "GPU faults by group", "memory"),
+    ):
+        parts = {row["group"]: float(row.get(key) or 0) for row in table.rows}
+        if sum(parts.values()):
+            how = evidence(reading.session, matter)  # type: ignore[arg-type]
+            chart = svg.bars([("share", parts)], "count", share=True)
+            found.append(Figure(name=name, title=title, svg=chart, evidence=how))
+    for name, curves in (
+        ("allocated-chart", residency.allocated(reading)),
+        ("resident-chart", residency.resident(reading)),
+    ):
+        if curves is not None and curves.values:
+            chart = svg.areas(curves.times, curves.values, "bytes")
+            found.append(
+                Figure(
+                    name=name,
+                    title=f"{curves.title}, over time",
+                    svg=chart,
+                    evidence=curves.evidence,
+                )
+            )
+    return [*found, *_there(table, figures.by_array(reading))]
+
+
+def _cause_bars(causes: Table) -> Figure:
+    ways: dict[str, dict[str, float]] = {}
+    for row in causes.rows:
+        ways.setdefault(row["way"], {})[row["cause"]] = float(row["bytes"])
+    return Figure(
+        name="cause-chart",
+        title="Bytes moved, by cause",
+        svg=svg.bars(list(ways.items()), "bytes"),
+        evidence=causes.evidence,
+    )
+
+
+def _power(session: Session) -> Figure | None:
+    energy = session.energy or {}
+    times, watts = energy.get("times_ns") or [], energy.get("watts") or []
+    if len(times) < 2:
+        return None
+    step = max(1, len(times) // 400)
+    seconds = [time / 1e9 for time in times[::step]]
+    chart = svg.lines({"watts": (seconds, list(watts[::step]))}, "count", x_title="seconds")
+    how = evidence(session, "energy") if there(session, "energy") else "measured"
+    return Figure(name="power-chart", title="Power, in watts", svg=chart, evidence=how)
+
+
+def comparison(first: Reading, second: Reading, data: dict[str, Any]) -> list[Part]:
+    """Return the parts that set a second session beside the first."""
+    from louvain_um.profiling.views.compare import compared
+
+    return [Part(anchor="comparison", title="Comparison", items=list(compared(first, second)))]

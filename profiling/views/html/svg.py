@@ -1,0 +1,216 @@
+"""Small charts as SVG inside a page; every text passes through markupsafe's escaping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from louvain_um.profiling.views.table import As, say
+
+WIDTH = 860
+LABEL = 190
+ROW, GAP = 20, 7
+
+COLOURS = {
+    "graph": "#3b7dd8",
+    "hash": "#d98a1f",
+    "community": "#3a9d5d",
+    "scratch": "#9a6bc9",
+    "other": "#8a8f98",
+}
+"""Groups look the same in every chart."""
+
+MORE = ("#3b7dd8", "#d98a1f", "#3a9d5d", "#9a6bc9", "#c94f4f", "#2aa5a0", "#b8a11c", "#d36fa8",
+        "#6b7280", "#7c5c3e", "#5566cc", "#88aa33")  # fmt: skip
+
+
+def colour(name: str, at: int) -> str:
+    """Return a group's colour, or the next one."""
+    return COLOURS.get(name, MORE[at % len(MORE)])
+
+
+def bars(
+    rows: Sequence[tuple[str, Mapping[str, float]]], kind: As, *, share: bool = False
+) -> Markup:
+    """Return stacked horizontal bars, one a row; with `share` each bar is a whole.
+
+    Parameters
+    ----------
+    rows : sequence of (label, {series: value})
+    kind : str
+        How values are told when pointed at.
+    share : bool
+        Whether bars show parts of 1, as the thesis's ratio charts do.
+    """
+    names = list(dict.fromkeys(name for _, parts in rows for name in parts))
+    longest = max((sum(parts.values()) for _, parts in rows), default=0.0) or 1.0
+    room = WIDTH - LABEL - 90
+    body = []
+    for at, (label, parts) in enumerate(rows):
+        y, x = at * (ROW + GAP), float(LABEL)
+        whole = sum(parts.values())
+        scale = room / ((whole or 1.0) if share else longest)
+        body.append(_text(LABEL - 8, y + ROW - 5, label, "end"))
+        for name, value in parts.items():
+            if value <= 0:
+                continue
+            tip = f"{label}, {name}: {say(value, kind)}"
+            if whole:
+                tip += f" ({say(value / whole, 'share')})"
+            fill = colour(name, names.index(name))
+            body.append(
+                Markup(
+                    '<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" fill="{}">'
+                    "<title>{}</title></rect>"
+                ).format(x, y, max(value * scale, 0.5), ROW, fill, tip)
+            )
+            x += value * scale
+        body.append(_text(x + 6, y + ROW - 5, say(whole, kind), "start"))
+    return _svg(len(rows) * (ROW + GAP), body) + legend(names)
+
+
+def areas(
+    times: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]], kind: As
+) -> Markup:
+    """Return stacked areas over time in seconds."""
+    height, left, bottom = 220, 70, 22
+    total = np.sum(list(values.values()), axis=0)
+    top = float(total.max()) or 1.0
+    x = left + (WIDTH - left - 10) * (times - times[0]) / max(times[-1] - times[0], 1e-12)
+    body = [*_grid(top, kind, left, height), *_clock(times, left, height + 14)]
+    base = np.zeros_like(total)
+    for at, (name, value) in enumerate(values.items()):
+        upper = base + value
+        path = _steps(x, height - height * upper / top)
+        back = _steps(x, height - height * base / top)[::-1]
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in [*path, *back])
+        tip = f"{name}: at most {say(float(value.max()), kind)}"
+        body.append(
+            Markup('<polygon points="{}" fill="{}"><title>{}</title></polygon>').format(
+                points, colour(name, at), tip
+            )
+        )
+        base = upper
+    return _svg(height + bottom, body) + legend(list(values))
+
+
+def lines(
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    kind: As,
+    *,
+    x_title: str = "",
+    logarithmic: bool = False,
+) -> Markup:
+    """Return lines over numbers, each `(x, y)`; with `logarithmic` the values' decades are even."""
+    height, left, bottom = 220, 70, 34
+    room = WIDTH - left - 20
+    xs = np.concatenate([np.asarray(x, float) for x, _ in series.values()] or [np.zeros(1)])
+    ys = np.concatenate([np.asarray(y, float) for _, y in series.values()] or [np.ones(1)])
+    ys = ys[np.isfinite(ys) & ((ys > 0) | (not logarithmic))]
+    low, high = (float(ys.min()), float(ys.max())) if len(ys) else (0.0, 1.0)
+    low = low / 1.2 if logarithmic else 0.0
+    first, last = float(xs.min(initial=0.0)), float(xs.max(initial=1.0))
+
+    def height_of(value: float) -> float:
+        if logarithmic:
+            part = np.log(max(value, low) / low) / max(np.log(high * 1.2 / low), 1e-9)
+        else:
+            part = value / (high or 1.0)
+        return float(height - height * part)
+
+    body: list[Markup] = []
+    ticks = np.geomspace(low, high * 1.2, 5) if logarithmic else np.linspace(0, high or 1.0, 5)
+    for tick in ticks:
+        y = height_of(float(tick))
+        body += [_rule(left, y), _text(left - 6, y + 4, say(float(tick), kind), "end")]
+    for tick in np.unique(xs)[:: max(1, len(np.unique(xs)) // 12)]:
+        x = left + room * (tick - first) / max(last - first, 1e-12)
+        body.append(_text(x, height + 15, f"{tick:g}", "middle"))
+    body.append(_text(WIDTH - 20, height + 30, x_title, "end"))
+    for at, (name, (x_values, y_values)) in enumerate(series.items()):
+        fill = colour(name, at)
+        points = [
+            (
+                left + room * (x - first) / max(last - first, 1e-12),
+                height_of(y),
+                x,
+                y,
+            )
+            for x, y in zip(x_values, y_values, strict=True)
+            if np.isfinite(y) and (y > 0 or not logarithmic)
+        ]
+        path = " ".join(f"{a:.1f},{b:.1f}" for a, b, _, _ in points)
+        body.append(
+            Markup('<polyline points="{}" fill="none" stroke="{}" stroke-width="1.6"/>').format(
+                path, fill
+            )
+        )
+        body += [
+            Markup('<circle cx="{:.1f}" cy="{:.1f}" r="2.6" fill="{}"><title>{}</title></circle>')
+            .format(a, b, fill, f"{name}: {say(y, kind)} at {x:g}")
+            for a, b, x, y in points[:600]
+        ]  # fmt: skip
+    return _svg(height + bottom, body) + legend(list(series))
+
+
+def legend(names: Sequence[str]) -> Markup:
+    """Return what the colours stand for."""
+    items = [
+        Markup('<span><i style="background:{}"></i>{}</span>').format(colour(name, at), name)
+        for at, name in enumerate(names)
+    ]
+    return Markup('<p class="legend">{}</p>').format(Markup("").join(items))
+
+
+def _steps(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[tuple[float, float]]:
+    """Return the corners of a curve that holds its value until the next point."""
+    keep = np.flatnonzero(np.diff(y, prepend=np.nan, append=np.nan) != 0)
+    corners: list[tuple[float, float]] = []
+    for at in keep.tolist():
+        if at >= len(y):
+            continue
+        if corners:
+            corners.append((float(x[at]), corners[-1][1]))
+        corners.append((float(x[at]), float(y[at])))
+    corners.append((float(x[-1]), float(y[-1])))
+    return corners
+
+
+def _grid(top: float, kind: As, left: int, height: int) -> list[Markup]:
+    body = []
+    for part in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y = height - height * part
+        body += [_rule(left, y), _text(left - 6, y + 4, say(top * part, kind), "end")]
+    return body
+
+
+def _clock(times: NDArray[np.float64], left: int, y: int) -> list[Markup]:
+    first, last = float(times[0]), float(times[-1])
+    body = []
+    for part, anchor in ((0, "start"), (0.25, "middle"), (0.5, "middle"), (0.75, "middle"),
+                         (1, "end")):  # fmt: skip
+        time = say(first + part * (last - first), "seconds")
+        body.append(_text(left + (WIDTH - left - 10) * part, y, time, anchor))
+    return body
+
+
+def _rule(left: int, y: float) -> Markup:
+    return Markup('<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" class="rule"/>').format(
+        left, WIDTH - 10, y, y
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> Markup:
+    short = text if len(text) < 34 else f"{text[:32]}…"
+    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(
+        x, y, anchor, short
+    )
+
+
+def _svg(height: float, body: Sequence[Markup]) -> Markup:
+    return Markup(
+        '<svg class="chart" viewBox="0 -6 {} {}" role="img" preserveAspectRatio="xMinYMin">{}</svg>'
+    ).format(WIDTH, height + 10, Markup("").join(body))

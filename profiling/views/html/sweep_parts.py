@@ -1,0 +1,174 @@
+"""What a page shows of a sweep: the thesis's tables and charts for one's own runs."""
+
+from __future__ import annotations
+
+from louvain_um.profiling.views import published, study
+from louvain_um.profiling.views.html import svg
+from louvain_um.profiling.views.html.parts import Figure, Part
+from louvain_um.profiling.views.sweep import Row, Sweep, gains
+from louvain_um.profiling.views.table import Table
+from louvain_um.profiling.views.verdict import Verdict
+
+MOST_CHARTS = 40
+
+
+def sweep_parts(sweep: Sweep) -> list[Part]:
+    """Return the parts on a sweep."""
+    times = _time_charts(sweep)
+    parts = [
+        Part(
+            anchor="sweep",
+            title="Policies by oversubscription",
+            verdict=best(sweep),
+            items=[*_gain_charts(sweep), *_there(study.mean_gains(sweep))],
+            notes=sweep.notes,
+        ),
+        Part(
+            anchor="times",
+            title="Running times",
+            texts=(published.TIMES_ABOUT,),
+            items=[*times[:MOST_CHARTS], *study.grids(sweep)],
+        ),
+        Part(anchor="why-part", title="Why", items=_there(study.why(sweep))),
+    ]
+    shapes = [*_shares(sweep), *_there(study.peaks(sweep), study.accesses(sweep))]
+    if shapes:
+        parts.append(Part(anchor="study-groups", title="Groups, graph by graph", items=shapes))
+    iterations = _iteration_chart(sweep)
+    if iterations:
+        parts.append(Part(anchor="study-iterations", title="Iterations", items=iterations))
+    fitting = study.rates(sweep)
+    if fitting.rows:
+        parts.append(Part(anchor="fitting", title="Graphs that do not fit", items=[fitting]))
+    parts.append(Part(anchor="all-runs", title="All runs", items=_there(study.everything(sweep))))
+    return parts
+
+
+def best(sweep: Sweep) -> Verdict:
+    """Return which policy was fastest, at which oversubscription."""
+    texts = []
+    for machine in study.machines(sweep.results):
+        found = gains(study.of(sweep.results, machine))
+        rates = sorted({rate for by_rate in found.values() for rate in by_rate})
+        winners: list[tuple[str, float]] = []
+        for rate in rates:
+            at = {policy: by_rate[rate] for policy, by_rate in found.items() if rate in by_rate}
+            top = max(at, key=lambda policy: at[policy])
+            if at[top] > 1:
+                winners.append((f"{top} ({at[top]:.2f}×)", rate))
+            else:
+                winners.append(("base", rate))
+        if winners:
+            spans = ", ".join(f"{name} at {study.say_rate(rate)}" for name, rate in winners)
+            texts.append(f"Fastest on the mean of all graphs ({study.told(machine)}): {spans}.")
+    return Verdict(
+        finding=" ".join(texts) or "There is no base to compare with.",
+        remedy="auto chooses by cost for each graph and budget; compare its rows.",
+        grounds=f"seconds {study.evidence_of(sweep.results)}",
+    )
+
+
+def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
+    """Return gains by oversubscription, own beside published."""
+    found: list[Table | Figure] = []
+    for number, machine in enumerate(study.machines(sweep.results)):
+        mine = gains(study.of(sweep.results, machine))
+        series = {policy: (list(by), list(by.values())) for policy, by in mine.items() if by}
+        if series:
+            found.append(
+                Figure(
+                    name=f"gain-chart-{number}",
+                    title="Mean gain over base by oversubscription in percent",
+                    svg=svg.lines(series, "times", x_title="oversubscription, %", logarithmic=True),
+                    evidence=f"seconds {study.told(machine)}",
+                )
+            )
+    if found:
+        theirs = {name: (published.RATES, row) for name, row in published.GAINS.items()}
+        found.append(
+            Figure(
+                name="gain-chart-published",
+                title="The same as published (Table 4.6)",
+                svg=svg.lines(theirs, "times", x_title="oversubscription, %", logarithmic=True),
+                evidence="published: Rundemanen on P4000 and RTX 3060 Ti",
+            )
+        )
+    return found
+
+
+def _time_charts(sweep: Sweep) -> list[Table | Figure]:
+    """Return seconds by policy, a chart a graph; measured and modelled beside each other."""
+    found: list[Table | Figure] = []
+    pairs = study.machines(sweep.results)
+    for graph in dict.fromkeys(row["graph"] for row in sweep.results):
+        rows = [row for row in sweep.results if row["graph"] == graph and row["feasible"]]
+        series: dict[str, tuple[list[float], list[float]]] = {}
+        for row in sorted(rows, key=lambda row: row["oversubscription"]):
+            if row["seconds"] is not None:
+                x, y = series.setdefault(_name(row, len(pairs) > 1), ([], []))
+                x.append(row["oversubscription"])
+                y.append(row["seconds"])
+        if series:
+            found.append(
+                Figure(
+                    name=f"time-chart-{len(found)}",
+                    title=f"{graph}: seconds by oversubscription (Figures 4.20 to 4.23)",
+                    svg=svg.lines(series, "seconds", x_title="oversubscription, %",
+                                  logarithmic=True),
+                    evidence=f"seconds {study.evidence_of(rows)}",
+                )
+            )  # fmt: skip
+    return found
+
+
+def _name(row: Row, both: bool) -> str:
+    machine = str(row["evidence"]), str(row.get("gpu") or "")
+    return f"{row['policy']}, {study.told(machine)}" if both else str(row["policy"])
+
+
+def _shares(sweep: Sweep) -> list[Table | Figure]:
+    """Return shares by group, a bar a graph, the published mean last: Figures 4.1 and 4.10."""
+    found: list[Table | Figure] = []
+    for key, title, mean in (
+        ("accesses", "Shares of accesses (Figure 4.1)", published.ACCESS_SHARE),
+        ("gpu_faults", "Shares of page faults (Figure 4.10)", published.FAULT_SHARE),
+    ):
+        rows = [row for row in sweep.groups if row.get(key)]
+        bars: dict[str, dict[str, float]] = {}
+        for row in rows:
+            rate = row.get("oversubscription")
+            text = f"{row['graph']}" + (f" at {study.say_rate(rate)}" if rate is not None else "")
+            bars.setdefault(text, {}).setdefault(row["group"], float(row[key]))
+        if bars:
+            theirs = dict(zip(published.GROUPS, mean, strict=True))
+            chart = svg.bars([*bars.items(), ("published, mean", theirs)], "rate", share=True)
+            how = f"{study.evidence_of(rows)}; last bar published"
+            found.append(Figure(name=f"{key}-shares", title=title, svg=chart, evidence=how))
+    return found
+
+
+def _iteration_chart(sweep: Sweep) -> list[Table | Figure]:
+    """Return iteration times by oversubscription, a chart a graph: Figure 4.11."""
+    found: list[Table | Figure] = []
+    for graph in list(dict.fromkeys(row["graph"] for row in sweep.iterations))[:MOST_CHARTS]:
+        rows = [row for row in sweep.iterations if row["graph"] == graph]
+        series: dict[str, tuple[list[float], list[float]]] = {}
+        for row in sorted(rows, key=lambda row: (row["oversubscription"], row["number"])):
+            name = f"{row.get('policy') or 'base'} at {study.say_rate(row['oversubscription'])}"
+            x, y = series.setdefault(name, ([], []))
+            x.append(row["number"])
+            y.append(row["seconds"])
+        chart = svg.lines(series, "seconds", x_title="iteration of the run", logarithmic=True)
+        found.append(
+            Figure(
+                name=f"iterations-{len(found)}",
+                title=f"{graph}: iteration times (Figure 4.11)",
+                svg=chart,
+                evidence=f"seconds {study.evidence_of(rows)}",
+            )
+        )
+    return found
+
+
+def _there(*tables: Table) -> list[Table | Figure]:
+    return [table for table in tables if table.rows]

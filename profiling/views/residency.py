@@ -1,0 +1,103 @@
+"""Bytes over time: what was allocated, and what managed memory had on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.views.evidence import there
+from louvain_um.profiling.views.reading import NAMES, Reading
+
+POINTS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curves:
+    """One line a group over common times.
+
+    Parameters
+    ----------
+    title, evidence : str
+    times : float64[points]
+        Seconds since the session began.
+    values : mapping of str to float64[points]
+        Bytes of each group.
+    """
+
+    title: str
+    evidence: str
+    times: NDArray[np.float64]
+    values: dict[str, NDArray[np.float64]]
+
+
+def allocated(reading: Reading) -> Curves | None:
+    """Return the bytes of arrays alive, by group."""
+    lives = reading.session.lifetimes
+    if not lives:
+        return None
+    edges = _edges(reading)
+    values = {}
+    for group in NAMES:
+        mine = [life for life in lives if life.group == group and life.nbytes]
+        if mine:
+            change = np.zeros(len(edges) + 1)
+            starts = np.searchsorted(edges, [life.start_ns for life in mine])
+            ends = np.searchsorted(edges, [life.end_ns for life in mine])
+            size = np.array([life.nbytes for life in mine], np.float64)
+            # What lives shorter than a step still shows in one.
+            np.add.at(change, starts, size)
+            np.add.at(change, np.minimum(np.maximum(ends, starts + 1), POINTS), -size)
+            values[group] = np.cumsum(change[:-1])
+    return Curves(
+        title="Arrays alive",
+        evidence="measured (engine)",
+        times=edges / 1e9,
+        values=values,
+    )
+
+
+def resident(reading: Reading) -> Curves | None:
+    """Return the managed bytes on the device by group, as migrations tell.
+
+    What came, less what left. Pages that the device touched first came from nowhere and are not
+    seen; copies that the host keeps as well (read-mostly) count while they are on the device.
+    """
+    if not there(reading.session, "memory") or Kind.HTOD not in reading.rows:
+        return None
+    edges = _edges(reading)
+    # A driver that tells of evictions tells of all that leaves by them, moved or dropped.
+    leaving: list[tuple[Kind, Cause | None]] = [(Kind.DTOH, None)]
+    if Kind.EVICTION in reading.rows:
+        leaving = [(Kind.DTOH, cause) for cause in Cause if cause != Cause.EVICTION]
+        leaving.append((Kind.EVICTION, None))
+    flow = np.zeros((len(NAMES), len(edges) + 1))
+    for kind, cause, sign in ((Kind.HTOD, None, 1), *((k, c, -1) for k, c in leaving)):
+        rows = reading.of(kind, cause)
+        key = reading.group_of[rows] * np.int64(len(edges) + 1)
+        key += np.searchsorted(edges, reading.events["time"][rows])
+        flow += sign * np.bincount(key, reading.events["bytes"][rows], flow.size).reshape(
+            flow.shape
+        )
+    level = _never_negative(np.cumsum(flow[:, :-1], axis=1))
+    values = {name: row for name, row in zip(NAMES, level, strict=True) if row.any()}
+    return Curves(
+        title="Managed memory on the device",
+        evidence="modelled from migrations: what came, less what left; "
+        "pages first touched on the device are not seen",
+        times=edges / 1e9,
+        values=values,
+    )
+
+
+def _never_negative(level: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Lift curves as far as they ever sank below nothing: what left first was there before."""
+    lifted: NDArray[np.float64] = level - np.minimum(np.minimum.accumulate(level, axis=1), 0)
+    return lifted
+
+
+def _edges(reading: Reading) -> NDArray[np.float64]:
+    first, end = reading.window
+    return np.linspace(first, end, POINTS)

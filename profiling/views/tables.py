@@ -1,0 +1,94 @@
+"""Tables in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.table import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as Drawn
+
+    from louvain_um.profiling.session import Session
+    from louvain_um.profiling.views.sweep import Sweep
+
+MOST = 30
+"""Rows printed of a table."""
+
+
+def show(
+    sessions: Sequence[Session], sweep: Sweep | None = None, console: Console | None = None
+) -> None:
+    """Print verdict and tables of sessions, how two compare, and the tables of a sweep."""
+    from rich.console import Console
+
+    from louvain_um.profiling.views import figures
+    from louvain_um.profiling.views.compare import compared
+    from louvain_um.profiling.views.verdict import verdict
+
+    out = console or Console(highlight=False, markup=False, emoji=False)
+    readings = [Reading(session) for session in sessions]
+    for reading in readings:
+        out.print(str(reading.session).partition("\n")[0], style="bold")
+        out.print(str(verdict(reading)))
+        if len(readings) == 1:
+            for table in figures.tables(reading):
+                put(table, out)
+            for note in reading.session.notes:
+                out.print(f"note: {note}")
+    if len(readings) > 1:
+        for table in compared(*readings[:2]):
+            put(table, out)
+    if sweep is not None:
+        from louvain_um.profiling.views.study import tables
+
+        for table in tables(sweep):
+            put(table, out)
+        for note in sweep.notes:
+            out.print(f"note: {note}")
+
+
+def put(table: Table, console: Console) -> None:
+    """Print one table under its title."""
+    console.print()
+    console.print(drawn(table))
+    left = len(table.rows) - MOST
+    if left > 0:
+        console.print(f"… and {left:,} more")
+    if table.evidence:
+        console.print(table.evidence, style="dim")
+
+
+def drawn(table: Table) -> Drawn:
+    """Return a table as rich draws it.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.table import Column, Table
+    >>> from louvain_um.profiling.views.tables import drawn
+    >>> table = Table(name="t", title="T", columns=(Column("b", "size"),), rows=({"b": 1},))
+    >>> drawn(table).row_count
+    1
+    """
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    found = Drawn(box=None, pad_edge=False, header_style="bold", title_justify="left")
+    found.title = Text(table.title, style="bold")
+    columns = table.used()
+    for column in columns:
+        text = column.kind == "text"
+        found.add_column(
+            column.head, justify="left" if text else "right", overflow="fold", no_wrap=not text
+        )
+    for row in table.rows[:MOST]:
+        found.add_row(*(_printable(table.text(row, column)) for column in columns))
+    return found
+
+
+def _printable(text: str) -> str:
+    """Return a text without characters that could steer the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)

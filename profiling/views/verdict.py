@@ -1,0 +1,212 @@
+"""What held a run back, and what to try: the first thing a report says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.views.blocks import fetched_again
+from louvain_um.profiling.views.evidence import evidence, there
+from louvain_um.profiling.views.reading import NAMES, Reading
+from louvain_um.profiling.views.table import say
+
+AGAIN = 0.25
+"""Share of the bytes that came in more than once from which eviction is to blame."""
+
+SHARE = 0.2
+"""Share of the run from which something is said to hold it back."""
+
+FAULT_RATE, REMOTE_RATE = 12.9e9, 51.3e9
+"""Bytes/s of paging in on demand, and of reading over the bus (H200, PCIe 5); used where the
+session has no durations or plan to tell."""
+
+HOST_MAPPED = {
+    frozenset({"graph"}): "adv2",
+    frozenset({"hash"}): "adv3",
+    frozenset({"community"}): "adv4",
+    frozenset({"scratch"}): "adv5",
+    frozenset({"graph", "community"}): "adv6",
+    frozenset({"graph", "scratch"}): "adv7",
+    frozenset({"community", "scratch"}): "adv8",
+    frozenset({"graph", "community", "scratch"}): "adv9",
+}
+"""The policy that leaves these groups on the host and reads them from there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What held the run back in a sentence, what to try in another, and on what grounds."""
+
+    finding: str
+    remedy: str
+    grounds: str
+
+    def __str__(self) -> str:
+        return f"{self.finding} {self.remedy}"
+
+
+def verdict(reading: Reading) -> Verdict:
+    """Return the verdict on a session.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session import Session
+    >>> from louvain_um.profiling.views.reading import Reading
+    >>> from louvain_um.profiling.views.verdict import verdict
+    >>> verdict(Reading(Session())).finding
+    'Nothing was recorded.'
+    """
+    session = reading.session
+    if not session.phases and not len(session.events) and not reading.maps:
+        return Verdict(
+            finding="Nothing was recorded.",
+            remedy="Record a run with louvain-um profile.",
+            grounds="no phase, event or map in the session",
+        )
+    if not session.metadata.get("complete", True):
+        found = _of_whole(reading)
+        return Verdict(
+            finding=f"The run was cut short; until then: {found.finding}",
+            remedy=found.remedy,
+            grounds=found.grounds,
+        )
+    return _of_whole(reading)
+
+
+def _of_whole(reading: Reading) -> Verdict:
+    session = reading.session
+    if not there(session, "memory"):
+        return _by_time(reading)
+    bytes_in = reading.total(Kind.HTOD)
+    evicted = reading.total(Kind.DTOH, "bytes", Cause.EVICTION)
+    evictions = len(reading.of(Kind.EVICTION)) or evicted
+    _, again = fetched_again(reading)
+    seconds = max(session.seconds, 1e-9)
+    if bytes_in and evictions and again > AGAIN * bytes_in:
+        return _evicted(reading, bytes_in, again)
+    moving, how = _moving_seconds(reading)
+    if moving > SHARE * seconds:
+        return _paged(reading, bytes_in, moving / seconds, how)
+    remote = reading.total(Kind.REMOTE_ACCESS)
+    if remote / REMOTE_RATE > SHARE * seconds:
+        share = min(remote / REMOTE_RATE / seconds, 1.0)
+        return Verdict(
+            finding=f"Reading {say(remote, 'bytes')} in place over the bus took about "
+            f"{say(share, 'share')} of the run.",
+            remedy="Try a larger --device-budget with --memory auto, which keeps on the device "
+            "what is read most.",
+            grounds=f"bytes {evidence(session, 'memory')}; their time modelled at "
+            f"{REMOTE_RATE / 1e9:.1f} GB/s",
+        )
+    found = _by_time(reading)
+    moved = bytes_in + reading.total(Kind.DTOH)
+    still = f"only {say(moved, 'bytes')} moved" if moved else "no page moved"
+    return Verdict(
+        finding=f"Memory did not hold the run back ({still}): {_lower(found.finding)}",
+        remedy=found.remedy,
+        grounds=f"memory {evidence(session, 'memory')}; {found.grounds}",
+    )
+
+
+def _evicted(reading: Reading, bytes_in: int, again: int) -> Verdict:
+    """Blame eviction: the same bytes came again and again."""
+    session = reading.session
+    groups = _worst(reading)
+    most, part = groups[0]
+    seconds, _ = _moving_seconds(reading)
+    share = min(seconds / max(session.seconds, 1e-9), 1.0)
+    paying = frozenset(name for name, share in groups if share > SHARE and name in NAMES[:-1])
+    policy = HOST_MAPPED.get(paying, "adv1")
+    remedy = "Try --memory auto, or a larger --device-budget."
+    if policy != session.metadata.get("policy"):
+        remedy = (
+            f"Try --memory {policy}, which leaves {_list(paying)} on the host and reads it over "
+            "the bus without faults, or --memory auto."
+        )
+    return Verdict(
+        finding=f"Eviction held the run back: of {say(bytes_in, 'bytes')} that came to the device "
+        f"{say(again / bytes_in, 'share')} had been there before, most of it {most} "
+        f"({say(part, 'share')} of all that came); moving pages took about {say(share, 'share')} "
+        "of the run.",
+        remedy=remedy,
+        grounds=f"bytes {evidence(session, 'memory')}; what had been there before is counted in "
+        "blocks of 2 MiB",
+    )
+
+
+def _paged(reading: Reading, bytes_in: int, share: float, how: str) -> Verdict:
+    """Blame paging in: bytes came once, but by faults."""
+    faults = reading.total(Kind.HTOD, "bytes", Cause.COHERENCE)
+    faults += reading.total(Kind.HTOD, "bytes", Cause.PREFETCH)
+    most, part = _worst(reading)[0]
+    by_fault = faults > bytes_in / 2
+    way = "on demand, fault by fault" if by_fault else "ahead of use"
+    return Verdict(
+        finding=f"Moving {say(bytes_in, 'bytes')} to the device {way} took about "
+        f"{say(min(share, 1.0), 'share')} of the run, most of it {most} ({say(part, 'share')}).",
+        remedy="Try --memory auto: it copies once what fits and reads the rest over the bus."
+        if by_fault
+        else "Try --memory auto, or a device budget that holds more of it.",
+        grounds=f"bytes {evidence(reading.session, 'memory')}; {how}",
+    )
+
+
+def _by_time(reading: Reading) -> Verdict:
+    """Say which phase took longest."""
+    session = reading.session
+    # A run's own seconds are without compiling.
+    spans = [span for span in reading.phases if span.phase != "compile"]
+    whole = sum(span.seconds for span in spans)
+    known = evidence(session, "memory")
+    grounds = f"seconds {evidence(session, 'time')}; memory {known}"
+    if not spans or whole <= 0:
+        return Verdict(
+            finding="Where the time went is not known: no phase was announced.",
+            remedy="Record a detection with louvain-um profile, or name phases with run.phase().",
+            grounds=grounds,
+        )
+    totals: dict[tuple[str, int], float] = {}
+    for span in spans:
+        key = span.phase, span.level
+        totals[key] = totals.get(key, 0.0) + span.seconds
+    (phase, level), most = max(totals.items(), key=lambda item: item[1])
+    where = f"{phase} on level {level}" if level >= 0 else phase
+    finding = f"Most of the time, {say(most / whole, 'share')}, went into {where}."
+    if session.metadata.get("device", "").startswith("cpu"):
+        finding += " The run was the CPU's, whose memory is never paged."
+        remedy = "Try --device cuda where there is a GPU, or more --threads."
+    elif not there(session, "memory"):
+        finding += f" What memory did is {known}."
+        remedy = "Record again where that source can work; see louvain-um doctor."
+    else:
+        remedy = "The run is as fast as its kernels; a faster GPU or --max-level would help."
+    return Verdict(finding=finding, remedy=remedy, grounds=grounds)
+
+
+def _moving_seconds(reading: Reading) -> tuple[float, str]:
+    """Return how long pages moved, and how that is known."""
+    events = reading.events
+    pages = [kind for kind in (Kind.HTOD, Kind.DTOH) if kind in reading.rows]
+    groups = int(events["duration"][reading.of(Kind.GPU_FAULT_GROUP)].sum()) / 1e9
+    copying = sum(int(events["duration"][reading.of(kind)].sum()) for kind in pages) / 1e9
+    if groups or copying:
+        return max(groups, copying), "their time measured, as far as copies and faults have one"
+    moved = sum(reading.total(kind) for kind in pages)
+    return moved / FAULT_RATE, f"their time modelled at {FAULT_RATE / 1e9:.1f} GB/s"
+
+
+def _worst(reading: Reading) -> list[tuple[str, float]]:
+    """Return groups by the share of the bytes that came to the device, the largest first."""
+    sums = reading.sums(reading.group_of, len(NAMES), Kind.HTOD, "bytes")
+    whole = max(sum(sums), 1)
+    shares = [(name, value / whole) for name, value in zip(NAMES, sums, strict=True)]
+    return sorted(shares, key=lambda pair: -pair[1])
+
+
+def _list(groups: frozenset[str]) -> str:
+    names = [name for name in NAMES if name in groups] or ["everything"]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

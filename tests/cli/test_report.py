@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    path = tmp_path / "run.npz"
+    paged_run().save(path)
+    return path
+
+
+def test_from_a_graph_to_a_page(run: Run, two_triangles: Path, tmp_path: Path):
+    recorded, page = tmp_path / "cpu.npz", tmp_path / "cpu.html"
+    assert run("profile", two_triangles, "-o", recorded, "--device", "cpu", "-q").code == 0
+    out = run("report", recorded, "-o", page)
+    assert (out.code, out.out) == (0, "")
+    assert f"wrote {page}" in out.err
+    text = page.read_text()
+    assert "louvain" in text
+    assert "measured (engine)" in text
+
+
+def test_without_a_page_there_are_tables(run: Run, session: Path):
+    out = run("report", session)
+    assert out.code == 0
+    for word in ("Eviction held the run back", "By group", "targets.0", "measured (uvm)", "note: "):
+        assert word in out.out
+
+
+def test_all_that_can_be_written_is(run: Run, session: Path, tmp_path: Path):
+    other = tmp_path / "other.npz"
+    cpu_run().save(other)
+    page, trace, charts = tmp_path / "r.html", tmp_path / "t.json", tmp_path / "charts"
+    out = run("report", session, other, "-o", page, "--trace", trace, "--charts", charts, "--json")
+    assert out.code == 0
+    found = out.json
+    assert len(found["sessions"]) == 2
+    assert "Eviction" in found["sessions"][0]["verdict"]
+    assert found["sessions"][0]["bytes_to_device"] > 0
+    assert str(page) in found["written"]
+    assert "Comparison" in page.read_text()
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert {"access-map.pdf", "fault-map.pdf"} <= {path.name for path in charts.iterdir()}
+
+
+def test_results_of_a_sweep_are_shown_alike(run: Run, tmp_path: Path):
+    import pandas as pd
+
+    table, page = tmp_path / "results.csv", tmp_path / "r.html"
+    pd.DataFrame(sweep_rows()).to_csv(table, index=False)
+    assert run("report", table, "-o", page, "-q").code == 0
+    assert "Table 4.6" in page.read_text()
+    out = run("report", tmp_path)  # the sweep's folder
+    assert "adv2" in out.out
+    assert run("report", tmp_path, "--json").json["results"][0]["graph"] == "uk-2002-like"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("run.npz", "-o", "there.html"), 1, "--force"),
+        (("run.npz", "-o", "run.npz"), 2, "must end in .html"),
+        (("run.npz", "-o", "absent/r.html"), 1, "create it first"),
+        (("run.npz", "-o", "r.html", "--trace", "t.txt"), 2, "must end in .json"),
+        (("run.npz", "--trace", "there.json"), 1, "--force"),
+        (("run.npz", "--charts", "there.html"), 2, "is no folder"),
+        (("there.html", "-o", "r.html"), 1, "not a session"),
+        (("absent.npz", "-o", "r.html"), 1, "no such file"),
+        (("bad.csv", "-o", "r.html"), 1, "no column 'graph'"),
+        (("good.csv", "--trace", "t.json"), 2, "no timeline"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line(
+    run: Run,
+    session: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
+):
+    import pandas as pd
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("there.html", "there.json"):
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    pd.DataFrame(sweep_rows()).to_csv(tmp_path / "good.csv", index=False)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    out = run("report", *arguments)
+    assert out.code == code
+    assert said in out.complaint()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_force_replaces(run: Run, session: Path, tmp_path: Path):
+    page = tmp_path / "r.html"
+    page.write_text("old")
+    assert run("report", session, "-o", page, "--force").code == 0
+    assert page.read_text().startswith("<!doctype html>")

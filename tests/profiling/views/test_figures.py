@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from louvain_um.profiling.events import Cause, EventTable, Kind, Source
+from louvain_um.profiling.session import Session
+from louvain_um.profiling.views import figures, residency
+from louvain_um.profiling.views.blocks import fetched_again, ping_pong, spread
+from louvain_um.profiling.views.evidence import evidence
+from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.table import say
+from louvain_um.profiling.views.verdict import verdict
+from tests.profiling.views.made import BLOCK, MIB, cpu_run, paged_run
+
+
+def rows_of(table: figures.Table, key: str) -> dict[str, dict[str, object]]:
+    return {row[key]: dict(row) for row in table.rows}
+
+
+def test_groups_hold_all_that_happened():
+    session = paged_run()
+    rows = rows_of(figures.by_group(Reading(session)), "group")
+    assert rows["graph"]["bytes_to_device"] == 3 * 64 * MIB
+    assert rows["graph"]["bytes_to_host"] == rows["graph"]["bytes_evicted"] == 2 * 64 * MIB
+    assert rows["graph"]["gpu_faults"] == 3 * 32 * 12
+    assert rows["graph"]["fault_groups"] == 3 * 32
+    assert rows["graph"]["remote_maps"] == 2
+    assert rows["graph"]["accesses"] == 1024 * 5 * 7
+    assert rows["community"]["bytes_to_device"] == 4 * MIB
+    assert rows["community"]["cpu_faults"] == 3
+    assert rows["other"]["bytes_to_device"] == 4096
+    assert rows["hash"]["bytes_to_device"] == 0
+    whole = session.summary()
+    for key, theirs in (("bytes_to_device",) * 2, ("gpu_faults",) * 2, ("cpu_faults",) * 2):
+        assert sum(row[key] for row in rows.values()) == whole[theirs]  # type: ignore[misc]
+
+
+def test_arrays_and_phases_add_up_to_the_same():
+    reading = Reading(paged_run())
+    total = reading.total(Kind.HTOD)
+    for maker in (figures.by_array, figures.by_phase, figures.by_group):
+        assert sum(row.get("bytes_to_device") or 0 for row in maker(reading).rows) == total
+    assert sum(row["bytes"] for row in figures.by_cause(reading).rows) == total + reading.total(
+        Kind.DTOH
+    )
+    phases = {(row["phase"], row["level"]): row for row in figures.by_phase(reading).rows}
+    assert phases["move", 0]["seconds"] == pytest.approx(0.05)
+    assert phases["move", 0]["iterations"] == 2
+    assert phases["move", 0]["arcs"] == 5000
+    assert phases["load", None]["bytes_to_device"] == 0
+
+
+def test_kernels_are_ordered_by_their_time():
+    first, second = figures.kernels(Reading(paged_run())).rows
+    assert (first["kernel"], first["seconds"]) == ("move_tile", pytest.approx(0.049))
+    assert first["share"] + second["share"] == pytest.approx(1)
+
+
+def test_what_nobody_recorded_is_not_shown_as_nothing():
+    rows = rows_of(figures.by_group(Reading(cpu_run())), "group")
+    assert "bytes_to_device" not in rows["graph"]
+    assert "accesses" not in rows["graph"]
+    assert evidence(cpu_run(), "memory") == "not available: no source recorded it"
+    assert say(None, "bytes") == "–"
+
+
+def test_evidence_tells_modelled_from_measured():
+    modelled = Session(
+        events=EventTable({"kind": [Kind.HTOD], "bytes": [1], "source": [Source.SIMULATOR]})
+    )
+    assert evidence(modelled, "memory") == "modelled (simulator)"
+    named = Session(metadata={"sources": {"simulator": "modelled", "uvm": "not available: x"}})
+    assert evidence(named, "memory") == "modelled (simulator)"
+    assert evidence(paged_run(), "memory") == "measured (uvm)"
+    assert evidence(paged_run(), "energy") == "not available: NVML is not there"
+
+
+def test_blocks_that_came_again():
+    reading = Reading(paged_run())
+    table = ping_pong(reading)
+    assert len(table.rows) == 32
+    worst = table.rows[0]
+    assert (worst["array"], worst["times"]) == ("targets.0", pytest.approx(3.0))
+    assert worst["bytes_out"] == 2 * BLOCK
+    assert {row["offset"] for row in table.rows} == {block * BLOCK for block in range(32)}
+    assert fetched_again(reading) == (reading.total(Kind.HTOD), 2 * 64 * MIB)
+    assert not ping_pong(Reading(paged_run(times=1))).rows
+
+
+def test_spreading_keeps_the_sum():
+    random = np.random.default_rng(1)
+    low = random.integers(0, 50, 100)
+    high = low + random.integers(0, 9, 100)
+    weight = random.random(100)
+    source, cell, share = spread(low, high, weight)
+    assert np.allclose(np.bincount(source, share), weight)
+    assert np.all((cell >= low[source]) & (cell <= high[source]))
+
+
+def test_residency_never_exceeds_what_came():
+    reading = Reading(paged_run())
+    curves = residency.resident(reading)
+    assert curves is not None
+    # Of the graph never more than all of it, and all of it at the end.
+    assert curves.values["graph"].max() <= 64 * MIB
+    assert curves.values["graph"][-1] == 64 * MIB
+    assert curves.values["community"][-1] == 4 * MIB
+    alive = residency.allocated(reading)
+    assert alive is not None
+    assert alive.values["graph"].max() == 72 * MIB
+    assert residency.resident(Reading(cpu_run())) is None
+
+
+def test_the_verdict_blames_eviction_and_names_the_remedy():
+    found = verdict(Reading(paged_run()))
+    assert found.finding.startswith("Eviction held the run back")
+    assert "graph" in found.finding
+    assert "adv2" in found.remedy
+    assert "auto" in found.remedy
+    assert "measured" in found.grounds
+    # Who has adv2 already is not told to try it.
+    assert "adv2" not in verdict(Reading(paged_run(policy="adv2"))).remedy
+
+
+def test_the_verdict_on_other_runs():
+    once = verdict(Reading(paged_run(times=1, seconds=0.01)))
+    assert "on demand" in once.finding
+    slow = verdict(Reading(paged_run(times=1, seconds=100.0)))
+    assert slow.finding.startswith("Memory did not hold the run back")
+    cpu = verdict(Reading(cpu_run()))
+    assert "move on level 0" in cpu.finding
+    assert "--device cuda" in cpu.remedy
+    assert "cut short" in verdict(Reading(paged_run(complete=False))).finding
+    missing = verdict(Reading(paged_run(sources={"engine": "measured"})))
+    assert missing.finding  # events without a source that vouches for them are still read
+
+
+def test_causes_keep_their_names():
+    rows = figures.by_cause(Reading(paged_run())).rows
+    assert {(row["way"], row["cause"]) for row in rows} == {
+        ("to the device", figures.CAUSES[Cause.COHERENCE]),
+        ("to the device", figures.CAUSES[Cause.PREFETCH]),
+        ("to the device", figures.CAUSES[Cause.USER]),
+        ("to the host", figures.CAUSES[Cause.EVICTION]),
+    }
+    assert all(row["each"] == row["bytes"] // row["copies"] for row in rows)
