@@ -96,6 +96,16 @@ def test_the_driver_tells_of_every_byte(gpu: Choice, kernels: Any):
     assert Cause.PREFETCH in causes
 
 
+def test_light_knows_the_same_totals(gpu: Choice, kernels: Any):
+    session = there_and_back(gpu, kernels, ("uvm-light",))
+    figures = session.summary()
+    assert (figures["bytes_to_device"], figures["bytes_to_host"]) == (NBYTES, NBYTES)
+    assert figures["by_group"]["scratch"]["gpu_faults"] > 0
+    assert figures["by_group"]["scratch"]["bytes_to_device"] is None
+    assert session.events.total(Kind.HTOD) == 0
+    assert len(session.notes) == 1
+
+
 def test_events_lie_in_the_phases_that_caused_them(gpu: Choice, kernels: Any):
     session = there_and_back(gpu, kernels, ("uvm", "cupti"))
     events = session.events
