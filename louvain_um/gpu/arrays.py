@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from louvain_um.arrays import STAGES, Declared, Stage, Use
+from louvain_um.gpu import narrow
+from louvain_um.gpu.job import LIMITS, TIGHT, chunk_for, reserved, slots_for_wide
 from louvain_um.gpu.launch import CONTROL, DRAIN_SLOTS, giant_tables
 from louvain_um.ledger import GROUPS, Group
 from louvain_um.options import Method
@@ -18,8 +20,7 @@ VISITED = 5.0
 """Arcs that moving visits on level 0, all cycles together, by arcs of the graph; typically."""
 
 COARSE_VERTICES = 1.0
-COARSE_ARCS = {"louvain": 1 / 3, "leiden": 1.0}
-"""Reserve for coarse levels, by vertices and arcs of the input; two levels live at a time."""
+"""Reserve for coarse levels, by vertices of the input."""
 
 SMALL = 1 << 18
 """Bytes of each group for what is small: tiny levels, partial sums, the rounding of addresses."""
@@ -73,7 +74,7 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[Declared, ...]:
     >>> from louvain_um.gpu.arrays import Shape, declare
     >>> peak = peak_bytes(declare(Shape(vertices=1 << 20, arcs=1 << 24)))
     >>> round(sum(peak.values()) / (1 << 24), 1)
-    11.7
+    14.3
     """
     rows = [*_graph(shape, visited), *_community(shape, visited), *_scratch(shape, visited)]
     small = (_array(f"small {group}", group, 1, SMALL, ALWAYS) for group in GROUPS)
@@ -96,12 +97,15 @@ def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
         yield _array("weights.0", "graph", shape.weight_bytes, arcs, ALWAYS, passes)
     if shape.loops:
         yield _array("loops.0", "graph", shape.sum_bytes, n, ALWAYS)
-    kept = int(COARSE_ARCS[shape.method] * arcs)
+    kept = reserved(arcs, 0, leiden=shape.method == "leiden")
+    # Unweighted arcs weigh as many as they are; how much others weigh is not known here.
+    slots = 0 if shape.weight_bytes else slots_for_wide(arcs, kept, shape.sum_bytes, LIMITS)
+    width, head = (1, narrow.head_bytes(slots)) if slots else (shape.sum_bytes, 0)
     rows = int(COARSE_VERTICES * n)
     later: dict[tuple[Stage, Use], float] = {("coarse", "stream"): visited * kept / 2}
     yield _array("offsets.1", "graph", 8, rows + 1, LATER, {("coarse", "gather"): rows})
     yield _array("targets.1", "graph", 4, kept, LATER, later)
-    yield _array("weights.1", "graph", shape.sum_bytes, kept, LATER, later)
+    yield _array("weights.1", "graph", width, head + kept, LATER, later)
     yield _array("loops.1", "graph", shape.sum_bytes, rows, LATER)
 
 
@@ -144,13 +148,12 @@ def _scratch(shape: Shape, visited: float) -> Iterator[Declared]:
     if shape.method == "leiden":
         yield _array("ties", "scratch", sums, n, ("refine",))
     yield _array("control", "scratch", 1, CONTROL.itemsize, ("move", "refine"), small=True)
-    yield _array("aggregate members", "scratch", 4, n + 1, ("aggregate",))
-    yield _array("aggregate starts", "scratch", 4, n + 1, ("aggregate",))
-    yield _array("aggregate before", "scratch", 8, n + 1, ("aggregate",))
-    yield _array("aggregate rooms", "scratch", 8, n + 1, ("aggregate",))
-    room = max(1 << 22, shape.arcs // (16 if shape.tight else 4))
-    yield _array("aggregate room_targets", "scratch", 4, min(room, shape.arcs), ("aggregate",))
-    yield _array("aggregate room_weights", "scratch", sums, min(room, shape.arcs), ("aggregate",))
+    for name in ("members", "starts", "low", "rooms"):
+        yield _array(f"aggregate {name}", "scratch", 4, n + 1, ("aggregate",))
+    limits = TIGHT if shape.tight else LIMITS
+    room = min(chunk_for(shape.arcs, limits, leiden=shape.method == "leiden"), shape.arcs)
+    yield _array("aggregate room_targets", "scratch", 4, room, ("aggregate",))
+    yield _array("aggregate room_weights", "scratch", sums, room, ("aggregate",))
     yield _array("numbering", "scratch", 12, n, ("fetch",))
     yield _array("community keys", "scratch", 8, n // 2, ("fetch",))
 

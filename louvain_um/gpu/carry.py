@@ -103,6 +103,11 @@ def compose(kernels: Kernels, path: Sequence[GpuLevel], labels: Any) -> None:
         run(kernels, "follow", n, map_, labels, labels)
 
 
+def identity(kernels: Kernels, numbers: Any) -> None:
+    """Let every vertex be its own number."""
+    run(kernels, "follow", len(numbers), NULL, NULL, numbers)
+
+
 def number_by_size(kernels: Kernels, memory: DeviceAllocator, labels: Any) -> None:
     """Renumber communities by descending size, ties by their smallest member, in place.
 

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-PAIRS: Final = ("Unweighted, u32", "u32, u32", "Unweighted, u64", "u32, u64", "u64, u64")
-"""Weight type of a level's arcs, and type of sums; a coarse level's arcs are of the sums'."""
+FIRST: Final = ("Unweighted, u32", "u32, u32", "Unweighted, u64", "u32, u64", "u64, u64")
+"""Weight type of the input's arcs, and type of sums."""
+
+PAIRS: Final = (*FIRST, "Narrow, u32", "Narrow, u64")
+"""The same for any level: a coarse level's arcs are narrow, or of the type of sums."""
 
 SUMS: Final = ("u32", "u64")
 """Type of sums alone."""
@@ -17,7 +20,7 @@ PLAIN: Final = ("",)
 
 CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
     {
-        "move": {"move": PAIRS, "add_degrees": PAIRS},
+        "move": {"move": PAIRS, "add_degrees": FIRST},
         "refine": {"refine": PAIRS},
         "paged": {
             **dict.fromkeys(
@@ -31,21 +34,24 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                     "refine_block",
                     "end_refining",
                 ),
-                PAIRS,
+                FIRST,
             ),
             "touch_pages": PLAIN,
         },
-        "aggregate": dict.fromkeys(
-            (
-                "aggregate_small",
-                "group_members",
-                "sum_members",
-                "sum_arcs",
-                "move_arcs",
-                "sum_level",
+        "aggregate": {
+            **dict.fromkeys(
+                (
+                    "aggregate_small",
+                    "number_labels",
+                    "group_members",
+                    "sum_members",
+                    "lay_out",
+                    "sum_arcs",
+                ),
+                PAIRS,
             ),
-            PAIRS,
-        ),
+            "sum_level": FIRST,
+        },
         "carry": {
             "sum_communities": PAIRS,
             **dict.fromkeys(

@@ -63,7 +63,10 @@ class GpuEngine:
         sums = sum_type(graph)
         weights = "Unweighted" if graph.weights is None else CXX[graph.weights.dtype]
         types = f"{weights}, {CXX[sums]}"
-        self.compile(types, f"{CXX[sums]}, {CXX[sums]}")
+        later = [f"{CXX[sums]}, {CXX[sums]}"]
+        if graph.n_arcs > LIMITS.small:
+            later.append(f"Narrow, {CXX[sums]}")
+        self.compile(types, *later)
         device = cupy.cuda.runtime.getDevice()
         self.plan = plan_run(graph, self.options, machine_for(device), survey=self.survey)
         given = graph if isinstance(graph, DeviceGraph) and self.plan.in_core else None
@@ -249,11 +252,13 @@ class GpuEngine:
         self.memory.free("totals")
         limits = TIGHT if self.tight else LIMITS
         pages = self.pages if level.number == 0 else None
-        if pages is None:
-            return aggregate(kernels, self.memory, level, limits)
-        return aggregate(
-            kernels, self.memory, level, limits, ranges=pages.ranges, need=pages.need_range
-        )
+        where = (pages.ranges, pages.need_range) if pages else ()
+        coarse = aggregate(kernels, self.memory, level, limits, *where)
+        if self.options.method == "leiden":
+            # Where its vertices start says what labels said; parts are what maps are made of.
+            self.memory.free(f"labels.{level.cycle}.{level.number}")
+            level.labels = None
+        return coarse
 
     def sums(self, level: GpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""

@@ -77,12 +77,13 @@ __device__ T block_scan(T value, T& total) {
 __device__ __forceinline__ i64 stretch_begin(i64 n) { return n * blockIdx.x / gridDim.x; }
 __device__ __forceinline__ i64 stretch_end(i64 n) { return n * (blockIdx.x + 1) / gridDim.x; }
 
-// Writes out[i] = from + value(0) + ... + value(i - 1) for i in 0..n, with a barrier of the grid
-// in between; `partials` is room for one T a block. `value` is called twice for each i, and `out`
-// may be what it reads. The caller syncs before reading `out`.
-template <class T, class F>
-__device__ void grid_scan(i64 n, F value, T* out, T* partials, Barrier* barrier,
-                          T from = T(0)) {
+// Calls put(i, from + value(0) + ... + value(i - 1), value(i)) for i in 0..n - 1, and once
+// put(n, the sum of all, 0), with a barrier of the grid before; `partials` is room for one T a
+// block. `value` is called twice for each i, and what it reads of i may be what `put` writes.
+// The caller syncs before it reads what was written.
+template <class T, class F, class P>
+__device__ void grid_scan_to(i64 n, F value, P put, T* partials, Barrier* barrier,
+                             T from = T(0)) {
   i64 begin = stretch_begin(n), end = stretch_end(n);
   T mine = 0;
   for (i64 i = begin + threadIdx.x; i < end; i += blockDim.x) mine += value(i);
@@ -100,8 +101,16 @@ __device__ void grid_scan(i64 n, F value, T* out, T* partials, Barrier* barrier,
   for (i64 i = begin; i < end; i += blockDim.x) {
     T own = i + threadIdx.x < end ? value(i + threadIdx.x) : T(0), total;
     T offset = block_scan(own, total);
-    if (i + threadIdx.x < end) out[i + threadIdx.x] = base + offset;
+    if (i + threadIdx.x < end) put(i + threadIdx.x, base + offset, own);
     base += total;
   }
-  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) out[n] = from + all;
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) put(n, from + all, T(0));
+}
+
+// Writes out[i] = from + value(0) + ... + value(i - 1) for i in 0..n; `out` may be what `value`
+// reads.
+template <class T, class F>
+__device__ void grid_scan(i64 n, F value, T* out, T* partials, Barrier* barrier,
+                          T from = T(0)) {
+  grid_scan_to<T>(n, value, [=](i64 i, T sum, T) { out[i] = sum; }, partials, barrier, from);
 }

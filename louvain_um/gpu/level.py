@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 NULL = np.uint64(0)
 """What a kernel gets for an array that is not there."""
 
-CXX = {np.dtype(np.uint32): "u32", np.dtype(np.uint64): "u64", np.dtype(np.int64): "u64"}
-"""C++ types by dtype; non-negative int64 weights are read as u64."""
+CXX = {
+    np.dtype(np.uint8): "Narrow",
+    np.dtype(np.uint32): "u32",
+    np.dtype(np.uint64): "u64",
+    np.dtype(np.int64): "u64",
+}
+"""C++ types by dtype; non-negative int64 weights are read as u64, bytes as `narrow.py` says."""
 
 
 @dataclass(slots=True)
@@ -31,7 +36,8 @@ class GpuLevel:
         weights are no wider, else uint64.
     offsets : int64[n + 1]
     targets : uint32[arcs]
-    weights : uint32[arcs], uint64[arcs] or None
+    weights : uint32[arcs], uint64[arcs], uint8[arcs] or None
+        Bytes are those of `narrow.py`.
     loops : sums[n] or None
         None where no vertex has one.
     degrees : sums[n]

@@ -60,3 +60,5 @@ __device__ __forceinline__ Choice better(Choice a, Choice b, u32 seed) {
 __device__ __forceinline__ u32 weight_at(const Unweighted*, i64) { return 1; }
 __device__ __forceinline__ u32 weight_at(const u32* weights, i64 j) { return __ldcs(weights + j); }
 __device__ __forceinline__ u64 weight_at(const u64* weights, i64 j) { return __ldcs(weights + j); }
+
+#include "narrow.cuh"

@@ -18,7 +18,8 @@ __device__ __forceinline__ u64 warp_max(u64 value) {
 }
 
 // Returns the largest i in a..b - 1 with before[i] <= position; before[a] is. All lanes call.
-__device__ __forceinline__ i64 find_row(const i64* before, i64 a, i64 b, i64 position) {
+template <class B>
+__device__ __forceinline__ i64 find_row(B before, i64 a, i64 b, i64 position) {
   while (b - a > 1) {
     i64 step = (b - a + WARP - 1) / WARP, probe = a + lane_index() * step;
     bool reached = probe < b && before[probe] <= position;
@@ -33,8 +34,9 @@ __device__ __forceinline__ i64 find_row(const i64* before, i64 a, i64 b, i64 pos
 // `i` is the one that holds `low`. `visit(at, owner, position)` gets DEPTH sources (-1: none),
 // the lanes whose row each lies in, and the first's position; `source` was called for row i + l
 // by lane l. It is called by whole warps, and returns false to end the walk of the whole warp.
-template <class R, class F>
-__device__ __forceinline__ void walk_rows(const i64* begins, i64 i, i64 rows, i64 low, i64 high,
+// `begins` is a pointer, or what else is indexed like one.
+template <class B, class R, class F>
+__device__ __forceinline__ void walk_rows(B begins, i64 i, i64 rows, i64 low, i64 high,
                                           R source_of, F visit) {
   u32 lane = lane_index();
   while (low < high) {

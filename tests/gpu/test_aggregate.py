@@ -1,24 +1,36 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from louvain_um import Graph, generators
+from louvain_um import Graph, api, generators
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
-from louvain_um.gpu import carry
+from louvain_um.gpu import carry, engine
 from louvain_um.gpu.aggregate import LIMITS, Limits, aggregate
 from louvain_um.gpu.compile import kernels
 from louvain_um.gpu.engine import GpuEngine
+from louvain_um.gpu.narrow import widened
 from louvain_um.numbering import number_by_size
 from louvain_um.options import Options
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
-CHUNKED = Limits(small=0, chunk=1, arcs_a_slot=1 << 30)
+CHUNKED = Limits(small=0, chunk=1, chunks=64, arcs_a_slot=1 << 30)
 """Several launches, as many chunks as there may be, giants one or a few at a time."""
+
+WAYS = {
+    "at once": LIMITS,
+    "in chunks": CHUNKED,
+    "wide": replace(CHUNKED, narrow=False, kept=1.0),
+    "growing": replace(CHUNKED, kept=0.01),
+}
+"""How a level is aggregated; weights are bytes where that saves, or never."""
 
 
 def star(weights: bool) -> Graph:
@@ -69,21 +81,28 @@ def rows(offsets: Any, targets: Any, weights: Any) -> tuple[np.ndarray, np.ndarr
     return source, targets[order], weights[order].astype(np.int64)
 
 
+def arcs_of(level: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows of a level on the device."""
+    narrow = level.weights.dtype == np.uint8
+    weights = widened(level.weights) if narrow else level.weights.get()
+    return rows(level.offsets.get(), level.targets.get(), weights)
+
+
 @pytest.fixture(params=GRAPHS, scope="module")
 def graph(request: pytest.FixtureRequest) -> Graph:
     made: Graph = GRAPHS[request.param]()
     return made
 
 
-@pytest.mark.parametrize("limits", [LIMITS, CHUNKED], ids=["at once", "in chunks"])
+@pytest.mark.parametrize("limits", WAYS.values(), ids=WAYS)
 def test_levels_are_those_of_the_cpu(graph: Graph, limits: Limits) -> None:
     for name, labels in partitions(graph.n_vertices).items():
         cpu = CpuEngine(Options(threads=1), ignore)
         expected_level = cpu.load(graph)
         expected_level.labels = labels.astype(np.uint32)
-        with GpuEngine(Options(), ignore) as engine:
-            level = engine.load(graph)
-            memory = engine.memory
+        with GpuEngine(Options(), ignore) as gpu:
+            level = gpu.load(graph)
+            memory = gpu.memory
             for step in range(2):
                 level.labels = memory.empty(f"labels.0.{step}", "community", level.vertices, "u4")
                 level.labels.set(expected_level.labels)
@@ -93,7 +112,7 @@ def test_levels_are_those_of_the_cpu(graph: Graph, limits: Limits) -> None:
                 where = f"{name}, step {step}"
                 assert np.array_equal(level.numbers.get(), expected_level.numbers), where
                 assert np.array_equal(coarse.offsets.get(), expected.offsets), where
-                found = rows(*(x.get() for x in (coarse.offsets, coarse.targets, coarse.weights)))
+                found = arcs_of(coarse)
                 exact = rows(expected.offsets, expected.targets, expected.weights)
                 for a, b in zip(found, exact, strict=True):
                     assert np.array_equal(a, b), where
@@ -119,17 +138,17 @@ def test_communities_are_carried_summed_split_and_numbered(graph: Graph) -> None
         start = labels.astype(np.uint32)
         cpu = CpuEngine(Options(threads=1), ignore)
         expected = cpu.load(graph)
-        with GpuEngine(Options(), ignore) as engine:
-            level = engine.load(graph)
+        with GpuEngine(Options(), ignore) as gpu:
+            level = gpu.load(graph)
             alone = cpu.sums(expected)
             assert (level.inside, level.squares) == (alone.inside, alone.squares), name
             level.start, expected.start = cupy.asarray(start), start.copy()
-            assert carry.community_sums(kernels, engine.memory, level) == cpu.sums(expected), name
-            carry.split(kernels, engine.memory, level)
+            assert carry.community_sums(kernels, gpu.memory, level) == cpu.sums(expected), name
+            carry.split(kernels, gpu.memory, level)
             cpu.split(expected)
             assert np.array_equal(level.start.get(), expected.start), name
             numbered = cupy.asarray(start)
-            carry.number_by_size(kernels, engine.memory, numbered)
+            carry.number_by_size(kernels, gpu.memory, numbered)
             assert np.array_equal(numbered.get(), number_by_size(start)), name
 
 
@@ -146,11 +165,100 @@ def test_parts_start_in_the_community_of_their_members(graph: Graph) -> None:
         expected = cpu.load(graph)
         expected.labels, expected.parts = labels.astype(np.uint32), parts.copy()
         coarse = cpu.aggregate(expected)
-        with GpuEngine(Options(), ignore) as engine:
-            level = engine.load(graph)
+        with GpuEngine(Options(), ignore) as gpu:
+            level = gpu.load(graph)
             level.labels, level.parts = cupy.asarray(labels.astype(np.uint32)), cupy.asarray(parts)
-            found = aggregate(kernels, engine.memory, level)
+            found = aggregate(kernels, gpu.memory, level)
             assert np.array_equal(found.start.get(), coarse.start), name
             out = cupy.empty(n, np.uint32)
             carry.compose(kernels, [level, found], out)
             assert np.array_equal(out.get(), coarse.start[expected.numbers]), name
+
+
+def note(asked: list[tuple[int, int]], first: int, last: int) -> None:
+    asked.append((first, last))
+
+
+@pytest.mark.parametrize("kept", [None, 0.3, 0.01], ids=["roomy", "merging", "growing"])
+@pytest.mark.parametrize("pieces", [1, 2, 13])
+def test_reading_in_ranges_changes_nothing(graph: Graph, pieces: int, kept: float | None) -> None:
+    n = graph.n_vertices
+    bounds = [n * i // pieces for i in range(pieces + 1)]
+    ranges = list(pairwise(bounds))
+    limits = replace(CHUNKED, chunks=3, kept=kept)
+    for name, labels in partitions(n).items():
+        with GpuEngine(Options(), ignore) as gpu:
+            level = gpu.load(graph)
+            memory = gpu.memory
+            live = set(memory.live)
+            level.labels = memory.empty("labels.0.0", "community", n, "u4")
+            level.labels.set(labels.astype(np.uint32))
+            whole = aggregate(kernels, memory, level, LIMITS)
+            expected = [x.get() for x in (whole.offsets, level.numbers, whole.loops)]
+            expected += [whole.degrees.get(), *arcs_of(whole)]
+            sums = whole.inside, whole.squares, whole.widest, whole.arcs, whole.vertices
+            gpu.release(whole)
+            level.labels.set(labels.astype(np.uint32))
+            asked = list[tuple[int, int]]()
+            found = aggregate(
+                kernels,
+                memory,
+                level,
+                limits,
+                ranges,
+                lambda *ends, asked=asked: asked.append(ends),
+            )
+            where = f"{name}, {pieces} ranges"
+            assert asked == [ends for ends in ranges if ends in asked], where
+            arrays = [x.get() for x in (found.offsets, level.numbers, found.loops)]
+            arrays += [found.degrees.get(), *arcs_of(found)]
+            for a, b in zip(arrays, expected, strict=True):
+                assert np.array_equal(a, b), where
+            numbers = found.inside, found.squares, found.widest, found.arcs, found.vertices
+            assert numbers == sums, where
+            gpu.release(found)
+            assert set(memory.live) == live | {"labels.0.0"}, where
+
+
+def with_limits(limits: Limits, *args: Any) -> Any:
+    kernels, memory, level, _, *where = args
+    return aggregate(kernels, memory, level, limits, *where)
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("kind", ["rmat", "lfr", "rmat u32", "rmat u64"])
+def test_labels_do_not_depend_on_how_levels_are_stored(
+    kind: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = GRAPHS[kind]()
+    expected = getattr(api, method)(graph, device="cpu")
+    for limits in WAYS.values():
+        instead = partial(with_limits, limits)
+        monkeypatch.setattr(engine, "aggregate", instead)
+        found = getattr(api, method)(graph, device="cuda")
+        assert np.array_equal(found.labels, expected.labels)
+        visited = [[(x.arcs, x.arcs_visited) for x in y.levels] for y in (found, expected)]
+        assert visited[0] == visited[1]
+
+
+def test_a_heavy_arc_among_light_ones_keeps_its_weight() -> None:
+    # Two halves of a clique-like graph joined by many edges, between a ring of pairs.
+    rng = np.random.default_rng(4)
+    n, m = 4_000, 200_000
+    u, v = rng.integers(0, n, m), rng.integers(0, n, m)
+    graph = Graph.from_edges(u[u != v], v[u != v], n_vertices=n)
+    labels = np.where(np.arange(n) < 2 * n // 3, np.arange(n) % 2, np.arange(n))
+    cpu = CpuEngine(Options(threads=1), ignore)
+    level = cpu.load(graph)
+    level.labels = labels.astype(np.uint32)
+    expected = cpu.aggregate(level)
+    assert 0 < (np.asarray(expected.weights) >= 255).sum() < 10
+    with GpuEngine(Options(), ignore) as gpu:
+        mine = gpu.load(graph)
+        mine.labels = gpu.memory.empty("labels.0.0", "community", n, "u4")
+        mine.labels.set(labels.astype(np.uint32))
+        coarse = aggregate(kernels, gpu.memory, mine, CHUNKED)
+        assert coarse.weights.dtype == np.uint8
+        exact = rows(expected.offsets, expected.targets, expected.weights)
+        for a, b in zip(arcs_of(coarse), exact, strict=True):
+            assert np.array_equal(a, b)
