@@ -11,6 +11,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from louvain_um.profiling.views.html.parts import Part, comparison, heading, session_parts
+from louvain_um.profiling.views.html.payload import ROOM
 from louvain_um.profiling.views.reading import Reading
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ def render(session: Session | None, *, other: Session | None, sweep: Sweep | Non
     if session is not None:
         reading = Reading(session)
         title, subtitle = heading(session)
-        parts += session_parts(reading, data)
+        room = ROOM if other is None else ROOM // 2
+        parts += session_parts(reading, data, room)
         if other is not None:
-            parts += comparison(reading, Reading(other), data)
+            parts += comparison(reading, Reading(other), data, room)
     if sweep is not None:
         from louvain_um.profiling.views.html.sweep_parts import sweep_parts
 

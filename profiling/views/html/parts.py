@@ -12,6 +12,7 @@ from louvain_um.profiling.views import figures, residency
 from louvain_um.profiling.views.blocks import ping_pong
 from louvain_um.profiling.views.evidence import evidence, there
 from louvain_um.profiling.views.html import svg
+from louvain_um.profiling.views.html.payload import ROOM, packed
 from louvain_um.profiling.views.reading import Reading
 from louvain_um.profiling.views.table import As, Table, say
 from louvain_um.profiling.views.verdict import Verdict, verdict
@@ -98,39 +99,53 @@ def cards(session: Session) -> tuple[Card, ...]:
     )
 
 
-def session_parts(reading: Reading, data: dict[str, Any], mark: str = "") -> list[Part]:
-    """Return the parts on one session; large data go into `data`."""
+def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> list[Part]:
+    """Return the parts on one session; what the script draws goes into `data`."""
     session = reading.session
     group, phase = figures.by_group(reading), figures.by_phase(reading)
     parts = [
         Part(
-            anchor=f"summary{mark}",
+            anchor="summary",
             title="Summary",
             verdict=verdict(reading),
             cards=cards(session),
             notes=tuple(session.notes),
         ),
-        Part(anchor=f"time{mark}", title="Where the time went", items=_time(reading, phase)),
-        Part(anchor=f"groups{mark}", title="Groups of arrays", items=_groups(reading, group)),
+        Part(anchor="time", title="Where the time went", items=_time(reading, phase)),
+        Part(anchor="groups", title="Groups of arrays", items=_groups(reading, group)),
     ]
+    maps = packed(reading, room)
+    if maps is not None:
+        data["maps"] = maps
+        parts.append(
+            Part(
+                anchor="pages",
+                title="Pages over time",
+                texts=(
+                    "Rows are the bytes of the arrays, columns the time of the run, and the band "
+                    "above shows its phases. Black is where nothing happened.",
+                ),
+                map="maps",
+            )
+        )
     causes = figures.by_cause(reading)
     if causes.rows:
         parts.append(
             Part(
-                anchor=f"migrations{mark}",
+                anchor="migrations",
                 title="Migrations",
                 items=[_cause_bars(causes), causes, *_there(ping_pong(reading))],
             )
         )
     more = [figures.kernels(reading), figures.copies(reading)]
     if any(table.rows for table in more):
-        parts.append(Part(anchor=f"kernels{mark}", title="Kernels", items=_there(*more)))
+        parts.append(Part(anchor="kernels", title="Kernels", items=_there(*more)))
     power = _power(session)
     if power is not None:
-        parts.append(Part(anchor=f"energy{mark}", title="Energy", items=[power]))
+        parts.append(Part(anchor="energy", title="Energy", items=[power]))
     parts.append(
         Part(
-            anchor=f"sources{mark}",
+            anchor="sources",
             title="Sources",
             texts=("Who recorded this session, and what nobody could:",),
             notes=tuple(
@@ -224,8 +239,24 @@ def _power(session: Session) -> Figure | None:
     return Figure(name="power-chart", title="Power, in watts", svg=chart, evidence=how)
 
 
-def comparison(first: Reading, second: Reading, data: dict[str, Any]) -> list[Part]:
+def comparison(first: Reading, second: Reading, data: dict[str, Any], room: int) -> list[Part]:
     """Return the parts that set a second session beside the first."""
     from louvain_um.profiling.views.compare import compared
 
-    return [Part(anchor="comparison", title="Comparison", items=list(compared(first, second)))]
+    found = list(compared(first, second))
+    parts = [
+        Part(
+            anchor="comparison",
+            title="Comparison",
+            verdict=verdict(second),
+            texts=("The verdict above is on the second session.",),
+            items=[*found],
+        )
+    ]
+    maps = packed(second, room)
+    if maps is not None:
+        data["second"] = maps
+        parts.append(
+            Part(anchor="second-pages", title="Pages over time, the second session", map="second")
+        )
+    return parts

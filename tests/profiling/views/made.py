@@ -98,7 +98,7 @@ def paged_run(times: int = 3, **metadata: Any) -> Session:
         "modularity": 0.5, "communities": 7,
         "peak_bytes": {"graph": 72 * MIB, "hash": 6 * MIB, "community": 4 * MIB},
         "sources": {"engine": "measured", "uvm": "measured", "cupti": "measured",
-                    "tracer": "measured", "nvml": "not available: NVML is not there"},
+                    "tracer": "measured", "nvml": "measured"},
     }  # fmt: skip
     return Session(
         metadata=about | metadata,
