@@ -145,7 +145,7 @@ class Browser:
 
     def close(self) -> None:
         """End the browser."""
-        self.process.terminate()
+        os.write(self.out, b'{"id": 0, "method": "Browser.close"}\0')
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
