@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from louvain_um.estimator import Louvain
     from louvain_um.formats import as_graph, read_graph, write_graph
     from louvain_um.graph import Graph
+    from louvain_um.planning import plan
     from louvain_um.profiling import profile
     from louvain_um.quality import modularity
 
@@ -41,6 +42,7 @@ _HOMES = {
     "louvain_um.estimator": ("Louvain",),
     "louvain_um.formats": ("as_graph", "read_graph", "write_graph"),
     "louvain_um.graph": ("Graph",),
+    "louvain_um.planning": ("plan",),
     "louvain_um.profiling": ("profile",),
     "louvain_um.quality": ("modularity",),
 }
@@ -61,6 +63,7 @@ __all__ = [
     "leiden",
     "louvain",
     "modularity",
+    "plan",
     "profile",
     "read_graph",
     "write_graph",

@@ -68,12 +68,11 @@ def plan(
     Examples
     --------
     >>> import louvain_um as lu
-    >>> from louvain_um.planning import plan
-    >>> found = plan(n_vertices=10_000_000, n_arcs=400_000_000, machine="h200")
+    >>> found = lu.plan(n_vertices=10_000_000, n_arcs=400_000_000, machine="h200")
     >>> found.fits, found.policy
     (True, 'auto')
-    >>> plan(n_vertices=10_000_000, n_arcs=400_000_000, machine="h200",
-    ...      device_budget="50%").placements["graph"].kind
+    >>> lu.plan(n_vertices=10_000_000, n_arcs=400_000_000, machine="h200",
+    ...         device_budget="50%").placements["graph"].kind
     'split'
     """
     if method not in ("louvain", "leiden"):
