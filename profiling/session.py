@@ -182,7 +182,7 @@ class Session:
         return str(self).partition("\n")[0]
 
     def _repr_html_(self) -> str:
-        from louvain_um.profiling.summary import html
+        from louvain_um.profiling.views.notebook import html
 
         return html(self)
 

@@ -1,9 +1,8 @@
-"""A session in a few figures: for `--json`, for printing, for notebooks."""
+"""A session in a few figures: for `--json` and for printing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -165,13 +164,6 @@ def lines(session: Session) -> Iterable[str]:
         rows_of = figures["memory_events"]
         yield f"{figures['unattributed']:,} of {rows_of:,} memory events lie in no array of the run"
     yield from (f"note: {note}" for note in session.notes)
-
-
-def html(session: Session) -> str:
-    """Return the session as a small piece of HTML, for notebooks."""
-    head, *rest = lines(session)
-    body = "<br>".join(escape(line.strip()) for line in rest if line)
-    return f"<div><b>{escape(head)}</b><br>{body}</div>"
 
 
 def _say(name: str, value: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from louvain_um.profiling.views import figures
+from louvain_um.profiling.views import figures, stages
 from louvain_um.profiling.views.evidence import evidence
 from louvain_um.profiling.views.reading import Reading
 from louvain_um.profiling.views.table import As, Column, Table, say
@@ -60,7 +60,7 @@ def groups(first: Reading, second: Reading) -> Table:
 
 def phases(first: Reading, second: Reading) -> Table:
     """Return seconds of every phase and level in both."""
-    return _by("phase", "compare-phases", "By phase and level", first, second, figures.by_phase,
+    return _by("phase", "compare-phases", "By phase and level", first, second, stages.by_phase,
                (("seconds", "seconds", "seconds"),))  # fmt: skip
 
 

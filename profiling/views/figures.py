@@ -1,4 +1,4 @@
-"""The tables of a session: by group, by phase and level, by array, by cause, and so on."""
+"""The tables of a session: by group, by array, by cause; and all of them in order."""
 
 from __future__ import annotations
 
@@ -6,29 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.views import kernels, stages
 from louvain_um.profiling.views.blocks import ping_pong
-from louvain_um.profiling.views.evidence import evidence, there
+from louvain_um.profiling.views.moved import MOST_ROWS, MOVED, both_of, memory_of, moved
 from louvain_um.profiling.views.reading import NAMES, Reading
 from louvain_um.profiling.views.table import Column, Table
-
-MOST_ROWS = 400
-"""Rows of a table; what comes after them is added up in one."""
-
-MOVED = (
-    Column("bytes_to_device", "to the device", "bytes"),
-    Column("bytes_to_host", "to the host", "bytes"),
-    Column("bytes_evicted", "of it evicted", "bytes"),
-    Column("fault_groups", "fault groups"),
-    Column("gpu_faults", "GPU faults"),
-    Column("cpu_faults", "CPU faults"),
-    Column("remote_maps", "remote maps"),
-    Column("bytes_remote", "read in place", "bytes"),
-    Column("thrashing", "thrashing"),
-)
-"""What memory did, in every table that tells of it."""
 
 CAUSES = {
     Cause.UNKNOWN: "no cause given",
@@ -43,30 +26,11 @@ CAUSES = {
 def tables(reading: Reading) -> tuple[Table, ...]:
     """Return all tables of a session that have rows."""
     makers: tuple[Callable[[Reading], Table], ...] = (
-        by_group, by_phase, by_array, by_cause, iterations, kernels, copies, ping_pong,
+        by_group, stages.by_phase, stages.by_phase_and_group, by_array, by_cause,
+        stages.iterations, kernels.kernels, kernels.copies, ping_pong,
     )  # fmt: skip
     found = (maker(reading) for maker in makers)
     return tuple(table for table in found if table.rows)
-
-
-def moved(reading: Reading, key: Any, size: int) -> list[dict[str, Any]]:
-    """Return what `MOVED` names for each value of a key, one for every event."""
-    if not there(reading.session, "memory"):
-        return [{} for _ in range(size)]
-    sums = reading.sums
-    columns = {
-        "bytes_to_device": sums(key, size, Kind.HTOD, "bytes"),
-        "bytes_to_host": sums(key, size, Kind.DTOH, "bytes"),
-        "bytes_evicted": sums(key, size, Kind.DTOH, "bytes", Cause.EVICTION),
-        "fault_groups": sums(key, size, Kind.GPU_FAULT_GROUP, "rows"),
-        "gpu_faults": sums(key, size, Kind.GPU_FAULT_GROUP, "count"),
-        "cpu_faults": sums(key, size, Kind.CPU_FAULT, "count"),
-        "remote_maps": sums(key, size, Kind.REMOTE_MAP, "count"),
-        "thrashing": sums(key, size, Kind.THRASHING, "count"),
-    }
-    if Kind.REMOTE_ACCESS in reading.rows:
-        columns["bytes_remote"] = sums(key, size, Kind.REMOTE_ACCESS, "bytes")
-    return [{name: values[at] for name, values in columns.items()} for at in range(size)]
 
 
 def by_group(reading: Reading) -> Table:
@@ -102,56 +66,8 @@ def by_group(reading: Reading) -> Table:
         title="By group",
         columns=columns,
         rows=tuple(used),
-        evidence=_both(reading),
+        evidence=both_of(reading),
         about="A group is one of the four kinds of arrays that a policy places together.",
-    )
-
-
-def by_phase(reading: Reading) -> Table:
-    """Return what happened in each phase of each level."""
-    events = reading.events
-    spans: dict[tuple[str, int], dict[str, Any]] = {}
-    for span in reading.phases:
-        row = spans.setdefault(
-            (span.phase, span.level),
-            {"phase": span.phase, "level": _level(span.level), "seconds": 0.0, "start": 0.0},
-        )
-        row["seconds"] += span.seconds
-        for key, size in (("vertices", span.vertices), ("arcs", span.arcs)):
-            row[key] = max(row.get(key) or 0, size) or None
-    for span in reading.iterations:
-        row = spans.get((span.phase, span.level), {})
-        row["iterations"] = row.get("iterations", 0) + 1
-    if len(events) and there(reading.session, "memory"):
-        levels = events["level"].astype(np.int64)
-        low, high = int(levels.min()), int(levels.max())
-        width = high - low + 1
-        which = (events["phase"].astype(np.int64) + 1) * width + (levels - low)
-        size = (len(events.phases) + 1) * width
-        found = moved(reading, which, size)
-        for row in spans.values():
-            row.update(dict.fromkeys(found[0], 0))  # unless something happened, nothing did
-        for at, row in enumerate(found):
-            if any(row.values()):
-                phase, level = at // width - 1, at % width + low
-                name = events.phases[phase] if phase >= 0 else "outside phases"
-                new = {"phase": name, "level": _level(level)}
-                spans.setdefault((name, level), new).update(row)
-    return Table(
-        name="by-phase",
-        title="By phase and level",
-        columns=(
-            Column("phase", "phase", "text"),
-            Column("level", "level"),
-            Column("seconds", "seconds", "seconds"),
-            Column("vertices", "vertices"),
-            Column("arcs", "arcs"),
-            Column("iterations", "iterations"),
-            *MOVED,
-        ),
-        rows=tuple(spans.values())[:MOST_ROWS],
-        evidence=f"seconds {evidence(reading.session, 'time')}; {_memory(reading)}",
-        about="Levels count from the input graph, 0; each is the one before, aggregated.",
     )
 
 
@@ -187,7 +103,7 @@ def by_array(reading: Reading) -> Table:
             *MOVED,
         ),
         rows=tuple(rows),
-        evidence=_both(reading),
+        evidence=both_of(reading),
         about="An array that came back under the same name counts once; its largest size is shown.",
     )
 
@@ -221,111 +137,13 @@ def by_cause(reading: Reading) -> Table:
             Column("speed", "bytes/s", "rate"),
         ),
         rows=tuple(rows),
-        evidence=_memory(reading),
+        evidence=memory_of(reading),
         about="What the driver moved on its own or was asked to; plain copies are told apart.",
-    )
-
-
-def iterations(reading: Reading) -> Table:
-    """Return the sweeps of moving, one a row."""
-    rows = [
-        {
-            "phase": span.phase,
-            "level": _level(span.level),
-            "iteration": span.iteration,
-            "seconds": span.seconds,
-            "moved": span.moved,
-        }
-        for span in reading.iterations
-    ]
-    return Table(
-        name="iterations",
-        title="Iterations",
-        columns=(
-            Column("phase", "phase", "text"),
-            Column("level", "level"),
-            Column("iteration", "iteration"),
-            Column("seconds", "seconds", "seconds"),
-            Column("moved", "vertices moved"),
-        ),
-        rows=tuple(rows[:MOST_ROWS]),
-        evidence=f"seconds {evidence(reading.session, 'time')}",
-    )
-
-
-def kernels(reading: Reading) -> Table:
-    """Return launches and time of each kernel, the costliest first."""
-    rows = reading.of(Kind.KERNEL)
-    rows = rows[reading.events["kernel"][rows] >= 0]
-    which = reading.events["kernel"][rows]
-    size = len(reading.events.kernels)
-    launches = np.bincount(which, reading.events["rows"][rows], size)
-    spent = np.bincount(which, reading.events["duration"][rows], size) / 1e9
-    whole = float(spent.sum())
-    order = np.argsort(-spent, kind="stable")
-    found = [
-        {
-            "kernel": reading.events.kernels[at],
-            "launches": int(launches[at]),
-            "seconds": float(spent[at]),
-            "each": float(spent[at] / launches[at]),
-            "share": float(spent[at] / whole) if whole else None,
-        }
-        for at in order.tolist()
-        if launches[at]
-    ]
-    return Table(
-        name="kernels",
-        title="Kernels",
-        columns=(
-            Column("kernel", "kernel", "text"),
-            Column("launches", "launches"),
-            Column("seconds", "seconds", "seconds"),
-            Column("each", "a launch", "seconds"),
-            Column("share", "of all kernels", "share"),
-        ),
-        rows=tuple(found[:MOST_ROWS]),
-        evidence=evidence(reading.session, "kernel"),
-        about="Time in a kernel holds the time that it waits for pages.",
-    )
-
-
-def copies(reading: Reading) -> Table:
-    """Return what the program copied by name."""
-    rows = []
-    for kind, way in ((Kind.COPY_TO_DEVICE, "to the device"), (Kind.COPY_TO_HOST, "to the host"),
-                      (Kind.COPY, "on the device")):  # fmt: skip
-        some = reading.of(kind)
-        if len(some):
-            rows.append(
-                {
-                    "way": way,
-                    "bytes": int(reading.events["bytes"][some].sum()),
-                    "copies": int(reading.events["rows"][some].sum()),
-                    "seconds": int(reading.events["duration"][some].sum()) / 1e9,
-                }
-            )
-    return Table(
-        name="copies",
-        title="Plain copies",
-        columns=(
-            Column("way", "way", "text"),
-            Column("bytes", "bytes", "bytes"),
-            Column("copies", "copies"),
-            Column("seconds", "seconds", "seconds"),
-        ),
-        rows=tuple(rows),
-        evidence=evidence(reading.session, "kernel"),
-        about="Copies and fills that the program asked for by name; no page moved home.",
     )
 
 
 def _keys(columns: tuple[Column, ...], *more: str) -> list[str]:
     return [*(column.key for column in columns), *more]
-
-
-def _level(level: int) -> int | None:
-    return level if level >= 0 else None
 
 
 def _rest(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -336,11 +154,3 @@ def _rest(rows: list[dict[str, Any]]) -> dict[str, Any]:
             if isinstance(value, int):
                 sums[key] += value
     return {**sums, "array": f"({len(rows):,} smaller ones)", "group": "", "alive": None}
-
-
-def _memory(reading: Reading) -> str:
-    return f"memory {evidence(reading.session, 'memory')}"
-
-
-def _both(reading: Reading) -> str:
-    return f"{_memory(reading)}; accesses {evidence(reading.session, 'access')}"

@@ -256,13 +256,13 @@ def _from_maps(reading: Reading, axis: Axis, maps: Sequence[PageMap]) -> F64:
         if at == len(reading.arrays):
             target = np.array([0.0, edges[-1]])
         target[-1] = max(target[-1], edges[-1])
-        part = _rebin(page.counts.astype(np.float64), edges, target)
-        part = _rebin(part.T, page.edges.astype(np.float64), axis.edges).T
+        part = rebin(page.counts.astype(np.float64), edges, target)
+        part = rebin(part.T, page.edges.astype(np.float64), axis.edges).T
         whole[stripe.first : stripe.first + stripe.rows] += part
     return whole
 
 
-def _rebin(values: F64, edges: F64, target: F64) -> F64:
+def rebin(values: F64, edges: F64, target: F64) -> F64:
     """Return sums of rows between other edges, each row spread evenly between its own."""
     total = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
     at = np.clip(np.searchsorted(edges, target, "right") - 1, 0, len(edges) - 2)

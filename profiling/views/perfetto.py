@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +145,7 @@ def items(session: Session) -> Iterator[Slice | Counter]:
             duration=max(span.end_ns - span.start_ns, 1),
             about={"vertices": span.vertices, "arcs": span.arcs, "moved": span.moved},
         )
-    yield from _events(_merged(session)[0], session)
+    yield from _apart(_events(_merged(session)[0], session))
     for title, curves in (
         ("arrays alive, bytes", residency.allocated(reading)),
         ("managed on the device, bytes", residency.resident(reading)),
@@ -196,8 +196,22 @@ def _events(events: EventTable, session: Session) -> Iterable[Slice]:
         if kind <= Kind.DTOD and not copy:
             about["cause"] = CAUSES.get(cause, "no cause given")
         track = ("GPU", "copies") if copy else (f"memory: {NAMES[groups[owner]]}", way)
-        yield Slice(track=track, name=f"{way}: {names[owner]}" if not copy else way,
+        yield Slice(track=track, name=way if copy else f"{way}: {names[owner]}",
                     time=time, duration=duration, about=about)  # fmt: skip
+
+
+def _apart(slices: Iterable[Slice]) -> Iterator[Slice]:
+    """Cut slices short where the next one of their track begins: viewers cannot draw overlaps.
+
+    They come about where copies went on side by side, and where merged rows add up durations.
+    """
+    waiting: dict[tuple[str, str], Slice] = {}
+    for item in slices:
+        before = waiting.get(item.track)
+        if before is not None:
+            yield replace(before, duration=min(before.duration, item.time - before.time))
+        waiting[item.track] = item
+    yield from waiting.values()
 
 
 def _changes(track: tuple[str, str], times: Any, values: Any) -> Iterable[Counter]:

@@ -59,15 +59,18 @@ def allocated(reading: Reading) -> Curves | None:
     )
 
 
-def resident(reading: Reading) -> Curves | None:
+def resident(reading: Reading, more: NDArray[np.float64] | None = None) -> Curves | None:
     """Return the managed bytes on the device by group, as migrations tell.
 
     What came, less what left. Pages that the device touched first came from nowhere and are not
     seen; copies that the host keeps as well (read-mostly) count while they are on the device.
+    Levels are exact at the times of the curve, of which there are `more` if given, in nanoseconds.
     """
     if not there(reading.session, "memory") or Kind.HTOD not in reading.rows:
         return None
     edges = _edges(reading)
+    if more is not None:
+        edges = np.union1d(edges, more)
     # A driver that tells of evictions tells of all that leaves by them, moved or dropped.
     leaving: list[tuple[Kind, Cause | None]] = [(Kind.DTOH, None)]
     if Kind.EVICTION in reading.rows:

@@ -73,6 +73,7 @@ def _grid(graph: str, rows: list[Row], name: str, how: str) -> Table:
         rows=tuple(by.values()),
         evidence=f"seconds {how}",
         about="– where the policy cannot keep its arrays within the budget.",
+        wins="least",
     )
 
 

@@ -36,6 +36,8 @@ class Table:
         "measured", "modelled" or "not available", and by what.
     about : str
         A sentence for those who see it for the first time.
+    wins : {"", "least", "most"}
+        Which value of a column of numbers stands out.
 
     Examples
     --------
@@ -52,6 +54,15 @@ class Table:
     rows: tuple[Mapping[str, Any], ...]
     evidence: str = ""
     about: str = ""
+    wins: Literal["", "least", "most"] = ""
+
+    def best(self, row: Mapping[str, Any], column: Column) -> bool:
+        """Say whether a cell is the best of its column."""
+        if not self.wins or column.kind == "text" or row.get(column.key) is None:
+            return False
+        values = [each[column.key] for each in self.rows if each.get(column.key) is not None]
+        best: Any = min(values) if self.wins == "least" else max(values)
+        return bool(row[column.key] == best)
 
     def text(self, row: Mapping[str, Any], column: Column) -> str:
         """Return what is shown in a cell."""

@@ -43,7 +43,7 @@ def render(session: Session | None, *, other: Session | None, sweep: Sweep | Non
         parts=parts,
         version=__version__,
         style=Markup(_asset("style.css")),
-        script=Markup(_asset("report.js")),
+        scripts=[Markup(_asset(name)) for name in ("tables.js", "maps.js")],
         data=Markup(embedded(data)),
     )
     return text

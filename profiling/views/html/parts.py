@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from louvain_um.profiling.session import Session
-from louvain_um.profiling.views import figures, residency
+from louvain_um.profiling.views import figures, kernels, residency, stages
 from louvain_um.profiling.views.blocks import ping_pong
 from louvain_um.profiling.views.evidence import evidence, there
 from louvain_um.profiling.views.html import svg
@@ -102,7 +102,7 @@ def cards(session: Session) -> tuple[Card, ...]:
 def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> list[Part]:
     """Return the parts on one session; what the script draws goes into `data`."""
     session = reading.session
-    group, phase = figures.by_group(reading), figures.by_phase(reading)
+    group, phase = figures.by_group(reading), stages.by_phase(reading)
     parts = [
         Part(
             anchor="summary",
@@ -137,7 +137,7 @@ def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> l
                 items=[_cause_bars(causes), causes, *_there(ping_pong(reading))],
             )
         )
-    more = [figures.kernels(reading), figures.copies(reading)]
+    more = [kernels.kernels(reading), kernels.copies(reading)]
     if any(table.rows for table in more):
         parts.append(Part(anchor="kernels", title="Kernels", items=_there(*more)))
     power = _power(session)
@@ -184,7 +184,7 @@ def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
         found.append(
             Figure(name="iteration-chart", title="Iteration times", svg=chart, evidence=how)
         )
-    return [*found, *_there(phases, figures.iterations(reading))]
+    return [*found, *_there(phases, stages.by_phase_and_group(reading), stages.iterations(reading))]
 
 
 def _groups(reading: Reading, table: Table) -> list[Table | Figure]:

@@ -20,16 +20,31 @@ COLOURS = {
     "community": "#3a9d5d",
     "scratch": "#9a6bc9",
     "other": "#8a8f98",
+    "load": "#8a8f98",
+    "compile": "#c94f4f",
+    "refine": "#2aa5a0",
+    "fetch": "#9a6bc9",
 }
-"""Groups look the same in every chart."""
+"""Groups look the same in every chart, and so do phases."""
 
 MORE = ("#3b7dd8", "#d98a1f", "#3a9d5d", "#9a6bc9", "#c94f4f", "#2aa5a0", "#b8a11c", "#d36fa8",
         "#6b7280", "#7c5c3e", "#5566cc", "#88aa33")  # fmt: skip
 
 
+DASHES = ("none", "6 3", "2 3")
+"""Lines of one colour, such as a policy measured and modelled, differ in these."""
+
+POLICIES = ("adv1", "adv2", "adv3", "adv4", "adv5", "adv6", "adv7", "adv8", "adv9", "auto", "base",
+            "device", "zero_copy")  # fmt: skip
+"""Policies look the same in every chart, too."""
+
+
 def colour(name: str, at: int) -> str:
-    """Return a group's colour, or the next one."""
-    return COLOURS.get(name, MORE[at % len(MORE)])
+    """Return the colour of a group, policy or phase, or the next one."""
+    first = name.split(",")[0].split(" ")[0]
+    if first in POLICIES:
+        return MORE[POLICIES.index(first) % len(MORE)]
+    return COLOURS.get(name) or COLOURS.get(first) or MORE[at % len(MORE)]
 
 
 def bars(
@@ -130,8 +145,11 @@ def lines(
         x = left + room * (tick - first) / max(last - first, 1e-12)
         body.append(_text(x, height + 15, f"{tick:g}", "middle"))
     body.append(_text(WIDTH - 20, height + 30, x_title, "end"))
+    seen: list[str] = []
     for at, (name, (x_values, y_values)) in enumerate(series.items()):
         fill = colour(name, at)
+        dash = DASHES[min(seen.count(fill), len(DASHES) - 1)]
+        seen.append(fill)
         points = [
             (
                 left + room * (x - first) / max(last - first, 1e-12),
@@ -144,9 +162,10 @@ def lines(
         ]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b, _, _ in points)
         body.append(
-            Markup('<polyline points="{}" fill="none" stroke="{}" stroke-width="1.6"/>').format(
-                path, fill
-            )
+            Markup(
+                '<polyline points="{}" fill="none" stroke="{}" stroke-width="1.6" '
+                'stroke-dasharray="{}"/>'
+            ).format(path, fill, dash)
         )
         body += [
             Markup('<circle cx="{:.1f}" cy="{:.1f}" r="2.6" fill="{}"><title>{}</title></circle>')

@@ -5,7 +5,7 @@ import pytest
 
 from louvain_um.profiling.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.session import Session
-from louvain_um.profiling.views import figures, residency
+from louvain_um.profiling.views import figures, kernels, residency, stages
 from louvain_um.profiling.views.blocks import fetched_again, ping_pong, spread
 from louvain_um.profiling.views.evidence import evidence
 from louvain_um.profiling.views.reading import Reading
@@ -39,12 +39,12 @@ def test_groups_hold_all_that_happened():
 def test_arrays_and_phases_add_up_to_the_same():
     reading = Reading(paged_run())
     total = reading.total(Kind.HTOD)
-    for maker in (figures.by_array, figures.by_phase, figures.by_group):
+    for maker in (figures.by_array, stages.by_phase, figures.by_group):
         assert sum(row.get("bytes_to_device") or 0 for row in maker(reading).rows) == total
     assert sum(row["bytes"] for row in figures.by_cause(reading).rows) == total + reading.total(
         Kind.DTOH
     )
-    phases = {(row["phase"], row["level"]): row for row in figures.by_phase(reading).rows}
+    phases = {(row["phase"], row["level"]): row for row in stages.by_phase(reading).rows}
     assert phases["move", 0]["seconds"] == pytest.approx(0.05)
     assert phases["move", 0]["iterations"] == 2
     assert phases["move", 0]["arcs"] == 5000
@@ -52,7 +52,7 @@ def test_arrays_and_phases_add_up_to_the_same():
 
 
 def test_kernels_are_ordered_by_their_time():
-    first, second = figures.kernels(Reading(paged_run())).rows
+    first, second = kernels.kernels(Reading(paged_run())).rows
     assert (first["kernel"], first["seconds"]) == ("move_tile", pytest.approx(0.049))
     assert first["share"] + second["share"] == pytest.approx(1)
 

@@ -1,27 +1,4 @@
 "use strict";
-// Tables: a click on a heading sorts by that column, a second one turns the order round.
-for (const table of document.querySelectorAll("table.sortable")) {
-  const heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, column) => head.addEventListener("click", () => {
-    const number = head.classList.contains("number");
-    const before = head.getAttribute("aria-sort");
-    const down = before ? before === "ascending" : number;
-    heads.forEach((other) => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const value = (row) => {
-      const cell = row.cells[column];
-      return number ? (cell.dataset.v === undefined ? null : Number(cell.dataset.v)) : cell.textContent;
-    };
-    const rows = [...table.tBodies[0].rows].map((row) => [value(row), row]);
-    rows.sort(([a], [b]) => {
-      if (a === null || b === null) return (a === null) - (b === null); // what is not known is last
-      const order = number ? a - b : a.localeCompare(b, undefined, {numeric: true});
-      return down ? -order : order;
-    });
-    table.tBodies[0].append(...rows.map(([, row]) => row));
-  }));
-}
-
 // Maps of pages over time: cells are unpacked once, and drawn again for every view of them.
 const LEFT = 150, TOP = 22, BOTTOM = 20;
 const VIRIDIS = [[68,1,84],[72,40,120],[62,74,137],[49,104,142],[38,130,142],[31,158,137],
@@ -147,10 +124,10 @@ class PageMap {
       if (end <= top) continue;
       pen.fillStyle = colour;
       pen.fillRect(LEFT - 6, top, 5, Math.max(end - top - 0.5, 0.5));
-      if (top + 6 >= free && end - top >= 3) { // names of thin stripes show where there is room
+      const middle = Math.max((top + end) / 2, free); // below the name before
+      if (end - top >= 3 && middle <= end + 5) {
         pen.fillStyle = ink;
         pen.textAlign = "right";
-        const middle = Math.max((top + end) / 2, free - 5);
         pen.fillText(name.length > 22 ? `${name.slice(0, 20)}…` : name, LEFT - 10, middle, LEFT - 14);
         free = middle + 11;
       }

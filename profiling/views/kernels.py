@@ -1,0 +1,78 @@
+"""Kernels and plain copies: what the program itself asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from louvain_um.profiling.events import Kind
+from louvain_um.profiling.views.evidence import evidence
+from louvain_um.profiling.views.moved import MOST_ROWS
+from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.table import Column, Table
+
+
+def kernels(reading: Reading) -> Table:
+    """Return launches and time of each kernel, the costliest first."""
+    rows = reading.of(Kind.KERNEL)
+    rows = rows[reading.events["kernel"][rows] >= 0]
+    which = reading.events["kernel"][rows]
+    size = len(reading.events.kernels)
+    launches = np.bincount(which, reading.events["rows"][rows], size)
+    spent = np.bincount(which, reading.events["duration"][rows], size) / 1e9
+    whole = float(spent.sum())
+    order = np.argsort(-spent, kind="stable")
+    found = [
+        {
+            "kernel": reading.events.kernels[at],
+            "launches": int(launches[at]),
+            "seconds": float(spent[at]),
+            "each": float(spent[at] / launches[at]),
+            "share": float(spent[at] / whole) if whole else None,
+        }
+        for at in order.tolist()
+        if launches[at]
+    ]
+    return Table(
+        name="kernels",
+        title="Kernels",
+        columns=(
+            Column("kernel", "kernel", "text"),
+            Column("launches", "launches"),
+            Column("seconds", "seconds", "seconds"),
+            Column("each", "a launch", "seconds"),
+            Column("share", "of all kernels", "share"),
+        ),
+        rows=tuple(found[:MOST_ROWS]),
+        evidence=evidence(reading.session, "kernel"),
+        about="Time in a kernel holds the time that it waits for pages.",
+    )
+
+
+def copies(reading: Reading) -> Table:
+    """Return what the program copied by name."""
+    rows = []
+    for kind, way in ((Kind.COPY_TO_DEVICE, "to the device"), (Kind.COPY_TO_HOST, "to the host"),
+                      (Kind.COPY, "on the device")):  # fmt: skip
+        some = reading.of(kind)
+        if len(some):
+            rows.append(
+                {
+                    "way": way,
+                    "bytes": int(reading.events["bytes"][some].sum()),
+                    "copies": int(reading.events["rows"][some].sum()),
+                    "seconds": int(reading.events["duration"][some].sum()) / 1e9,
+                }
+            )
+    return Table(
+        name="copies",
+        title="Plain copies",
+        columns=(
+            Column("way", "way", "text"),
+            Column("bytes", "bytes", "bytes"),
+            Column("copies", "copies"),
+            Column("seconds", "seconds", "seconds"),
+        ),
+        rows=tuple(rows),
+        evidence=evidence(reading.session, "kernel"),
+        about="Copies and fills that the program asked for by name; no page moved home.",
+    )

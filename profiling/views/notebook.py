@@ -1,0 +1,45 @@
+"""A session in a notebook's cell: verdict, and what happened to each group."""
+
+from __future__ import annotations
+
+from html import escape
+
+from louvain_um.profiling.session import Session
+from louvain_um.profiling.views.figures import by_group
+from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.table import Table
+from louvain_um.profiling.views.verdict import verdict
+
+
+def html(session: Session) -> str:
+    """Return a session as a small piece of HTML.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session import Session
+    >>> from louvain_um.profiling.views.notebook import html
+    >>> "Nothing was recorded" in html(Session())
+    True
+    """
+    reading = Reading(session)
+    found = verdict(reading)
+    table = by_group(reading)
+    pieces = [
+        f"<b>{escape(str(session).partition(chr(10))[0])}</b>",
+        f"<p>{escape(found.finding)} {escape(found.remedy)} <small>({escape(found.grounds)})"
+        "</small></p>",
+    ]
+    if table.rows:
+        pieces += [_table(table), f"<p><small>{escape(table.evidence)}</small></p>"]
+    pieces += [f"<p><small>note: {escape(note)}</small></p>" for note in session.notes]
+    return f"<div>{''.join(pieces)}</div>"
+
+
+def _table(table: Table) -> str:
+    columns = table.used()
+    head = "".join(f"<th>{escape(column.head)}</th>" for column in columns)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(table.text(row, c))}</td>' for c in columns)}</tr>"
+        for row in table.rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

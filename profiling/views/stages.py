@@ -1,0 +1,184 @@
+"""What happened when: by phase and level, by group within them, iteration by iteration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.events import Kind
+from louvain_um.profiling.views import residency
+from louvain_um.profiling.views.evidence import evidence, there
+from louvain_um.profiling.views.moved import MOST_ROWS, MOVED, both_of, memory_of, moved
+from louvain_um.profiling.views.pages import rebin
+from louvain_um.profiling.views.reading import NAMES, Reading
+from louvain_um.profiling.views.table import Column, Table
+
+
+def by_phase(reading: Reading) -> Table:
+    """Return what happened in each phase of each level."""
+    events = reading.events
+    spans: dict[tuple[str, int], dict[str, Any]] = {}
+    for span in reading.phases:
+        row = spans.setdefault(
+            (span.phase, span.level),
+            {"phase": span.phase, "level": _level(span.level), "seconds": 0.0, "start": 0.0},
+        )
+        row["seconds"] += span.seconds
+        for key, size in (("vertices", span.vertices), ("arcs", span.arcs)):
+            row[key] = max(row.get(key) or 0, size) or None
+    for span in reading.iterations:
+        row = spans.get((span.phase, span.level), {})
+        row["iterations"] = row.get("iterations", 0) + 1
+    if len(events) and there(reading.session, "memory"):
+        levels = events["level"].astype(np.int64)
+        low, high = int(levels.min()), int(levels.max())
+        width = high - low + 1
+        which = (events["phase"].astype(np.int64) + 1) * width + (levels - low)
+        size = (len(events.phases) + 1) * width
+        found = moved(reading, which, size)
+        for row in spans.values():
+            row.update(dict.fromkeys(found[0], 0))  # unless something happened, nothing did
+        for at, row in enumerate(found):
+            if any(row.values()):
+                phase, level = at // width - 1, at % width + low
+                name = events.phases[phase] if phase >= 0 else "outside phases"
+                new = {"phase": name, "level": _level(level)}
+                spans.setdefault((name, level), new).update(row)
+    return Table(
+        name="by-phase",
+        title="By phase and level",
+        columns=(
+            Column("phase", "phase", "text"),
+            Column("level", "level"),
+            Column("seconds", "seconds", "seconds"),
+            Column("vertices", "vertices"),
+            Column("arcs", "arcs"),
+            Column("iterations", "iterations"),
+            *MOVED,
+        ),
+        rows=tuple(spans.values())[:MOST_ROWS],
+        evidence=f"seconds {evidence(reading.session, 'time')}; {memory_of(reading)}",
+        about="Levels count from the input graph, 0; each is the one before, aggregated.",
+    )
+
+
+def by_phase_and_group(reading: Reading) -> Table:
+    """Return accesses, faults, bytes moved and residency of each group in each phase."""
+    places = list(dict.fromkeys((span.phase, span.level) for span in reading.phases))
+    number = {place: at for at, place in enumerate(places)}
+    size = (len(places) + 1) * len(NAMES)
+    key = _places(reading, number) * len(NAMES) + reading.group_of
+    rows = moved(reading, key, size)
+    for at, counts in enumerate(_accesses(reading, number, key, size)):
+        rows[at]["accesses"] = counts
+    for (stage, name), nbytes in _resident_at_end(reading).items():
+        rows[number[stage] * len(NAMES) + NAMES.index(name)]["resident"] = nbytes
+    found = []
+    for at, row in enumerate(rows):
+        if any(row.values()):
+            place, group = divmod(at, len(NAMES))
+            phase, level = places[place] if place < len(places) else ("outside phases", -1)
+            about = {"phase": phase, "level": _level(level), "group": NAMES[group]}
+            found.append({**about, **row})
+    return Table(
+        name="by-phase-and-group",
+        title="By phase, level and group",
+        columns=(
+            Column("phase", "phase", "text"),
+            Column("level", "level"),
+            Column("group", "group", "text"),
+            Column("accesses", "accesses"),
+            *MOVED,
+            Column("resident", "on the device at its end", "bytes"),
+        ),
+        rows=tuple(found[:MOST_ROWS]),
+        evidence=f"{both_of(reading)}; residency modelled from migrations",
+        about="What is on the device is what came, less what left, of managed memory.",
+    )
+
+
+def _places(reading: Reading, number: dict[tuple[str, int], int]) -> NDArray[np.int64]:
+    """Return which place each event belongs to, the last for none."""
+    events = reading.events
+    phase = events["phase"].astype(np.int64)
+    level = np.clip(events["level"].astype(np.int64), -1, 1 << 14)
+    width = int(level.max(initial=0)) + 2
+    table = np.full((len(events.phases) + 1) * width, len(number), np.int64)
+    for (name, at), place in number.items():
+        if name in events.phases and at + 1 < width:
+            table[(events.phases.index(name) + 1) * width + at + 1] = place
+    found: NDArray[np.int64] = table[(phase + 1) * width + level + 1]
+    return found
+
+
+def _accesses(
+    reading: Reading, number: dict[tuple[str, int], int], key: NDArray[np.int64], size: int
+) -> list[int]:
+    """Return accesses by key; maps have no phases, so their bins are shared out by time."""
+    maps = [page for page in reading.maps if page.kind == "access"]
+    if not maps:
+        if Kind.ACCESS not in reading.rows:
+            return []
+        return reading.sums(key, size, Kind.ACCESS, "count")
+    counts = np.zeros(size)
+    groups = {array.name: NAMES.index(array.group) for array in reading.arrays}
+    for page in maps:
+        group = groups.get(page.array, len(NAMES) - 1)
+        bins = page.counts.sum(axis=0, dtype=np.float64)[:, None]
+        edges = page.edges.astype(np.float64)
+        left = float(bins.sum())
+        for span in reading.phases:
+            mine = rebin(bins, edges, np.array([span.start_ns, span.end_ns], np.float64))
+            counts[number[span.phase, span.level] * len(NAMES) + group] += mine[0, 0]
+            left -= mine[0, 0]
+        if left >= 0.5:
+            counts[len(number) * len(NAMES) + group] += left
+    return [round(value) for value in counts]
+
+
+def _resident_at_end(reading: Reading) -> dict[tuple[tuple[str, int], str], int]:
+    """Return managed bytes on the device when a phase last ended."""
+    ends = {(span.phase, span.level): span.end_ns for span in reading.phases}
+    times = np.array(list(ends.values()), np.float64)
+    curves = residency.resident(reading, times)
+    if curves is None:
+        return {}
+    at = np.searchsorted(curves.times, times / 1e9)
+    return {
+        (place, group): round(float(values[where]))
+        for group, values in curves.values.items()
+        for place, where in zip(ends, at.tolist(), strict=True)
+    }
+
+
+def iterations(reading: Reading) -> Table:
+    """Return the sweeps of moving, one a row."""
+    rows = [
+        {
+            "phase": span.phase,
+            "level": _level(span.level),
+            "iteration": span.iteration,
+            "seconds": span.seconds,
+            "moved": span.moved,
+        }
+        for span in reading.iterations
+    ]
+    return Table(
+        name="iterations",
+        title="Iterations",
+        columns=(
+            Column("phase", "phase", "text"),
+            Column("level", "level"),
+            Column("iteration", "iteration"),
+            Column("seconds", "seconds", "seconds"),
+            Column("moved", "vertices moved"),
+        ),
+        rows=tuple(rows[:MOST_ROWS]),
+        evidence=f"seconds {evidence(reading.session, 'time')}",
+    )
+
+
+def _level(level: int) -> int | None:
+    return level if level >= 0 else None

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.views import published, study, tables
+from louvain_um.profiling.views.html import render
+from louvain_um.profiling.views.sweep import Sweep, gains, is_results, read
+from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
+
+GROUPS = [
+    {"graph": "uk-2002-like", "group": name, "peak_bytes": size, "accesses": 10 * size,
+     "gpu_faults": size, "oversubscription": 30, "evidence": "modelled"}
+    for name, size in (("graph", 1000), ("hash", 10), ("community", 100), ("scratch", 500))
+]  # fmt: skip
+
+
+def test_gains_are_means_over_graphs():
+    rows = sweep_rows()
+    assert gains(Sweep.of(rows).results) == {
+        "adv2": {0.0: 0.5, 30.0: 8.0}, "auto": {0.0: 1.0, 30.0: 16.0},
+    }  # fmt: skip
+    for row in rows:
+        if row["graph"] == "karate" and row["policy"] == "adv2":
+            row["seconds"] /= 3
+    assert gains(Sweep.of(rows).results)["adv2"][30.0] == pytest.approx((8 + 24) / 2)
+
+
+def test_measured_and_modelled_are_never_mixed():
+    rows = sweep_rows()
+    measured = [{**row, "evidence": "measured", "seconds": row["seconds"] and row["seconds"] / 2,
+                 "gpu": "H200"} for row in rows if row["policy"] != "base"]  # fmt: skip
+    table = study.mean_gains(Sweep.of([*rows, *measured]))
+    assert {row["from"].split(",")[0] for row in table.rows} == {
+        "modelled", "published (P4000 and RTX 3060 Ti)",
+    }  # fmt: skip
+    grids = study.grids(Sweep.of([*rows, *measured]))
+    assert [grid.evidence for grid in grids if "karate" in grid.title] == [
+        "seconds measured, H200", "seconds modelled",
+    ]  # fmt: skip
+    page = render(None, sweep=Sweep.of([*rows, *measured]))
+    assert 'stroke-dasharray="6 3"' in page
+
+
+def test_published_numbers_stand_beside_ours():
+    sweep = Sweep.of(sweep_rows(), groups=GROUPS)
+    rows = study.mean_gains(sweep).rows
+    theirs = next(row for row in rows if row["policy"] == "adv2" and "published" in row["from"])
+    assert theirs["at 30"] == 8.583
+    peaks = study.peaks(sweep).rows
+    assert [row["from"] for row in peaks] == ["modelled", "published (uk-2002)"]
+    assert peaks[1]["scratch"] == 2_451_000_000
+    assert study.accesses(sweep).rows[1]["community"] == 1_055_000_000
+
+
+def test_the_tables_of_the_thesis_are_whole():
+    assert published.GAINS["adv7"][4] == 62.516
+    assert sum(published.ACCESS_SHARE) == pytest.approx(1)
+    assert sum(published.FAULT_SHARE) == pytest.approx(1)
+    assert len(published.GAINS) == 9
+    assert all(len(row) == 5 for row in published.GAINS.values())
+    assert published.PEAK_MB.keys() == published.ACCESSES.keys()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_folder_comes_back(tmp_path: Path, suffix: str):
+    for name, table in (("results", sweep_rows()), ("groups", GROUPS)):
+        frame = pd.DataFrame(table)
+        path = tmp_path / f"{name}{suffix}"
+        frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
+    (tmp_path / "notes.txt").write_text("scaled down to 1/100\n")
+    assert is_results(tmp_path)
+    sweep = read(tmp_path)
+    assert sweep == read(tmp_path / f"results{suffix}")
+    assert sweep.notes == ("scaled down to 1/100",)
+    ours = Sweep.of(sweep_rows(), groups=GROUPS)
+    assert [dict(row) for row in sweep.results] == [dict(row) for row in ours.results]
+    assert sweep.groups == ours.groups
+    assert [row["feasible"] for row in sweep.results][-1] is False
+    assert sweep.results[-1]["seconds"] is None
+
+
+def test_any_table_will_do():
+    rows = sweep_rows()
+    frame = pd.DataFrame(rows)
+    columns = {key: [row[key] for row in rows] for key in rows[0]}
+    assert Sweep.of(frame) == Sweep.of(rows) == Sweep.of(columns)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"seconds": "soon"}, "row 1 is damaged"), ({"feasible": "perhaps"}, "row 1 is damaged")],
+)
+def test_damage_is_named(change: dict[str, Any], said: str):
+    with pytest.raises(LouvainUmError, match=said):
+        Sweep.of([{**sweep_rows()[0], **change}])
+    missing = sweep_rows()[0]
+    del missing["evidence"]
+    with pytest.raises(LouvainUmError, match="no column 'evidence'"):
+        Sweep.of([missing])
+
+
+def test_tables_in_a_terminal():
+    out = io.StringIO()
+    console = Console(file=out, width=160, highlight=False, markup=False, emoji=False)
+    tables.show([paged_run()], console=console)
+    tables.show([paged_run(), cpu_run()], console=console)
+    tables.show([], Sweep.of(sweep_rows(), notes=["stand-ins"]), console=console)
+    text = out.getvalue()
+    for word in ("By array", "2 ÷ 1", "Table 4.6", "published", "note: stand-ins", "35,840"):
+        assert word in text

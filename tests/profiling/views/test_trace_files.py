@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.events import Kind
+from louvain_um.profiling.views import perfetto
+from louvain_um.profiling.views.perfetto import Counter, Slice, trace, write
+from louvain_um.profiling.views.pftrace import encode
+from tests.profiling.views.made import MS, cpu_run, paged_run
+
+
+def test_a_trace_has_a_track_for_everything():
+    found = trace(paged_run())
+    events = found["traceEvents"]
+    names = {e["args"]["name"] for e in events if e["ph"] == "M"}
+    assert {"run", "phases", "iterations", "kernels", "memory: graph"} <= names
+    assert {"to the device", "GPU faults", "evictions", "power"} <= names
+    tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events
+              if e["ph"] == "M" and e["name"] == "thread_name"}  # fmt: skip
+    moved = [e for e in events if tracks.get((e["pid"], e["tid"])) == "to the device"]
+    moved = [e for e in moved if e["ph"] in "Xi"]
+    assert sum(e["args"]["bytes"] for e in moved) == paged_run().summary()["bytes_to_device"]
+    assert {e["args"]["cause"] for e in moved} >= {"density prefetcher", "the program asked"}
+    phases = [e for e in events if tracks.get((e["pid"], e["tid"])) == "phases" and e["ph"] == "X"]
+    assert [(e["name"], e["ts"], e["dur"]) for e in phases][:2] == [
+        ("load", 0.0, 10_000.0), ("move 0", 10_000.0, 50_000.0),
+    ]  # fmt: skip
+    json.dumps(found, allow_nan=False)
+
+
+def test_slices_of_a_track_never_overlap():
+    ends: dict[tuple[int, int], float] = {}
+    # Phases hold their iterations on another track.
+    for event in trace(paged_run())["traceEvents"]:
+        if event["ph"] == "X":
+            track = event["pid"], event["tid"]
+            assert event["ts"] >= ends.get(track, 0) - 1e-6
+            ends[track] = event["ts"] + event["dur"]
+
+
+def test_too_many_events_are_merged_and_it_is_said(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(perfetto, "MOST", 60)
+    found = trace(paged_run())
+    moved = [e for e in found["traceEvents"] if e["ph"] in "Xi" and "bytes" in e["args"]]
+    assert len(moved) < len(paged_run().events)
+    assert "events were merged into" in found["otherData"]["notes"]
+    brought = sum(e["args"]["bytes"] for e in moved if e["name"].startswith("to the device"))
+    assert brought == paged_run().summary()["bytes_to_device"]
+
+
+def test_files_by_their_names(tmp_path: Path):
+    for name in ("t.json", "t.json.gz", "t.pftrace"):
+        write(paged_run(), tmp_path / name)
+        with pytest.raises(LouvainUmError, match="exists already"):
+            write(paged_run(), tmp_path / name)
+    plain = json.loads((tmp_path / "t.json").read_text())
+    assert plain == json.loads(gzip.decompress((tmp_path / "t.json.gz").read_bytes()))
+    write(cpu_run(), tmp_path / "t.json", force=True)
+    assert json.loads((tmp_path / "t.json").read_text()) != plain
+
+
+def fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield numbers and values of a message of Protocol Buffers."""
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        elif key & 7 == 1:
+            yield key >> 3, struct.unpack_from("<d", data, at)[0]
+            at += 8
+        else:
+            size = varint()
+            yield key >> 3, data[at : at + size]
+            at += size
+
+
+def test_protobuf_reads_back():
+    items = [
+        Slice(track=("run", "phases"), name="outer", time=10, duration=90, about={"arcs": 300}),
+        Slice(track=("run", "phases"), name="inner", time=10, duration=20, about={"array": "a"}),
+        Slice(track=("run", "phases"), name="next", time=30, duration=70),
+        Counter(track=("power", "watts"), time=40, value=1.5),
+    ]
+    packets = [dict(fields(packet)) for number, packet in fields(encode(items)) if number == 1]
+    tracks = {}
+    for packet in packets:
+        if 60 in packet:
+            about = dict(fields(packet[60]))
+            tracks[about[1]] = about[2].decode(), about.get(5)
+    assert [name for name, _ in tracks.values()] == ["run", "phases", "power", "watts"]
+    assert packets[0][13] == 1  # the sequence begins with this packet
+    events = [(packet[8], dict(fields(packet[11]))) for packet in packets if 11 in packet]
+    said = [(time, event[9], event.get(23, b"").decode()) for time, event in events]
+    begin, end, counter = 1, 2, 4
+    assert said == [(10, begin, "outer"), (10, begin, "inner"), (30, end, ""), (30, begin, "next"),
+                    (40, counter, ""), (100, end, ""), (100, end, "")]  # fmt: skip
+    assert dict(fields(events[0][1][4])) == {10: b"arcs", 4: 300}
+    assert events[4][1][44] == 1.5
+    assert tracks[events[4][1][11]][0] == "watts"
+
+
+def test_nothing_of_a_session_is_left_out():
+    session = paged_run()
+    shown = [item for item in perfetto.items(session) if isinstance(item, Slice)]
+    expected = len(session.events) + len(session.phases)
+    assert len(shown) == expected
+    assert max(item.time + item.duration for item in shown) == 100 * MS
+    assert Kind.KERNEL in session.events["kind"]
