@@ -1,0 +1,36 @@
+"""Sphinx builds the guide from these pages and the package's docstrings, without a network.
+
+python3 run.py sphinx-build -W docs build/docs
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+import louvain_um
+
+project = "louvain-um"
+author = "the louvain-um developers"
+version = release = louvain_um.__version__
+
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "helptext"]
+exclude_patterns = ["_ext"]
+
+html_theme = "furo"
+html_title = f"louvain-um {release}"
+html_show_sourcelink = False
+html_show_copyright = False
+
+# Headings down to the third can be linked to, as on GitHub.
+myst_heading_anchors = 3
+myst_enable_extensions = ["attrs_inline", "deflist"]
+
+# Docstrings name other objects in single backticks.
+default_role = "py:obj"
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the sections of numpydoc say it in words
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False

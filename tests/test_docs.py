@@ -1,0 +1,146 @@
+"""The guide: it builds without a warning, its links lead somewhere, and what it shows runs."""
+
+from __future__ import annotations
+
+import html.parser
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+HOUSE = Path(__file__).resolve().parents[1]
+DOCS = HOUSE / "docs"
+PAGES = sorted(path for folder in ("", "howto", "guide") for path in (DOCS / folder).glob("*.md"))
+TEXTS = [HOUSE / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")]
+
+FRIENDS = "source,target\nann,bob\nbob,cid\ncid,ann\ndan,eve\neve,fay\nfay,dan\ncid,dan\n"
+HALF = """graph = "device"\ncommunity = "prefetched"\n[arrays]\n"targets.0" = "split(0.5)"\n"""
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(HOUSE))
+
+
+class Page(html.parser.HTMLParser):
+    """The links of a page, and what on it can be linked to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors = {""}
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        for name, value in attrs:
+            if name in ("href", "src") and value is not None:
+                self.links.append(value)
+            elif name in ("id", "name") and value is not None:
+                self.anchors.add(value)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """Return the folder of the guide, built with every warning an error."""
+    for needed in ("sphinx", "myst_parser", "numpydoc", "furo"):
+        pytest.importorskip(needed)
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", DOCS, folder / "html"]
+    done = subprocess.run(
+        [*command, "-d", folder / "doctrees"], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONWARNINGS": ""},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder / "html"
+
+
+def test_links_of_the_guide_lead_somewhere(site):
+    pages = {path: Page(path.read_text()) for path in site.rglob("*.html")}
+    assert len(pages) > len(PAGES)
+    checked = 0
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                assert parts.scheme in ("https", "mailto", "data"), (path, link)
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            assert target.exists(), (path.name, link)
+            if target.suffix == ".html" and parts.fragment:
+                known = pages[target].anchors
+                assert unquote(parts.fragment) in known, (path.name, link)
+            checked += 1
+    assert checked > 500
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    for path in site.rglob("*.html"):
+        text = path.read_text()
+        assert not re.search(r'<(?:script|img|iframe)[^>]+src="https?:', text), path
+        assert not re.search(r'<link[^>]+rel="stylesheet"[^>]+href="https?:', text), path
+
+
+def test_every_public_name_has_an_entry(site):
+    import louvain_um
+
+    text = "".join(path.read_text() for path in (site / "reference").glob("*.html"))
+    for name in louvain_um.__all__:
+        home = getattr(louvain_um, name).__module__
+        places = (f'id="louvain_um.{name}"', f'id="{home}.{name}"')
+        assert any(place in text for place in places), name
+
+
+def test_every_command_has_an_entry():
+    from typer.main import get_command
+
+    from louvain_um.cli import app
+
+    text = (DOCS / "reference/command_line.md").read_text()
+    for name in get_command(app).commands:
+        assert f"```{{helptext}} {name}\n" in text, name
+
+
+@pytest.mark.parametrize("page", [*TEXTS, *PAGES], ids=named)
+def test_links_of_pages_lead_to_files(page):
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if not link.startswith(("https://", "#")):
+            assert (page.parent / link.partition("#")[0]).exists(), link
+
+
+def run_command(line: str) -> None:
+    """Run a line of a page; one that needs a GPU may say that there is none."""
+    from typer.testing import CliRunner
+
+    from louvain_um.cli import app
+
+    words = shlex.split(line, comments=True)
+    if not words:
+        return
+    assert words[0] == "louvain-um", line
+    done = CliRunner().invoke(app, words[1:])
+    needs_gpu = "--device cuda" in line or words[1] == "calibrate"
+    assert done.exit_code in ((0, 3) if needs_gpu else (0,)), (line, done.stderr)
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if re.search(r"```(sh|python)\n", p.read_text())],
+    ids=named,
+)  # fmt: skip
+def test_what_pages_show_runs(page, tmp_path, monkeypatch, capsys):
+    """In the order of the page, in one folder, with one set of Python names."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOUVAIN_UM_MACHINES", str(tmp_path / "machines"))
+    Path("friends.csv").write_text(FRIENDS)
+    Path("policies").mkdir()
+    Path("policies/half.toml").write_text(HALF)
+    known: dict[str, object] = {}
+    for kind, block in re.findall(r"```(sh|python)\n(.*?)```", page.read_text(), re.DOTALL):
+        if kind == "python":
+            exec(compile(block, page.name, "exec"), known)
+        else:
+            for line in block.replace("\\\n", " ").splitlines():
+                run_command(line)
