@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from louvain_um.profiling.events import EventTable, Kind
 from louvain_um.profiling.session import Lifetime, PhaseSpan
 
+BLOCK_BYTES = 2 << 20
+"""What the driver moves and evicts as one."""
+
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
@@ -17,10 +20,12 @@ I64 = NDArray[np.int64]
 def owners(events: EventTable, lifetimes: Sequence[Lifetime]) -> I32:
     """Return for each event the index of the lifetime it belongs to; −1 for none.
 
-    The array alive at that address and time; if there is none, the one that lived there last,
-    since its pages stay behind and are evicted long after it was freed. A row of several pages
-    belongs to the array with its first byte, or, where that lies in no array, to the first array
-    in it.
+    The array alive at that address and time. If there is none: the one that lived there last,
+    since its pages stay behind and are evicted long after it was freed; else the one that ends
+    before that address in the same 2 MiB, since the driver moves the rest of a block with it;
+    else the first that will ever live there, for which the memory is being made ready. A row of
+    several pages belongs to the array with its first byte, or, where that lies in no array, to
+    the first array in it.
 
     Parameters
     ----------
@@ -42,8 +47,17 @@ def owners(events: EventTable, lifetimes: Sequence[Lifetime]) -> I32:
         part = slice(*np.searchsorted(times, (since, until), "left"))
         if part.start < part.stop:
             mine[part] = book.look_up(low[part], high[part])
+    nobody = np.flatnonzero(mine < 0)
+    if len(nobody):
+        order = sorted(range(len(lifetimes)), key=lambda n: lifetimes[n].start_ns, reverse=True)
+        first = _paint([(number, _span(lifetimes[number])) for number in order])
+        mine[nobody] = _look_up(first, low[nobody], high[nobody])
     found[rows] = mine
     return found
+
+
+Painted = tuple[I64, I32]
+"""Addresses at which the owner changes, and who it is from there on."""
 
 
 class _Book:
@@ -52,11 +66,11 @@ class _Book:
     def __init__(self) -> None:
         self.alive: dict[int, tuple[int, int]] = {}
         self.gone: dict[int, tuple[int, int]] = {}
-        self._painted: tuple[I64, I32] | None = None
+        self._painted: Painted | None = None
 
     def enter(self, number: int, array: Lifetime) -> None:
         """Note a new array; those that lived in its place before are forgotten."""
-        low, high = array.address, array.address + max(array.nbytes, 1)
+        low, high = _span(array)
         for other, (first, end) in list(self.gone.items()):
             if low <= first and end <= high:
                 del self.gone[other]
@@ -71,26 +85,40 @@ class _Book:
     def look_up(self, low: I64, high: I64) -> I32:
         """Return the owner of each stretch of addresses, −1 for none."""
         if self._painted is None:
-            self._painted = self._paint()
-        edges, owner = self._painted
-        if not len(edges):
-            return np.full(len(low), -1, np.int32)
-        at = np.searchsorted(edges, low, "right") - 1
-        mine = np.where(at >= 0, owner[at], -1)
-        # Where the first byte is nobody's, the next stretch is somebody's, if it begins in time.
-        after = np.minimum(at + 1, len(edges) - 1)
-        follows = (mine < 0) & (edges[after] > low) & (edges[after] < high)
-        return np.where(follows, owner[after], mine).astype(np.int32)
+            # The living lie on top.
+            self._painted = _paint([*self.gone.items(), *self.alive.items()])
+        return _look_up(self._painted, low, high)
 
-    def _paint(self) -> tuple[I64, I32]:
-        """Return where owners change and who it is from there on; the living lie on top."""
-        layers = [*self.gone.items(), *self.alive.items()]
-        edges = np.unique(np.array([span for _, span in layers], np.int64))
-        owner = np.full(len(edges), -1, np.int32)
-        for number, span in layers:
-            first, end = np.searchsorted(edges, span)
-            owner[first:end] = number
-        return edges, owner
+
+def _span(array: Lifetime) -> tuple[int, int]:
+    return array.address, array.address + max(array.nbytes, 1)
+
+
+def _paint(spans: Sequence[tuple[int, tuple[int, int]]]) -> Painted:
+    """Lay spans over each other, the last on top, and below all what fills their blocks up."""
+    if not spans:
+        return np.empty(0, np.int64), np.empty(0, np.int32)
+    rest = [(number, (end, -(-end // BLOCK_BYTES) * BLOCK_BYTES)) for number, (_, end) in spans]
+    layers = [*sorted(rest, key=lambda layer: layer[1]), *spans]
+    edges = np.unique(np.array([span for _, span in layers], np.int64))
+    owner = np.full(len(edges), -1, np.int32)
+    for number, span in layers:
+        first, end = np.searchsorted(edges, span)
+        owner[first:end] = number
+    return edges, owner
+
+
+def _look_up(painted: Painted, low: I64, high: I64) -> I32:
+    """Return the owner of each stretch of addresses, −1 for none."""
+    edges, owner = painted
+    if not len(edges):
+        return np.full(len(low), -1, np.int32)
+    at = np.searchsorted(edges, low, "right") - 1
+    mine = np.where(at >= 0, owner[at], -1)
+    # Where the first byte is nobody's, the next stretch is somebody's, if it begins in time.
+    after = np.minimum(at + 1, len(edges) - 1)
+    follows = (mine < 0) & (edges[after] > low) & (edges[after] < high)
+    return np.where(follows, owner[after], mine).astype(np.int32)
 
 
 def _epochs(lifetimes: Sequence[Lifetime]) -> Iterator[tuple[int, int, _Book]]:
