@@ -150,13 +150,12 @@ class Reading:
     @cached_property
     def accesses_by_array(self) -> list[int] | None:
         """Accesses of each of `arrays` and of none; None where nobody counted them."""
-        maps = [page for page in self.maps if page.kind == "access"]
         size = len(self.arrays) + 1
-        if not maps:
-            if Kind.ACCESS not in self.rows:
-                return None
+        if Kind.ACCESS in self.rows:
             return self.sums(self.array_of, size, Kind.ACCESS, "count")
-        # Events are a sample where there are maps, which have counted everything.
+        maps = [page for page in self.maps if page.kind == "access"]
+        if not maps:
+            return None
         index = {array.name: at for at, array in enumerate(self.arrays)}
         counts = [0] * size
         for page in maps:

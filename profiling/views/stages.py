@@ -117,11 +117,11 @@ def _accesses(
     reading: Reading, number: dict[tuple[str, int], int], key: NDArray[np.int64], size: int
 ) -> list[int]:
     """Return accesses by key; maps have no phases, so their bins are shared out by time."""
+    if Kind.ACCESS in reading.rows:
+        return reading.sums(key, size, Kind.ACCESS, "count")
     maps = [page for page in reading.maps if page.kind == "access"]
     if not maps:
-        if Kind.ACCESS not in reading.rows:
-            return []
-        return reading.sums(key, size, Kind.ACCESS, "count")
+        return []
     counts = np.zeros(size)
     groups = {array.name: NAMES.index(array.group) for array in reading.arrays}
     for page in maps:

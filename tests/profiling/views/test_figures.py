@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from louvain_um.profiling.events import Cause, EventTable, Kind, Source
+from louvain_um.profiling.join import place
 from louvain_um.profiling.session import Session
 from louvain_um.profiling.views import figures, kernels, residency, stages
 from louvain_um.profiling.views.blocks import fetched_again, ping_pong, spread
@@ -11,7 +14,7 @@ from louvain_um.profiling.views.evidence import evidence
 from louvain_um.profiling.views.reading import Reading
 from louvain_um.profiling.views.table import say
 from louvain_um.profiling.views.verdict import verdict
-from tests.profiling.views.made import BLOCK, MIB, cpu_run, paged_run
+from tests.profiling.views.made import BASE, BLOCK, MIB, MS, cpu_run, paged_run, phases
 
 
 def rows_of(table: figures.Table, key: str) -> dict[str, dict[str, object]]:
@@ -49,6 +52,32 @@ def test_arrays_and_phases_add_up_to_the_same():
     assert phases["move", 0]["iterations"] == 2
     assert phases["move", 0]["arcs"] == 5000
     assert phases["load", None]["bytes_to_device"] == 0
+
+
+def test_accesses_are_those_of_the_summary():
+    one = {"kind": [Kind.ACCESS], "address": [BASE + 5], "count": [41], "time": [20 * MS]}
+    counted = replace(paged_run(), events=place(EventTable(one), phases()))
+    for session in (paged_run(), counted):
+        reading = Reading(session)
+        total = session.summary()["accesses"]
+        assert total > 0
+        for table in (figures.by_group(reading), figures.by_array(reading)):
+            assert sum(row.get("accesses") or 0 for row in table.rows) == total
+        within = stages.by_phase_and_group(reading).rows
+        assert sum(row.get("accesses") or 0 for row in within) == total
+        assert {(r["phase"], r["level"], r["group"]) for r in within if r.get("accesses")} == {
+            ("move", 0, "graph")
+        }
+
+
+def test_residency_at_the_end_of_phases():
+    rows = {
+        (row["phase"], row["level"], row["group"]): row.get("resident")
+        for row in stages.by_phase_and_group(Reading(paged_run())).rows
+    }
+    assert rows["move", 0, "graph"] == 64 * MIB
+    assert rows["move", 1, "community"] == 4 * MIB
+    assert ("load", None, "graph") not in rows
 
 
 def test_kernels_are_ordered_by_their_time():
