@@ -51,7 +51,7 @@ class Phases:
         self.since = 0.0
 
     def __call__(self, event: Event) -> None:
-        if event.kind == "iteration":
+        if event.kind not in ("start", "end"):
             return
         cupy.cuda.get_current_stream().synchronize()
         now = time.perf_counter()
