@@ -136,7 +136,7 @@ class Job:
     Parameters
     ----------
     level : GpuLevel
-        Whose arcs are added up; where it gets no `degrees`, these and loops are not.
+        Whose arcs are added up.
     """
 
     def __init__(self, kernels: Kernels, memory: DeviceAllocator, level: GpuLevel) -> None:
