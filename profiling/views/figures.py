@@ -57,9 +57,9 @@ def by_group(reading: Reading) -> Table:
         Column("peak_bytes", "peak", "bytes"),
         Column("accesses", "accesses"),
         Column("access_share", "of all", "share"),
-        *MOVED[:5],
+        *MOVED[:6],
         Column("fault_share", "of all", "share"),
-        *MOVED[5:],
+        *MOVED[6:],
     )
     return Table(
         name="by-group",

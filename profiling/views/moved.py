@@ -16,6 +16,7 @@ MOVED = (
     Column("bytes_to_device", "to the device", "bytes"),
     Column("bytes_to_host", "to the host", "bytes"),
     Column("bytes_evicted", "of it evicted", "bytes"),
+    Column("evictions", "evictions"),
     Column("fault_groups", "fault groups"),
     Column("gpu_faults", "GPU faults"),
     Column("cpu_faults", "CPU faults"),
@@ -41,6 +42,11 @@ def moved(reading: Reading, key: Any, size: int) -> list[dict[str, Any]]:
         "remote_maps": sums(key, size, Kind.REMOTE_MAP, "count"),
         "thrashing": sums(key, size, Kind.THRASHING, "count"),
     }
+    if Kind.EVICTION in reading.rows:
+        columns["evictions"] = sums(key, size, Kind.EVICTION, "rows")
+    if reading.totals is not None:
+        for name in ("bytes_to_device", "bytes_to_host", "bytes_evicted"):
+            del columns[name]  # known of the whole run alone
     if Kind.REMOTE_ACCESS in reading.rows:
         columns["bytes_remote"] = sums(key, size, Kind.REMOTE_ACCESS, "bytes")
     return [{name: values[at] for name, values in columns.items()} for at in range(size)]

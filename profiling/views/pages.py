@@ -144,7 +144,7 @@ class Layer:
 
 def layers(reading: Reading, axis: Axis) -> list[Layer]:
     """Return every layer that has anything in it."""
-    made = (accesses, faults, migrations, cpu_faults, remote)
+    made = (accesses, faults, migrations, evictions, cpu_faults, remote)
     found = (make(reading, axis) for make in made)
     return [layer for layer in found if layer is not None and layer.values.any()]
 
@@ -169,6 +169,14 @@ def cpu_faults(reading: Reading, axis: Axis) -> Layer | None:
     """Return faults of the host."""
     values = of_kind(reading, axis, Kind.CPU_FAULT)
     return _layer(reading, "memory", "CPU faults", "faults", values)
+
+
+def evictions(reading: Reading, axis: Axis) -> Layer | None:
+    """Return evicted bytes where migrations, which hold them, were not recorded."""
+    if reading.totals is None:
+        return None
+    values = of_kind(reading, axis, Kind.EVICTION, column="bytes")
+    return _layer(reading, "memory", "Evictions", "bytes", values)
 
 
 def remote(reading: Reading, axis: Axis) -> Layer | None:

@@ -117,6 +117,17 @@ class Reading:
         return [int(v) for v in np.bincount(key[rows], self.events[column][rows], size)]
 
     @cached_property
+    def totals(self) -> dict[str, int] | None:
+        """Bytes that moved, as the driver counted them where nobody recorded each migration.
+
+        None where migrations are among the events.
+        """
+        about = self.session.metadata.get("about_sources", {}).get("uvm", {})
+        if about.get("migrations", True):
+            return None
+        return dict(about.get("driver_totals") or {})
+
+    @cached_property
     def window(self) -> tuple[int, int]:
         """From when to when there is something to see, in nanoseconds; never empty."""
         spans = [span for span in self.session.phases if span.phase != "compile"]

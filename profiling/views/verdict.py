@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from louvain_um.profiling.events import Cause, Kind
 from louvain_um.profiling.views.blocks import fetched_again
 from louvain_um.profiling.views.evidence import evidence, there
-from louvain_um.profiling.views.reading import NAMES, Reading
+from louvain_um.profiling.views.reading import NAMES, OTHER, Reading
 from louvain_um.profiling.views.table import say
 
 AGAIN = 0.25
@@ -77,16 +77,13 @@ def _of_whole(reading: Reading) -> Verdict:
     session = reading.session
     if not there(session, "memory"):
         return _by_time(reading)
-    bytes_in = reading.total(Kind.HTOD)
-    evicted = reading.total(Kind.DTOH, "bytes", Cause.EVICTION)
-    evictions = len(reading.of(Kind.EVICTION)) or evicted
-    _, again = fetched_again(reading)
+    flow = _flow(reading)
     seconds = max(session.seconds, 1e-9)
-    if bytes_in and evictions and again > AGAIN * bytes_in:
-        return _evicted(reading, bytes_in, again)
-    moving, how = _moving_seconds(reading)
+    if flow.left and flow.again > AGAIN * flow.came:
+        return _evicted(reading, flow)
+    moving, how = _moving_seconds(reading, flow)
     if moving > SHARE * seconds:
-        return _paged(reading, bytes_in, moving / seconds, how)
+        return _paged(reading, flow, moving / seconds, how)
     remote = reading.total(Kind.REMOTE_ACCESS)
     if remote / REMOTE_RATE > SHARE * seconds:
         share = min(remote / REMOTE_RATE / seconds, 1.0)
@@ -99,7 +96,7 @@ def _of_whole(reading: Reading) -> Verdict:
             f"{REMOTE_RATE / 1e9:.1f} GB/s",
         )
     found = _by_time(reading)
-    moved = bytes_in + reading.total(Kind.DTOH)
+    moved = flow.came + flow.left
     still = f"only {say(moved, 'bytes')} moved" if moved else "no page moved"
     return Verdict(
         finding=f"Memory did not hold the run back ({still}): {_lower(found.finding)}",
@@ -108,14 +105,42 @@ def _of_whole(reading: Reading) -> Verdict:
     )
 
 
-def _evicted(reading: Reading, bytes_in: int, again: int) -> Verdict:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Flow:
+    """Bytes that came to the device and left it, and how many of them came again."""
+
+    came: int
+    left: int
+    again: int
+    how: str
+    groups: list[tuple[str, float]]
+
+
+def _flow(reading: Reading) -> _Flow:
+    """Return what moved; where only totals are known, what was evicted counts as come again."""
+    kind, bytes_in = Kind.HTOD, reading.total(Kind.HTOD)
+    if reading.totals is None:
+        again, left = fetched_again(reading)[1], reading.total(Kind.DTOH)
+        how = "what had been there before is counted in blocks of 2 MiB"
+    else:
+        kind = Kind.EVICTION
+        bytes_in = reading.totals.get("bytes_to_device", 0)
+        left = reading.totals.get("bytes_to_host", 0)
+        again = min(reading.total(kind), bytes_in)
+        how = "what was evicted is taken to have come again"
+    sums = reading.sums(reading.group_of, len(NAMES), kind, "bytes")
+    shares = [(name, value / max(sum(sums), 1)) for name, value in zip(NAMES, sums, strict=True)]
+    shares.sort(key=lambda pair: -pair[1])
+    return _Flow(came=bytes_in, left=left, again=again, how=how, groups=shares)
+
+
+def _evicted(reading: Reading, flow: _Flow) -> Verdict:
     """Blame eviction: the same bytes came again and again."""
     session = reading.session
-    groups = _worst(reading)
-    most, part = groups[0]
-    seconds, _ = _moving_seconds(reading)
+    most, part = flow.groups[0]
+    seconds, how = _moving_seconds(reading, flow)
     share = min(seconds / max(session.seconds, 1e-9), 1.0)
-    paying = frozenset(name for name, share in groups if share > SHARE and name in NAMES[:-1])
+    paying = frozenset(name for name, share in flow.groups if share > SHARE) - {OTHER}
     policy = HOST_MAPPED.get(paying, "adv1")
     remedy = "Try --memory auto, or a larger --device-budget."
     if policy != session.metadata.get("policy"):
@@ -123,27 +148,27 @@ def _evicted(reading: Reading, bytes_in: int, again: int) -> Verdict:
             f"Try --memory {policy}, which leaves {_list(paying)} on the host and reads it over "
             "the bus without faults, or --memory auto."
         )
+    asked = reading.total(Kind.DTOH, "bytes", Cause.USER) > flow.left / 2
+    who = "Making room within the budget" if asked else "Eviction"
     return Verdict(
-        finding=f"Eviction held the run back: of {say(bytes_in, 'bytes')} that came to the device "
-        f"{say(again / bytes_in, 'share')} had been there before, most of it {most} "
-        f"({say(part, 'share')} of all that came); moving pages took about {say(share, 'share')} "
-        "of the run.",
+        finding=f"{who} held the run back: of {say(flow.came, 'bytes')} that came to the device "
+        f"{say(flow.again / flow.came, 'share')} had been there before, most of it {most} "
+        f"({say(part, 'share')}); moving pages took about {say(share, 'share')} of the run.",
         remedy=remedy,
-        grounds=f"bytes {evidence(session, 'memory')}; what had been there before is counted in "
-        "blocks of 2 MiB",
+        grounds=f"bytes {evidence(session, 'memory')}; {flow.how}; {how}",
     )
 
 
-def _paged(reading: Reading, bytes_in: int, share: float, how: str) -> Verdict:
+def _paged(reading: Reading, flow: _Flow, share: float, how: str) -> Verdict:
     """Blame paging in: bytes came once, but by faults."""
-    faults = reading.total(Kind.HTOD, "bytes", Cause.COHERENCE)
-    faults += reading.total(Kind.HTOD, "bytes", Cause.PREFETCH)
-    most, part = _worst(reading)[0]
-    by_fault = faults > bytes_in / 2
-    way = "on demand, fault by fault" if by_fault else "ahead of use"
+    asked = reading.total(Kind.HTOD, "bytes", Cause.USER)
+    most, part = flow.groups[0]
+    by_fault = asked < flow.came / 2
+    way = "on demand, fault by fault," if by_fault else "ahead of use"
+    mostly = f", most of it {most} ({say(part, 'share')})" if part else ""
     return Verdict(
-        finding=f"Moving {say(bytes_in, 'bytes')} to the device {way} took about "
-        f"{say(min(share, 1.0), 'share')} of the run, most of it {most} ({say(part, 'share')}).",
+        finding=f"Moving {say(flow.came, 'bytes')} to the device {way} took about "
+        f"{say(min(share, 1.0), 'share')} of the run{mostly}.",
         remedy="Try --memory auto: it copies once what fits and reads the rest over the bus."
         if by_fault
         else "Try --memory auto, or a device budget that holds more of it.",
@@ -183,24 +208,17 @@ def _by_time(reading: Reading) -> Verdict:
     return Verdict(finding=finding, remedy=remedy, grounds=grounds)
 
 
-def _moving_seconds(reading: Reading) -> tuple[float, str]:
+def _moving_seconds(reading: Reading, flow: _Flow) -> tuple[float, str]:
     """Return how long pages moved, and how that is known."""
-    events = reading.events
-    pages = [kind for kind in (Kind.HTOD, Kind.DTOH) if kind in reading.rows]
-    groups = int(events["duration"][reading.of(Kind.GPU_FAULT_GROUP)].sum()) / 1e9
-    copying = sum(int(events["duration"][reading.of(kind)].sum()) for kind in pages) / 1e9
-    if groups or copying:
-        return max(groups, copying), "their time measured, as far as copies and faults have one"
-    moved = sum(reading.total(kind) for kind in pages)
-    return moved / FAULT_RATE, f"their time modelled at {FAULT_RATE / 1e9:.1f} GB/s"
-
-
-def _worst(reading: Reading) -> list[tuple[str, float]]:
-    """Return groups by the share of the bytes that came to the device, the largest first."""
-    sums = reading.sums(reading.group_of, len(NAMES), Kind.HTOD, "bytes")
-    whole = max(sum(sums), 1)
-    shares = [(name, value / whole) for name, value in zip(NAMES, sums, strict=True)]
-    return sorted(shares, key=lambda pair: -pair[1])
+    spent = {
+        kind: int(reading.events["duration"][reading.of(kind)].sum()) / 1e9
+        for kind in (Kind.GPU_FAULT_GROUP, Kind.HTOD, Kind.DTOH)
+    }
+    known = max(spent[Kind.GPU_FAULT_GROUP], spent[Kind.HTOD] + spent[Kind.DTOH])
+    if known:
+        return known, "the time of moving measured, as far as copies and faults have one"
+    moved = (flow.came + flow.left) / FAULT_RATE
+    return moved, f"the time of moving modelled at {FAULT_RATE / 1e9:.1f} GB/s"
 
 
 def _list(groups: frozenset[str]) -> str:

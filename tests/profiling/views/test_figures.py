@@ -152,6 +152,29 @@ def test_the_verdict_blames_eviction_and_names_the_remedy():
     assert "adv2" not in verdict(Reading(paged_run(policy="adv2"))).remedy
 
 
+def test_a_light_recording_knows_totals_alone():
+    whole = paged_run()
+    events = whole.events.select(~np.isin(whole.events["kind"], [Kind.HTOD, Kind.DTOH]))
+    told = {"driver_totals": {"bytes_to_device": 196 * MIB, "bytes_to_host": 128 * MIB}}
+    light = paged_run(about_sources={"uvm": {"migrations": False, **told}})
+    light = replace(light, events=events)
+    rows = rows_of(figures.by_group(Reading(light)), "group")
+    assert "bytes_to_device" not in rows["graph"]
+    assert rows["graph"]["evictions"] == 64
+    found = verdict(Reading(light))
+    assert found.finding.startswith("Eviction held the run back: of 196.0 MiB")
+    assert "adv2" in found.remedy
+    assert "taken to have come again" in found.grounds
+
+
+def test_room_that_the_run_makes_itself_is_told_apart():
+    columns = dict(paged_run().events.columns)
+    out = columns["kind"] == Kind.DTOH
+    columns["cause"] = np.where(out, Cause.USER, columns["cause"])
+    session = replace(paged_run(), events=EventTable(columns, paged_run().events.kernels))
+    assert verdict(Reading(session)).finding.startswith("Making room within the budget held")
+
+
 def test_the_verdict_on_other_runs():
     once = verdict(Reading(paged_run(times=1, seconds=0.01)))
     assert "on demand" in once.finding
