@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.events import Event, Observer
 from louvain_um.options import Options
 from louvain_um.profiling.capture import Recording
@@ -116,6 +116,15 @@ def profile(
         from louvain_um.profiling.recorder_source import RecorderSource
 
         watchers.append(RecorderSource(graph))
+    planned = None
+    if chosen.kind == "cuda":
+        from louvain_um.planning import plan
+
+        # What does not fit, the engine will say itself.
+        with chosen.current(), suppress(MemoryBudgetError):
+            planned = plan(
+                graph, method=options.method, memory=memory, device_budget=device_budget
+            ).to_dict()
     recording = Recording(
         watchers,
         missing=missing,
@@ -130,10 +139,10 @@ def profile(
         force=force,
         most_events=most_events,
     )
+    recording.plan = planned
     with recording:
         result = run(graph, options, _both(recording, observer))
         recording.metadata.update(_outcome(result, recording))
-        recording.plan = result.provenance.get("plan")
     return recording.session
 
 
@@ -290,7 +299,7 @@ def _outcome(result: Communities, recording: Recording) -> dict[str, Any]:
     """Return what a session keeps of the result; compiling is no part of the run's seconds."""
     compiling = sum(span.seconds for span in recording.book.spans if span.phase == "compile")
     return {
-        **{key: value for key, value in result.provenance.items() if key != "plan"},
+        **result.provenance,
         "seconds": result.timings["total"] - compiling,
         "timings": dict(result.timings),
         "modularity": result.modularity,

@@ -109,7 +109,7 @@ class Session:
         result's provenance (`budget_bytes`, `placements` …). `about_sources` holds what each
         source says of itself: events, `dropped`, the driver's totals beside those recorded.
     plan : mapping, optional
-        The plan that the run followed, as `louvain-um plan --json` prints it.
+        The plan made for the run, as `louvain-um plan --json` prints it.
     lifetimes : tuple of Lifetime
         Arrays, in the order of their allocation; a name may come back later.
     phases : tuple of PhaseSpan

@@ -1,7 +1,7 @@
 """The unified-memory driver as a source: its own event queue, whole, and its own totals.
 
 CUPTI reads the same queue through a small buffer and loses what does not fit, without a word
-(on an H200, between 4 % and 75 % of 60,000 migrations in a quarter of a second). Here the buffer
+(on an H200, of 60,000 migrations in 0.3 s, a third to five sixths of the bytes). Here the buffer
 is large, what the driver drops is counted, and its totals say whether everything arrived.
 """
 
