@@ -10,6 +10,7 @@ from louvain_um.gpu.arrays import Shape, declare
 from louvain_um.graph import MAX_VERTICES
 from louvain_um.options import Method, Options
 from louvain_um.placement.forecast import Source
+from louvain_um.placement.kinds import kind_of, named_kind
 from louvain_um.placement.machine import Machine, load_machine, machine_for
 from louvain_um.placement.plan import Plan, make_plan
 from louvain_um.placement.policy import Policy
@@ -164,6 +165,11 @@ def plan_shape(
         machine = machine_for()
     elif not isinstance(machine, Machine):
         machine = load_machine(machine)
+    if kind is None and skew is not None:
+        kind = kind_of(skew * shape.vertices / max(shape.arcs, 1)).name
+    elif kind is not None:
+        named_kind(kind)
+    shape = replace(shape, kind=kind or "unknown")
     return make_plan(
         lambda tight: declare(replace(shape, tight=tight)),
         memory,

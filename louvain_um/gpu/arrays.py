@@ -11,16 +11,47 @@ from dataclasses import dataclass
 
 from louvain_um.arrays import STAGES, Declared, Stage, Use
 from louvain_um.gpu import narrow
-from louvain_um.gpu.job import LIMITS, TIGHT, chunk_for, reserved, slots_for_wide
+from louvain_um.gpu.job import LIMITS, TIGHT, chunk_for, reserved, slots_for_wide, tables
 from louvain_um.gpu.launch import CONTROL, DRAIN_SLOTS, giant_tables
 from louvain_um.ledger import GROUPS, Group
 from louvain_um.options import Method
+from louvain_um.rules import CYCLES
+
+READ_AGAIN = 1.3
+"""How often moving reads an arc that it visits: rows of the moved are read again."""
 
 VISITED = 5.0
 """Arcs that moving visits on level 0, all cycles together, by arcs of the graph; typically."""
 
-COARSE_VERTICES = 1.0
-"""Reserve for coarse levels, by vertices of the input."""
+
+@dataclass(frozen=True, slots=True)
+class Coarse:
+    """What later levels get, until it is known what they need.
+
+    Parameters
+    ----------
+    kept : float
+        Arcs of level 1, by those of the input.
+    communities : float
+        Vertices of level 1, by those of the input.
+    vertices : float
+        Vertices of two levels in succession above level 0, likewise.
+    """
+
+    kept: float
+    communities: float
+    vertices: float
+
+
+COARSE = {
+    "even": Coarse(0.05, 0.05, 0.1),
+    "communities": Coarse(0.2, 0.1, 0.2),
+    "skewed": Coarse(1 / 3, 0.6, 1.1),
+    "unknown": Coarse(1 / 3, 0.6, 1.1),
+}
+"""By kind of graph (`louvain_um.placement.kinds`), for Louvain; measured, and rounded up."""
+
+LEIDEN = Coarse(1.0, 0.6, 1.1)
 
 SMALL = 1 << 18
 """Bytes of each group for what is small: tiny levels, partial sums, the rounding of addresses."""
@@ -45,6 +76,8 @@ class Shape:
     widest : int, optional
         Most arcs of a vertex, if known.
     method : {"louvain", "leiden"}
+    kind : str
+        Kind of graph: how much of it later levels are expected to keep.
     tight : bool
         Scratch as small as it works with, for runs that do not fit otherwise.
     """
@@ -56,7 +89,18 @@ class Shape:
     loops: bool = False
     widest: int | None = None
     method: Method = "louvain"
+    kind: str = "unknown"
     tight: bool = False
+
+    @property
+    def coarse(self) -> Coarse:
+        """What later levels get."""
+        return LEIDEN if self.method == "leiden" else COARSE[self.kind]
+
+    @property
+    def communities(self) -> int:
+        """Vertices that level 1 is expected to have at most."""
+        return max(1, int(self.coarse.communities * self.vertices))
 
 
 def declare(shape: Shape, visited: float = VISITED) -> tuple[Declared, ...]:
@@ -74,7 +118,7 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[Declared, ...]:
     >>> from louvain_um.gpu.arrays import Shape, declare
     >>> peak = peak_bytes(declare(Shape(vertices=1 << 20, arcs=1 << 24)))
     >>> round(sum(peak.values()) / (1 << 24), 1)
-    14.3
+    14.6
     """
     rows = [*_graph(shape, visited), *_community(shape, visited), *_scratch(shape, visited)]
     small = (_array(f"small {group}", group, 1, SMALL, ALWAYS) for group in GROUPS)
@@ -86,8 +130,8 @@ def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
     n, arcs = shape.vertices, shape.arcs
     seen = visited * arcs
     passes: dict[tuple[Stage, Use], float] = {
-        ("move", "stream"): seen,
-        ("aggregate", "stream"): arcs,
+        ("move", "stream"): READ_AGAIN * seen,
+        ("aggregate", "stream"): CYCLES[shape.method] * arcs,
     }
     if shape.method == "leiden":
         passes["refine", "stream"] = 2 * arcs
@@ -97,16 +141,25 @@ def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
         yield _array("weights.0", "graph", shape.weight_bytes, arcs, ALWAYS, passes)
     if shape.loops:
         yield _array("loops.0", "graph", shape.sum_bytes, n, ALWAYS)
-    kept = reserved(arcs, 0, leiden=shape.method == "leiden")
+    kept = reserved(arcs, 0, leiden=shape.method == "leiden", kept=shape.coarse.kept)
     # Unweighted arcs weigh as many as they are; how much others weigh is not known here.
     slots = 0 if shape.weight_bytes else slots_for_wide(arcs, kept, shape.sum_bytes, LIMITS)
     width, head = (1, narrow.head_bytes(slots)) if slots else (shape.sum_bytes, 0)
-    rows = int(COARSE_VERTICES * n)
-    later: dict[tuple[Stage, Use], float] = {("coarse", "stream"): visited * kept / 2}
-    yield _array("offsets.1", "graph", 8, rows + 1, LATER, {("coarse", "gather"): rows})
+    rows = int(shape.coarse.vertices * n)
+    later: dict[tuple[Stage, Use], float] = {
+        ("aggregate", "stream"): kept,
+        ("coarse", "stream"): visited * kept,
+    }
+    # Every stretch of arcs that is written looks for its row.
+    searched: dict[tuple[Stage, Use], float] = {
+        ("aggregate", "gather"): kept,
+        ("coarse", "gather"): visited * rows,
+    }
+    yield _array("offsets.1", "graph", 8, rows + 1, LATER, searched)
     yield _array("targets.1", "graph", 4, kept, LATER, later)
     yield _array("weights.1", "graph", width, head + kept, LATER, later)
-    yield _array("loops.1", "graph", shape.sum_bytes, rows, LATER)
+    added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
+    yield _array("loops.1", "graph", shape.sum_bytes, rows, LATER, added)
 
 
 def _community(shape: Shape, visited: float) -> Iterator[Declared]:
@@ -130,8 +183,9 @@ def _community(shape: Shape, visited: float) -> Iterator[Declared]:
         yield _array("part totals", "community", sums, n, ("refine",), joined)
         yield _array("part sizes", "community", 4, n, ("refine",), joined)
         yield _array("cuts", "community", sums, n, ("refine",), joined)
-    rows = int(COARSE_VERTICES * n)
-    yield _array("degrees.1", "community", sums, rows, LATER)
+    rows = int(shape.coarse.vertices * n)
+    added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
+    yield _array("degrees.1", "community", sums, rows, LATER, added)
     # Labels, totals, sizes and maps of later levels.
     yield _array("later", "community", 4 if not leiden else 12, rows, ("coarse",))
     yield _array("labels of the input", "community", 4, n, ("fetch",))
@@ -148,18 +202,23 @@ def _scratch(shape: Shape, visited: float) -> Iterator[Declared]:
     if shape.method == "leiden":
         yield _array("ties", "scratch", sums, n, ("refine",))
     yield _array("control", "scratch", 1, CONTROL.itemsize, ("move", "refine"), small=True)
-    for name in ("members", "starts", "low", "rooms"):
-        yield _array(f"aggregate {name}", "scratch", 4, n + 1, ("aggregate",))
+    k = shape.communities
+    ranked: dict[tuple[Stage, Use], float] = {("aggregate", "gather"): 2 * n}
+    for name, size in (("members", n), ("low", n), ("starts", k), ("rooms", k)):
+        yield _array(f"aggregate {name}", "scratch", 4, size + 1, ("aggregate",), ranked)
     limits = TIGHT if shape.tight else LIMITS
-    room = min(chunk_for(shape.arcs, limits, leiden=shape.method == "leiden"), shape.arcs)
-    yield _array("aggregate room_targets", "scratch", 4, room, ("aggregate",))
-    yield _array("aggregate room_weights", "scratch", sums, room, ("aggregate",))
+    room = chunk_for(shape.arcs, limits, leiden=shape.method == "leiden")
+    # The last community of a chunk may have as many neighbours as there are others.
+    room = min(room + k, shape.arcs)
+    written: dict[tuple[Stage, Use], float] = {("aggregate", "stream"): shape.arcs}
+    for name, width in (("targets", 4), ("weights", sums)):
+        yield _array(f"aggregate room_{name}", "scratch", width, room, ("aggregate",), written)
     yield _array("numbering", "scratch", 12, n, ("fetch",))
     yield _array("community keys", "scratch", 8, n // 2, ("fetch",))
 
 
 def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
-    """Yield hash tables in global memory: those of giants."""
+    """Yield hash tables in global memory: those of giants, vertices and communities."""
     widest = shape.arcs if shape.widest is None else shape.widest
     if shape.widest is None:
         widest = min(widest, max(1, shape.vertices // 4))
@@ -173,6 +232,15 @@ def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
     units = slots // DRAIN_SLOTS + count
     yield _array("giant slots", "hash", 16 + shape.sum_bytes, count + 1, stages)
     yield _array("giant choices", "hash", 16, units, stages)
+    limits = TIGHT if shape.tight else LIMITS
+    middles, giants, slots = tables(
+        shape.sum_bytes, shape.communities, shape.communities, shape.arcs, shape.arcs
+    )
+    slots = max(slots, shape.arcs // limits.arcs_a_slot) if slots else 0
+    filled: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): shape.arcs / 4}
+    yield _array("aggregate keys", "hash", 4, slots, ("aggregate",), filled)
+    yield _array("aggregate sums", "hash", shape.sum_bytes, slots, ("aggregate",), filled)
+    yield _array("aggregate middles", "scratch", 4, middles + giants, ("aggregate",))
 
 
 def _array(

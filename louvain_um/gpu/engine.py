@@ -47,6 +47,7 @@ class GpuEngine:
         self.memory: Allocator
         self.pages: Pages | None = None
         self.tight = False
+        self.limits = LIMITS
 
     def __enter__(self) -> GpuEngine:
         return self
@@ -68,7 +69,11 @@ class GpuEngine:
             later.append(f"Narrow, {CXX[sums]}")
         self.compile(types, *later)
         device = cupy.cuda.runtime.getDevice()
-        self.plan = plan_run(graph, self.options, machine_for(device), survey=self.survey)
+        machine = machine_for(device)
+        self.plan, shape = plan_run(graph, self.options, machine, survey=self.survey)
+        limits = TIGHT if self.plan.tight else LIMITS
+        louvain = self.options.method == "louvain"
+        self.limits = replace(limits, kept=shape.coarse.kept if louvain else None)
         given = graph if isinstance(graph, DeviceGraph) and self.plan.in_core else None
         layout = without_graph(self.plan) if given else self.plan.layout
         self.memory = Allocator(
@@ -250,10 +255,9 @@ class GpuEngine:
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or part) become one."""
         self.memory.free("totals")
-        limits = TIGHT if self.tight else LIMITS
         pages = self.pages if level.number == 0 else None
         where = (pages.ranges, pages.need_range) if pages else ()
-        coarse = aggregate(kernels, self.memory, level, limits, *where)
+        coarse = aggregate(kernels, self.memory, level, self.limits, *where)
         if self.options.method == "leiden":
             # Where its vertices start says what labels said; parts are what maps are made of.
             self.memory.free(f"labels.{level.cycle}.{level.number}")
@@ -319,6 +323,8 @@ class GpuEngine:
             "policy": self.plan.policy,
             "placements": {group: str(where) for group, where in self.plan.placements.items()},
             "budget_bytes": self.plan.budget,
+            "overflowed": dict(self.memory.overflowed),
+            "plan": {"seconds": self.plan.seconds, "device_bytes": self.plan.device_bytes},
             "traffic_bytes": self.traffic,
             "threads": None,
         }

@@ -12,6 +12,7 @@ from louvain_um.gpu.level import sum_type
 from louvain_um.options import Options
 from louvain_um.placement import calls
 from louvain_um.placement.guard import MARGIN
+from louvain_um.placement.kinds import kind_of
 from louvain_um.placement.machine import Machine
 from louvain_um.placement.plan import Plan, make_plan
 from louvain_um.placement.spec import ArenaSpec
@@ -33,8 +34,10 @@ def shape_of(graph: Any, options: Options, widest: int | None) -> Shape:
     )
 
 
-def plan_run(graph: Any, options: Options, machine: Machine, *, survey: Survey) -> Plan:
-    """Return the plan of a run on a graph at hand.
+def plan_run(
+    graph: Any, options: Options, machine: Machine, *, survey: Survey
+) -> tuple[Plan, Shape]:
+    """Return the plan of a run on a graph at hand, and the graph's shape.
 
     Raises
     ------
@@ -42,20 +45,23 @@ def plan_run(graph: Any, options: Options, machine: Machine, *, survey: Survey) 
         The policy cannot keep to the budget, or the device is too small for it.
     """
     widest, squares = survey(graph)
-    shape = shape_of(graph, options, widest)
+    skew = squares / max(graph.n_arcs, 1)
+    kind = kind_of(skew * graph.n_vertices / max(graph.n_arcs, 1)).name
+    shape = replace(shape_of(graph, options, widest), kind=kind)
     free, _ = calls.free_memory()
     on_device = isinstance(graph, DeviceGraph)
-    return make_plan(
+    plan = make_plan(
         lambda tight: declare(replace(shape, tight=tight)),
         options.memory,
         machine,
         options.budget_bytes,
-        skew=squares / max(graph.n_arcs, 1),
+        skew=skew,
         widest=widest,
         source="device" if on_device else "host",
         free=free + (graph.nbytes if isinstance(graph, DeviceGraph) else 0) - MARGIN,
         at=lambda arcs: declare(scaled(shape, arcs)),
     )
+    return plan, shape
 
 
 def scaled(shape: Shape, arcs: int) -> Shape:
