@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.tracer.device import TracedDevice
 from louvain_um.profiling.tracer.maps import MOST, Maps
 from louvain_um.profiling.tracer.ranges import Range, Ranges
 from louvain_um.profiling.tracer.state import COPIES, LOG, STATE, USES
@@ -22,25 +22,8 @@ SLAB: Final = 4096
 GUESS: Final = 1e9
 """Bytes of arrays that an instrumented run is guessed to take a second for."""
 
-TRIES: Final = 5
-"""Readings of the device's timer, the quickest of which is believed."""
-
 SLACK: Final = 1 << 20
 """Nanoseconds before the first launch at which time begins: some timers tick once in so many."""
-
-CLOCK: Final = b"""
-.version 6.3
-.target sm_75
-.address_size 64
-.visible .entry now(.param .u64 out) {
-  .reg .b64 %out, %time;
-  ld.param.u64 %out, [out];
-  mov.u64 %time, %globaltimer;
-  st.global.u64 [%out], %time;
-  ret;
-}
-"""
-"""Reads the timer that the counts go by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +40,7 @@ class News:
 
 
 class Histogram:
-    """Counters on the current device.
+    """Counters on a device.
 
     Parameters
     ----------
@@ -76,6 +59,7 @@ class Histogram:
         Samples that the log holds; further ones are counted alone.
     clock : callable
         Nanoseconds since the session began.
+    device : TracedDevice
     """
 
     def __init__(
@@ -88,27 +72,23 @@ class Histogram:
         period: int,
         records: int,
         clock: Callable[[], int],
+        device: TracedDevice,
     ) -> None:
-        import cupy
-        from cupy.cuda.function import Module
-
-        self.device = cupy.cuda.Device()
+        self.device = device
         self.clock = clock
         self.period = period
         self.seconds = seconds
         self.rows = max(2, nbytes // (4 * len(USES) * bins))
-        self.cells = self._zeros((len(USES), self.rows, bins), np.uint32)
-        self.log = self._zeros((records if period else 1) * LOG.itemsize, np.uint8)
-        self.logged = self._zeros(1, np.uint64)
+        self.cells = device.zeros((len(USES), self.rows, bins), np.uint32)
+        self.log = device.zeros(((records if period else 1) * LOG.itemsize,), np.uint8)
+        self.logged = device.zeros((1,), np.uint64)
         self.ranges = Ranges(page_bytes, self.rows)
         self.maps = Maps(nbytes)
         self.elsewhere = np.zeros(len(USES), np.uint64)
         self.pending: list[News] = []
         self.refused: list[str] = []
         self.version = 0
-        self.timer = Module()
-        self.timer.load(CLOCK)
-        self.ahead = self._timer_ahead()
+        self.ahead = device.ahead(clock)
         self.state = np.zeros((), STATE)
         capacity = records if period else 0
         for name, value in (
@@ -119,9 +99,9 @@ class Histogram:
             ("limit", (2**32 // period) - 1 if period else 0),
             ("bins", bins),
             ("last_bin", bins - 1),
-            ("count", 1),
         ):
             self.state[name] = value
+        self._changed()
 
     def enter(self, name: str, address: int, nbytes: int) -> None:
         """Count the accesses of a new array from the next launch on."""
@@ -162,7 +142,7 @@ class Histogram:
         for known in list(arrays):
             self.pending.append(self._news(known, sums))
             if known.told.any():
-                wide = int(sums[:, known.all_rows].sum(axis=0).max()) > MOST
+                wide = int(known.told.sum()) > MOST
                 self.maps.add(known.name, known.shift, self._counts(known, wide))
                 self.cells[:, known.all_rows] = 0
             self.ranges.release(known)
@@ -240,34 +220,3 @@ class Histogram:
         self.maps.fold()
         self.state["bin_shift"] += 1
         self.version += 1
-
-    def _timer_ahead(self) -> int:
-        """Return the session's clock less the device's timer, from the quickest of some tries."""
-        import cupy
-
-        now = self.timer.get_function("now")
-        out = cupy.empty(1, np.uint64)
-        found = []
-        for _ in range(TRIES):
-            before = self.clock()
-            now((1,), (1,), (out,))
-            cupy.cuda.get_current_stream().synchronize()
-            after = self.clock()
-            found.append((after - before, (before + after) // 2 - int(out.get()[0])))
-        return min(found)[1]
-
-    def _zeros(self, shape: Any, dtype: Any) -> Any:
-        """Return an array in memory of its own, not of CuPy's pool."""
-        import cupy
-
-        nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        try:
-            memory = cupy.cuda.Memory(nbytes)
-        except cupy.cuda.runtime.CUDARuntimeError as error:
-            raise LouvainUmError(
-                f"the tracer's {nbytes >> 20} MiB of counters find no room on the device; give "
-                f"Tracer fewer counter_bytes or records ({error})"
-            ) from error
-        array = cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
-        array.fill(0)
-        return array

@@ -16,6 +16,7 @@ from louvain_um.gpu import compile, nvrtc
 from louvain_um.profiling.events import PHASES, EventTable
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.source import Clock, SourceUnavailableError
+from louvain_um.profiling.tracer.device import TracedDevice
 from louvain_um.profiling.tracer.histogram import Histogram
 from louvain_um.profiling.tracer.kernels import MODULES, Register, TracedKernels
 from louvain_um.profiling.tracer.state import LOG
@@ -239,7 +240,7 @@ class Tracer:
     def _counters(self) -> Histogram:
         """Return the counters; before the first launch there are none."""
         if self.histogram is None:
-            self.histogram = Histogram(clock=self.clock.now, **self.sizes)
+            self.histogram = Histogram(clock=self.clock.now, device=TracedDevice(), **self.sizes)
             for name, (address, nbytes) in self._arrays.items():
                 self.histogram.enter(name, address, nbytes)
         return self.histogram
@@ -251,8 +252,10 @@ class Tracer:
         if not self._running:
             raise LouvainUmError("a counting kernel outlived its tracer; start the run again")
         counters = self._counters()
-        if Device() != counters.device:
-            raise LouvainUmError(f"the tracer follows one device, {counters.device}; start another")
+        if Device().id != counters.device.id:
+            raise LouvainUmError(
+                f"the tracer follows one device, cuda:{counters.device.id}; start another"
+            )
         counters.launch()
         if self._sent.get(module) != counters.version:
             state = counters.state
