@@ -134,7 +134,7 @@ def test_a_graph_on_the_device_gives_the_same_labels(gpu: Choice, weights: str) 
 def test_a_budget_too_small_is_refused_by_name_and_leaves_the_device_usable(gpu: Choice) -> None:
     graph = lfr(1 << 13, max_degree=400).graph
     with pytest.raises(MemoryBudgetError, match=r"needs .* MiB .*largest: .*targets\.0"):
-        api.louvain(graph, device="cuda", device_budget=graph.nbytes + 100_000)
+        api.louvain(graph, device="cuda", memory="device", device_budget=graph.nbytes + 100_000)
     assert api.louvain(graph, device="cuda").n_communities > 1
 
 
