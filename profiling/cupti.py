@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import queue
 import threading
@@ -62,9 +63,22 @@ class _Buffers:
         self.dropped = 0
         self.sizes = np.zeros(256, np.int64)
         self.free = threading.Lock()
-        # CUPTI keeps the pointers: these objects must live as long as the process.
+        # CUPTI keeps the pointers: these objects must outlive the interpreter.
         self.callbacks = REQUEST(self._request), COMPLETE(self._complete)
+        for callback in self.callbacks:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
         library.check("ActivityRegisterCallbacks", *self.callbacks)
+        atexit.register(self._part)
+
+    def _part(self) -> None:
+        """Take everything back while Python still runs; afterwards CUPTI calls nothing of ours.
+
+        Its own clean-up comes after the interpreter's end, when no callback can run. Any function
+        that looks at no argument will do in its place.
+        """
+        idle = ctypes.CDLL(None).getpid
+        self.library.call("ActivityFlushAll", FORCED)
+        self.library.call("ActivityRegisterCallbacks", idle, idle)
 
     def _request(self, buffer: Any, size: Any, most_records: Any) -> None:
         most_records[0] = 0
