@@ -16,11 +16,9 @@ from numba import njit
 # Slots of moving and refining; those of aggregating are below.
 QUEUE, OFFSETS, DEGREES, OWN, TARGETS, WEIGHTS, LABELS, TOTALS, KEYS, SUMS, GOALS = range(11)
 GOALS_READ, LABELS_WRITTEN, TOTALS_ADDED, SIZES_ADDED, WOKEN = range(11, 16)
-MOVE_SLOTS = 16
 
 MEMBERS, ROWS, ARCS, LOADS, NUMBERS, ROOM_TARGETS, ROOM_WEIGHTS = range(7)
-STARTS, MEMBERS_WRITTEN, NUMBERS_READ, DEGREES_READ, DEGREES_ADDED = range(7, 12)
-AGGREGATE_SLOTS = 12
+STARTS, MEMBERS_WRITTEN, NUMBERS_READ, DEGREES_READ, DEGREES_ADDED, TABLE = range(7, 13)
 
 PAGE_BITS = 12
 SECTOR = 32
@@ -152,35 +150,65 @@ def group(book, widths, numbers, cursor, begin, end):
 
 
 @njit(nogil=True, cache=True)
-def add_up(book, widths, offsets, targets, numbers, members, starts, found, room, begin, end):
-    """Count what adding up the arcs of communities begin … end touches.
+def add_up(book, widths, graph, numbers, members, starts, found, flight, quota, last, keys):
+    """Let every worker add up the arcs of about `quota` more of its community; count touches.
 
-    `found[c]` is where c's list begins on the next level; lists are first written to a room
-    that holds `room` arcs, over and over.
+    Workers take communities in their order, each the next when it is done with one, so that as
+    many as there are workers are in flight. `flight` holds, two numbers a worker, its community
+    (−1 for none) and its next member, and behind them the next community; communities end at
+    `last`. `found[c]` is where c's list begins on the next level; lists are first written to a
+    room, over and over. `keys` are the slots of a table in global memory, 0 for none, and the
+    members from which on a community uses it. Returns whether any work is left.
     """
-    weight, width = widths
-    for c in range(begin, end):
-        for m in range(starts[c], starts[c + 1]):
-            v = np.int64(members[m])
-            note(book, MEMBERS, 4 * m, 4)
-            note(book, ROWS, 8 * v, 1)
-            low, high = offsets[v], offsets[v + 1]
-            if low == high:
-                continue
-            note_range(book, ARCS, 4 * low, 4 * (high - low))
-            if weight:
-                note_range(book, LOADS, weight * low, weight * (high - low))
-            sector = np.int64(-1)
-            for j in range(low, high):
-                u = np.int64(targets[j])
-                if u >> 3 != sector:
-                    sector = u >> 3
-                    note(book, NUMBERS, 4 * u, 1)
-        at, size = found[c] % room, found[c + 1] - found[c]
-        size = min(size, room - at)
-        if size:
-            note_range(book, ROOM_TARGETS, 4 * at, 4 * size)
-            note_range(book, ROOM_WEIGHTS, width * at, width * size)
+    weight, width, room = widths
+    offsets, targets = graph
+    slots, large = keys
+    workers = len(flight) // 2
+    busy = False
+    for worker in range(workers):
+        done = 0
+        while done < quota:
+            c = flight[2 * worker]
+            if c < 0:
+                c = flight[2 * workers]
+                if c >= last:
+                    break
+                flight[2 * workers] += 1
+                flight[2 * worker] = c
+                flight[2 * worker + 1] = starts[c]
+            m = flight[2 * worker + 1]
+            hashed = slots > 0 and starts[c + 1] - starts[c] >= large
+            while m < starts[c + 1] and done < quota:
+                v = np.int64(members[m])
+                note(book, MEMBERS, 4 * m, 4)
+                note(book, ROWS, 8 * v, 1)
+                low, high = offsets[v], offsets[v + 1]
+                done += high - low + 1
+                m += 1
+                if low == high:
+                    continue
+                note_range(book, ARCS, 4 * low, 4 * (high - low))
+                if weight:
+                    note_range(book, LOADS, weight * low, weight * (high - low))
+                sector = np.int64(-1)
+                for j in range(low, high):
+                    u = np.int64(targets[j])
+                    if u >> 3 != sector:
+                        sector = u >> 3
+                        note(book, NUMBERS, 4 * u, 1)
+                    if hashed:
+                        place = np.int64(np.uint32(numbers[u] * SPREAD)) * slots >> 32
+                        note(book, TABLE, 8 * place, 1)
+            flight[2 * worker + 1] = m
+            if m == starts[c + 1]:
+                flight[2 * worker] = -1
+                at, size = found[c] % room, found[c + 1] - found[c]
+                size = min(size, room - at)
+                if size:
+                    note_range(book, ROOM_TARGETS, 4 * at, 4 * size)
+                    note_range(book, ROOM_WEIGHTS, width * at, width * size)
+        busy |= flight[2 * worker] >= 0
+    return busy or flight[2 * workers] < last
 
 
 @njit(nogil=True, cache=True)

@@ -29,6 +29,10 @@ MOST_STRETCHES: Final = 256
 ROOM: Final = 1 << 22
 """Arcs that the room for rows of the next level holds at least, or a quarter of the level's."""
 
+IN_FLIGHT: Final = 1024
+"""Communities that are aggregated at one time, a warp each: 14 processors hold 896 warps, 132 hold
+8,448. Where there are few, all of the graph is in flight at once."""
+
 STAYS: Final = np.uint32(0xFFFFFFFF)
 """A goal that stands for none."""
 
@@ -113,17 +117,16 @@ class Recorder:
         self._drop_coarser(level)
         if level == 0:
             self._begin("community", 0, n, **{"degrees.0": self.sums})
+        if first:
+            given = [program.whole(name, Way.READ) for name in ("offsets.0", "weights.0")]
+            filled = program.whole("degrees.0", Way.WRITE)
+            program.launch("add_degrees", [*given, filled], "load", -1)
         self._begin("community", level, n, labels=4, totals=self.sums, sizes=4)
         if work["start"] is not None:
             self._begin("community", level, n, start=4)
         self._begin("scratch", level, n, queue=4, goals=4, awake=1, woken=1)
         start = work["start"]
         self.labels = np.arange(n, dtype=np.uint32) if start is None else start.copy()
-        weights = [program.whole("weights.0", Way.READ)] if first else []
-        if first:
-            touched = [program.whole("offsets.0", Way.READ), *weights]
-            touched.append(program.whole("degrees.0", Way.WRITE))
-            program.launch("add_degrees", touched, "load", -1)
         touched = [program.whole(f"degrees.{level}", Way.READ)]
         touched += [program.whole(named("start", level), Way.READ)] if start is not None else []
         for name in ("labels", "totals", "sizes", "awake", "woken"):
@@ -281,7 +284,7 @@ class Recorder:
                 (labels, Way.GATHER), (own["room_targets"], Way.WRITE),
                 (own["room_weights"], Way.WRITE), (own["starts"], Way.ATOMIC),
                 (own["members"], Way.SCATTER), (labels, Way.READ), (f"degrees.{level}", Way.READ),
-                (f"degrees.{after}", Way.ATOMIC),
+                (f"degrees.{after}", Way.ATOMIC), ("", Way.ATOMIC),
             ],
         )  # fmt: skip
         widths = self._widths(level)
@@ -294,17 +297,21 @@ class Recorder:
         touched.append(program.whole(own["rooms"], Way.WRITE))
         program.launch("group_members", touched, "aggregate", level)
 
-        before = running(offsets, members[:n])[starts]
-        for chunk in stretches(np.maximum(found, 0), 0, k, room):
+        workers = max(1, min(IN_FLIGHT, k))
+        quota = max(1, self.stretch // workers)
+        for first, last in stretches(found, 0, k, room):
             touched = []
-            for begin, end in stretches(before, *chunk, self.stretch):
-                counting.add_up(
-                    slots.book, widths, offsets, targets, numbers, members, starts, found, room,
-                    begin, end,
+            flight = np.full(2 * workers + 1, -1, np.int64)
+            flight[-1] = first
+            busy = True
+            while busy:
+                busy = counting.add_up(
+                    slots.book, (*widths, room), (offsets, targets), numbers, members, starts,
+                    found, flight, quota, last, (0, 0),
                 )  # fmt: skip
                 touched.append(slots.take())
             program.launch("sum_arcs", touched, "aggregate", level)
-            self._moved_together(level, int(found[chunk[0]]), int(found[chunk[1]]), own)
+            self._moved_together(level, int(found[first]), int(found[last]), own)
         program.launch("offsets", [program.whole(own["rooms"], Way.READ),
                                    program.whole(f"offsets.{after}", Way.WRITE),
                                    program.whole(f"loops.{after}", Way.WRITE)],
@@ -337,6 +344,7 @@ def record(
     method: Method = "louvain",
     seed: int = 0,
     observer: Any = None,
+    room: float | None = None,
     **options: Any,
 ) -> Trace:
     """Run the CPU engine on a graph and return what a GPU run of it would touch.
@@ -348,6 +356,8 @@ def record(
         As in `louvain`.
     observer : callable, optional
         Is told of everything besides.
+    room : float, optional
+        As in `Recorder`.
     **options
         Further options of `louvain`.
 
@@ -366,7 +376,7 @@ def record(
     from louvain_um.api import run
     from louvain_um.options import Options
 
-    recorder = Recorder(graph)
+    recorder = Recorder(graph, room)
 
     def tell(event: Event) -> None:
         recorder(event)

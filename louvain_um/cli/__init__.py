@@ -12,6 +12,8 @@ import typer
 
 from louvain_um.cli import calibrate, compare, convert, detect, doctor, generate, plan, profile
 from louvain_um.cli import report as report_command
+from louvain_um.cli import simulate as simulate_command
+from louvain_um.cli import sweep as sweep_command
 from louvain_um.cli.guard import keep_interrupts, open_standard_streams, report
 from louvain_um.cli.help import Command, Group
 
@@ -30,6 +32,8 @@ app = typer.Typer(
 app.command("detect", cls=Command)(detect.detect)
 app.command("profile", cls=Command)(profile.profile)
 app.command("report", cls=Command)(report_command.report)
+app.command("sweep", cls=Command)(sweep_command.sweep)
+app.command("simulate", cls=Command)(simulate_command.simulate)
 app.command("calibrate", cls=Command)(calibrate.calibrate)
 app.command("plan", cls=Command)(plan.plan)
 app.command("compare", cls=Command)(compare.compare)

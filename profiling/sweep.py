@@ -1,0 +1,346 @@
+"""Policies × oversubscription × graphs: measured on a GPU, replayed on simulated ones, or both."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from louvain_um import parallel
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.options import Method
+from louvain_um.placement.machine import Machine, load_machine
+from louvain_um.placement.policy import AUTO, find_policy
+from louvain_um.profiling.replays import Known, Point, groups, iterations, replay
+from louvain_um.profiling.simulator import Driver, Trace, load_trace
+from louvain_um.profiling.sweep_store import Store
+
+if TYPE_CHECKING:
+    from louvain_um.graph import Graph
+    from louvain_um.profiling.views.sweep import Sweep
+
+FAULTS_AT: Final = 30.0
+"""Oversubscription, percent, whose faults by group are told: that of Figure 4.10."""
+
+Tell = Callable[["Progress"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a sweep is: points done and in all, seconds left (None before any is done)."""
+
+    done: int
+    total: int
+    left: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A graph of a sweep, and how its accesses are recorded.
+
+    Parameters
+    ----------
+    name : str
+    graph : Graph
+    record : callable, optional
+        Returns what a GPU run of the graph would touch; by default `recorder.record`.
+    program : str
+        Whose arrays and kernels these are, when they are not the engine's.
+    scale : float, optional
+        Size of a stand-in by its original's.
+    """
+
+    name: str
+    graph: Graph
+    record: Callable[[], Trace] | None = None
+    program: str = "louvain-um"
+    scale: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is swept.
+
+    Parameters
+    ----------
+    policies : tuple of str
+    rates : tuple of float
+        Oversubscriptions in percent.
+    gpus : tuple of str
+        Profiles or files of machines to simulate; may be empty if a device is named.
+    device : str, optional
+        CUDA device to measure on.
+    method : {"louvain", "leiden"}
+    seed : int
+    driver : Driver
+        Of the simulated machines.
+    """
+
+    policies: tuple[str, ...]
+    rates: tuple[float, ...]
+    gpus: tuple[str, ...] = ()
+    device: str | None = None
+    method: Method = "louvain"
+    seed: int = 0
+    driver: Driver = field(default_factory=Driver)
+
+    def __post_init__(self) -> None:
+        if not self.gpus and self.device is None:
+            raise OptionError("a sweep needs a GPU: a device to measure on, or a machine profile")
+
+
+def sweep(
+    subjects: Sequence[Subject],
+    settings: Settings,
+    folder: str | Path,
+    *,
+    force: bool = False,
+    tell: Tell = lambda progress: None,
+    notes: Sequence[str] = (),
+) -> Sweep:
+    """Run every point that is not in the folder yet; write tables and the report.
+
+    Parameters
+    ----------
+    subjects : sequence of Subject
+    settings : Settings
+    folder : path
+        Keeps finished points: a sweep that was killed goes on where it was.
+    force : bool
+        Begin anew.
+    tell : callable
+        Is told of progress.
+    notes : sequence of str
+        What a reader of the report should know.
+
+    Returns
+    -------
+    Sweep
+        The tables; the folder holds them as `results`, `groups` and `iterations` (.csv, .parquet),
+        `notes.txt`, `report.html`, and the recordings.
+
+    Raises
+    ------
+    LouvainUmError
+        The folder cannot be used.
+    """
+    from louvain_um.profiling.views.sweep import Sweep
+
+    names = [subject.name for subject in subjects]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise OptionError(f"two graphs are called {twice}; rename a file")
+    machines = {gpu: load_machine(gpu) for gpu in settings.gpus}
+    with Store(folder, force=force) as store:
+        plan = [(s, list(points(s, settings, machines))) for s in subjects]
+        every = [key for _, keys in plan for key in keys]
+        clock = _Clock(len(every), [key for key in every if key in store], tell)
+        for subject, keys in plan:
+            missing = [key for key in keys if key not in store]
+            modelled = [key for key in missing if key["evidence"] == "modelled"]
+            if modelled:
+                clock.say(f"recording {subject.name}")
+                trace = recorded(subject, settings, Path(folder), anew=force)
+                _replay(store, trace, modelled, machines, settings, clock)
+            measured = [key for key in missing if key["evidence"] == "measured"]
+            if measured:
+                _measure(store, subject, measured, settings, clock)
+        tables = store.rows(every)
+        told = [*notes, *_notes(subjects, settings, machines)]
+        store.write(tables, told)
+        found = Sweep.of(tables["results"], groups=tables["groups"],
+                         iterations=tables["iterations"], notes=told)  # fmt: skip
+        render(found, Path(folder))
+    return found
+
+
+def render(found: Sweep, folder: Path) -> None:
+    """Write the report of a sweep's folder."""
+    from louvain_um.profiling.views.html import write
+
+    write(None, folder / "report.html", sweep=found, force=True)
+
+
+def points(
+    subject: Subject, settings: Settings, machines: dict[str, Machine]
+) -> Iterator[dict[str, Any]]:
+    """Yield what tells each point of a graph from others, base first."""
+    order = sorted(settings.policies, key=lambda policy: policy != "base")
+    places = [(gpu, "modelled") for gpu in settings.gpus]
+    if settings.device is not None:
+        places.append((device_name(settings.device), "measured"))
+    for gpu, evidence in places:
+        for policy in order:
+            about = [settings.method, settings.seed, subject.program, _policy(policy)]
+            if evidence == "modelled":
+                about += [machines[gpu].to_dict(), asdict(settings.driver)]
+            text = json.dumps(about, sort_keys=True, default=str)
+            for rate in settings.rates:
+                yield {
+                    "graph": subject.name,
+                    "vertices": subject.graph.n_vertices,
+                    "arcs": subject.graph.n_arcs,
+                    "policy": policy_name(policy),
+                    "oversubscription": rate,
+                    "gpu": machines[gpu].name if gpu in machines else gpu,
+                    "evidence": evidence,
+                    "setup": hashlib.sha256(text.encode()).hexdigest()[:12],
+                    "source": (policy, gpu),
+                }
+
+
+def policy_name(policy: str) -> str:
+    """Return a policy's own name, where it was given as a file."""
+    return find_policy(policy).name
+
+
+def _policy(policy: str) -> dict[str, str]:
+    found = find_policy(policy)
+    places = [*found.placements.items(), *found.arrays.items()]
+    return {str(name): str(placement) for name, placement in places}
+
+
+def recorded(subject: Subject, settings: Settings, folder: Path, *, anew: bool) -> Trace:
+    """Return the recording of a graph: the folder's, if it has one, or a new one, kept there."""
+    from louvain_um.profiling.recorder import record
+
+    graph = subject.graph
+    about = json.dumps(
+        [subject.program, settings.method, settings.seed, graph.n_vertices, graph.n_arcs,
+         graph.total_weight]
+    )  # fmt: skip
+    digest = hashlib.sha256(about.encode()).hexdigest()[:8]
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in subject.name)
+    path = folder / f"{safe}.{digest}.trace.npz"
+    if path.exists() and not anew:
+        try:
+            return load_trace(path)
+        except LouvainUmError:
+            pass  # damaged: recorded again
+    if subject.record is not None:
+        trace = subject.record()
+    else:
+        trace = record(graph, method=settings.method, seed=settings.seed)
+    trace.save(path, force=True)
+    return trace
+
+
+def _replay(
+    store: Store,
+    trace: Trace,
+    keys: Sequence[dict[str, Any]],
+    machines: dict[str, Machine],
+    settings: Settings,
+    clock: _Clock,
+) -> None:
+    """Replay a recording at points and keep them."""
+    known: dict[str, Known] = {}
+    for gpu in settings.gpus:
+        fresh: Known = {}
+        known[gpu] = fresh
+    # Others first: auto is tried against them and need not run them again.
+    keys = sorted(keys, key=lambda key: key["policy"] == AUTO.name)
+    told_at = min(settings.rates, key=lambda rate: abs(rate - FAULTS_AT))
+
+    def one(key: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+        policy, gpu = key["source"]
+        rate = key["oversubscription"]
+        point = Point(graph=key["graph"], policy=policy, oversubscription=rate, gpu=gpu)
+        row, found = replay(trace, point, machines[gpu], driver=settings.driver, known=known[gpu])
+        tables: dict[str, list[dict[str, Any]]] = {}
+        if key["policy"] == "base" and gpu == settings.gpus[0] and found is not None:
+            tables["iterations"] = iterations(trace, key["graph"], found, rate)
+            if rate == told_at:
+                tables["groups"] = groups(trace, key["graph"], found, rate)
+        return {**row, **_told(key)}, tables
+
+    for row, tables in parallel.stream(one, keys, parallel.default_threads()):
+        store.add(row, **tables)
+        clock.step(row)
+
+
+def _measure(
+    store: Store,
+    subject: Subject,
+    keys: Sequence[dict[str, Any]],
+    settings: Settings,
+    clock: _Clock,
+) -> None:
+    """Run points on a device and keep them."""
+    from louvain_um.profiling.measuring import measure, warm_up
+
+    clock.say(f"warming up for {subject.name}")
+    warm_up(subject.graph, settings)
+    for key in keys:
+        policy, _ = key["source"]
+        row = measure(subject.graph, policy, key["oversubscription"], settings)
+        row = {**row, **_told(key)}
+        store.add(row)
+        clock.step(row)
+
+
+def _told(key: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in key.items() if name != "source"}
+
+
+def device_name(device: str) -> str:
+    """Return what a CUDA device is called."""
+    from cupy.cuda import runtime
+
+    from louvain_um.gpu.device import pick
+
+    return str(runtime.getDeviceProperties(pick(device).index)["name"].decode())
+
+
+def _notes(
+    subjects: Sequence[Subject], settings: Settings, machines: dict[str, Machine]
+) -> list[str]:
+    """Return what the figures rest on."""
+    found = []
+    for machine in machines.values():
+        found.append(f"machine {machine.name}: {machine.notes.get('all', 'as calibrate measured')}")
+    if settings.gpus:
+        found.append(
+            "modelled: page touches recorded from a run of the CPU engine, replayed by a model of "
+            "NVIDIA's driver; memory is (1 - oversubscription) of the recorded program's peak"
+        )
+    if settings.device is not None:
+        found.append(
+            "measured: device memory kept to (1 - oversubscription) of the plan's peak by the "
+            "program itself, which moves blocks; the driver never has to evict"
+        )
+    for subject in subjects:
+        if subject.scale is not None:
+            found.append(
+                f"{subject.name}: a generated stand-in, {subject.graph.n_vertices:,} vertices and "
+                f"{subject.graph.n_arcs:,} arcs, {subject.scale:.3g} of the original's vertices"
+            )
+    return found
+
+
+class _Clock:
+    """Counts points and works out how long the others will take."""
+
+    def __init__(self, total: int, finished: Sequence[Any], tell: Tell) -> None:
+        self.total, self.done, self.tell = total, len(finished), tell
+        self.new = 0
+        self.since = time.perf_counter()
+
+    def say(self, text: str) -> None:
+        """Tell what is being done."""
+        left = None
+        if self.new:
+            each = (time.perf_counter() - self.since) / self.new
+            left = each * (self.total - self.done)
+        self.tell(Progress(self.done, self.total, left, text))
+
+    def step(self, row: dict[str, Any]) -> None:
+        """Count a point."""
+        self.done += 1
+        self.new += 1
+        self.say(f"{row['graph']} {row['policy']} at {row['oversubscription']:g} %")

@@ -1,0 +1,157 @@
+"""The folder of a sweep: each finished point is on disc before the next begins."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TextIO
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.files import replacing
+
+POINTS: Final = "points.jsonl"
+"""Finished points, one a line, in the order in which they were finished."""
+
+TABLES: Final = ("results", "groups", "iterations")
+
+KEY: Final = ("graph", "vertices", "arcs", "policy", "oversubscription", "gpu", "evidence", "setup")
+"""What tells points apart; `setup` stands for all that shows in no other column."""
+
+
+class Store:
+    """Finished points of a sweep, in a folder that one process at a time writes to.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there.
+    force : bool
+        Begin anew, whatever the folder holds.
+
+    Raises
+    ------
+    LouvainUmError
+        The folder holds something else, cannot be written, or another sweep is writing to it.
+    """
+
+    def __init__(self, folder: str | Path, *, force: bool = False) -> None:
+        self.folder = Path(folder)
+        path = self.folder / POINTS
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not path.exists() and not force and any(self.folder.iterdir()):
+                raise LouvainUmError(
+                    f"{self.folder}: holds something else than a sweep; "
+                    "name another folder, or pass --force (force=True)"
+                )
+            self.file: TextIO = path.open("a+", encoding="utf-8")
+        except OSError as error:
+            reason = (error.strerror or "cannot be written").lower()
+            raise LouvainUmError(f"{self.folder}: {reason}; name another folder") from None
+        _lock(self.file, self.folder)
+        if force:
+            self.file.truncate(0)
+        self.points = self._read()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.file.close()
+
+    def _read(self) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Return the points on disc; a line that a kill cut short is dropped."""
+        self.file.seek(0)
+        found: dict[tuple[Any, ...], dict[str, Any]] = {}
+        whole = 0
+        text = self.file.read()
+        for line in text.splitlines(keepends=True):
+            try:
+                point: dict[str, Any] = json.loads(line) if line.endswith("\n") else {}
+                found[key_of(point["row"])] = point
+            except (ValueError, TypeError, KeyError):
+                break
+            whole += len(line.encode())
+        if whole < len(text.encode()):
+            self.file.truncate(whole)
+        return found
+
+    def __contains__(self, row: Mapping[str, Any]) -> bool:
+        return key_of(row) in self.points
+
+    def add(self, row: Mapping[str, Any], **tables: Sequence[Mapping[str, Any]]) -> None:
+        """Keep a finished point, and rows of other tables that came with it."""
+        point = {"row": dict(row), **{name: list(rows) for name, rows in tables.items()}}
+        self.points[key_of(row)] = json.loads(json.dumps(point))
+        self.file.write(json.dumps(point) + "\n")
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+    def rows(self, keys: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+        """Return the rows of each table, of some points, in their order."""
+        points = [self.points[key_of(key)] for key in keys if key_of(key) in self.points]
+        found = {"results": [point["row"] for point in points]}
+        for name in TABLES[1:]:
+            found[name] = [row for point in points for row in point.get(name, ())]
+        return found
+
+    def write(
+        self, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str]
+    ) -> None:
+        """Write tables as CSV and, where PyArrow is installed, as Parquet; notes as text."""
+        for name, rows in tables.items():
+            if not rows:
+                continue
+            columns = list(dict.fromkeys(column for row in rows for column in row))
+            with (
+                replacing(self.folder / f"{name}.csv", force=True) as part,
+                part.open("w", newline="", encoding="utf-8") as file,
+            ):
+                writer = csv.DictWriter(file, columns)
+                writer.writeheader()
+                writer.writerows(rows)
+            write_parquet(self.folder / f"{name}.parquet", columns, rows)
+        with replacing(self.folder / "notes.txt", force=True) as part:
+            part.write_text("".join(f"{note}\n" for note in notes), encoding="utf-8")
+
+
+def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what tells a point from others."""
+    return tuple(row[name] for name in KEY)
+
+
+def write_parquet(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows as Parquet; without PyArrow remove an older file, which would be stale."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        path.unlink(missing_ok=True)
+        return
+    table = pyarrow.table({name: [row.get(name) for row in rows] for name in columns})
+    with replacing(path, force=True) as part:
+        parquet.write_table(table, part)
+
+
+def _lock(file: TextIO, folder: Path) -> None:
+    """Keep other processes out until the file is closed, where the system can."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise LouvainUmError(
+            f"{folder}: another sweep is writing there; wait for it, or name another folder"
+        ) from None

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from louvain_um.generators import lfr
+
+FIELDS = {
+    "graph", "policy", "oversubscription", "feasible", "seconds", "bytes_to_device",
+    "bytes_to_host", "bytes_remote", "fault_groups", "evictions", "evidence",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    graph = lfr(2000, seed=2).graph
+    path = tmp_path_factory.mktemp("graphs") / "small.txt"
+    ends = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
+    keep = ends < graph.targets
+    np.savetxt(path, np.stack([ends[keep], graph.targets[keep]], axis=1), fmt="%d")
+    return path
+
+
+def test_simulate_prints_one_object(run, source, tmp_path):
+    out = tmp_path / "r.csv"
+    done = run("simulate", source, "--gpu", "p4000", "--policies", "base,adv2,auto",
+               "--oversubscription", "0,50", "--json", "-o", out)  # fmt: skip
+    assert done.code == 0, done.err
+    rows = done.json["results"]
+    assert len(rows) == 6
+    assert all(set(row) >= FIELDS and row["evidence"] == "modelled" for row in rows)
+    assert len(out.read_text().splitlines()) == 7
+    assert {row["graph"] for row in rows} == {"small"}
+
+
+def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
+    trace = tmp_path / "t.npz"
+    first = run("simulate", source, "--policies", "adv2", "--oversubscription", "50", "--json",
+                "-o", trace)  # fmt: skip
+    second = run("simulate", trace, "--policies", "adv2", "--oversubscription", "50", "--json")
+    one, two = (done.json["results"][0] for done in (first, second))
+    assert one["seconds"] == two["seconds"]
+    again = run("simulate", source, "-o", trace)
+    assert again.code == 1
+    assert "exists" in again.complaint()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--gpu", "voodoo"), "voodoo"),
+        (("--policies", "adv10"), "adv10"),
+        (("--oversubscription", "110"), "percentages"),
+        (("--eviction", "mru"), "eviction"),
+        (("--hold", "labels"), "groups"),
+        (("-o", "x.txt"), ".csv"),
+    ],
+)
+def test_simulate_refuses_what_makes_no_sense(run, source, arguments, text):
+    done = run("simulate", source, *arguments)
+    assert done.code in (1, 2)
+    assert text in done.complaint()
+
+
+def test_sweep_writes_tables_and_a_report(run, source, tmp_path):
+    folder = tmp_path / "out"
+    arguments = ("sweep", source, "example:karate", "--gpu", "p4000", "--policies", "base,adv2",
+                 "--oversubscription", "0,50", "-o", folder)  # fmt: skip
+    done = run(*arguments, "--json")
+    assert done.code == 0, done.err
+    rows = done.json["results"]
+    assert len(rows) == 8
+    assert all(set(row) >= FIELDS for row in rows)
+    assert (folder / "report.html").stat().st_size > 10_000
+    points = (folder / "points.jsonl").read_text()
+    assert run(*arguments).code == 0
+    assert (folder / "points.jsonl").read_text() == points
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((), "GRAPH"),
+        (("--study", "pisa"), "pisa"),
+        (("example:karate", "--study", "thesis"), "not both"),
+        (("example:karate", "--gpu", "voodoo"), "voodoo"),
+    ],
+)
+def test_sweep_refuses_what_makes_no_sense(run, tmp_path, arguments, text):
+    done = run("sweep", *arguments, "-o", tmp_path / "out")
+    assert done.code in (1, 2)
+    assert text in done.complaint()
+    assert not (tmp_path / "out").exists()

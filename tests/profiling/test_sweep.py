@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.generators import lfr
+from louvain_um.placement.machine import load_machine
+from louvain_um.profiling.profiler import profile
+from louvain_um.profiling.recorder import record
+from louvain_um.profiling.recordings import recording_in
+from louvain_um.profiling.replays import (
+    Point,
+    chosen,
+    declared,
+    iterations,
+    parse_policies,
+    parse_rates,
+    replay,
+)
+from louvain_um.profiling.simulator import simulate
+from louvain_um.profiling.study import GRAPHS, stand_in
+from louvain_um.profiling.sweep import Settings, Subject, sweep
+from louvain_um.profiling.sweep_store import Store
+
+RATES = (0.0, 50.0, 70.0)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return lfr(60_000, seed=1).graph
+
+
+@pytest.fixture(scope="module")
+def trace(graph):
+    return record(graph)
+
+
+@pytest.fixture(scope="module")
+def rows(trace):
+    machine = load_machine("p4000")
+    known = {}
+    return {
+        (policy, rate): replay(
+            trace,
+            Point(graph="g", policy=policy, oversubscription=rate, gpu="p4000"),
+            machine,
+            known=known,
+        )[0]
+        for policy in parse_policies("all,device")
+        for rate in RATES
+    }
+
+
+def test_advice_loses_where_all_fits_and_wins_where_it_does_not(rows):
+    for policy in ("adv1", "adv2", "adv4", "adv5", "adv6", "adv7", "adv8", "adv9"):
+        assert rows[policy, 0.0]["seconds"] > rows["base", 0.0]["seconds"]
+    assert rows["base", 0.0]["evictions"] == 0
+    assert rows["base", 70.0]["evictions"] > 0
+    assert rows["base", 70.0]["seconds"] > 3 * rows["adv2", 70.0]["seconds"]
+    best = min((rows[f"adv{i}", 70.0]["seconds"], f"adv{i}") for i in range(1, 10))
+    assert best[1] in ("adv2", "adv7")
+
+
+def test_auto_is_never_slower_than_the_nine(rows):
+    for rate in RATES:
+        nine = [rows[name, rate]["seconds"] for name in ("base", "adv2", "adv5", "adv7", "adv9")]
+        assert rows["auto", rate]["seconds"] <= min(nine)
+        assert rows["auto", rate]["chosen"] == "plan" or rows["auto", rate]["seconds_of_plan"]
+    assert rows["auto", 0.0]["chosen"] == "plan"
+
+
+def test_what_cannot_run_says_what_it_lacks(rows):
+    row = rows["device", 70.0]
+    assert row["feasible"] is False
+    assert row["seconds"] is None
+    assert "needs" in row["reason"]
+
+
+def test_a_recording_is_declared_as_the_engine_does(trace, graph):
+    arrays = {array.name: array for array in declared(trace)}
+    targets = arrays["targets.0"]
+    assert targets.size == graph.n_arcs
+    assert "load" in targets.stages
+    assert targets.touches["move", "stream"] > graph.n_arcs
+    assert "load" not in arrays["queue"].stages
+    assert arrays["totals"].touches["move", "atomic"] > 0
+    tight = chosen(tuple(arrays.values()), load_machine("p4000"), trace.peak_bytes // 2)
+    assert tight["labels"] == "device"
+    away = {name for name, where in tight.items() if where != "device"}
+    assert away & {"targets.0", "aggregate room_targets", "aggregate room_weights"}
+
+
+def test_times_of_iterations_add_up(trace):
+    found = simulate(trace, "p4000", record=False)
+    rows = iterations(trace, "g", found, 0.0)
+    launched = sum(row["seconds"] for row in rows)
+    assert launched == pytest.approx(found.seconds, rel=0.05)
+    assert [row["number"] for row in rows] == list(range(1, len(rows) + 1))
+
+
+def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
+    subject = Subject(name="g", graph=graph)
+    settings = Settings(policies=("auto", "base", "adv2"), rates=(0.0, 50.0), gpus=("p4000",))
+    told = []
+
+    def stop(progress):
+        told.append(progress)
+        if progress.done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep([subject], settings, tmp_path, tell=stop)
+    lines = (tmp_path / "points.jsonl").read_text().splitlines()
+    assert len(lines) == 3
+    with (tmp_path / "points.jsonl").open("a") as file:
+        file.write('{"row": {"gra')  # as a kill leaves it
+    told.clear()
+    found = sweep([subject], settings, tmp_path, tell=told.append)
+    assert told[-1].done == told[-1].total == 6
+    assert sum(step.text.startswith("g ") for step in told) == 3
+    assert any(step.left is not None for step in told)
+    assert [row["policy"] for row in found.results[:2]] == ["base", "base"]
+    again = (tmp_path / "points.jsonl").read_text().splitlines()
+    assert again[:3] == lines
+    assert all(json.loads(line) for line in again)
+    with (tmp_path / "results.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 6
+    assert {row["group"] for row in found.groups} == {"graph", "hash", "community", "scratch"}
+    assert "report.html" in {path.name for path in tmp_path.iterdir()}
+
+    # A finished sweep replays nothing; another policy adds its points.
+    monkeypatch.setattr("louvain_um.profiling.sweep.replay", None)
+    assert sweep([subject], settings, tmp_path).results == found.results
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(LouvainUmError, match="holds something else"):
+        Store(tmp_path)
+    with Store(tmp_path / "new") as store, pytest.raises(LouvainUmError, match="another sweep"):
+        Store(store.folder)
+
+
+def test_settings_need_a_gpu_and_graphs_their_names(graph, tmp_path):
+    with pytest.raises(OptionError, match="GPU"):
+        Settings(policies=("base",), rates=(0.0,))
+    settings = Settings(policies=("base",), rates=(0.0,), gpus=("p4000",))
+    with pytest.raises(OptionError, match="rename"):
+        sweep([Subject(name="g", graph=graph)] * 2, settings, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "a", "100", "-1", "10,,20", "nan"])
+def test_oversubscriptions_are_percentages(text):
+    with pytest.raises(LouvainUmError, match="percentages"):
+        parse_rates(text)
+
+
+def test_policies_are_known():
+    assert parse_policies("all")[0] == "base"
+    assert parse_policies("adv2, adv2,base") == ("adv2", "base")
+    with pytest.raises(OptionError):
+        parse_policies("adv10")
+    with pytest.raises(OptionError):
+        parse_policies(" , ")
+
+
+def test_a_session_is_replayed_from_its_maps(graph, tmp_path):
+    session = profile(graph, device="cpu")
+    session.save(tmp_path / "s.npz")
+    trace = recording_in(tmp_path / "s.npz")
+    assert trace is not None
+    assert {"targets.0", "labels.0.0"} <= {array.name for array in trace.arrays}
+    assert simulate(trace, "p4000", record=False).seconds > 0
+    np.savez(tmp_path / "graph.npz", offsets=[0])
+    assert recording_in(tmp_path / "graph.npz") is None
+
+
+def test_stand_ins_have_their_originals_shape():
+    for original in GRAPHS:
+        graph = original.make(1 / 512)
+        assert (graph.weights is not None) == original.weighted
+        assert graph.n_arcs / graph.n_vertices == pytest.approx(original.degree, rel=0.35)
+    with pytest.raises(OptionError, match="audikw_1"):
+        stand_in("karate")
