@@ -24,7 +24,7 @@ def report(
     other: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[SESSION2]", help="A second one, to set beside the first.", show_default=False
+            metavar="SESSION2", help="A second one, to set beside the first.", show_default=False
         ),
     ] = None,
     output: Annotated[
