@@ -20,6 +20,8 @@ GOALS_READ, LABELS_WRITTEN, TOTALS_ADDED, SIZES_ADDED, WOKEN = range(11, 16)
 MEMBERS, ROWS, ARCS, LOADS, NUMBERS, ROOM_TARGETS, ROOM_WEIGHTS = range(7)
 STARTS, MEMBERS_WRITTEN, NUMBERS_READ, DEGREES_READ, DEGREES_ADDED, TABLE = range(7, 13)
 
+FROM_TARGETS, FROM_WEIGHTS, TO_TARGETS, TO_WEIGHTS = range(4)
+
 PAGE_BITS = 12
 SECTOR = 32
 SPREAD = np.uint32(0x9E3779B1)
@@ -150,18 +152,20 @@ def group(book, widths, numbers, cursor, begin, end):
 
 
 @njit(nogil=True, cache=True)
-def add_up(book, widths, graph, numbers, members, starts, found, flight, quota, last, keys):
-    """Let every worker add up the arcs of about `quota` more of its community; count touches.
+def add_up(book, widths, graph, lists, order, last, flight, quota, keys):
+    """Let every worker add up about `quota` more arcs of its community; count what that touches.
 
-    Workers take communities in their order, each the next when it is done with one, so that as
-    many as there are workers are in flight. `flight` holds, two numbers a worker, its community
-    (−1 for none) and its next member, and behind them the next community; communities end at
-    `last`. `found[c]` is where c's list begins on the next level; lists are first written to a
-    room, over and over. `keys` are the slots of a table in global memory, 0 for none, and the
-    members from which on a community uses it. Returns whether any work is left.
+    Workers take communities in the order given, each the next when it is done with one, so that
+    as many as there are workers are in flight. `flight` holds, two numbers a worker, its
+    community (−1 for none) and its next member, and behind them the place in `order`, which ends
+    at `last`. `lists` are each vertex's number, members, where each community's begin, where its
+    list begins in the room, and where on the next level. `keys` are the slots of a table in
+    global memory, 0 for none, and the members from which on a community uses it. Returns whether
+    any work is left.
     """
-    weight, width, room = widths
+    weight, width = widths
     offsets, targets = graph
+    numbers, members, starts, places, found = lists
     slots, large = keys
     workers = len(flight) // 2
     busy = False
@@ -170,9 +174,9 @@ def add_up(book, widths, graph, numbers, members, starts, found, flight, quota, 
         while done < quota:
             c = flight[2 * worker]
             if c < 0:
-                c = flight[2 * workers]
-                if c >= last:
+                if flight[2 * workers] >= last:
                     break
+                c = order[flight[2 * workers]]
                 flight[2 * workers] += 1
                 flight[2 * worker] = c
                 flight[2 * worker + 1] = starts[c]
@@ -202,13 +206,24 @@ def add_up(book, widths, graph, numbers, members, starts, found, flight, quota, 
             flight[2 * worker + 1] = m
             if m == starts[c + 1]:
                 flight[2 * worker] = -1
-                at, size = found[c] % room, found[c + 1] - found[c]
-                size = min(size, room - at)
+                at, size = places[c], found[c + 1] - found[c]
                 if size:
                     note_range(book, ROOM_TARGETS, 4 * at, 4 * size)
                     note_range(book, ROOM_WEIGHTS, width * at, width * size)
         busy |= flight[2 * worker] >= 0
     return busy or flight[2 * workers] < last
+
+
+@njit(nogil=True, cache=True)
+def move_together(book, width, places, found, begin, end):
+    """Count what moving the lists of communities begin … end out of the room touches."""
+    for c in range(begin, end):
+        size = found[c + 1] - found[c]
+        if size:
+            note_range(book, FROM_TARGETS, 4 * places[c], 4 * size)
+            note_range(book, FROM_WEIGHTS, width * places[c], width * size)
+            note_range(book, TO_TARGETS, 4 * found[c], 4 * size)
+            note_range(book, TO_WEIGHTS, width * found[c], width * size)
 
 
 @njit(nogil=True, cache=True)

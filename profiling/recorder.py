@@ -297,39 +297,52 @@ class Recorder:
         touched.append(program.whole(own["rooms"], Way.WRITE))
         program.launch("group_members", touched, "aggregate", level)
 
-        workers = max(1, min(IN_FLIGHT, k))
-        quota = max(1, self.stretch // workers)
-        for first, last in stretches(found, 0, k, room):
-            touched = []
-            flight = np.full(2 * workers + 1, -1, np.int64)
-            flight[-1] = first
-            busy = True
-            while busy:
-                busy = counting.add_up(
-                    slots.book, (*widths, room), (offsets, targets), numbers, members, starts,
-                    found, flight, quota, last, (0, 0),
-                )  # fmt: skip
-                touched.append(slots.take())
+        before = running(offsets, members[:n])[starts]
+        together = Slots(
+            program,
+            [
+                (own["room_targets"], Way.READ), (own["room_weights"], Way.READ),
+                (f"targets.{after}", Way.WRITE), (f"weights.{after}", Way.WRITE),
+            ],
+        )  # fmt: skip
+        for first, last in stretches(before, 0, k, room):
+            # A community larger than the room has the whole of it.
+            places = np.minimum(before - before[first], max(0, room - 1))
+            places = np.minimum(places, np.maximum(0, room - np.diff(found, append=found[-1])))
+            lists = (numbers, members, starts, places, found)
+            touched = self._added_up(slots, widths, (offsets, targets), lists, first, last)
             program.launch("sum_arcs", touched, "aggregate", level)
-            self._moved_together(level, int(found[first]), int(found[last]), own)
+            counting.move_together(together.book, self.sums, places, found, first, last)
+            program.launch("move_arcs", [together.take()], "aggregate", level)
         program.launch("offsets", [program.whole(own["rooms"], Way.READ),
                                    program.whole(f"offsets.{after}", Way.WRITE),
                                    program.whole(f"loops.{after}", Way.WRITE)],
                        "aggregate", level)  # fmt: skip
         program.end(*own.values(), named("totals", level))
 
-    def _moved_together(self, level: int, first: int, last: int, own: dict[str, str]) -> None:
-        """Note that arcs first … last of the next level come out of the room."""
-        if last == first:
-            return
-        program, touched = self.program, []
-        for name, width in (("targets", 4), ("weights", self.sums)):
-            nbytes = min(width * (last - first), program.sizes[own[f"room_{name}"]])
-            touched.append(program.whole(own[f"room_{name}"], Way.READ, nbytes))
-            low, high = width * first >> 12, (width * last - 1) >> 12
-            number = program.numbers[f"{name}.{level + 1}"]
-            touched.append(Touches.runs(number, low, high - low + 1, Way.WRITE))
-        program.launch("move_arcs", touched, "aggregate", level)
+    def _added_up(
+        self,
+        slots: Slots,
+        widths: tuple[int, int],
+        graph: tuple[Any, Any],
+        lists: tuple[Any, ...],
+        first: int,
+        last: int,
+    ) -> list[Touches]:
+        """Return what adding up the arcs of communities first … last touches."""
+        from louvain_um.profiling.counting import add_up
+
+        workers = max(1, min(IN_FLIGHT, last - first))
+        quota = max(1, self.stretch // workers)
+        flight = np.full(2 * workers + 1, -1, np.int64)
+        flight[-1] = first
+        order = np.arange(last)
+        touched = []
+        busy = True
+        while busy:
+            busy = add_up(slots.book, widths, graph, lists, order, last, flight, quota, (0, 0))
+            touched.append(slots.take())
+        return touched
 
 
 def running(offsets: Any, vertices: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-TYPES = re.compile(r" <(?:str|int|float|bool|path)>")
+TYPES = re.compile(r" <(?:str|int|float|bool|path|list\[\w+\])>")
 """What Typer adds to names: Python's words, which tell a user nothing."""
 
 

@@ -43,7 +43,7 @@ def sweep(
     graph: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[GRAPH]",
+            metavar="GRAPH",
             help="Graph files, or example:les-miserables; or say --study instead.",
             show_default=False,
         ),

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.views import published, study, tables
+from louvain_um.profiling.views import published, study, tables, why
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.sweep import Sweep, gains, is_results, read
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
@@ -57,6 +57,24 @@ def test_published_numbers_stand_beside_ours():
     assert [row["from"] for row in peaks] == ["modelled", "published (uk-2002)"]
     assert peaks[1]["scratch"] == 2_451_000_000
     assert study.accesses(sweep).rows[1]["community"] == 1_055_000_000
+
+
+def test_why_a_policy_won():
+    rows = [
+        {**row, "seconds_faults": (row["seconds"] or 0) * share, "seconds_remote_random": 0.25,
+         "seconds_of_plan": 9.0, "seconds_hidden": 9.0}
+        for row in sweep_rows() for share in ([0.9] if row["policy"] == "base" else [0.1])
+    ]  # fmt: skip
+    sweep = Sweep.of(rows)
+    assert why.terms(sweep.results[0]) == {"faults": 0.9, "remote random": 0.25}
+    first, second = why.sentences(sweep)
+    assert first.startswith("At 0 % (modelled), auto took")
+    assert "saved 10.73 s of faults" in second  # of 8 and 16 s by base, 0.5 and 1 by auto
+    assert "remote" not in second
+    assert why.sentences(Sweep.of(sweep_rows())) == ()
+    page = render(None, sweep=sweep)
+    assert "What the seconds consist of at 30 %" in page
+    assert "saved 10.73 s of faults" in page
 
 
 def test_the_tables_of_the_thesis_are_whole():
