@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from louvain_um.profiling.views import published
+from louvain_um.profiling.views import published, why
+from louvain_um.profiling.views.runs import evidence_of, machines, of, say_rate, told
 from louvain_um.profiling.views.sweep import Row, Sweep, gains
 from louvain_um.profiling.views.table import As, Column, Table
 
@@ -18,32 +18,10 @@ def tables(sweep: Sweep) -> tuple[Table, ...]:
         peaks(sweep),
         accesses(sweep),
         rates(sweep),
-        why(sweep),
+        why.why(sweep),
         everything(sweep),
     ]
     return tuple(table for table in found if table.rows)
-
-
-def evidence_of(rows: Iterable[Row]) -> str:
-    """Return how rows came about."""
-    kinds = sorted({str(row.get("evidence") or "not told") for row in rows})
-    return " and ".join(kinds)
-
-
-def machines(rows: Iterable[Row]) -> list[tuple[str, str]]:
-    """Return evidence and machine of rows, each pair once, measured first."""
-    pairs = {(str(row["evidence"]), str(row.get("gpu") or "")) for row in rows}
-    return sorted(pairs)
-
-
-def of(rows: Iterable[Row], machine: tuple[str, str]) -> list[Row]:
-    """Return the rows of one evidence and machine."""
-    return [row for row in rows if (str(row["evidence"]), str(row.get("gpu") or "")) == machine]
-
-
-def told(machine: tuple[str, str]) -> str:
-    """Return evidence and machine as text."""
-    return ", ".join(part for part in machine if part)
 
 
 def grids(sweep: Sweep) -> list[Table]:
@@ -191,43 +169,6 @@ def rates(sweep: Sweep) -> Table:
     )
 
 
-def why(sweep: Sweep) -> Table:
-    """Return what each policy's seconds consist of beside base's: why an advice wins."""
-    keys = ("bytes_to_device", "bytes_to_host", "bytes_remote", "fault_groups", "evictions")
-    rows: list[dict[str, Any]] = []
-    for machine in machines(sweep.results):
-        some = [row for row in of(sweep.results, machine) if row["feasible"]]
-        for policy in dict.fromkeys(row["policy"] for row in some):
-            for rate in sorted({row["oversubscription"] for row in some}):
-                mine = [r for r in some if (r["policy"], r["oversubscription"]) == (policy, rate)]
-                if mine:
-                    row: dict[str, Any] = {"policy": policy, "rate": rate / 100}
-                    row["from"], row["graphs"] = told(machine), len(mine)
-                    for key in ("seconds", *keys):
-                        values = [each[key] for each in mine if each.get(key) is not None]
-                        row[key] = sum(values) / len(values) if values else None
-                    rows.append(row)
-    return Table(
-        name="why",
-        title="Why: what moved, by policy",
-        columns=(
-            Column("policy", "policy", "text"),
-            Column("rate", "oversubscribed", "share"),
-            Column("from", "from", "text"),
-            Column("graphs", "graphs"),
-            Column("seconds", "seconds", "seconds"),
-            Column("bytes_to_device", "to the device", "bytes"),
-            Column("bytes_to_host", "to the host", "bytes"),
-            Column("bytes_remote", "read in place", "bytes"),
-            Column("fault_groups", "fault groups"),
-            Column("evictions", "evictions"),
-        ),
-        rows=tuple(rows),
-        evidence=evidence_of(sweep.results),
-        about="Means over the graphs that the policy could run.",
-    )
-
-
 def everything(sweep: Sweep) -> Table:
     """Return every run."""
     kinds: dict[str, As] = {
@@ -248,11 +189,6 @@ def everything(sweep: Sweep) -> Table:
         ),
         evidence=evidence_of(sweep.results),
     )
-
-
-def say_rate(rate: float) -> str:
-    """Return an oversubscription in percent as text."""
-    return f"{rate:g} %"
 
 
 def _key(rate: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.profiling.views import published, study
+from louvain_um.profiling.views import published, runs
 from louvain_um.profiling.views.charts import COLOURS, TALL, WIDE, new
 from louvain_um.profiling.views.sweep import Sweep, gains
 
@@ -31,19 +31,19 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
         return None
     figure, axes = new(WIDE * 1.4, TALL)
     rates = sorted({row["oversubscription"] for row in rows})
-    machines = study.machines(rows)
-    series = list(dict.fromkeys((row["policy"], m) for m in machines for row in study.of(rows, m)))
+    machines = runs.machines(rows)
+    series = list(dict.fromkeys((row["policy"], m) for m in machines for row in runs.of(rows, m)))
     width = 0.86 / len(series)
     for at, (policy, machine) in enumerate(series):
-        mine = {r["oversubscription"]: r["seconds"] for r in study.of(rows, machine)
+        mine = {r["oversubscription"]: r["seconds"] for r in runs.of(rows, machine)
                 if r["policy"] == policy}  # fmt: skip
         places = [rates.index(rate) + (at - len(series) / 2 + 0.5) * width for rate in mine]
-        label = policy if len(machines) == 1 else f"{policy}, {study.told(machine)}"
+        label = policy if len(machines) == 1 else f"{policy}, {runs.told(machine)}"
         axes.bar(places, list(mine.values()), width, label=label)
     axes.set_yscale("log")
-    axes.set_xticks(range(len(rates)), [study.say_rate(rate) for rate in rates])
+    axes.set_xticks(range(len(rates)), [runs.say_rate(rate) for rate in rates])
     axes.set_xlabel("oversubscription")
-    axes.set_ylabel(f"seconds, {study.evidence_of(rows)}")
+    axes.set_ylabel(f"seconds, {runs.evidence_of(rows)}")
     axes.set_title(graph, fontsize=10)
     axes.legend(frameon=False, fontsize=7, ncols=4)
     return figure
@@ -54,10 +54,10 @@ def gain_chart(sweep: Sweep) -> Figure | None:
     figure, axes = new(WIDE, TALL)
     drawn = False
     colours: dict[str, Any] = {}
-    for machine in study.machines(sweep.results):
-        for policy, by_rate in gains(study.of(sweep.results, machine)).items():
+    for machine in runs.machines(sweep.results):
+        for policy, by_rate in gains(runs.of(sweep.results, machine)).items():
             line = axes.plot(list(by_rate), list(by_rate.values()), ".-", linewidth=1.2,
-                             label=f"{policy}, {study.told(machine)}")  # fmt: skip
+                             label=f"{policy}, {runs.told(machine)}")  # fmt: skip
             colours[policy], drawn = line[0].get_color(), True
     if not drawn:
         return None
@@ -94,7 +94,7 @@ def share_chart(sweep: Sweep, key: str, theirs: tuple[float, ...]) -> Figure | N
             bottom += share
     axes.set_xticks(range(len(graphs) + 1), [*graphs, "published, mean"], rotation=30, ha="right",
                     fontsize=8)  # fmt: skip
-    axes.set_ylabel(f"% of {key.replace('gpu_', 'page ')}, {study.evidence_of(rows)}")
+    axes.set_ylabel(f"% of {key.replace('gpu_', 'page ')}, {runs.evidence_of(rows)}")
     axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure
 
@@ -106,10 +106,10 @@ def iteration_chart(sweep: Sweep, graph: str) -> Figure | None:
     for key in dict.fromkeys((row.get("policy"), row["oversubscription"]) for row in rows):
         mine = [row for row in rows if (row.get("policy"), row["oversubscription"]) == key]
         axes.plot([row["number"] for row in mine], [row["seconds"] for row in mine], ".-",
-                  linewidth=1, label=f"{key[0] or 'base'} at {study.say_rate(key[1])}")  # fmt: skip
+                  linewidth=1, label=f"{key[0] or 'base'} at {runs.say_rate(key[1])}")  # fmt: skip
     axes.set_yscale("log")
     axes.set_xlabel("iteration of the run")
-    axes.set_ylabel(f"seconds, {study.evidence_of(rows)}")
+    axes.set_ylabel(f"seconds, {runs.evidence_of(rows)}")
     axes.set_title(graph, fontsize=10)
     axes.legend(frameon=False, fontsize=7)
     return figure

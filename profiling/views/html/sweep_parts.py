@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from louvain_um.profiling.views import published, study
+from louvain_um.profiling.views import published, runs, study, why
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.parts import Figure, Part
 from louvain_um.profiling.views.sweep import Row, Sweep, gains
@@ -29,7 +29,12 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
             texts=(published.TIMES_ABOUT,),
             items=[*times[:MOST_CHARTS], *study.grids(sweep)],
         ),
-        Part(anchor="why-part", title="Why", items=_there(study.why(sweep))),
+        Part(
+            anchor="why-part",
+            title="Why",
+            texts=why.sentences(sweep),
+            items=[*_term_charts(sweep), *_there(why.why(sweep))],
+        ),
     ]
     shapes = [*_shares(sweep), *_there(study.peaks(sweep), study.accesses(sweep))]
     if shapes:
@@ -47,8 +52,8 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
 def best(sweep: Sweep) -> Verdict:
     """Return which policy was fastest, at which oversubscription."""
     texts = []
-    for machine in study.machines(sweep.results):
-        found = gains(study.of(sweep.results, machine))
+    for machine in runs.machines(sweep.results):
+        found = gains(runs.of(sweep.results, machine))
         rates = sorted({rate for by_rate in found.values() for rate in by_rate})
         winners: list[tuple[str, float]] = []
         for rate in rates:
@@ -59,20 +64,20 @@ def best(sweep: Sweep) -> Verdict:
             else:
                 winners.append(("base", rate))
         if winners:
-            spans = ", ".join(f"{name} at {study.say_rate(rate)}" for name, rate in winners)
-            texts.append(f"Fastest on the mean of all graphs ({study.told(machine)}): {spans}.")
+            spans = ", ".join(f"{name} at {runs.say_rate(rate)}" for name, rate in winners)
+            texts.append(f"Fastest on the mean of all graphs ({runs.told(machine)}): {spans}.")
     return Verdict(
         finding=" ".join(texts) or "There is no base to compare with.",
         remedy="auto chooses by cost for each graph and budget; compare its rows.",
-        grounds=f"seconds {study.evidence_of(sweep.results)}",
+        grounds=f"seconds {runs.evidence_of(sweep.results)}",
     )
 
 
 def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
     """Return gains by oversubscription, own beside published."""
     found: list[Table | Figure] = []
-    for number, machine in enumerate(study.machines(sweep.results)):
-        mine = gains(study.of(sweep.results, machine))
+    for number, machine in enumerate(runs.machines(sweep.results)):
+        mine = gains(runs.of(sweep.results, machine))
         series = {policy: (list(by), list(by.values())) for policy, by in mine.items() if by}
         if series:
             found.append(
@@ -80,7 +85,7 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
                     name=f"gain-chart-{number}",
                     title="Mean gain over base by oversubscription in percent",
                     svg=svg.lines(series, "times", x_title="oversubscription, %", logarithmic=True),
-                    evidence=f"seconds {study.told(machine)}",
+                    evidence=f"seconds {runs.told(machine)}",
                 )
             )
     if found:
@@ -99,7 +104,7 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
 def _time_charts(sweep: Sweep) -> list[Table | Figure]:
     """Return seconds by policy, a chart a graph; measured and modelled beside each other."""
     found: list[Table | Figure] = []
-    pairs = study.machines(sweep.results)
+    pairs = runs.machines(sweep.results)
     for graph in dict.fromkeys(row["graph"] for row in sweep.results):
         rows = [row for row in sweep.results if row["graph"] == graph and row["feasible"]]
         series: dict[str, tuple[list[float], list[float]]] = {}
@@ -115,7 +120,7 @@ def _time_charts(sweep: Sweep) -> list[Table | Figure]:
                     title=f"{graph}: seconds by oversubscription (Figures 4.20 to 4.23)",
                     svg=svg.lines(series, "seconds", x_title="oversubscription, %",
                                   logarithmic=True),
-                    evidence=f"seconds {study.evidence_of(rows)}",
+                    evidence=f"seconds {runs.evidence_of(rows)}",
                 )
             )  # fmt: skip
     return found
@@ -123,7 +128,27 @@ def _time_charts(sweep: Sweep) -> list[Table | Figure]:
 
 def _name(row: Row, both: bool) -> str:
     machine = str(row["evidence"]), str(row.get("gpu") or "")
-    return f"{row['policy']}, {study.told(machine)}" if both else str(row["policy"])
+    return f"{row['policy']}, {runs.told(machine)}" if both else str(row["policy"])
+
+
+def _term_charts(sweep: Sweep) -> list[Table | Figure]:
+    """Return what the seconds of each policy consist of, a chart an oversubscription."""
+    found: list[Table | Figure] = []
+    for machine in runs.machines(sweep.results):
+        rows = runs.of(sweep.results, machine)
+        for rate in sorted({row["oversubscription"] for row in rows}):
+            means = why.mean_terms(row for row in rows if row["oversubscription"] == rate)
+            if means:
+                found.append(
+                    Figure(
+                        name=f"terms-{len(found)}",
+                        title=f"What the seconds consist of at {runs.say_rate(rate)}",
+                        svg=svg.bars(list(means.items()), "seconds"),
+                        evidence=f"means over graphs, {runs.told(machine)}; what overlaps "
+                        "counts twice",
+                    )
+                )
+    return found[:MOST_CHARTS]
 
 
 def _shares(sweep: Sweep) -> list[Table | Figure]:
@@ -137,12 +162,12 @@ def _shares(sweep: Sweep) -> list[Table | Figure]:
         bars: dict[str, dict[str, float]] = {}
         for row in rows:
             rate = row.get("oversubscription")
-            text = f"{row['graph']}" + (f" at {study.say_rate(rate)}" if rate is not None else "")
+            text = f"{row['graph']}" + (f" at {runs.say_rate(rate)}" if rate is not None else "")
             bars.setdefault(text, {}).setdefault(row["group"], float(row[key]))
         if bars:
             theirs = dict(zip(published.GROUPS, mean, strict=True))
             chart = svg.bars([*bars.items(), ("published, mean", theirs)], "rate", share=True)
-            how = f"{study.evidence_of(rows)}; last bar published"
+            how = f"{runs.evidence_of(rows)}; last bar published"
             found.append(Figure(name=f"{key}-shares", title=title, svg=chart, evidence=how))
     return found
 
@@ -154,7 +179,7 @@ def _iteration_chart(sweep: Sweep) -> list[Table | Figure]:
         rows = [row for row in sweep.iterations if row["graph"] == graph]
         series: dict[str, tuple[list[float], list[float]]] = {}
         for row in sorted(rows, key=lambda row: (row["oversubscription"], row["number"])):
-            name = f"{row.get('policy') or 'base'} at {study.say_rate(row['oversubscription'])}"
+            name = f"{row.get('policy') or 'base'} at {runs.say_rate(row['oversubscription'])}"
             x, y = series.setdefault(name, ([], []))
             x.append(row["number"])
             y.append(row["seconds"])
@@ -164,7 +189,7 @@ def _iteration_chart(sweep: Sweep) -> list[Table | Figure]:
                 name=f"iterations-{len(found)}",
                 title=f"{graph}: iteration times (Figure 4.11)",
                 svg=chart,
-                evidence=f"seconds {study.evidence_of(rows)}",
+                evidence=f"seconds {runs.evidence_of(rows)}",
             )
         )
     return found
