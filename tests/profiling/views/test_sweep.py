@@ -68,7 +68,8 @@ def test_why_a_policy_won():
     sweep = Sweep.of(rows)
     assert why.terms(sweep.results[0]) == {"faults": 0.9, "remote random": 0.25}
     first, second = why.sentences(sweep)
-    assert first.startswith("At 0 % (modelled), auto took")
+    assert first == "At 0 % (modelled), nothing beat base."
+    assert second.startswith("At 30 % (modelled), auto took 750.00 ms against base's 12.00 s")
     assert "saved 10.73 s of faults" in second  # of 8 and 16 s by base, 0.5 and 1 by auto
     assert "remote" not in second
     assert why.sentences(Sweep.of(sweep_rows())) == ()
