@@ -154,6 +154,8 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
         from louvain_um.formats import as_graph
 
         graph = as_graph(graph)
+    if chosen.kind == "cpu" and options.ballast_bytes:
+        raise DeviceUnavailableError(f"ballast takes device memory: {chosen.reason}")
     if chosen.kind == "cpu":
         from louvain_um.cpu.compiling import announced
         from louvain_um.cpu.engine import CpuEngine

@@ -47,6 +47,8 @@ class Options:
     memory: Any = "auto"
     device_budget: int | str | None = None
     threads: int | None = None
+    ballast: int | str | None = None
+    allow_driver_eviction: bool = False
 
     def __post_init__(self) -> None:
         if self.method not in ("louvain", "leiden"):
@@ -63,6 +65,12 @@ class Options:
             raise OptionError(f"threads must lie in 1 … {MOST_THREADS}, not {self.threads}")
         if self.device_budget is not None:
             parse_budget(self.device_budget)
+        if self.ballast is not None:
+            parse_bytes(self.ballast)
+            if self.device == "cpu":
+                raise OptionError("ballast takes device memory: it needs device='cuda'")
+        elif self.allow_driver_eviction:
+            raise OptionError("driver eviction is allowed only with ballast: say how much")
         kind, _, number = self.device.partition(":")
         if kind not in ("auto", "cpu", "cuda") or (
             ":" in self.device and (kind != "cuda" or not number.isdecimal())
@@ -70,6 +78,11 @@ class Options:
             raise OptionError(
                 f"device must be 'auto', 'cpu', 'cuda' or 'cuda:N', not {self.device!r}"
             )
+
+    @property
+    def ballast_bytes(self) -> int:
+        """Device memory to be held beside the run."""
+        return 0 if self.ballast is None else parse_bytes(self.ballast)
 
     def budget_bytes(self, peak: int) -> int | None:
         """Return the device budget in bytes, for a run that takes `peak` bytes in core."""

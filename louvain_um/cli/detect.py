@@ -66,11 +66,28 @@ def detect(
     device_budget: Annotated[
         str | None,
         typer.Option(
-            metavar="SIZE",
-            help="Device memory to use, such as 8GiB.  [default: what is free]",
+            metavar="SIZE|N%",
+            help="Device memory to use, such as 8GiB, or 70% of what the run takes in core.  "
+            "[default: what is free]",
             show_default=False,
         ),
     ] = None,
+    ballast: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Device memory to hold beside the run, such as 100GiB.  [default: none]",
+            show_default=False,
+        ),
+    ] = None,
+    allow_driver_eviction: Annotated[
+        bool,
+        typer.Option(
+            "--allow-driver-eviction",
+            help="Go on where ballast makes the driver evict. "
+            "Driver eviction can hang the GPU for everybody on it.",
+        ),
+    ] = False,
     threads: Annotated[
         int | None,
         typer.Option(
@@ -93,6 +110,7 @@ def detect(
     """Find the communities of a graph and show the largest ones."""
     from louvain_um.cli.progress import reporting
     from louvain_um.options import Options
+    from louvain_um.placement.policy import find_policy
 
     # Whatever can be refused is refused before a long run, not after it.
     options = Options(
@@ -105,7 +123,10 @@ def detect(
         memory=memory,
         device_budget=device_budget,
         threads=threads,
+        ballast=ballast,
+        allow_driver_eviction=allow_driver_eviction,
     )
+    find_policy(options.memory)
     if output is not None:
         from louvain_um.formats.labels import check_labels_path
 

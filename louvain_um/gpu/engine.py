@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +24,11 @@ from louvain_um.graph import Graph
 from louvain_um.hierarchy import Moved, Sums
 from louvain_um.options import Options
 from louvain_um.placement.allocator import Allocator
+from louvain_um.placement.ballast import ballast
 from louvain_um.placement.machine_choice import machine_for
 from louvain_um.placement.plan import Plan
 from louvain_um.placement.residency import Residency, Span, Traffic, cut_rows
+from louvain_um.placement.spec import MANAGED
 
 BLOCKS_HELD = 4
 """Blocks of level 0's arcs that fit on the device at a time, where not all do."""
@@ -48,13 +51,15 @@ class GpuEngine:
         self.pages: Pages | None = None
         self.tight = False
         self.limits = LIMITS
+        self.stack = ExitStack()
 
     def __enter__(self) -> GpuEngine:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        if hasattr(self, "memory"):
-            self.memory.close()
+        with self.stack:
+            if hasattr(self, "memory"):
+                self.memory.close()
 
     def load(self, graph: Graph | DeviceGraph) -> GpuLevel:
         """Plan, lay out memory, and bring the graph where the plan wants it."""
@@ -76,6 +81,7 @@ class GpuEngine:
         self.limits = replace(limits, kept=shape.coarse.kept if louvain else None)
         given = graph if isinstance(graph, DeviceGraph) and self.plan.in_core else None
         layout = without_graph(self.plan) if given else self.plan.layout
+        self.hold_ballast(device)
         self.memory = Allocator(
             layout,
             device,
@@ -92,6 +98,20 @@ class GpuEngine:
         if self.plan.paged:
             self.pages = self.cut(graph, level, device)
         return level
+
+    def hold_ballast(self, device: int) -> None:
+        """Take device memory, so that the run has less; refused where the driver would evict."""
+        if not self.options.ballast_bytes:
+            return
+        managed = sum(s.capacity for s in self.plan.layout if s.placement.kind in MANAGED)
+        self.stack.enter_context(
+            ballast(
+                self.options.ballast_bytes,
+                managed,
+                device,
+                allow_driver_eviction=self.options.allow_driver_eviction,
+            )
+        )
 
     def compile(self, *types: str, source: str = "") -> None:
         """Have the kernels ready for levels of these types."""

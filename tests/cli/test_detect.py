@@ -251,3 +251,18 @@ def test_labels_match_the_library(run, two_triangles, tmp_path):
     with np.load(tmp_path / "labels.npz") as saved:
         labels = lu.louvain(lu.read_graph(two_triangles), seed=3).labels
         assert saved["community"].tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--ballast", "5GiB", "--device", "cpu"), "--device cuda"),
+        (("--ballast", "much"), "a size is"),
+        (("--allow-driver-eviction",), "ballast"),
+        (("--device-budget", "0%"), "above 0"),
+    ],
+)
+def test_memory_options_that_make_no_sense(run, two_triangles, arguments, said):
+    refused = run("detect", two_triangles, *arguments)
+    assert refused.code == 2
+    assert said in refused.complaint()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
+from louvain_um.api import run
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.device import Choice
 from louvain_um.graph import Graph
+from louvain_um.options import Options
 from louvain_um.placement.policy import POLICY_NAMES, Placement, Policy
 
 pytestmark = pytest.mark.gpu
@@ -37,6 +40,15 @@ def expected(name: str, method: str) -> Any:
     return getattr(lu, method)(graph(name), device="cpu")
 
 
+def attempt(graph: Graph, method: str, policy: str, budget: str | None) -> tuple[Any, Any]:
+    """Return what was found, or why the run was refused."""
+    try:
+        found = getattr(lu, method)(graph, device="cuda", memory=policy, device_budget=budget)
+    except MemoryBudgetError as error:
+        return None, error
+    return found, None
+
+
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("policy", POLICY_NAMES)
 @pytest.mark.parametrize(
@@ -47,11 +59,10 @@ def test_labels_under_every_policy_and_budget(
     gpu: Choice, name: str, method: str, policy: str, budget: str | None
 ) -> None:
     want = expected(name, method)
-    try:
-        found = getattr(lu, method)(graph(name), device="cuda", memory=policy, device_budget=budget)
-    except MemoryBudgetError as error:
-        assert budget is not None, error
-        assert error.needed > error.budget
+    found, refused = attempt(graph(name), method, policy, budget)
+    if refused:
+        assert budget is not None, refused
+        assert refused.needed > refused.budget
         assert policy not in ("auto", "adv1") or budget == "30%"
         return
     np.testing.assert_array_equal(found.labels, want.labels)
@@ -71,3 +82,18 @@ def test_labels_when_blocks_come_and_go(gpu: Choice, kind: str) -> None:
     for method in ("louvain", "leiden"):
         found = getattr(lu, method)(graph("rmat"), device="cuda", memory=paged, device_budget="60%")
         np.testing.assert_array_equal(found.labels, expected("rmat", method).labels)
+
+
+@pytest.mark.parametrize("policy", ["base", "adv7"])
+def test_ballast_that_would_make_the_driver_evict_is_refused(gpu: Choice, policy: str) -> None:
+    import cupy
+
+    free, _ = cupy.cuda.runtime.memGetInfo()
+    options = Options(device="cuda", memory=policy, ballast=free - (64 << 20))
+    with pytest.raises(MemoryBudgetError, match="hang the GPU") as caught:
+        run(graph("rmat"), options)
+    assert "\n" not in str(caught.value)
+    small = replace(options, ballast=64 << 20)
+    np.testing.assert_array_equal(
+        run(graph("rmat"), small).labels, expected("rmat", "louvain").labels
+    )
