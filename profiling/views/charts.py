@@ -16,9 +16,10 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.files import check_output, replacing
 from louvain_um.profiling.session import Session
 from louvain_um.profiling.views import figures, residency
+from louvain_um.profiling.views.colours import colour
 from louvain_um.profiling.views.evidence import evidence
 from louvain_um.profiling.views.pages import Axis, Layer, accesses, faults
-from louvain_um.profiling.views.reading import NAMES, TITLES, Reading
+from louvain_um.profiling.views.reading import NAMES, OTHER, TITLES, Reading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
     from louvain_um.profiling.views.sweep import Sweep
 
-COLOURS = {"graph": "#3b7dd8", "hash": "#d98a1f", "community": "#3a9d5d", "scratch": "#9a6bc9",
-           "other": "#8a8f98"}  # fmt: skip
 WIDE, TALL = 7.0, 4.2
 """Inches of a chart."""
 
@@ -115,7 +114,9 @@ def by_group(reading: Reading, key: str) -> Figure | None:
     left, whole = 0.0, sum(row[key] for row in rows)
     for row in rows:
         share = 100 * row[key] / whole
-        axes.barh([0], [share], left=left, color=COLOURS[row["group"]], label=TITLES[row["group"]])
+        axes.barh(
+            [0], [share], left=left, color=colour(row["group"], 0), label=TITLES[row["group"]]
+        )
         if share > 4:
             axes.text(left + share / 2, 0, f"{share:.1f} %", ha="center", va="center", fontsize=8)
         left += share
@@ -138,7 +139,11 @@ def page_map(
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
-    present = [name for name in NAMES if axis.rows_of(name)[1] > axis.rows_of(name)[0]]
+    spans = {name: axis.rows_of(name) for name in NAMES}
+    present = [
+        name for name, (low, high) in spans.items()
+        if high > low and (name != OTHER or layer.values[low:high].any())
+    ]  # fmt: skip
     figure = Figure(figsize=(WIDE * 1.5, 2.6 * (1 + (len(present) + 1) // 2)), layout="constrained")
     grid = figure.add_gridspec(1 + (len(present) + 1) // 2, 2)
     norm = LogNorm(1, max(float(layer.values.max()), 2.0))
@@ -146,7 +151,7 @@ def page_map(
     image: Any = None
     for at, name in enumerate(["all", *present]):
         axes = figure.add_subplot(grid[0, :] if at == 0 else grid[(at + 1) // 2, (at + 1) % 2])
-        low, high = (0, axis.rows) if at == 0 else axis.rows_of(name)
+        low, high = (0, axis.rows) if at == 0 else spans[name]
         axes.set_facecolor("black")
         masked = np.ma.masked_less(layer.values[low:high], 0.5)
         image = axes.imshow(masked, norm=norm, cmap="viridis", aspect="auto", origin="lower",
@@ -199,7 +204,7 @@ def bytes_over_time(reading: Reading) -> Figure | None:
         axes = figure.add_subplot(len(curves), 1, at)
         names = list(each.values)
         axes.stackplot(each.times, [each.values[name] / 2**20 for name in names],
-                       colors=[COLOURS[name] for name in names], labels=names)  # fmt: skip
+                       colors=[colour(name, 0) for name in names], labels=names)  # fmt: skip
         axes.set_title(f"{each.title} ({each.evidence})", fontsize=8)
         axes.set_ylabel("MiB")
         axes.legend(frameon=False, fontsize=7, loc="upper left")

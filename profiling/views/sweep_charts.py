@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from louvain_um.profiling.views import published, runs
-from louvain_um.profiling.views.charts import COLOURS, TALL, WIDE, new
+from louvain_um.profiling.views.charts import TALL, WIDE, new
+from louvain_um.profiling.views.colours import colour
 from louvain_um.profiling.views.sweep import Sweep, gains
 
 if TYPE_CHECKING:
@@ -39,27 +40,30 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
                 if r["policy"] == policy}  # fmt: skip
         places = [rates.index(rate) + (at - len(series) / 2 + 0.5) * width for rate in mine]
         label = policy if len(machines) == 1 else f"{policy}, {runs.told(machine)}"
-        axes.bar(places, list(mine.values()), width, label=label)
+        hatch = None if machine == machines[0] else "///"
+        axes.bar(places, list(mine.values()), width, label=label, color=colour(policy, at),
+                 hatch=hatch, edgecolor="white", linewidth=0)  # fmt: skip
     axes.set_yscale("log")
     axes.set_xticks(range(len(rates)), [runs.say_rate(rate) for rate in rates])
     axes.set_xlabel("oversubscription")
     axes.set_ylabel(f"seconds, {runs.evidence_of(rows)}")
     axes.set_title(graph, fontsize=10)
-    axes.legend(frameon=False, fontsize=7, ncols=4)
+    axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
 def gain_chart(sweep: Sweep) -> Figure | None:
     """Return mean gains over base, own and published (Table 4.6)."""
     figure, axes = new(WIDE, TALL)
-    drawn = False
-    colours: dict[str, Any] = {}
-    for machine in runs.machines(sweep.results):
+    colours: dict[str, str] = {}
+    machines = runs.machines(sweep.results)
+    for machine in machines:
         for policy, by_rate in gains(runs.of(sweep.results, machine)).items():
-            line = axes.plot(list(by_rate), list(by_rate.values()), ".-", linewidth=1.2,
-                             label=f"{policy}, {runs.told(machine)}")  # fmt: skip
-            colours[policy], drawn = line[0].get_color(), True
-    if not drawn:
+            colours[policy] = colour(policy, len(colours))
+            style = ".-" if machine == machines[0] else ".--"
+            axes.plot(list(by_rate), list(by_rate.values()), style, linewidth=1.2,
+                      color=colours[policy], label=f"{policy}, {runs.told(machine)}")  # fmt: skip
+    if not colours:
         return None
     for policy, values in published.GAINS.items():
         if policy in colours:
@@ -68,7 +72,7 @@ def gain_chart(sweep: Sweep) -> Figure | None:
     axes.axhline(1.0, color="grey", linewidth=0.6)
     axes.set_xlabel("oversubscription, %")
     axes.set_ylabel("gain over base (dotted: published)")
-    axes.legend(frameon=False, fontsize=7, ncols=2)
+    axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
@@ -89,7 +93,7 @@ def share_chart(sweep: Sweep, key: str, theirs: tuple[float, ...]) -> Figure | N
         whole, bottom = sum(values.values()), 0.0
         for group, value in values.items():
             share = 100 * value / whole
-            axes.bar([number], [share], 0.7, bottom=bottom, color=COLOURS.get(group),
+            axes.bar([number], [share], 0.7, bottom=bottom, color=colour(group, 0),
                      label=group if number == 0 else None)  # fmt: skip
             bottom += share
     axes.set_xticks(range(len(graphs) + 1), [*graphs, "published, mean"], rotation=30, ha="right",

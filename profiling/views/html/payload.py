@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.profiling.views.html.svg import colour
+from louvain_um.profiling.views.colours import colour
 from louvain_um.profiling.views.pages import Axis, Layer, layers
 from louvain_um.profiling.views.reading import Reading
 

@@ -8,43 +8,15 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from louvain_um.profiling.views.colours import colour
 from louvain_um.profiling.views.table import As, say
 
 WIDTH = 860
 LABEL = 190
 ROW, GAP = 20, 7
 
-COLOURS = {
-    "graph": "#3b7dd8",
-    "hash": "#d98a1f",
-    "community": "#3a9d5d",
-    "scratch": "#9a6bc9",
-    "other": "#8a8f98",
-    "load": "#8a8f98",
-    "compile": "#c94f4f",
-    "refine": "#2aa5a0",
-    "fetch": "#9a6bc9",
-}
-"""Groups look the same in every chart, and so do phases."""
-
-MORE = ("#3b7dd8", "#d98a1f", "#3a9d5d", "#9a6bc9", "#c94f4f", "#2aa5a0", "#b8a11c", "#d36fa8",
-        "#6b7280", "#7c5c3e", "#5566cc", "#88aa33")  # fmt: skip
-
-
 DASHES = ("none", "6 3", "2 3")
 """Lines of one colour, such as a policy measured and modelled, differ in these."""
-
-POLICIES = ("adv1", "adv2", "adv3", "adv4", "adv5", "adv6", "adv7", "adv8", "adv9", "auto", "base",
-            "device", "zero_copy")  # fmt: skip
-"""Policies look the same in every chart, too."""
-
-
-def colour(name: str, at: int) -> str:
-    """Return the colour of a group, policy or phase, or the next one."""
-    first = name.split(",")[0].split(" ")[0]
-    if first in POLICIES:
-        return MORE[POLICIES.index(first) % len(MORE)]
-    return COLOURS.get(name) or COLOURS.get(first) or MORE[at % len(MORE)]
 
 
 def bars(
