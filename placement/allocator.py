@@ -17,7 +17,7 @@ from louvain_um.placement.arena import Arena
 from louvain_um.placement.colocate import fetch, fill
 from louvain_um.placement.guard import guard, managed_refusal
 from louvain_um.placement.policy import Kind, Placement
-from louvain_um.placement.spec import ArenaSpec
+from louvain_um.placement.spec import MANAGED, ArenaSpec
 
 if TYPE_CHECKING:
     import cupy
@@ -192,6 +192,28 @@ class Allocator:
         with calls.current(self.device):
             fetch(home.arena.sides(home.address, values.nbytes), values)
         return values
+
+    def follow(self, layout: Sequence[ArenaSpec]) -> bool:
+        """Place the arenas as another layout has them; return whether that could be done.
+
+        It can where the layout has the same arenas, and those that it places elsewhere are
+        managed memory before and after. Values stay; what leaves the device leaves first.
+        """
+        changes = list[tuple[Arena, Placement]]()
+        for arena, spec in zip(self.arenas, layout, strict=False):
+            same = (arena.spec.name, arena.spec.members) == (spec.name, spec.members)
+            fixed = not {arena.placement.kind, spec.placement.kind} <= MANAGED
+            if not same or (fixed and arena.placement != spec.placement):
+                return False
+            if arena.placement != spec.placement:
+                changes.append((arena, spec.placement))
+        if len(layout) != len(self.arenas):
+            return False
+        changes.sort(key=lambda change: change[1].on_device - change[0].placement.on_device)
+        with calls.current(self.device):
+            for arena, placement in changes:
+                arena.place(placement)
+        return True
 
     def close(self) -> None:
         """Free everything; every arena is tried, then the first failure is raised."""

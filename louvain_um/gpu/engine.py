@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,7 +18,7 @@ from louvain_um.gpu.compile import kernels
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import CXX, GpuLevel, sum_type
 from louvain_um.gpu.move import add_degrees, move
-from louvain_um.gpu.paged import Pages, move_in_pages, refine_in_pages, toucher
+from louvain_um.gpu.paged import Pages, Toucher, move_in_pages, refine_in_pages
 from louvain_um.gpu.planning import plan_run, without_graph
 from louvain_um.gpu.refine import refine
 from louvain_um.graph import Graph
@@ -51,6 +52,9 @@ class GpuEngine:
         self.pages: Pages | None = None
         self.tight = False
         self.limits = LIMITS
+        self.planned: float | None = None
+        self.expected: float | None = None
+        self.touch: Toucher | None = None
         self.stack = ExitStack()
 
     def __enter__(self) -> GpuEngine:
@@ -76,6 +80,7 @@ class GpuEngine:
         device = cupy.cuda.runtime.getDevice()
         machine = machine_for(device)
         self.plan, shape = plan_run(graph, self.options, machine, survey=self.survey)
+        self.planned = self.plan.seconds
         limits = TIGHT if self.plan.tight else LIMITS
         louvain = self.options.method == "louvain"
         self.limits = replace(limits, kept=shape.coarse.kept if louvain else None)
@@ -206,13 +211,14 @@ class GpuEngine:
         capacity = sum(self.plan.paged.values())
         block = capacity // BLOCKS_HELD
         cuts = cut_rows(offsets, sum(span.itemsize for span in spans), block)
+        self.touch = Toucher(kernels, self.memory, self.plan.blocking)
         residency = Residency(
             spans,
             offsets[cuts],
             capacity,
             "fault" if self.plan.paged_by == "fault" else "prefetch",
             device,
-            touch=toucher(kernels, self.memory, self.plan.blocking),
+            touch=self.touch,
         )
         begins = self.memory.empty("blocks", "scratch", len(cuts), np.uint32)
         begins.set(cuts.astype(np.uint32))
@@ -244,10 +250,13 @@ class GpuEngine:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
         run = (kernels, self.memory, self.options, self.total, level)
         pages = self.pages if level.number == 0 else None
+        since = time.perf_counter()
         if pages:
             moved, sweeps = move_in_pages(*run, pages, self.tight)
         else:
             moved, sweeps = move(*run, self.tight)
+        if level.number == level.cycle == 0:
+            self.learn(moved, time.perf_counter() - since)
         for iteration, sweep in enumerate(sweeps):
             self.observer(
                 Event(
@@ -262,6 +271,13 @@ class GpuEngine:
                 )
             )
         return moved
+
+    def learn(self, moved: Moved, seconds: float) -> None:
+        """Correct the plan by how the first moving went, and follow it where that is possible."""
+        corrected = self.plan.corrected([moved.arcs_visited], seconds)
+        self.expected = corrected.seconds
+        if corrected.layout != self.plan.layout and self.memory.follow(corrected.layout):
+            self.plan = corrected
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into parts that hold together."""
@@ -344,7 +360,12 @@ class GpuEngine:
             "placements": {group: str(where) for group, where in self.plan.placements.items()},
             "budget_bytes": self.plan.budget,
             "overflowed": dict(self.memory.overflowed),
-            "plan": {"seconds": self.plan.seconds, "device_bytes": self.plan.device_bytes},
+            "plan": {
+                "seconds": self.planned,
+                "seconds_corrected": self.expected,
+                "device_bytes": self.plan.device_bytes,
+                "pages_a_warp": self.touch.factor if self.touch else None,
+            },
             "traffic_bytes": self.traffic,
             "threads": None,
         }

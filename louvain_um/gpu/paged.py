@@ -22,6 +22,8 @@ from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.gpu.move import Sweep
 from louvain_um.hierarchy import Moved
 from louvain_um.options import Options
+from louvain_um.placement import calls
+from louvain_um.placement.cost import FACTORS, tune
 from louvain_um.placement.residency import Residency
 
 NOBODY: Final = 0xFFFFFFFF
@@ -29,6 +31,9 @@ SPAN: Final = 8
 """Entries of a span: a class begins at each, the last one says where the part ends."""
 
 PAGE: Final = 4096
+WARPS: Final = THREADS // 32
+TRIAL: Final = 8 << 20
+"""Bytes touched to try how many pages a warp had best ask for."""
 
 
 @dataclass(slots=True)
@@ -236,18 +241,53 @@ def refine_in_pages(
     memory.free("part totals", "part sizes", "cuts", "queue", "goals", "ties", "spans", "control")
 
 
-def toucher(kernels: Kernels, memory: DeviceAllocator, blocking: int) -> Any:
-    """Return a function that touches every page of a range, so many pages a warp."""
-    sink = memory.empty("touched", "scratch", 1, np.uint32)
-    kernel = kernels.get("paged", "touch_pages")
+class Toucher:
+    """Touches every page of a range, as a program that knows nothing of placement would.
 
-    def touch(address: int, nbytes: int) -> None:
+    How many pages a warp asks for is tuned, once, on the first range that is large enough.
+
+    Parameters
+    ----------
+    kernels : Kernels
+    memory : Allocator
+    factor : int
+        Pages a warp to begin with, 1 … 10.
+    """
+
+    def __init__(self, kernels: Kernels, memory: DeviceAllocator, factor: int) -> None:
+        self.kernels = kernels
+        self.kernel = kernels.get("paged", "touch_pages")
+        self.sink = memory.empty("touched", "scratch", 1, np.uint32)
+        self.factor = factor
+        self.tuned = False
+
+    def __call__(self, address: int, nbytes: int) -> None:
+        """Touch a range of managed memory."""
+        left = nbytes
+        if not self.tuned and nbytes >= len(FACTORS) * TRIAL:
+            self.tuned = True
+
+            def measure(factor: int) -> float:
+                nonlocal left
+                calls.synchronize()
+                since = time.perf_counter()
+                self.touch(address + nbytes - left, TRIAL, factor)
+                calls.synchronize()
+                left -= TRIAL
+                return time.perf_counter() - since
+
+            self.factor = tune(measure, self.factor)
+        self.touch(address + nbytes - left, left, self.factor)
+
+    def touch(self, address: int, nbytes: int, factor: int) -> None:
+        """Touch a range with so many pages a warp."""
+        if nbytes <= 0:
+            return
         pages = -(-nbytes // PAGE)
-        blocks = min(kernels.resident_blocks(kernel, THREADS), -(-pages // (8 * blocking)))
-        kernel(
-            (max(1, blocks),), (THREADS,),
+        warps = -(-pages // factor)
+        blocks = min(self.kernels.resident_blocks(self.kernel, THREADS), -(-warps // WARPS))
+        self.kernel(
+            (blocks,), (THREADS,),
             (np.uint64(address), np.int64(0), np.int64(nbytes), np.uint32(PAGE),
-             np.uint32(blocking), sink),
+             np.uint32(factor), self.sink),
         )  # fmt: skip
-
-    return touch
