@@ -66,7 +66,7 @@ def read_graph(
         list that is the column that a header calls weight (or value, count, strength …),
         wherever it stands; without a header the third, if it holds numbers that look like
         neither Unix times nor years. A third column with another name is a weight only if
-        this is True.
+        this is True. In GML and GraphML it is the edges' attribute of such a name.
     duplicates : {"once", "sum"}, optional
         What an edge listed more than once counts for; see `Graph.from_edges`. A symmetric
         matrix and METIS list every edge twice; that is one edge.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from louvain_um.errors import GraphError
+from louvain_um.formats.columns import WEIGHTS
 from louvain_um.formats.needs import first_line, need
 from louvain_um.formats.source import Source
 from louvain_um.graph import Graph
@@ -40,7 +42,23 @@ def _read(source: Source, options: ReadOptions, kind: str) -> Graph:
     labels = [data.get("label") for _, data in graph.nodes(data=True)]
     words = all(isinstance(label, str | int) for label in labels)
     labelled = words and len(set(labels)) == len(labels)
+    weight = _weight(graph)
     try:
-        return from_networkx(graph, options, labels if labelled else list(graph))
+        found = from_networkx(graph, options, labels if labelled else list(graph), weight)
     except GraphError as error:
         raise source.error(str(error)) from None
+    if found.weighted and weight != WEIGHTS[0]:
+        note = f"weights are read from the edges' {weight!r}"
+        found = replace(found, notes=(note, *found.notes))
+    return found
+
+
+def _weight(graph: Any) -> str:
+    """Return the attribute of edges that is named as a weight: `value` in many GML files."""
+    named = {
+        name
+        for *_, data in graph.edges(data=True)
+        for name, value in data.items()
+        if isinstance(value, int | float)
+    }
+    return next((name for name in WEIGHTS if name in named), WEIGHTS[0])

@@ -86,7 +86,8 @@ class Source:
 
     def seekable(self) -> BinaryIO:
         """Return everything as a file that can be sought in, from the start."""
-        if not isinstance(self.stream, io.BufferedReader) or not self.stream.seekable():
+        ours = isinstance(self.stream, io.BufferedReader | io.BytesIO)
+        if not ours or not self.stream.seekable():
             self.stream = cast(BinaryIO, io.BytesIO(self.read()))
         self._ahead = b""
         self.stream.seek(0)

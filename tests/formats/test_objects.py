@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -185,11 +186,18 @@ def test_gml_and_graphml(tmp_path: Path) -> None:
     with pytest.raises(GraphError, match=r"d\.gml: .*symmetrize=True"):
         read_graph(tmp_path / "d.gml")
     assert read_graph(tmp_path / "d.gml", symmetrize=True).n_edges == 1
+    nx.write_gml(nx.Graph([("a", "b", {"value": 3, "kind": "x"})]), tmp_path / "v.gml")
+    valued = read_graph(tmp_path / "v.gml")
+    assert valued.weights.tolist() == [3, 3]  # type: ignore[union-attr]
+    assert "weights are read from the edges' 'value'" in valued.notes
+    assert not read_graph(tmp_path / "v.gml", weighted=False).weighted
 
 
 def test_archives(tmp_path: Path) -> None:
     sparse.save_npz(tmp_path / "m.npz", matrix().tocsr())
     assert same(read_graph(tmp_path / "m.npz"), PATH)
+    (tmp_path / "m.npz.gz").write_bytes(gzip.compress((tmp_path / "m.npz").read_bytes()))
+    assert same(read_graph(tmp_path / "m.npz.gz"), PATH)
     np.savez(tmp_path / "e.npz", n=4, u=[0, 1, 2], v=[1, 2, 2], w=[0.5, 2.0, 1.0])
     assert same(read_graph(tmp_path / "e.npz"), PATH)
     np.savez(tmp_path / "x.npz", a=[1])
