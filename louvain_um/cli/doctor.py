@@ -13,7 +13,7 @@ from louvain_um.cli.guard import guarded
 from louvain_um.cli.spoken import spoken
 
 NEEDED = ("numpy", "scipy", "numba", "typer", "rich")
-OPTIONAL = ("pandas", "pyarrow", "networkx", "igraph", "scikit-learn")
+OPTIONAL = ("pandas", "pyarrow", "networkx", "igraph", "scikit-learn", "jinja2", "matplotlib")
 CUDA = ("cupy-cuda12x", "cupy-cuda13x", "cuda-bindings")
 
 

@@ -1,0 +1,109 @@
+"""Whatever a session holds, views show it, and every byte is somewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from louvain_um.profiling.events import Cause, EventTable, Kind, Source
+from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan, Session
+from louvain_um.profiling.views import figures, stages
+from louvain_um.profiling.views.html import render
+from louvain_um.profiling.views.pages import Axis, layers
+from louvain_um.profiling.views.perfetto import trace
+from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.verdict import verdict
+
+KINDS = tuple(Kind)
+MOVES = (Kind.HTOD, Kind.DTOH)
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> Session:
+    many = draw(st.integers(0, 4))
+    lives, address = [], 1 << 21
+    for at in range(many):
+        size = draw(st.sampled_from([0, 1, 4096, 65536, 5 << 20]))
+        start = draw(st.integers(0, 100))
+        group = draw(st.sampled_from(["graph", "hash", "community", "scratch"]))
+        lives.append(
+            Lifetime(name=f"a{at // 2}", group=group, address=address, nbytes=size, start_ns=start,
+                     end_ns=start + draw(st.integers(0, 100)), level=at - 1)
+        )  # fmt: skip
+        address += size + draw(st.sampled_from([0, 1 << 20]))
+    rows = draw(st.integers(0, 12))
+    random = np.random.default_rng(draw(st.integers(0, 1000)))
+    events = EventTable(
+        {
+            "time": np.sort(random.integers(0, 300, rows)),
+            "duration": random.integers(0, 50, rows),
+            "kind": random.choice(KINDS, rows),
+            "address": random.choice([0, 1 << 21, (1 << 21) + 4096, 6 << 20, 1 << 46], rows),
+            "bytes": random.choice([0, 1, 4096, 9 << 20], rows),
+            "count": random.integers(0, 9, rows),
+            "rows": random.integers(0, 3, rows),
+            "cause": random.integers(0, 6, rows),
+            "kernel": random.integers(-1, 1, rows),
+            "phase": random.integers(-1, 6, rows),
+            "level": random.integers(-1, 3, rows),
+            "source": random.choice(tuple(Source), rows),
+        },
+        ("k",),
+    )
+    names = draw(st.lists(st.sampled_from(["move", "load", "mine"]), max_size=3))
+    phases = tuple(
+        PhaseSpan(phase=name, level=at, iteration=draw(st.integers(-1, 1)), start_ns=at * 9,
+                  end_ns=at * 9 + draw(st.integers(0, 90)))
+        for at, name in enumerate(names)
+    )  # fmt: skip
+    maps = ()
+    if draw(st.booleans()):
+        shape = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+        edges = np.arange(shape[1] + 1) * 7
+        counts = random.integers(0, 5, shape).astype(np.uint32)
+        name = draw(st.sampled_from(["a0", "unknown"]))
+        maps = (PageMap(array=name, page_bytes=4096, edges=edges, counts=counts),)
+    sources = draw(st.sampled_from([{}, {"uvm": "measured"}, {"simulator": "modelled"}]))
+    return Session(
+        metadata={"sources": sources}, lifetimes=tuple(lives), phases=phases, events=events,
+        maps=maps,
+    )  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(sessions())
+def test_every_byte_is_somewhere(session: Session):
+    reading = Reading(session)
+    moved = sum(reading.total(kind) for kind in MOVES)
+    told = session.summary()
+    for maker in (figures.by_group, figures.by_array, stages.by_phase, stages.by_phase_and_group):
+        rows = maker(reading).rows
+        if any("bytes_to_device" in row for row in rows):
+            both = [row.get("bytes_to_device") or 0 for row in rows]
+            both += [row.get("bytes_to_host") or 0 for row in rows]
+            assert sum(both) == moved
+    causes = figures.by_cause(reading).rows
+    between = sum(row["bytes"] for row in causes if row["way"] == "between devices")
+    assert sum(row["bytes"] for row in causes) - between == moved
+    accesses = reading.accesses_by_array
+    assert sum(accesses or [0]) == (told["accesses"] or 0)
+    axis = Axis.of(reading, rows=20, columns=15)
+    for layer in layers(reading, axis):
+        if layer.title == "Migrations by cause":
+            assert layer.values.sum() == pytest.approx(moved)
+        if layer.title == "GPU faults":
+            faults = reading.total(Kind.GPU_FAULT_GROUP, "count")
+            assert layer.values.sum() == pytest.approx(faults)
+
+
+@settings(max_examples=25, deadline=None)
+@given(sessions(), sessions())
+def test_every_session_is_shown(first: Session, second: Session):
+    page = render(first, other=second)
+    assert page.rstrip().endswith("</html>")
+    assert verdict(Reading(first)).finding
+    events = trace(first)["traceEvents"]
+    assert sum(event["ph"] in "Xi" for event in events) >= len(first.phases)
+    assert Cause.EVICTION in figures.CAUSES
