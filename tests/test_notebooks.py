@@ -1,0 +1,89 @@
+"""The notebooks run on a machine without a GPU.
+
+``python tests/test_notebooks.py`` runs them and keeps what they show.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+SECONDS = 120
+"""Time limit of a cell; compiling included."""
+
+
+def executed(path: Path):
+    """Return a notebook as it is after all of its cells have run."""
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as sockets:
+        warnings.simplefilter("ignore")
+        import nbformat
+        from nbclient import NotebookClient
+
+        notebook = nbformat.read(path, 4)
+        client = NotebookClient(
+            notebook,
+            timeout=SECONDS,
+            kernel_name="python3",
+            resources={"metadata": {"path": FOLDER}},
+        )
+        client.create_kernel_manager()
+        if os.name == "posix":
+            # Files instead of open ports.
+            client.km.transport, client.km.ip = "ipc", f"{sockets}/kernel"
+        client.execute()
+    return notebook
+
+
+def keep(path: Path) -> None:
+    """Run a notebook and write it with what it shows, and nothing that changes by itself."""
+    import nbformat
+
+    notebook = executed(path)
+    for cell in notebook.cells:
+        cell.metadata.clear()
+    notebook.metadata = {
+        "kernelspec": notebook.metadata["kernelspec"],
+        "language_info": {"name": "python"},
+    }
+    nbformat.write(notebook, path)
+
+
+def test_three_notebooks():
+    assert [path.stem.partition("_")[0] for path in NOTEBOOKS] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs(path):
+    pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    notebook = executed(path)
+    streams = [
+        output.text
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "stream" and output.name == "stderr"
+    ]
+    assert not [text for text in streams if "Warning" in text]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_fit_to_be_read(path):
+    text = path.read_text()
+    assert len(text) < 300_000, "what it shows is too large to keep"
+    assert not re.search(r"/tmp/|/root/|[A-Z]:\\\\\\\\Users", text), "a path of one machine"
+    assert "Traceback" not in text
+    assert "## Your turn" in text
+
+
+if __name__ == "__main__":
+    for one in [Path(name) for name in sys.argv[1:]] or NOTEBOOKS:
+        keep(one)
