@@ -23,6 +23,9 @@ G = TypeVar("G", bound=Graph)
 SMALL = 1 << 15
 """Edges below which a second thread costs more than it brings."""
 
+MOST_SHIFT = 1023
+"""The largest power of two among the doubles: a graph's scale is one of them."""
+
 
 def build_graph(
     cls: type[G],
@@ -111,6 +114,7 @@ def quantise(weights: NDArray[Any]) -> tuple[NDArray[np.int64], float, tuple[str
         shift -= 1
     while 2 * _shifted(total, shift + 1 - coarse) + 2 * len(weights) < MAX_TOTAL_WEIGHT:
         shift += 1
+    shift = min(shift, MOST_SHIFT)
     integers = np.empty(len(weights), np.int64)
     _, bits, vanished = _scaled(weights, shift, threads, integers)
 

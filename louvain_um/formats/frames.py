@@ -92,7 +92,7 @@ def factorize(
     u: NDArray[Any], v: NDArray[Any]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[Any]]:
     """Return ends as places in an array of names, ascending where names can be ordered."""
-    if "f" in (u.dtype.kind, v.dtype.kind):
+    if len(u) and "f" in (u.dtype.kind, v.dtype.kind):
         raise GraphError("ids are real numbers (or some are missing); give integers or strings")
     numbers: dict[Any, int] = {}
     out = []

@@ -49,8 +49,22 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
     if isinstance(obj, list) and obj and all(isinstance(edge, tuple) for edge in obj):
         return _from_tuples(obj, options)
     if isinstance(obj, tuple | list) and len(obj) in (2, 3):
-        return _from_arrays([_host(part) for part in obj], options)
+        parts = [_host(part) for part in obj]
+        if isinstance(obj, list) and len(obj) == 3 and _symmetric(parts):
+            raise GraphError(
+                "three lists of three may be an adjacency matrix or three edges; pass "
+                "numpy.array(...) for the matrix, a tuple (source, target, weights) for edges"
+            )
+        return _from_arrays(parts, options)
     raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
+
+
+def _symmetric(rows: list[Any]) -> bool:
+    """Return whether arrays could be the rows of a symmetric matrix."""
+    if any(row.shape != (len(rows),) for row in rows):
+        return False
+    matrix = np.array(rows)
+    return bool((matrix == matrix.T).all())
 
 
 def _from_array(array: Any, options: ReadOptions) -> Graph:

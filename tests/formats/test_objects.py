@@ -220,3 +220,19 @@ def test_a_list_of_edge_tuples_is_edges() -> None:
     assert as_graph([(0, 1, 5), (1, 2, 7), (2, 3, 9)]).total_weight == 42
     with pytest.raises(GraphError, match="edge 1 is"):
         as_graph([(0, 1), (1, 2, 3)])
+
+
+def test_what_could_be_a_matrix_or_edges_is_refused() -> None:
+    with pytest.raises(GraphError, match=r"numpy\.array"):
+        as_graph([[0, 2, 0], [2, 0, 1], [0, 1, 3]])
+    assert as_graph([[0, 1, 2], [1, 2, 3], [1, 1, 5]]).n_edges == 3
+
+
+def test_a_table_without_rows_has_no_vertices() -> None:
+    assert as_graph(pd.DataFrame({"source": [], "target": []}, dtype=float)).n_vertices == 0
+
+
+def test_weights_below_the_normal_doubles_round_to_nothing() -> None:
+    graph = as_graph(([0, 1], [1, 2], [5e-324, 5e-324]))
+    assert graph.total_weight == 0
+    assert "2 of 2 positive weights" in graph.notes[0]
