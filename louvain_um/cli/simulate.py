@@ -11,10 +11,11 @@ from louvain_um.cli import common, graphs
 from louvain_um.cli.detect import Method
 from louvain_um.cli.guard import guarded, note
 from louvain_um.cli.sweep import POLICIES, RATES, Policies, Rates, name_of, results_table
-from louvain_um.errors import OptionError
+from louvain_um.errors import LouvainUmError, OptionError
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.simulator import Driver, Trace
+    from louvain_um.placement.machine import Machine
+    from louvain_um.profiling.simulator import Driver, Simulation, Trace
 
 DRIVER = "The simulated driver"
 
@@ -79,6 +80,14 @@ def simulate(
             "--coherent", help="The host reaches device memory in place.", rich_help_panel=DRIVER
         ),
     ] = False,
+    session: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SESSION",
+            help="Also what one policy did at one oversubscription, for louvain-um report: .npz.",
+            show_default=False,
+        ),
+    ] = None,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
@@ -103,6 +112,8 @@ def simulate(
     driver = driver_for(eviction, hold, prefetcher=prefetcher)
     names, percents = parse_policies(policies), parse_rates(rates)
     check(output, source, force=force)
+    if session is not None:
+        check_session(session, source, points=len(names) * len(percents), force=force)
     trace = trace_of(source)
     if trace is None:
         from louvain_um.cli.progress import reporting
@@ -122,7 +133,9 @@ def simulate(
     for name in names:
         for percent in percents:
             point = Point(graph=name_of(source), policy=name, oversubscription=percent, gpu=gpu)
-            row = replay(trace, point, machine, driver=driver, known=known)[0]
+            row, found = replay(trace, point, machine, driver=driver, known=known)
+            if session is not None:
+                keep(session, trace, found, machine, driver, row, force=force)
             rows.append({**row, "policy": policy_name(name), "gpu": machine.name})
     if output is not None:
         write(output, rows, trace, force=force)
@@ -142,6 +155,42 @@ def simulate(
             if not row["feasible"] and verbose:
                 note(f"{row['policy']} at {row['oversubscription']:g} %: {row['reason']}")
     typer.echo(best(rows))
+
+
+def check_session(path: Path, source: str, *, points: int, force: bool) -> None:
+    """Refuse a session that could not be written, or of which there would be several."""
+    from louvain_um.profiling.storage import check_target
+
+    if points > 1:
+        raise OptionError(
+            f"session must be of one policy at one oversubscription, not of {points} runs; "
+            "name one of each"
+        )
+    graphs.refuse_same(source, path)
+    check_target(path, force=force)
+
+
+def keep(
+    path: Path,
+    trace: Trace,
+    found: Simulation | None,
+    machine: Machine,
+    driver: Driver,
+    row: dict[str, Any],
+    *,
+    force: bool,
+) -> None:
+    """Save what a simulated run did; it is run once more, with its events."""
+    from louvain_um.profiling.simulated import session_of
+    from louvain_um.profiling.simulator import simulate
+
+    if found is None:
+        raise LouvainUmError(f"{path}: there is nothing to save: {row['reason']}")
+    again = simulate(
+        trace, machine, placements=found.provenance["placements"],
+        capacity=found.capacity_bytes, driver=driver,
+    )  # fmt: skip
+    session_of(trace, again, policy=row["policy"]).save(path, force=force)
 
 
 def policy_name(name: str) -> str:

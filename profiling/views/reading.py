@@ -162,7 +162,7 @@ class Reading:
     def accesses_by_array(self) -> list[int] | None:
         """Accesses of each of `arrays` and of none; None where nobody counted them."""
         size = len(self.arrays) + 1
-        if Kind.ACCESS in self.rows:
+        if self.total(Kind.ACCESS, "count"):
             return self.sums(self.array_of, size, Kind.ACCESS, "count")
         maps = [page for page in self.maps if page.kind == "access"]
         if not maps:

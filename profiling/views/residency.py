@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.events import Cause, Kind
-from louvain_um.profiling.views.evidence import there
+from louvain_um.profiling.views.evidence import evidence, there
 from louvain_um.profiling.views.reading import NAMES, Reading
 
 POINTS = 400
@@ -53,7 +53,7 @@ def allocated(reading: Reading) -> Curves | None:
             values[group] = np.cumsum(change[:-1])
     return Curves(
         title="Arrays alive",
-        evidence="measured (engine)",
+        evidence=evidence(reading.session, "time"),
         times=edges / 1e9,
         values=values,
     )

@@ -117,7 +117,7 @@ def _accesses(
     reading: Reading, number: dict[tuple[str, int], int], key: NDArray[np.int64], size: int
 ) -> list[int]:
     """Return accesses by key; maps have no phases, so their bins are shared out by time."""
-    if Kind.ACCESS in reading.rows:
+    if reading.total(Kind.ACCESS, "count"):
         return reading.sums(key, size, Kind.ACCESS, "count")
     maps = [page for page in reading.maps if page.kind == "access"]
     if not maps:

@@ -105,3 +105,16 @@ def test_force_replaces(run: Run, session: Path, tmp_path: Path):
     page.write_text("old")
     assert run("report", session, "-o", page, "--force").code == 0
     assert page.read_text().startswith("<!doctype html>")
+
+
+def test_a_simulated_run_is_reported_as_modelled(run: Run, two_triangles: Path, tmp_path: Path):
+    session, page = tmp_path / "sim.npz", tmp_path / "sim.html"
+    one = ("--policies", "base", "--oversubscription", "0")
+    assert run("simulate", two_triangles, *one, "--session", session, "-q").code == 0
+    assert run("report", session, "-o", page, "-q").code == 0
+    assert "modelled (simulator)" in page.read_text()
+    assert "measured (" not in page.read_text()
+    out = run("simulate", two_triangles, "--policies", "base,adv2", "--session", tmp_path / "b.npz")
+    assert out.code == 2
+    assert "--session must be of one policy" in out.complaint()
+    assert "--force" in run("simulate", two_triangles, *one, "--session", session).complaint()

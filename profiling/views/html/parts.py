@@ -79,7 +79,7 @@ def cards(session: Session) -> tuple[Card, ...]:
     wanted: list[tuple[str, Any, As, str]] = [
         ("run", summary["seconds"], "seconds", time),
         ("arcs a second", summary["arcs_per_second"], "rate", time),
-        ("groups' peaks together", sum(peaks.values()) or None, "bytes", "measured (engine)"),
+        ("groups' peaks together", sum(peaks.values()) or None, "bytes", time),
         ("moved to the device", summary["bytes_to_device"], "bytes", memory),
         ("moved to the host", summary["bytes_to_host"], "bytes", memory),
         ("of it evicted", summary["bytes_evicted"], "bytes", memory),

@@ -72,7 +72,7 @@ def sessions(draw: st.DrawFn) -> Session:
     )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(sessions())
 def test_every_byte_is_somewhere(session: Session):
     reading = Reading(session)
@@ -98,7 +98,7 @@ def test_every_byte_is_somewhere(session: Session):
             assert layer.values.sum() == pytest.approx(faults)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(sessions(), sessions())
 def test_every_session_is_shown(first: Session, second: Session):
     page = render(first, other=second)
