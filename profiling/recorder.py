@@ -310,7 +310,10 @@ class Recorder:
             places = np.minimum(before - before[first], max(0, room - 1))
             places = np.minimum(places, np.maximum(0, room - np.diff(found, append=found[-1])))
             lists = (numbers, members, starts, places, found)
-            touched = self._added_up(slots, widths, (offsets, targets), lists, first, last)
+            touched = added_up(
+                slots, widths, (offsets, targets), lists, np.arange(first, last), IN_FLIGHT,
+                self.stretch,
+            )  # fmt: skip
             program.launch("sum_arcs", touched, "aggregate", level)
             counting.move_together(together.book, self.sums, places, found, first, last)
             program.launch("move_arcs", [together.take()], "aggregate", level)
@@ -320,29 +323,33 @@ class Recorder:
                        "aggregate", level)  # fmt: skip
         program.end(*own.values(), named("totals", level))
 
-    def _added_up(
-        self,
-        slots: Slots,
-        widths: tuple[int, int],
-        graph: tuple[Any, Any],
-        lists: tuple[Any, ...],
-        first: int,
-        last: int,
-    ) -> list[Touches]:
-        """Return what adding up the arcs of communities first … last touches."""
-        from louvain_um.profiling.counting import add_up
 
-        workers = max(1, min(IN_FLIGHT, last - first))
-        quota = max(1, self.stretch // workers)
-        flight = np.full(2 * workers + 1, -1, np.int64)
-        flight[-1] = first
-        order = np.arange(last)
-        touched = []
-        busy = True
-        while busy:
-            busy = add_up(slots.book, widths, graph, lists, order, last, flight, quota, (0, 0))
-            touched.append(slots.take())
-        return touched
+def added_up(
+    slots: Slots,
+    widths: tuple[int, int],
+    graph: tuple[Any, Any],
+    lists: tuple[Any, ...],
+    order: Any,
+    workers: int,
+    stretch: int,
+    keys: tuple[int, int] = (0, 0),
+) -> list[Touches]:
+    """Return what adding up the arcs of communities, in an order, touches.
+
+    `workers` of them are in flight at a time; see `counting.add_up`.
+    """
+    from louvain_um.profiling.counting import add_up
+
+    workers = max(1, min(workers, len(order)))
+    quota = max(1, stretch // workers)
+    flight = np.full(2 * workers + 1, -1, np.int64)
+    flight[-1] = 0
+    touched = []
+    busy = len(order) > 0
+    while busy:
+        busy = add_up(slots.book, widths, graph, lists, order, len(order), flight, quota, keys)
+        touched.append(slots.take())
+    return touched
 
 
 def running(offsets: Any, vertices: Any) -> Any:

@@ -53,6 +53,8 @@ class Subject:
         Whose arrays and kernels these are, when they are not the engine's.
     scale : float, optional
         Size of a stand-in by its original's.
+    reserved : int
+        Bytes of simulated memory that are not the program's; see `replays.Point`.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Subject:
     record: Callable[[], Trace] | None = None
     program: str = "louvain-um"
     scale: float | None = None
+    reserved: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +149,7 @@ def sweep(
             if modelled:
                 clock.say(f"recording {subject.name}")
                 trace = recorded(subject, settings, Path(folder), anew=force)
-                _replay(store, trace, modelled, machines, settings, clock)
+                _replay(store, subject, trace, modelled, machines, settings, clock)
             measured = [key for key in missing if key["evidence"] == "measured"]
             if measured:
                 _measure(store, subject, measured, settings, clock)
@@ -176,7 +179,8 @@ def points(
         places.append((device_name(settings.device), "measured"))
     for gpu, evidence in places:
         for policy in order:
-            about = [settings.method, settings.seed, subject.program, _policy(policy)]
+            about: list[Any] = [settings.method, settings.seed, subject.program, subject.reserved]
+            about.append(_policy(policy))
             if evidence == "modelled":
                 about += [machines[gpu].to_dict(), asdict(settings.driver)]
             text = json.dumps(about, sort_keys=True, default=str)
@@ -232,6 +236,7 @@ def recorded(subject: Subject, settings: Settings, folder: Path, *, anew: bool) 
 
 def _replay(
     store: Store,
+    subject: Subject,
     trace: Trace,
     keys: Sequence[dict[str, Any]],
     machines: dict[str, Machine],
@@ -250,14 +255,20 @@ def _replay(
     def one(key: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
         policy, gpu = key["source"]
         rate = key["oversubscription"]
-        point = Point(graph=key["graph"], policy=policy, oversubscription=rate, gpu=gpu)
+        point = Point(
+            graph=key["graph"],
+            policy=policy,
+            oversubscription=rate,
+            gpu=gpu,
+            reserved=subject.reserved,
+        )
         row, found = replay(trace, point, machines[gpu], driver=settings.driver, known=known[gpu])
         tables: dict[str, list[dict[str, Any]]] = {}
         if key["policy"] == "base" and gpu == settings.gpus[0] and found is not None:
             tables["iterations"] = iterations(trace, key["graph"], found, rate)
             if rate == told_at:
                 tables["groups"] = groups(trace, key["graph"], found, rate)
-        return {**row, **_told(key)}, tables
+        return {**row, **_told(key), "scale": subject.scale}, tables
 
     for row, tables in parallel.stream(one, keys, parallel.default_threads()):
         store.add(row, **tables)

@@ -131,7 +131,7 @@ def sweep(
         if study is not None:
             from louvain_um.profiling import study as studies
 
-            notes.append(studies.ABOUT)
+            notes += studies.ABOUT
             for original in studies.GRAPHS:
                 tell(sweeps.Progress(0, 0, None, f"making {original.name}"))
                 subjects.append(original.subject(scale or studies.SCALE, seed))
