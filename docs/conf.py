@@ -16,7 +16,7 @@ project = "louvain-um"
 author = "the louvain-um developers"
 version = release = louvain_um.__version__
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "helptext"]
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "helptext", "short_names"]
 exclude_patterns = ["_ext"]
 
 html_theme = "furo"

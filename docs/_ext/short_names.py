@@ -1,0 +1,30 @@
+"""Links for names without their module: `louvain` finds ``louvain_um.louvain``."""
+
+from __future__ import annotations
+
+from docutils import nodes
+
+
+def resolve(app, env, node, contnode):
+    """Return a link to the one object of this name; None where there is none, or several."""
+    if node.get("refdomain") != "py":
+        return None
+    domain = env.get_domain("py")
+    wanted = node["reftarget"].removesuffix("()")
+    found = [name for name in domain.objects if name.endswith(f".{wanted}")]
+    if len(found) > 1:  # a function's own name goes before attributes that are called the same
+        found = [name for name in found if domain.objects[name].objtype in ("function", "class")]
+    if len(found) != 1:
+        return None
+    entry = domain.objects[found[0]]
+    link = nodes.reference("", "", contnode, internal=True)
+    link["refuri"] = (
+        app.builder.get_relative_uri(node["refdoc"], entry.docname) + f"#{entry.node_id}"
+    )
+    return link
+
+
+def setup(app):
+    """Listen for names that were not found."""
+    app.connect("missing-reference", resolve)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
