@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -198,9 +197,19 @@ class Session:
 
         save(self, path, force=force)
 
-    def report(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the session as one self-contained HTML page."""
-        import_module("louvain_um.profiling.views.html").write(self, path, force=force)
+    def report(
+        self, path: str | Path, *, other: Session | None = None, force: bool = False
+    ) -> None:
+        """Write the session as one self-contained HTML page, beside another if one is given.
+
+        Raises
+        ------
+        LouvainUmError
+            The file exists and `force` is off, or it cannot be written; or Jinja is not installed.
+        """
+        from louvain_um.profiling.views.html import write
+
+        write(self, path, other=other, force=force)
 
 
 def load(path: str | Path) -> Session:

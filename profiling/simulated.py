@@ -21,7 +21,7 @@ NOTE = (
 
 
 def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
-    """Return a simulated run as a session.
+    """Return a simulated run as a session; its metadata holds the `terms` of cost in seconds.
 
     Parameters
     ----------
@@ -62,6 +62,7 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
             "budget_bytes": run.capacity_bytes,
             "complete": True,
             "sources": {"simulator": "modelled"},
+            "terms": dict(run.costs),
             **metadata,
         },
         lifetimes=_lifetimes(trace, run, times),

@@ -155,13 +155,14 @@ def _resident_at_end(reading: Reading) -> dict[tuple[tuple[str, int], str], int]
 
 def iterations(reading: Reading) -> Table:
     """Return the sweeps of moving, one a row."""
+    told = any(span.moved for span in reading.iterations)
     rows = [
         {
             "phase": span.phase,
             "level": _level(span.level),
             "iteration": span.iteration,
             "seconds": span.seconds,
-            "moved": span.moved,
+            "moved": span.moved if told else None,
         }
         for span in reading.iterations
     ]

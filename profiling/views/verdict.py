@@ -20,6 +20,9 @@ FAULT_RATE, REMOTE_RATE = 12.9e9, 51.3e9
 """Bytes/s of paging in on demand, and of reading over the bus (H200, PCIe 5); used where the
 session has no durations or plan to tell."""
 
+PAGING = ("faults", "migration", "write_back", "prefetch")
+"""Terms of a simulated run's cost that are the moving of pages."""
+
 HOST_MAPPED = {
     frozenset({"graph"}): "adv2",
     frozenset({"hash"}): "adv3",
@@ -164,10 +167,11 @@ def _paged(reading: Reading, flow: _Flow, share: float, how: str) -> Verdict:
     asked = reading.total(Kind.HTOD, "bytes", Cause.USER)
     most, part = flow.groups[0]
     by_fault = asked < flow.came / 2
-    way = "on demand, fault by fault," if by_fault else "ahead of use"
+    way = "on demand, fault by fault" if by_fault else "ahead of use"
+    back = f" and {say(flow.left, 'bytes')} back" if flow.left > flow.came / 4 else ""
     mostly = f", most of it {most} ({say(part, 'share')})" if part else ""
     return Verdict(
-        finding=f"Moving {say(flow.came, 'bytes')} to the device {way} took about "
+        finding=f"Moving {say(flow.came, 'bytes')} to the device{back}, {way}, took about "
         f"{say(min(share, 1.0), 'share')} of the run{mostly}.",
         remedy="Try --memory auto: it copies once what fits and reads the rest over the bus."
         if by_fault
@@ -210,6 +214,9 @@ def _by_time(reading: Reading) -> Verdict:
 
 def _moving_seconds(reading: Reading, flow: _Flow) -> tuple[float, str]:
     """Return how long pages moved, and how that is known."""
+    terms = reading.session.metadata.get("terms")
+    if terms:
+        return sum(terms.get(name, 0.0) for name in PAGING), "terms of cost modelled"
     spent = {
         kind: int(reading.events["duration"][reading.of(kind)].sum()) / 1e9
         for kind in (Kind.GPU_FAULT_GROUP, Kind.HTOD, Kind.DTOH)

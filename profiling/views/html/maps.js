@@ -94,7 +94,8 @@ class PageMap {
 
   say(value) {
     return this.layer.unit === "bytes" ? bytes(value)
-      : `${value >= 10 ? Math.round(value).toLocaleString("en") : value.toFixed(1)} ${this.layer.unit}`;
+      : `${value >= 10 || Number.isInteger(value) ? Math.round(value).toLocaleString("en")
+        : value.toFixed(1)} ${this.layer.unit}`;
   }
 
   area() {

@@ -17,6 +17,9 @@ from louvain_um.profiling.views.reading import Reading
 from louvain_um.profiling.views.table import As, Table, say
 from louvain_um.profiling.views.verdict import Verdict, verdict
 
+MOST_LINES = 12
+"""Lines in a chart of iterations."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
@@ -172,10 +175,23 @@ def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
     if levels:
         chart = svg.bars(list(levels.items())[:24], "seconds")
         found.append(Figure(name="phase-chart", title="Phases by level", svg=chart, evidence=how))
+    terms = {
+        name.replace("_", " "): float(value)
+        for name, value in (reading.session.metadata.get("terms") or {}).items()
+        if name != "hidden"
+    }
+    if terms:
+        chart = svg.bars([("all", terms)], "seconds")
+        about = "modelled; what went on beside each other counts twice"
+        found.append(Figure(name="terms", title="What the seconds consist of", svg=chart,
+                            evidence=about))  # fmt: skip
     sweeps: dict[str, tuple[list[float], list[float]]] = {}
+    cycle, before = 1, -1
     for number, span in enumerate(reading.iterations, 1):
-        name = f"{span.phase}, level {span.level}"
-        if name in sweeps or len(sweeps) < 8:
+        cycle += span.level < before  # the run begins again from the first level
+        before = span.level
+        name = f"{span.phase}, level {span.level}" + (f", cycle {cycle}" if cycle > 1 else "")
+        if name in sweeps or len(sweeps) < MOST_LINES:
             x, y = sweeps.setdefault(name, ([], []))
             x.append(number)
             y.append(span.seconds)

@@ -63,7 +63,8 @@ def test_the_api_writes_it(tmp_path: Path):
     assert "Where the time went" in path.read_text()
     with pytest.raises(LouvainUmError, match="exists already"):
         session.report(path)
-    session.report(path, force=True)
+    session.report(path, other=session, force=True)
+    assert "Comparison" in path.read_text()
     assert [each.name for each in tmp_path.iterdir()] == ["out.html"]
     assert "<table>" in session._repr_html_()
     assert HOSTILE not in paged_run()._repr_html_()
