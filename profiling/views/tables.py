@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from louvain_um.profiling.views.reading import Reading
-from louvain_um.profiling.views.table import Table
+from louvain_um.profiling.views.table import Column, Table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,27 +43,70 @@ def show(
         for table in compared(*readings[:2]):
             put(table, out)
     if sweep is not None:
-        from louvain_um.profiling.views.study import tables
+        from louvain_um.profiling.views import study, why
 
-        for table in tables(sweep):
+        out.print(str(why.best(sweep)))
+        for table in study.tables(sweep):
             put(table, out)
+        for text in why.sentences(sweep):
+            out.print(text)
         for note in sweep.notes:
             out.print(f"note: {note}")
 
 
 def put(table: Table, console: Console) -> None:
-    """Print one table under its title."""
-    console.print()
-    console.print(drawn(table))
+    """Print one table under its title, in as many parts as its width takes."""
+    parts, idle = layout(table, console.width)
+    for columns in parts:
+        console.print()
+        console.print(drawn(table, columns))
     left = len(table.rows) - MOST
     if left > 0:
         console.print(f"… and {left:,} more")
+    if idle:
+        console.print(f"nothing of: {', '.join(column.head for column in idle)}", style="dim")
     if table.evidence:
         console.print(table.evidence, style="dim")
 
 
-def drawn(table: Table) -> Drawn:
-    """Return a table as rich draws it.
+def layout(table: Table, width: int) -> tuple[list[list[Column]], list[Column]]:
+    """Return the columns of each part that fits in a width, and those in which nothing happened.
+
+    What names a row is repeated in every part.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.table import Column, Table
+    >>> from louvain_um.profiling.views.tables import layout
+    >>> columns = (Column("n", "name", "text"), Column("a", "first"), Column("b", "second"))
+    >>> table = Table(name="t", title="T", columns=columns, rows=({"n": "x", "a": 1, "b": 2},))
+    >>> [[column.key for column in part] for part in layout(table, 13)[0]]
+    [['n', 'a'], ['n', 'b']]
+    """
+    used = table.used()
+    idle = [c for c in used if c.kind in ("count", "bytes", "share")
+            and not any(row.get(c.key) for row in table.rows) and c.head != "level"]  # fmt: skip
+    names = [column for column in used if column.kind == "text" or column.head == "level"]
+    rest = [column for column in used if column not in names and column not in idle]
+    own = sum(_width(table, column) for column in names)
+    parts, room = [[*names]], width - own
+    for column in rest:
+        wide = _width(table, column)
+        if wide > room and len(parts[-1]) > len(names):
+            parts.append([*names])
+            room = width - own
+        parts[-1].append(column)
+        room -= wide
+    return parts, idle
+
+
+def _width(table: Table, column: Column) -> int:
+    texts = [table.text(row, column) for row in table.rows[:MOST]]
+    return max(map(len, [column.head, *texts])) + 2
+
+
+def drawn(table: Table, columns: Sequence[Column] | None = None) -> Drawn:
+    """Return a table, or some of its columns, as rich draws it.
 
     Examples
     --------
@@ -78,7 +121,7 @@ def drawn(table: Table) -> Drawn:
 
     found = Drawn(box=None, pad_edge=False, header_style="bold", title_justify="left")
     found.title = Text(table.title, style="bold")
-    columns = table.used()
+    columns = table.used() if columns is None else columns
     for column in columns:
         text = column.kind == "text"
         found.add_column(

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from louvain_um.profiling.views.runs import evidence_of, machines, of, say_rate, told
-from louvain_um.profiling.views.sweep import Row, Sweep
+from louvain_um.profiling.views.sweep import Row, Sweep, gains
 from louvain_um.profiling.views.table import Column, Table, say
+from louvain_um.profiling.views.verdict import Verdict
 
 PREFIX = "seconds_"
 NO_TERMS = ("seconds_of_plan", "seconds_hidden")
@@ -51,6 +52,30 @@ def why(sweep: Sweep) -> Table:
         rows=tuple(rows),
         evidence=evidence_of(sweep.results),
         about="Means over the graphs that the policy could run.",
+    )
+
+
+def best(sweep: Sweep) -> Verdict:
+    """Return which policy was fastest, at which oversubscription."""
+    texts = []
+    for machine in machines(sweep.results):
+        found = gains(of(sweep.results, machine))
+        rates = sorted({rate for by_rate in found.values() for rate in by_rate})
+        winners: list[tuple[str, float]] = []
+        for rate in rates:
+            at = {policy: by_rate[rate] for policy, by_rate in found.items() if rate in by_rate}
+            top = max(at, key=lambda policy: at[policy])
+            if at[top] > 1:
+                winners.append((f"{top} ({at[top]:.2f}×)", rate))
+            else:
+                winners.append(("base", rate))
+        if winners:
+            spans = ", ".join(f"{name} at {say_rate(rate)}" for name, rate in winners)
+            texts.append(f"Fastest on the mean of all graphs ({told(machine)}): {spans}.")
+    return Verdict(
+        finding=" ".join(texts) or "There is no base to compare with.",
+        remedy="auto chooses by cost for each graph and budget; compare its rows.",
+        grounds=f"seconds {evidence_of(sweep.results)}",
     )
 
 

@@ -7,7 +7,6 @@ from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.parts import Figure, Part
 from louvain_um.profiling.views.sweep import Row, Sweep, gains
 from louvain_um.profiling.views.table import Table
-from louvain_um.profiling.views.verdict import Verdict
 
 MOST_CHARTS = 40
 
@@ -19,7 +18,7 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
         Part(
             anchor="sweep",
             title="Policies by oversubscription",
-            verdict=best(sweep),
+            verdict=why.best(sweep),
             items=[*_gain_charts(sweep), *_there(study.mean_gains(sweep))],
             notes=sweep.notes,
         ),
@@ -47,30 +46,6 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
         parts.append(Part(anchor="fitting", title="Graphs that do not fit", items=[fitting]))
     parts.append(Part(anchor="all-runs", title="All runs", items=_there(study.everything(sweep))))
     return parts
-
-
-def best(sweep: Sweep) -> Verdict:
-    """Return which policy was fastest, at which oversubscription."""
-    texts = []
-    for machine in runs.machines(sweep.results):
-        found = gains(runs.of(sweep.results, machine))
-        rates = sorted({rate for by_rate in found.values() for rate in by_rate})
-        winners: list[tuple[str, float]] = []
-        for rate in rates:
-            at = {policy: by_rate[rate] for policy, by_rate in found.items() if rate in by_rate}
-            top = max(at, key=lambda policy: at[policy])
-            if at[top] > 1:
-                winners.append((f"{top} ({at[top]:.2f}×)", rate))
-            else:
-                winners.append(("base", rate))
-        if winners:
-            spans = ", ".join(f"{name} at {runs.say_rate(rate)}" for name, rate in winners)
-            texts.append(f"Fastest on the mean of all graphs ({runs.told(machine)}): {spans}.")
-    return Verdict(
-        finding=" ".join(texts) or "There is no base to compare with.",
-        remedy="auto chooses by cost for each graph and budget; compare its rows.",
-        grounds=f"seconds {runs.evidence_of(sweep.results)}",
-    )
 
 
 def _gain_charts(sweep: Sweep) -> list[Table | Figure]:

@@ -134,3 +134,14 @@ def test_tables_in_a_terminal():
     text = out.getvalue()
     for word in ("By array", "2 ÷ 1", "Table 4.6", "published", "note: stand-ins", "35,840"):
         assert word in text
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_number_is_cut_off_whatever_the_width(width: int):
+    out = io.StringIO()
+    console = Console(file=out, width=width, highlight=False, markup=False, emoji=False)
+    tables.show([paged_run()], console=console)
+    tables.show([], Sweep.of(sweep_rows()), console=console)
+    text = out.getvalue()
+    for word in ("192.0 MiB", "35,840", "100.0 %", "to the device", "8.58×", "nothing of:"):
+        assert word in text
