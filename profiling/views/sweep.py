@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,9 @@ def read(path: str | Path) -> Sweep:
     path = Path(path)
     folder, first = (path, None) if path.is_dir() else (path.parent, path)
     tables: dict[str, Any] = dict.fromkeys(NAMES, ())
+    order = SUFFIXES if find_spec("pyarrow") else SUFFIXES[::-1]
     for name in NAMES:
-        found = [folder / f"{name}{suffix}" for suffix in SUFFIXES]
+        found = [folder / f"{name}{suffix}" for suffix in order]
         file = next((file for file in found if file.is_file()), None)
         if first is not None and name == "results":
             file = first

@@ -145,3 +145,12 @@ def test_no_number_is_cut_off_whatever_the_width(width: int):
     text = out.getvalue()
     for word in ("192.0 MiB", "35,840", "100.0 %", "to the device", "8.58×", "nothing of:"):
         assert word in text
+
+
+def test_without_pyarrow_the_csv_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from louvain_um.profiling.views import sweep
+
+    pd.DataFrame(sweep_rows()).to_csv(tmp_path / "results.csv", index=False)
+    (tmp_path / "results.parquet").write_bytes(b"never looked at")
+    monkeypatch.setattr(sweep, "find_spec", lambda name: None)
+    assert len(read(tmp_path).results) == len(sweep_rows())
