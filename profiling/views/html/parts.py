@@ -126,7 +126,8 @@ def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> l
                 title="Pages over time",
                 texts=(
                     "Rows are the bytes of the arrays, columns the time of the run, and the band "
-                    "above shows its phases. Black is where nothing happened.",
+                    "above shows its phases. Black is where nothing happened. Accesses are the thesis's "
+                    "Figures 4.2 to 4.9 for this run, faults its Figures 4.12 to 4.19.",
                 ),
                 map="maps",
             )
@@ -198,7 +199,12 @@ def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
     if sweeps:
         chart = svg.lines(sweeps, "seconds", x_title="iteration of the run", logarithmic=True)
         found.append(
-            Figure(name="iteration-chart", title="Iteration times", svg=chart, evidence=how)
+            Figure(
+                name="iteration-chart",
+                title="Iteration times (as in Figure 4.11)",
+                svg=chart,
+                evidence=how,
+            )
         )
     return [*found, *_there(phases, stages.by_phase_and_group(reading), stages.iterations(reading))]
 
@@ -206,8 +212,8 @@ def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
 def _groups(reading: Reading, table: Table) -> list[Table | Figure]:
     found: list[Table | Figure] = []
     for key, name, title, matter in (
-        ("accesses", "access-chart", "Accesses by group", "access"),
-        ("gpu_faults", "fault-chart", "GPU faults by group", "memory"),
+        ("accesses", "access-chart", "Accesses by group (as in Figure 4.1)", "access"),
+        ("gpu_faults", "fault-chart", "GPU faults by group (as in Figure 4.10)", "memory"),
     ):
         parts = {row["group"]: float(row.get(key) or 0) for row in table.rows}
         if sum(parts.values()):
