@@ -61,8 +61,10 @@ class Event:
 Observer = Callable[[Event], None]
 
 
-def tell_arrays(observer: Observer) -> Callable[[str, str, str, int, int], None]:
-    """Return a ledger's listener that tells an observer of arrays."""
+def tell_arrays(observer: Observer) -> Callable[[str, str, str, int, int], None] | None:
+    """Return a ledger's listener that tells an observer of arrays; None if nobody observes."""
+    if observer is ignore:
+        return None
 
     def listener(kind: str, name: str, group: str, address: int, nbytes: int) -> None:
         which: Literal["array", "freed"] = "array" if kind == "array" else "freed"
