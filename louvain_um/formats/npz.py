@@ -16,10 +16,15 @@ from louvain_um.graph import Graph
 if TYPE_CHECKING:
     from louvain_um.formats.edgelist import ReadOptions
 
+ZIP_MAGIC = b"PK"
+
 
 def read(source: Source, options: ReadOptions) -> Graph:
     """Read a NumPy archive."""
     matrix = None
+    if source.peek(2) != ZIP_MAGIC:
+        # NumPy would take it for a pickle, and tell how to load one.
+        raise source.error("is no .npz archive; fetch or save it again")
     try:
         # The file itself where it can be sought in: an archive need not be held twice.
         with np.load(source.seekable(), allow_pickle=False) as archive:

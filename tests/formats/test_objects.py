@@ -203,6 +203,9 @@ def test_archives(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", a=[1])
     with pytest.raises(GraphError, match=r"x\.npz: holds the arrays a"):
         read_graph(tmp_path / "x.npz")
+    (tmp_path / "p.npz").write_bytes(b"no archive at all")
+    with pytest.raises(GraphError, match=r"p\.npz: is no \.npz archive"):
+        read_graph(tmp_path / "p.npz")
     np.savez(tmp_path / "o.npz", u=np.array([{}], object), v=[1], allow_pickle=True)
     with pytest.raises(GraphError, match=r"o\.npz"):
         read_graph(tmp_path / "o.npz")
