@@ -15,6 +15,7 @@ from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.options import Method
 from louvain_um.placement.machine import Machine, load_machine
 from louvain_um.placement.policy import AUTO, find_policy
+from louvain_um.profiling.explain import against_thesis, explain
 from louvain_um.profiling.replays import Known, Point, groups, iterations, replay
 from louvain_um.profiling.simulator import Driver, Trace, load_trace
 from louvain_um.profiling.sweep_store import Store
@@ -154,7 +155,9 @@ def sweep(
             if measured:
                 _measure(store, subject, measured, settings, clock)
         tables = store.rows(every)
-        told = [*notes, *_notes(subjects, settings, machines)]
+        told = [*notes, *_notes(subjects, settings, machines), *explain(tables["results"])]
+        if any(subject.scale is not None for subject in subjects):
+            told += against_thesis(tables["results"])
         store.write(tables, told)
         found = Sweep.of(tables["results"], groups=tables["groups"],
                          iterations=tables["iterations"], notes=told)  # fmt: skip

@@ -4,6 +4,7 @@ import pytest
 
 from louvain_um.ledger import GROUPS
 from louvain_um.placement.machine import load_machine
+from louvain_um.profiling.explain import against_thesis, explain
 from louvain_um.profiling.replays import Point, declared, groups, replay
 from louvain_um.profiling.study import stand_in
 from louvain_um.profiling.views.published import PEAK_MB
@@ -50,6 +51,17 @@ def test_the_thesis_s_order_comes_out(found):
         assert gain["auto"][rate] >= gain[best[0]][rate]
     assert gain["adv2"][50.0] > gain["adv2"][30.0]
     assert gain["adv7"][70.0] > gain["adv2"][70.0]
+
+
+def test_the_winner_is_explained_and_misses_are_named(found):
+    lines = explain(found)
+    assert len(lines) == len(RATES)
+    assert "loses to base" in lines[0]
+    assert "evictions become" in lines[-1]
+    assert "is the best advice, 1" in lines[-1] or "is the best advice, 2" in lines[-1]
+    told = against_thesis(found)
+    assert [line.split(":")[0] for line in told] == [f"Table 4.6 at {rate:g} %" for rate in RATES]
+    assert all("published" in line for line in told)
 
 
 def test_sizes_are_the_thesis_s_scaled_down(recorded):
