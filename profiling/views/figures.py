@@ -67,8 +67,8 @@ def by_group(reading: Reading) -> Table:
         columns=columns,
         rows=tuple(used),
         evidence=both_of(reading),
-        about="A group is one of the four kinds of arrays that a policy places together; its accesses "
-        "are what the thesis's Table 4.4 counts.",
+        about="A group is one of the four kinds of arrays that a policy places together; its "
+        "accesses are what the thesis's Table 4.4 counts.",
     )
 
 

@@ -126,8 +126,8 @@ def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> l
                 title="Pages over time",
                 texts=(
                     "Rows are the bytes of the arrays, columns the time of the run, and the band "
-                    "above shows its phases. Black is where nothing happened. Accesses are the thesis's "
-                    "Figures 4.2 to 4.9 for this run, faults its Figures 4.12 to 4.19.",
+                    "above shows its phases. Black is where nothing happened. Accesses are the "
+                    "thesis's Figures 4.2 to 4.9 for this run, faults its Figures 4.12 to 4.19.",
                 ),
                 map="maps",
             )
