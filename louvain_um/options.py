@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Literal
 
 from louvain_um.errors import OptionError
@@ -53,6 +54,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.method not in ("louvain", "leiden"):
             raise OptionError(f"method must be 'louvain' or 'leiden', not {self.method!r}")
+        self._check_kinds()
         if not (math.isfinite(self.resolution) and self.resolution > 0):
             raise OptionError(f"resolution must be a number above 0, not {self.resolution}")
         if not (math.isfinite(self.threshold) and self.threshold >= 0):
@@ -78,6 +80,18 @@ class Options:
             raise OptionError(
                 f"device must be 'auto', 'cpu', 'cuda' or 'cuda:N', not {self.device!r}"
             )
+
+    def _check_kinds(self) -> None:
+        """Refuse values of another kind than an option's, which would fail later or be cut."""
+        for name in ("resolution", "threshold"):
+            if not isinstance(value := getattr(self, name), Real):
+                raise OptionError(f"{name} must be a number, not {value!r}")
+        for name in ("max_level", "seed", "threads"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) and (value is not None or name == "seed"):
+                raise OptionError(f"{name} must be a whole number, not {value!r}")
+        if not isinstance(self.device, str):
+            raise OptionError(f"device must be a string such as 'cpu', not {self.device!r}")
 
     @property
     def ballast_bytes(self) -> int:

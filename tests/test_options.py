@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from louvain_um.errors import OptionError
+from louvain_um.options import Options
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("method", "lovain", "'louvain' or 'leiden'"),
+        ("resolution", 0, "above 0"),
+        ("resolution", float("nan"), "above 0"),
+        ("resolution", "1", "must be a number"),
+        ("threshold", -1e-9, "at least 0"),
+        ("threshold", None, "must be a number"),
+        ("max_level", 0, "at least 1"),
+        ("max_level", 1.5, "whole number"),
+        ("seed", -1, "seed must lie"),
+        ("seed", 2**32, "seed must lie"),
+        ("seed", None, "whole number"),
+        ("seed", 1.5, "whole number"),
+        ("threads", 0, "threads must lie"),
+        ("threads", 2.0, "whole number"),
+        ("device", "gpu", "'auto', 'cpu', 'cuda'"),
+        ("device", None, "string"),
+        ("device_budget", "much", "size"),
+        ("device_budget", "0%", "above 0"),
+    ],
+)
+def test_values_out_of_range_or_of_another_kind(name: str, value: Any, said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        Options(**{name: value})
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    options = Options(resolution=np.float32(0.5), seed=np.int64(3), threads=np.int32(2))
+    assert (options.resolution, options.seed, options.threads) == (0.5, 3, 2)
