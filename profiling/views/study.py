@@ -113,7 +113,7 @@ def _groups_table(
     for graph in dict.fromkeys(row["graph"] for row in mine):
         some = [row for row in mine if row["graph"] == graph]
         first = some[0].get("oversubscription"), some[0].get("policy"), some[0].get("evidence")
-        row: dict[str, Any] = {"graph": graph, "from": str(first[2] or evidence_of(sweep.results))}
+        row: dict[str, Any] = {"of": graph, "from": str(first[2] or evidence_of(sweep.results))}
         for each in some:
             if (each.get("oversubscription"), each.get("policy"), each.get("evidence")) == first:
                 row[each["group"]] = each[key]
@@ -121,12 +121,12 @@ def _groups_table(
         other = published.published_name(graph)
         if other in theirs:
             numbers = zip(published.GROUPS, theirs[other], strict=True)
-            rows.append({"graph": graph, "from": f"published ({other})", **dict(numbers)})
+            rows.append({"of": graph, "from": f"published ({other})", **dict(numbers)})
     return Table(
         name=name,
         title=title,
         columns=(
-            Column("graph", "graph", "text"),
+            Column("of", "graph", "text"),
             Column("from", "from", "text"),
             *(Column(group, group, kind) for group in published.GROUPS),
         ),

@@ -55,6 +55,7 @@ def test_published_numbers_stand_beside_ours():
     assert theirs["at 30"] == 8.583
     peaks = study.peaks(sweep).rows
     assert [row["from"] for row in peaks] == ["modelled", "published (uk-2002)"]
+    assert [row["of"] for row in peaks] == ["uk-2002-like"] * 2  # not the bytes of `graph`
     assert peaks[1]["scratch"] == 2_451_000_000
     assert study.accesses(sweep).rows[1]["community"] == 1_055_000_000
 
