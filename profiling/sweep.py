@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,8 +15,11 @@ from louvain_um.options import Method
 from louvain_um.placement.machine import Machine, load_machine
 from louvain_um.placement.policy import AUTO, find_policy
 from louvain_um.profiling.explain import against_thesis, explain
-from louvain_um.profiling.replays import Known, Point, groups, iterations, replay
+from louvain_um.profiling.premises import premises
+from louvain_um.profiling.replay_tables import groups, iterations
+from louvain_um.profiling.replays import Known, Point, replay
 from louvain_um.profiling.simulator import Driver, Trace, load_trace
+from louvain_um.profiling.sweep_progress import Clock, Tell
 from louvain_um.profiling.sweep_store import Store
 
 if TYPE_CHECKING:
@@ -26,18 +28,6 @@ if TYPE_CHECKING:
 
 FAULTS_AT: Final = 30.0
 """Oversubscription, percent, whose faults by group are told: that of Figure 4.10."""
-
-Tell = Callable[["Progress"], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a sweep is: points done and in all, seconds left (None before any is done)."""
-
-    done: int
-    total: int
-    left: float | None
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +133,7 @@ def sweep(
     with Store(folder, force=force) as store:
         plan = [(s, list(points(s, settings, machines))) for s in subjects]
         every = [key for _, keys in plan for key in keys]
-        clock = _Clock(len(every), [key for key in every if key in store], tell)
+        clock = Clock(len(every), [key for key in every if key in store], tell)
         for subject, keys in plan:
             missing = [key for key in keys if key not in store]
             modelled = [key for key in missing if key["evidence"] == "modelled"]
@@ -155,7 +145,7 @@ def sweep(
             if measured:
                 _measure(store, subject, measured, settings, clock)
         tables = store.rows(every)
-        told = [*notes, *_notes(subjects, settings, machines), *explain(tables["results"])]
+        told = [*notes, *premises(subjects, settings, machines), *explain(tables["results"])]
         if any(subject.scale is not None for subject in subjects):
             told += against_thesis(tables["results"])
         store.write(tables, told)
@@ -244,7 +234,7 @@ def _replay(
     keys: Sequence[dict[str, Any]],
     machines: dict[str, Machine],
     settings: Settings,
-    clock: _Clock,
+    clock: Clock,
 ) -> None:
     """Replay a recording at points and keep them."""
     known: dict[str, Known] = {}
@@ -283,7 +273,7 @@ def _measure(
     subject: Subject,
     keys: Sequence[dict[str, Any]],
     settings: Settings,
-    clock: _Clock,
+    clock: Clock,
 ) -> None:
     """Run points on a device and keep them."""
     from louvain_um.profiling.measuring import measure, warm_up
@@ -309,52 +299,3 @@ def device_name(device: str) -> str:
     from louvain_um.gpu.device import pick
 
     return str(runtime.getDeviceProperties(pick(device).index)["name"].decode())
-
-
-def _notes(
-    subjects: Sequence[Subject], settings: Settings, machines: dict[str, Machine]
-) -> list[str]:
-    """Return what the figures rest on."""
-    found = []
-    for machine in machines.values():
-        found.append(f"machine {machine.name}: {machine.notes.get('all', 'as calibrate measured')}")
-    if settings.gpus:
-        found.append(
-            "modelled: page touches recorded from a run of the CPU engine, replayed by a model of "
-            "NVIDIA's driver; memory is (1 - oversubscription) of the recorded program's peak"
-        )
-    if settings.device is not None:
-        found.append(
-            "measured: device memory kept to (1 - oversubscription) of the plan's peak by the "
-            "program itself, which moves blocks; the driver never has to evict"
-        )
-    for subject in subjects:
-        if subject.scale is not None:
-            found.append(
-                f"{subject.name}: a generated stand-in, {subject.graph.n_vertices:,} vertices and "
-                f"{subject.graph.n_arcs:,} arcs, {subject.scale:.3g} of the original's vertices"
-            )
-    return found
-
-
-class _Clock:
-    """Counts points and works out how long the others will take."""
-
-    def __init__(self, total: int, finished: Sequence[Any], tell: Tell) -> None:
-        self.total, self.done, self.tell = total, len(finished), tell
-        self.new = 0
-        self.since = time.perf_counter()
-
-    def say(self, text: str) -> None:
-        """Tell what is being done."""
-        left = None
-        if self.new:
-            each = (time.perf_counter() - self.since) / self.new
-            left = each * (self.total - self.done)
-        self.tell(Progress(self.done, self.total, left, text))
-
-    def step(self, row: dict[str, Any]) -> None:
-        """Count a point."""
-        self.done += 1
-        self.new += 1
-        self.say(f"{row['graph']} {row['policy']} at {row['oversubscription']:g} %")

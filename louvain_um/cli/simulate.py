@@ -105,7 +105,9 @@ def simulate(
     from dataclasses import replace
 
     from louvain_um.placement.machine import load_machine
-    from louvain_um.profiling.replays import Known, Point, best, parse_policies, parse_rates, replay
+    from louvain_um.profiling.asked import parse_policies, parse_rates
+    from louvain_um.profiling.replay_tables import best
+    from louvain_um.profiling.replays import Known, Point, replay
 
     machine = load_machine(gpu)
     machine = replace(machine, coherent=machine.coherent or coherent)

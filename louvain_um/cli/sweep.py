@@ -15,7 +15,8 @@ from louvain_um.cli.guard import guarded, note, say
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.sweep import Progress, Settings, Subject, Tell
+    from louvain_um.profiling.sweep import Settings, Subject
+    from louvain_um.profiling.sweep_progress import Progress, Tell
 
 POLICIES = "base,adv1,adv2,adv3,adv4,adv5,adv6,adv7,adv8,adv9,auto"
 RATES = "0,10,30,50,70"
@@ -121,6 +122,7 @@ def sweep(
                           "name GRAPHs, or a --study")  # fmt: skip
     settings = settings_for(policies, rates, device, gpu, study, method.value, seed)
     # A folder that cannot be used is refused before graphs are read.
+    from louvain_um.profiling.sweep_progress import Progress
     from louvain_um.profiling.sweep_store import Store
 
     with Store(output):
@@ -133,10 +135,10 @@ def sweep(
 
             notes += studies.ABOUT
             for original in studies.GRAPHS:
-                tell(sweeps.Progress(0, 0, None, f"making {original.name}"))
+                tell(Progress(0, 0, None, f"making {original.name}"))
                 subjects.append(original.subject(scale or studies.SCALE, seed))
         for source in graph or ():
-            tell(sweeps.Progress(0, 0, None, f"reading {source}"))
+            tell(Progress(0, 0, None, f"reading {source}"))
             loaded = graphs.read(
                 source, format=format, weighted=weighted, duplicates=duplicates,
                 symmetrize=symmetrize, one_based=one_based, header=header, separator=separator,
@@ -148,7 +150,7 @@ def sweep(
     if json:
         common.print_json({"schema": 1, "folder": str(output), "results": rows})
         return
-    from louvain_um.profiling.replays import best
+    from louvain_um.profiling.replay_tables import best
 
     typer.echo(best(rows))
     if not quiet:
@@ -162,7 +164,7 @@ def settings_for(
     """Return what is to be swept, checked."""
     from louvain_um.gpu.device import pick
     from louvain_um.placement.machine import load_machine
-    from louvain_um.profiling.replays import parse_policies, parse_rates
+    from louvain_um.profiling.asked import parse_policies, parse_rates
     from louvain_um.profiling.sweep import Settings
 
     if study is not None:

@@ -121,12 +121,8 @@ class CpuEngine:
 
     def show(self, phase: Phase, level: CpuLevel, iteration: int = -1, **work: Any) -> None:
         """Let the observer look at what a step worked on."""
-        work |= {"cycle": level.cycle, "widest": level.widest, "start": level.start,
-                 "offsets": level.offsets, "targets": level.targets,
-                 "weighted": len(level.weights) > 0}  # fmt: skip
-        self.observer(
-            Event(kind="work", phase=phase, level=level.number, iteration=iteration, work=work)
-        )
+        whole, k = level.work | work, level.number
+        self.observer(Event(kind="work", phase=phase, level=k, iteration=iteration, work=whole))
 
     def enqueue(
         self, level: CpuLevel, wake: U8, listed: U32, queue: U32, salt: np.uint32

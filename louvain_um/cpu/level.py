@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,3 +56,15 @@ class CpuLevel:
     def vertices(self) -> int:
         """Number of vertices."""
         return len(self.loops)
+
+    @property
+    def work(self) -> dict[str, Any]:
+        """What an observer of any step may look at."""
+        return {
+            "cycle": self.cycle,
+            "widest": self.widest,
+            "start": self.start,
+            "offsets": self.offsets,
+            "targets": self.targets,
+            "weighted": len(self.weights) > 0,
+        }

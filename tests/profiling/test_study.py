@@ -4,8 +4,10 @@ import pytest
 
 from louvain_um.ledger import GROUPS
 from louvain_um.placement.machine import load_machine
+from louvain_um.profiling.declaring import declared
 from louvain_um.profiling.explain import against_thesis, explain
-from louvain_um.profiling.replays import Point, declared, groups, replay
+from louvain_um.profiling.replay_tables import groups
+from louvain_um.profiling.replays import Point, replay
 from louvain_um.profiling.study import stand_in
 from louvain_um.profiling.views.published import PEAK_MB
 from louvain_um.profiling.views.sweep import gains

@@ -9,18 +9,13 @@ import pytest
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.generators import lfr
 from louvain_um.placement.machine import load_machine
+from louvain_um.profiling.asked import parse_policies, parse_rates
+from louvain_um.profiling.declaring import declared
 from louvain_um.profiling.profiler import profile
 from louvain_um.profiling.recorder import record
 from louvain_um.profiling.recordings import recording_in
-from louvain_um.profiling.replays import (
-    Point,
-    chosen,
-    declared,
-    iterations,
-    parse_policies,
-    parse_rates,
-    replay,
-)
+from louvain_um.profiling.replay_tables import iterations
+from louvain_um.profiling.replays import Point, chosen, replay
 from louvain_um.profiling.simulator import simulate
 from louvain_um.profiling.study import GRAPHS, stand_in
 from louvain_um.profiling.sweep import Settings, Subject, sweep

@@ -1,0 +1,37 @@
+"""What a sweep's figures rest on, in sentences for its reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from louvain_um.placement.machine import Machine
+
+if TYPE_CHECKING:
+    from louvain_um.profiling.sweep import Settings, Subject
+
+
+def premises(
+    subjects: Sequence[Subject], settings: Settings, machines: dict[str, Machine]
+) -> list[str]:
+    """Return what the figures rest on."""
+    found = []
+    for machine in machines.values():
+        found.append(f"machine {machine.name}: {machine.notes.get('all', 'as calibrate measured')}")
+    if settings.gpus:
+        found.append(
+            "modelled: page touches recorded from a run of the CPU engine, replayed by a model of "
+            "NVIDIA's driver; memory is (1 - oversubscription) of the recorded program's peak"
+        )
+    if settings.device is not None:
+        found.append(
+            "measured: device memory kept to (1 - oversubscription) of the plan's peak by the "
+            "program itself, which moves blocks; the driver never has to evict"
+        )
+    for subject in subjects:
+        if subject.scale is not None:
+            found.append(
+                f"{subject.name}: a generated stand-in, {subject.graph.n_vertices:,} vertices and "
+                f"{subject.graph.n_arcs:,} arcs, {subject.scale:.3g} of the original's vertices"
+            )
+    return found
