@@ -177,3 +177,37 @@ def stretches(weights: I64, begin: int, end: int, most: int) -> list[tuple[int, 
         reached = int(np.searchsorted(weights, weights[cuts[-1]] + most, side="right")) - 1
         cuts.append(min(end, max(reached, cuts[-1] + 1)))
     return list(pairwise(cuts))
+
+
+def added_up(
+    slots: Slots,
+    widths: tuple[int, int],
+    graph: tuple[Any, Any],
+    lists: tuple[Any, ...],
+    order: Any,
+    workers: int,
+    stretch: int,
+    keys: tuple[int, int] = (0, 0),
+) -> list[Touches]:
+    """Return what adding up the arcs of communities, in an order, touches.
+
+    `workers` of them are in flight at a time; see `counting.add_up`.
+    """
+    from louvain_um.profiling.counting import add_up
+
+    workers = max(1, min(workers, len(order)))
+    quota = max(1, stretch // workers)
+    flight = np.full(2 * workers + 1, -1, np.int64)
+    flight[-1] = 0
+    touched = []
+    busy = len(order) > 0
+    while busy:
+        busy = add_up(slots.book, widths, graph, lists, order, len(order), flight, quota, keys)
+        touched.append(slots.take())
+    return touched
+
+
+def running(offsets: Any, vertices: Any) -> Any:
+    """Return the arcs of all vertices of a list before each, and of all."""
+    degrees = np.diff(offsets)[vertices]
+    return np.concatenate([[0], np.cumsum(degrees)])

@@ -16,8 +16,8 @@ import numpy as np
 
 from louvain_um.events import Event
 from louvain_um.graph import Graph
-from louvain_um.profiling.program import Program, Slots, stretches
-from louvain_um.profiling.recorder import STAYS, STRETCH, added_up, running
+from louvain_um.profiling.program import Program, Slots, added_up, running, stretches
+from louvain_um.profiling.recorder import STAYS, STRETCH
 from louvain_um.profiling.simulator.touches import Touches, Way
 from louvain_um.profiling.simulator.trace import Trace
 

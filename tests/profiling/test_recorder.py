@@ -109,6 +109,18 @@ def test_a_profile_without_a_gpu_attributes_every_access(graph):
     assert all((np.diff(page.edges) > 0).all() for page in session.maps)
 
 
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_giants_use_tables_in_global_memory(method):
+    hub, n = 3000, 6000
+    ring = np.arange(n)
+    u = np.concatenate([np.zeros(hub, np.int64), ring])
+    v = np.concatenate([np.arange(1, hub + 1), (ring + 1) % n])
+    trace = record(lu.Graph.from_edges(u, v), method=method)
+    assert accesses(trace, "giant keys", Way.ATOMIC, "move") >= hub
+    assert ("parts" in {array.name for array in trace.arrays}) == (method == "leiden")
+    assert simulate(trace, "p4000", record=False).seconds > 0
+
+
 def test_weights_are_touched_where_there_are_any():
     plain = stencil([12, 12, 12]).graph
     weighted = lu.Graph(
