@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from louvain_um.profiling.events import Cause, Kind
@@ -120,17 +121,17 @@ def release(s, block):
 def evict(s, block):
     """Send a block to the host. Clean pages are copied, too; pages with a host copy are not."""
     row = s.blocks[block]
-    after = ON_HOST | (MAP_REMOTE if row[ADVICE] & ACCESSED_BY else 0)
-    moved = 0
+    after = np.uint8(ON_HOST | (MAP_REMOTE if row[ADVICE] & ACCESSED_BY else 0))
+    pages = s.pages[row[FIRST] : row[FIRST] + row[PAGES]]
+    here = 0
     dropped = 0
-    for page in range(row[FIRST], row[FIRST] + row[PAGES]):
-        bits = s.pages[page]
-        if bits & ON_GPU:
-            if bits & ON_HOST:
-                dropped += 1
-            else:
-                moved += 1
-            s.pages[page] = after
+    for i in range(len(pages)):  # no branches: this runs once for every block that goes
+        bits = pages[i]
+        on_gpu = bits & ON_GPU
+        here += on_gpu
+        dropped += on_gpu & (bits >> 1)
+        pages[i] = after if on_gpu else bits
+    moved = here - dropped
     release(s, block)
     spend(s, WRITE_BACK, s.rates[PER_BYTE_OUT] * moved * PAGE_BYTES)
     totals = s.totals[row[OWNER]]

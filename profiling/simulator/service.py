@@ -17,6 +17,7 @@ from louvain_um.profiling.simulator.constants import (
     BIG_PAGES,
     BLOCK_PAGES,
     BOTH,
+    DETECT_THRASHING,
     FAULT,
     FAULTS,
     FIRST,
@@ -118,6 +119,35 @@ def put_on_gpu(s, block, page, duplicate):
 
 
 @njit(nogil=True, cache=True)
+def bring_along(pages, want, row, duplicate):
+    """Make a block's BROUGHT pages resident on the GPU; clear what was wanted.
+
+    Takes arrays, not the state: most pages of a thrashing run come this way. Returns how many
+    copies of neighbouring pages that took, and how many pages were copied.
+    """
+    copies = 0
+    copied = 0
+    came = 0
+    before = 0
+    for i in range(len(pages)):
+        coming = 0
+        if want[i] == BROUGHT:
+            bits = pages[i]
+            came += 1 - (bits & ON_GPU)
+            coming = 1 if bits & BOTH == ON_HOST else 0
+            if duplicate and bits & ON_HOST:
+                pages[i] = BOTH | MAP_READ
+            else:
+                pages[i] = ON_GPU | MAP_READ | MAP_WRITE
+        copied += coming
+        copies += coming & ~before
+        before = coming
+        want[i] = 0
+    row[RESIDENT] += came
+    return copies, copied
+
+
+@njit(nogil=True, cache=True)
 def bring_wanted(s, block, low, high):
     """Bring the wanted pages of a block to the GPU, faults `low` … `high` of the batch first."""
     row = s.blocks[block]
@@ -125,25 +155,20 @@ def bring_wanted(s, block, low, high):
     base = row[FIRST] & ~(BLOCK_PAGES - 1)
     charge_wanted(s, block)
     demand = 0
-    density = 0
     dropped = 0
-    rows = 0
     for entry in range(low, high):
         page = s.batch[entry] >> 1
         if s.want[page - base] == FAULTED:
             copied, gone = put_on_gpu(s, block, page, mostly and s.batch[entry] & 1 == 0)
             demand += copied
             dropped += gone
-    follows = False
-    for offset in range(row[FIRST] - base, row[FIRST] - base + row[PAGES]):
-        if s.want[offset] == BROUGHT:
-            copied, _ = put_on_gpu(s, block, base + offset, mostly)
-            density += copied
-            rows += 1 if copied and not follows else 0
-            follows = copied == 1
-        else:
-            follows = False
-        s.want[offset] = 0
+    first = row[FIRST] - base
+    rows, density = bring_along(
+        s.pages[row[FIRST] : row[FIRST] + row[PAGES]],
+        s.want[first : first + row[PAGES]],
+        row,
+        mostly,
+    )
     spend(s, MIGRATION, s.rates[PER_BYTE_IN] * (demand + density) * PAGE_BYTES)
     totals = s.totals[row[OWNER]]
     totals[T_IN_DEMAND] += demand * PAGE_BYTES
@@ -205,9 +230,10 @@ def serve_block(s, block, low, high):
                     s.want[offset] = BROUGHT
         elif not advice & PREFERS_HOST:
             add_dense(s.pages, s.want, row[FIRST], row[PAGES], ON_GPU, s.switches[THRESHOLD])
-            for offset in range(row[FIRST] - base, row[FIRST] - base + row[PAGES]):
-                if s.want[offset] == BROUGHT and is_pinned(s, base + offset):
-                    s.want[offset] = 0
+            if s.switches[DETECT_THRASHING]:
+                for offset in range(row[FIRST] - base, row[FIRST] - base + row[PAGES]):
+                    if s.want[offset] == BROUGHT and is_pinned(s, base + offset):
+                        s.want[offset] = 0
     bring_wanted(s, block, low, high)
 
 
