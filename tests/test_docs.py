@@ -144,3 +144,39 @@ def test_what_pages_show_runs(page, tmp_path, monkeypatch, capsys):
         else:
             for line in block.replace("\\\n", " ").splitlines():
                 run_command(line)
+
+
+def rows_of(page: str) -> dict[str, list[str]]:
+    """Return the rows of a page's tables by what stands first in them."""
+    lines = [line for line in (DOCS / page).read_text().splitlines() if line.startswith("|")]
+    cells = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0]: row[1:] for row in cells}
+
+
+def test_the_policy_language_is_told_as_it_is():
+    from louvain_um.ledger import GROUPS
+    from louvain_um.placement.policy import KINDS, POLICY_NAMES, find_policy
+
+    rows = rows_of("guide/policies.md")
+    assert {*KINDS, "split(f)"} - {"split"} <= set(rows)
+    for name in POLICY_NAMES:
+        placements = find_policy(name).placements
+        told = [str(placements[group]) for group in GROUPS]
+        assert name == "auto" or rows[name] == told, name
+
+
+def test_formats_and_machines_are_told():
+    from louvain_um.formats import SUFFIXES
+    from louvain_um.placement.profiles import PROFILES
+
+    suffixes = {word for row in rows_of("guide/files.md").values() for word in row[0].split()}
+    assert set(SUFFIXES) <= suffixes
+    assert set(PROFILES) <= set(rows_of("guide/machines.md"))
+
+
+def test_environment_variables_are_told():
+    found = set()
+    for room in ("louvain_um", "placement", "profiling"):
+        for path in (HOUSE / room).rglob("*.py"):
+            found |= set(re.findall(r"LOUVAIN_UM_[A-Z]+", path.read_text()))
+    assert found <= set(rows_of("reference/command_line.md"))
