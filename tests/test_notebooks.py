@@ -16,7 +16,7 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-SECONDS = 120
+SECONDS = 240
 """Time limit of a cell; compiling included."""
 
 
