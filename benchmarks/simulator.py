@@ -1,0 +1,68 @@
+"""How fast the simulator replays page touches, on one core.
+
+    python benchmarks/simulator.py
+
+Touches are of single pages in random order, or stream through an array; everything fits, or the
+driver evicts all the time. No events are kept, as in a sweep.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from common import machine, save
+
+from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, Way, simulate
+
+STREAMED = Array(name="targets", group="graph", nbytes=4 << 30)
+GATHERED = Array(name="labels", group="community", nbytes=256 << 20)
+TOUCHES = 100_000_000
+THRASHING = 5_000_000
+
+
+def gathers(count: int) -> list[Launch]:
+    """Return launches that touch single pages of labels anywhere."""
+    random = np.random.default_rng(0)
+    pages = random.integers(0, GATHERED.pages, count // 10)
+    return [Launch(touches=Touches.runs(1, pages, 1, Way.GATHER))] * 10
+
+
+def streams(count: int) -> list[Launch]:
+    """Return launches that go through the targets."""
+    return [Launch(touches=Touches.runs(0, 0, STREAMED.pages))] * -(-count // STREAMED.pages)
+
+
+def measure(name: str, steps: list[Launch], capacity: int | None = None) -> dict[str, Any]:
+    """Return seconds of the processor for a replay, and what was replayed."""
+    trace = Trace((STREAMED, GATHERED), tuple(steps))
+    since = time.process_time()
+    found = simulate(trace, "h200", capacity=capacity, record=False)
+    seconds = time.process_time() - since
+    row = {
+        "case": name,
+        "touches": trace.touches,
+        "seconds": seconds,
+        "seconds_for_1e8": seconds * TOUCHES / trace.touches,
+        "fault_groups": found.batches,
+        "evictions": found.total("evictions"),
+    }
+    print(row, flush=True)
+    return row
+
+
+def main() -> None:
+    """Measure all cases and save them."""
+    measure("compiling, not counted", gathers(1000), 100 << 20)
+    rows = [
+        measure("single pages at random, all fits", gathers(TOUCHES)),
+        measure("streams, all fits", streams(TOUCHES)),
+        measure("streams, half fits", streams(TOUCHES), 2 << 30),
+        measure("single pages at random, 70 % fits", gathers(THRASHING), 180 << 20),
+    ]
+    save("simulator", {"machine": machine(), "results": rows}, None)
+
+
+if __name__ == "__main__":
+    main()
