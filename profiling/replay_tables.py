@@ -10,6 +10,7 @@ from louvain_um.ledger import GROUPS
 from louvain_um.placement.policy import AUTO
 from louvain_um.profiling.declaring import declared
 from louvain_um.profiling.simulator import Simulation
+from louvain_um.profiling.simulator.constants import BLOCK_BYTES
 from louvain_um.profiling.simulator.trace import Launch, Trace
 
 
@@ -79,3 +80,31 @@ def best(rows: Sequence[Mapping[str, Any]]) -> str:
         told = [f"{row['policy']} at {rate:g} %" for rate, row in sorted(found.items())]
         lines.append(f"{graph} on {gpu}, {evidence}: fastest {', '.join(told) or 'none'}")
     return "\n".join(lines)
+
+
+SMALLEST = 16
+"""Blocks of 2 MiB below which a program is too small for oversubscription to mean much."""
+
+
+def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what a reader of replayed results should know: takeovers, and sizes too small."""
+    found = []
+    for row in rows:
+        if row.get("chosen") not in (None, "plan"):
+            plan = row.get("seconds_of_plan")
+            told = f"{row['seconds']:.3g} s" + (f" for {plan:.3g} s" if plan is not None else "")
+            found.append(
+                f"{row['graph']} on {row['gpu']} at {row['oversubscription']:g} %: auto took over "
+                f"{row['chosen']}, faster on this recording than the plan's own choice ({told})"
+            )
+    peaks = {
+        row["graph"]: row["peak_bytes"]
+        for row in rows
+        if row["evidence"] == "modelled" and row["peak_bytes"] < SMALLEST * BLOCK_BYTES
+    }
+    for graph, peak in peaks.items():
+        found.append(
+            f"{graph}: its peak is {peak // BLOCK_BYTES} blocks of 2 MiB, in which the driver "
+            "evicts; oversubscription means little for so few"
+        )
+    return found

@@ -16,7 +16,7 @@ from louvain_um.placement.machine import Machine, load_machine
 from louvain_um.placement.policy import AUTO, find_policy
 from louvain_um.profiling.explain import against_thesis, explain
 from louvain_um.profiling.premises import premises
-from louvain_um.profiling.replay_tables import groups, iterations
+from louvain_um.profiling.replay_tables import groups, iterations, remarks
 from louvain_um.profiling.replays import Known, Point, replay
 from louvain_um.profiling.simulator import Driver, Trace, load_trace
 from louvain_um.profiling.sweep_progress import Clock, Tell
@@ -145,7 +145,8 @@ def sweep(
             if measured:
                 _measure(store, subject, measured, settings, clock)
         tables = store.rows(every)
-        told = [*notes, *premises(subjects, settings, machines), *explain(tables["results"])]
+        told = [*notes, *premises(subjects, settings, machines), *remarks(tables["results"])]
+        told += explain(tables["results"])
         if any(subject.scale is not None for subject in subjects):
             told += against_thesis(tables["results"])
         store.write(tables, told)

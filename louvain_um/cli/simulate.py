@@ -106,7 +106,7 @@ def simulate(
 
     from louvain_um.placement.machine import load_machine
     from louvain_um.profiling.asked import parse_policies, parse_rates
-    from louvain_um.profiling.replay_tables import best
+    from louvain_um.profiling.replay_tables import best, remarks
     from louvain_um.profiling.replays import Known, Point, replay
 
     machine = load_machine(gpu)
@@ -156,6 +156,8 @@ def simulate(
         for row in rows:
             if not row["feasible"] and verbose:
                 note(f"{row['policy']} at {row['oversubscription']:g} %: {row['reason']}")
+        for text in remarks(rows):
+            note(text)
     typer.echo(best(rows))
 
 

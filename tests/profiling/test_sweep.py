@@ -14,7 +14,7 @@ from louvain_um.profiling.declaring import declared
 from louvain_um.profiling.profiler import profile
 from louvain_um.profiling.recorder import record
 from louvain_um.profiling.recordings import recording_in
-from louvain_um.profiling.replay_tables import iterations
+from louvain_um.profiling.replay_tables import iterations, remarks
 from louvain_um.profiling.replays import Point, chosen, replay
 from louvain_um.profiling.simulator import simulate
 from louvain_um.profiling.study import GRAPHS, stand_in
@@ -66,6 +66,15 @@ def test_auto_is_never_slower_than_the_nine(rows):
         assert rows["auto", rate]["seconds"] <= min(nine)
         assert rows["auto", rate]["chosen"] == "plan" or rows["auto", rate]["seconds_of_plan"]
     assert rows["auto", 0.0]["chosen"] == "plan"
+
+
+def test_readers_are_told_of_takeovers_and_of_sizes_too_small(rows):
+    assert any("blocks of 2 MiB" in text for text in remarks(list(rows.values()))) == (
+        rows["base", 0.0]["peak_bytes"] < 32 << 20
+    )
+    taken = {**rows["auto", 70.0], "chosen": "adv7", "seconds_of_plan": 2.0}
+    assert "took over adv7" in remarks([taken])[0]
+    assert remarks([{**taken, "chosen": "plan", "peak_bytes": 1 << 30}]) == []
 
 
 def test_what_cannot_run_says_what_it_lacks(rows):
