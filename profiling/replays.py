@@ -121,19 +121,27 @@ def run(
         return simulate(
             trace, machine, placements=placements, capacity=capacity, driver=driver, record=False
         )
+    return _planned(trace, machine, capacity, driver)
+
+
+def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | None) -> Simulation:
+    """Simulate what the plan chooses; what it leaves to the driver lives plainly if it fits."""
     arrays, room = declared(trace), capacity
     while True:
         placements = chosen(arrays, machine, room)
-        try:
-            return simulate(
-                trace, machine, placements=placements, capacity=capacity, driver=driver,
-                record=False,
-            )  # fmt: skip
-        except MemoryBudgetError as error:
-            # The plan packs arrays into arenas; here each begins a block of its own.
-            room -= max(BLOCK_BYTES, error.needed - capacity)
-            if room <= 0:
-                raise
+        plain = {n: "device" if where == "managed" else where for n, where in placements.items()}
+        for tried in (plain, placements):
+            try:
+                return simulate(
+                    trace, machine, placements=tried, capacity=capacity, driver=driver,
+                    record=False,
+                )  # fmt: skip
+            except MemoryBudgetError as error:
+                missing = error.needed - capacity
+        # The plan packs arrays into arenas; here each begins a block of its own.
+        room -= max(BLOCK_BYTES, missing)
+        if room <= 0:
+            raise MemoryBudgetError(capacity + missing, capacity, [])
 
 
 def chosen(arrays: tuple[Declared, ...], machine: Machine, capacity: int) -> dict[str, str]:
