@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from louvain_um import parallel, rules
 from louvain_um.cpu import aggregate, move, refine
-from louvain_um.cpu.level import I64, NONE, U8, U32, CpuLevel, widest
+from louvain_um.cpu.level import I64, NOBODY, NONE, U8, U32, CpuLevel, widest
 from louvain_um.cpu.tally import EMPTY, slots_for
 from louvain_um.events import Event, Observer, Phase, tell_arrays
 from louvain_um.graph import Graph
@@ -201,11 +201,10 @@ class CpuEngine:
         ranks = empty("ranks", "scratch", n, np.uint32)
         numbers = level.labels if level.parts is None else level.parts
         carried = None
-        communities = level.labels if level.parts is None else level.labels.copy()
         count = aggregate.renumber(numbers, ranks)
         if level.parts is not None:
             carried = empty(f"start.{tag}", "community", count, np.uint32)
-            refine.carry_labels(communities, numbers, ranks, carried)
+            refine.carry_labels(level.labels, numbers, ranks, carried)
         self.memory.free("ranks")
 
         members = empty("members", "scratch", n, np.uint32)
@@ -240,7 +239,8 @@ class CpuEngine:
         degrees = empty(f"degrees.{number}", "community", count, np.int64)
         degrees[:] = 0
         move.add_degrees(level.degrees, numbers, degrees)
-        level.numbers, level.labels, level.parts = numbers, communities, None
+        # What led to the numbers is not needed again, and a path of levels is long kept.
+        level.numbers, level.labels, level.totals, level.parts = numbers, NOBODY, NONE, None
         arrays = (offsets, targets, weights, loops, degrees)
         return CpuLevel(level.cycle, number, *arrays, widest=widest(offsets), start=carried)
 
@@ -267,7 +267,7 @@ class CpuEngine:
         self.memory.free(*(f"{name}.{k}" for name in ("offsets", "targets", "weights", "loops")))
         self.memory.free(f"degrees.{k}")
         level.offsets = level.degrees = NONE
-        level.targets, level.weights = np.zeros(0, np.uint32), NONE
+        level.targets, level.weights = NOBODY, NONE
 
     def maps(self, path: list[CpuLevel]) -> tuple[U32, ...]:
         """Return each level's map to the next."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NONE = np.zeros(0, np.int64)
+NOBODY = np.zeros(0, np.uint32)
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
@@ -47,10 +48,10 @@ class CpuLevel:
     degrees: I64
     widest: int
     start: U32 | None = None
-    labels: U32 = field(default_factory=lambda: np.zeros(0, np.uint32))
+    labels: U32 = field(default_factory=lambda: NOBODY)
     totals: I64 = field(default_factory=lambda: NONE)
     parts: U32 | None = None
-    numbers: U32 = field(default_factory=lambda: np.zeros(0, np.uint32))
+    numbers: U32 = field(default_factory=lambda: NOBODY)
 
     @property
     def vertices(self) -> int:
