@@ -25,9 +25,12 @@ from louvain_um.api import run
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.options import Options
 from louvain_um.placement.policy import POLICY_NAMES, find_policy
+from louvain_um.profiling.measuring import watched
 
 
-def point(graph: Any, policy: str, percent: int, runs: int, longest: float) -> dict[str, Any]:
+def point(
+    graph: Any, policy: str, percent: int, runs: int, longest: float, watch: bool
+) -> dict[str, Any]:
     """Return one point of the grid."""
     budget = None if percent == 0 else f"{100 - percent}%"
     options = Options(device="cuda", memory=find_policy(policy), device_budget=budget)
@@ -49,7 +52,9 @@ def point(graph: Any, policy: str, percent: int, runs: int, longest: float) -> d
         if seconds[-1] > longest:
             break
     about = found.provenance
+    moved = watched(graph, policy, options) if watch else {}
     return {
+        **moved,
         **row,
         "seconds": statistics.median(seconds),
         "runs": seconds,
@@ -67,6 +72,7 @@ def point(graph: Any, policy: str, percent: int, runs: int, longest: float) -> d
         "placements": about.get("placements"),
         "plan": about.get("plan"),
         "traffic_bytes": about.get("traffic_bytes"),
+        "overflowed": about.get("overflowed"),
         "phases": {k: v for k, v in parts.items() if k != "total"},
     }
 
@@ -77,6 +83,7 @@ def main() -> None:
     parser.add_argument("graphs", nargs="+")
     parser.add_argument("--policies", default=",".join(POLICY_NAMES))
     parser.add_argument("--oversubscription", default="0,10,30,50,70")
+    parser.add_argument("--watch", action="store_true", help="one more run, for bytes and faults")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument(
         "--longest", type=float, default=2.0, help="seconds after which one run is enough"
@@ -99,7 +106,7 @@ def main() -> None:
                     print("out of time", flush=True)
                     break
                 row = {"graph": name, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
-                row |= point(graph, policy, percent, chosen.runs, chosen.longest)
+                row |= point(graph, policy, percent, chosen.runs, chosen.longest, chosen.watch)
                 results.append(row)
                 told = f"{row['seconds']:.4f} s" if row["feasible"] else row["reason"]
                 print(name, percent, policy, told, row.get("traffic_bytes"), flush=True)

@@ -67,7 +67,7 @@ def measure(graph: Graph, policy: str, rate: float, settings: Settings) -> dict[
     traffic = best.provenance.get("traffic_bytes") or {}
     row["bytes_to_device"] = traffic.get("to_device", traffic.get("bytes_to_device"))
     row["bytes_to_host"] = traffic.get("to_host", traffic.get("bytes_to_host"))
-    return row | _watched(graph, policy, options)
+    return row | watched(graph, policy, options)
 
 
 def seconds_of(result: Communities) -> float:
@@ -75,7 +75,7 @@ def seconds_of(result: Communities) -> float:
     return sum(value for name, value in result.timings.items() if name not in APART)
 
 
-def _watched(graph: Graph, policy: str, options: Options) -> dict[str, Any]:
+def watched(graph: Graph, policy: str, options: Options) -> dict[str, Any]:
     """Return what the driver moved in a watched run; nothing where nobody can watch."""
     from louvain_um.profiling.profiler import profile
 
