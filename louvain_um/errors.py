@@ -70,11 +70,11 @@ class MemoryBudgetError(LouvainUmError):
         largest: Sequence[tuple[str, int]] = (),
         remedy: str = "raise the budget or choose another memory policy",
     ) -> None:
-        arrays = ", ".join(f"{name} {bytes_ / 2**20:,.0f} MiB" for name, bytes_ in largest)
+        arrays = ", ".join(f"{name} {_size(bytes_)}" for name, bytes_ in largest)
         detail = f" (largest: {arrays})" if arrays else ""
         super().__init__(
-            f"needs {needed / 2**20:,.0f} MiB, {needed - budget:,} bytes more than the "
-            f"{budget / 2**20:,.0f} MiB it may use{detail}; {remedy}"
+            f"needs {_size(needed)}, {needed - budget:,} bytes more than the "
+            f"{_size(budget)} it may use{detail}; {remedy}"
         )
         self.needed = needed
         self.budget = budget
@@ -85,6 +85,15 @@ class MemoryBudgetError(LouvainUmError):
         self,
     ) -> tuple[type[MemoryBudgetError], tuple[int, int, tuple[tuple[str, int], ...], str]]:
         return type(self), (self.needed, self.budget, self.largest, self.remedy)
+
+
+def _size(nbytes: int) -> str:
+    """Return bytes for people: MiB, and what would be next to none of them in smaller units."""
+    if nbytes >= 10 << 20:
+        return f"{nbytes / 2**20:,.0f} MiB"
+    if nbytes >= 1 << 20:
+        return f"{nbytes / 2**20:.1f} MiB"
+    return f"{nbytes / 1024:.1f} KiB" if nbytes >= 1 << 10 else f"{nbytes} bytes"
 
 
 class PlacementError(LouvainUmError):

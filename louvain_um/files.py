@@ -73,6 +73,23 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
         raise
 
 
+def read_text(path: Path, most: int) -> str:
+    """Return the text of a small UTF-8 file, whether or not it begins with a byte-order mark.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    ValueError
+        It is no text, or longer than `most` characters: it is not read to its end.
+    """
+    with path.open(encoding="utf-8-sig") as file:
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise ValueError(f"longer than {most:,} characters")
+    return text
+
+
 def _reason(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disc is full"

@@ -13,6 +13,11 @@ from louvain_um.errors import OptionError
 MOST_THREADS = 4096
 """More would take memory and time only to be started."""
 
+MOST_SHOWN = 40
+MOST_BYTES = 1 << 63
+MOST_SHARE = 1e9
+"""Of the peak; no machine has more."""
+
 UNITS = {"": 1, "b": 1} | {
     f"{prefix}{infix}b": base**power
     for infix, base in (("", 1000), ("i", 1024))
@@ -122,10 +127,15 @@ def parse_budget(budget: int | str) -> int | float:
     """
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*%\s*", str(budget))
     if match is None:
-        return parse_bytes(budget)
+        try:
+            return parse_bytes(budget)
+        except OptionError:
+            raise OptionError(
+                f"a budget is a size, like '8GiB', or a share, like '70%', not {_cut(budget)!r}"
+            ) from None
     share = float(match[1]) / 100
-    if share <= 0:
-        raise OptionError(f"a budget must be above 0, not {budget!r}")
+    if not 0 < share <= MOST_SHARE:
+        raise OptionError(f"a budget must be above 0 and not beyond all bounds: {_cut(budget)!r}")
     return share
 
 
@@ -150,6 +160,12 @@ def parse_bytes(size: int | str) -> int:
     """
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([a-zA-Z]*)\s*", str(size))
     scale = UNITS.get(match[2].lower()) if match else None
-    if match is None or scale is None or float(match[1]) <= 0:
-        raise OptionError(f"a size is a number of bytes or like '8GiB', not {str(size)!r}")
+    if match is None or scale is None or not 0 < float(match[1]) * scale < MOST_BYTES:
+        raise OptionError(f"a size is a number of bytes or like '8GiB', not {_cut(size)!r}")
     return int(float(match[1]) * scale)
+
+
+def _cut(value: object) -> str:
+    """Return an option's text, for a message: not all of it if it is endless."""
+    text = str(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"

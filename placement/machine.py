@@ -8,6 +8,7 @@ hand; a file may be edited by hand.
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -15,12 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from louvain_um.errors import LouvainUmError, OptionError
-from louvain_um.files import replacing
+from louvain_um.files import read_text, replacing
 
 GIB = 1 << 30
 
 WHOLE = ("memory_bytes", "faults_in_flight", "cache_bytes")
 """Figures without a fraction."""
+
+MOST_WHOLE = (1 << 63) - 1
+MOST_CHARACTERS = 1 << 20
+"""Of a file; what is longer is no profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +111,12 @@ class Machine:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise OptionError(f"machine profile: {item.name} must be a number, not {value!r}")
-            if not 0 < value < float("inf"):
-                raise OptionError(f"machine profile: {item.name} must be positive, not {value!r}")
+            most = MOST_WHOLE if item.name in WHOLE else sys.float_info.max
+            if not 0 < value <= most:
+                raise OptionError(
+                    f"machine profile: {item.name} must be positive and at most {most:.3g}, "
+                    f"not {_short(value)}"
+                )
         if not isinstance(self.name, str) or not self.name:
             raise OptionError("machine profile: name must be a text")
         if not isinstance(self.coherent, bool):
@@ -147,14 +156,16 @@ def load_machine(name: str | Path) -> Machine:
         return PROFILES[str(name)]
     path = Path(name)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, MOST_CHARACTERS)
         values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except OSError as error:
         known = ", ".join(PROFILES)
-        reason = error.strerror or "cannot be read"
+        reason = (error.strerror or "cannot be read").lower()
         raise LouvainUmError(
             f"{name}: {reason}; name a machine profile ({known}) or a file that calibrate wrote"
         ) from None
+    except RecursionError:
+        raise LouvainUmError(f"{path}: not a machine profile: nested too deeply") from None
     except ValueError as error:
         raise LouvainUmError(f"{path}: not a machine profile: {error}") from None
     return _from_dict(values, path)
@@ -182,6 +193,11 @@ PROFILE_FIELDS = tuple(
     for item in fields(Machine)
     if item.name not in ("faults_in_flight", "cache_bytes", "coherent", "notes")
 )
+
+
+def _short(value: float) -> str:
+    """Return a figure for a message, however long it is."""
+    return f"{value!r}" if value < MOST_WHOLE else "so much"
 
 
 def _is_whole(value: object) -> bool:

@@ -209,9 +209,13 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         """What the figures rest on."""
         machine, kind = self.work.machine, self.work.kind
+        there = {array.name for array in self.arrays}
+        lost = [name for name in self.request.policy.arrays if name not in there]
+        unused = f"policy {self.policy} places arrays that this run does not have: "
         return (
             f"machine {machine.name}: {machine.notes.get('profile', machine.notes.get('all', ''))}",
             f"kind of graph: {kind.name} ({kind.about}); {self.work.visited:.1f} passes of moving",
+            *([unused + ", ".join(lost)] if lost else []),
         )
 
     @property

@@ -38,8 +38,12 @@ from pathlib import Path
 from typing import Any
 
 from louvain_um.errors import OptionError
+from louvain_um.files import read_text
 from louvain_um.ledger import GROUPS
 from louvain_um.placement.policy import POLICY_NAMES, Placement, Policy
+
+MOST_CHARACTERS = 1 << 16
+"""Of a file; what is longer is no policy."""
 
 FIELDS = ("name", "about", "others", "arrays", *GROUPS)
 
@@ -75,10 +79,12 @@ def read_policy(path: Path) -> Policy:
         The file cannot be read or is no policy; it names the file.
     """
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(read_text(path, MOST_CHARACTERS))
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise OptionError(f"{path}: {reason}; name a memory policy or its .toml file") from None
+    except RecursionError:
+        raise OptionError(f"{path}: is no policy: nested too deeply") from None
     except ValueError as error:
         raise OptionError(f"{path}: is no policy: {error}") from None
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -35,17 +36,14 @@ def recording_in(source: str | Path) -> Trace | None:
     if path.suffix != ".npz" or not path.is_file():
         return None
     try:
-        with np.load(path, allow_pickle=False) as data:
+        # Opened here, since NumPy forgets to close a file that it cannot read.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
             names = set(data.files)
-    except (OSError, ValueError, EOFError, KeyError):
-        return None
-    if "header" in names and "amount" in names:
-        return load_trace(path)
-    try:
-        session = load_session(path)
-    except LouvainUmError:
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        return None  # what reads graphs says what is wrong
+    if "header" not in names or {"u", "v"} <= names:
         return None  # another archive: a graph, perhaps
-    return of_session(session)
+    return load_trace(path) if "amount" in names else of_session(load_session(path))
 
 
 def of_session(session: Session) -> Trace:

@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.files import check_output, replacing
+from louvain_um.profiling.checking import check
 from louvain_um.profiling.events import COLUMNS, EventTable
 from louvain_um.profiling.session import SCHEMA, Lifetime, PageMap, PhaseSpan, Session
 
@@ -70,16 +72,21 @@ def load(path: str | Path) -> Session:
         return import_nsys(path)
     try:
         if Path(path).is_dir():
+            if not (Path(path) / HEADER).is_file():
+                raise LouvainUmError(f"{path}: a folder, but no session; name what is in it")
             arrays = _load_folder(Path(path))
         else:
             # Opened here, since NumPy forgets to close a file that it cannot read.
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
                 arrays = {name: data[name] for name in data.files}
         header = json.loads(bytes(arrays["header"]))
-        name, schema = header["name"], header["schema"]
+        name, schema = header["name"], int(header["schema"])
     except OSError as error:
         raise LouvainUmError(f"{path}: {error.strerror or 'cannot be read'}".lower()) from None
-    except (KeyError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile):
+    except (
+        KeyError, ValueError, TypeError, AttributeError, EOFError, OverflowError, RecursionError,
+        zlib.error, zipfile.BadZipFile,
+    ):  # fmt: skip
         raise LouvainUmError(_foreign(path)) from None
     if name != NAME:
         raise LouvainUmError(_foreign(path))
@@ -90,8 +97,10 @@ def load(path: str | Path) -> Session:
             + ("update louvain-um" if schema > SCHEMA else "record it again")
         )
     try:
-        return _session(header, arrays)
-    except (KeyError, ValueError, TypeError):
+        session = _session(header, arrays)
+        check(session)
+        return session
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError):
         raise LouvainUmError(f"{path}: a damaged session; record it again") from None
 
 

@@ -30,6 +30,10 @@ from louvain_um.options import Options
         ("device", None, "string"),
         ("device_budget", "much", "size"),
         ("device_budget", "0%", "above 0"),
+        ("device_budget", "9" * 400, "size"),
+        ("device_budget", "9" * 400 + "GiB", "share"),
+        ("device_budget", "9" * 400 + "%", "bounds"),
+        ("ballast", "9" * 400, "size"),
     ],
 )
 def test_values_out_of_range_or_of_another_kind(name: str, value: Any, said: str) -> None:

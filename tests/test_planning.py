@@ -98,6 +98,14 @@ def test_values_outside_their_range_are_named(values):
         plan(**values)
 
 
+def test_arrays_of_a_policy_that_no_run_has_are_told():
+    places = {"targets.0": "pinned", "tragets.0": "pinned"}
+    found = plan(n_vertices=100, n_arcs=500, memory=Policy(name="mine", arrays=places))
+    (told,) = (text for text in found.notes if "does not have" in text)
+    assert told.endswith(": tragets.0")
+    assert not any("does not have" in text for text in plan(n_vertices=100, n_arcs=500).notes)
+
+
 def test_a_graph_or_a_size():
     with pytest.raises(OptionError, match="not both"):
         plan(ring(10), n_vertices=10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import errno
 import functools
 import io
 import os
@@ -127,6 +128,8 @@ def describe(error: BaseException) -> tuple[str, int]:
             )
         case MemoryError():
             return "out of memory; close other programs or use a machine with more", FAILED
+        case OSError(errno=errno.ENOSPC):  # as the system says it, a GPU might be meant
+            return "the disc is full; make room, or write elsewhere", FAILED
         case OSError() if error.strerror:
             where = f"{error.filename}: " if error.filename else ""
             return f"{where}{error.strerror.lower()}", FAILED

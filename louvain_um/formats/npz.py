@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 ZIP_MAGIC = b"PK"
 
+NAMED = 8
+"""Arrays that an error names, of an archive that is no graph."""
+
 
 def read(source: Source, options: ReadOptions) -> Graph:
     """Read a NumPy archive."""
@@ -46,9 +49,15 @@ def read(source: Source, options: ReadOptions) -> Graph:
             return _edges(arrays, options)
     except GraphError as error:
         raise source.error(str(error)) from None
+    if "header" in found:  # of this package's own archives; no graph has one
+        raise source.error(
+            "is a session or a recording, no graph; louvain-um report and simulate read it"
+        )
+    named = sorted(found)
+    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     raise source.error(
-        f"holds the arrays {', '.join(sorted(found)) or '(none)'}; a graph is u and v (n, w if "
-        "need be), or what scipy.sparse.save_npz writes"
+        f"holds the arrays {', '.join(named[:NAMED]) or '(none)'}{more}; a graph is u and v "
+        "(n, w if need be), or what scipy.sparse.save_npz writes"
     )
 
 

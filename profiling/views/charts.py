@@ -5,6 +5,7 @@ Figures are made without pyplot: no window, no global state, no back end to choo
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -72,8 +73,11 @@ def save(
     for path in paths:
         check_output(path, force=force)
     for path, figure in zip(paths, drawn.values(), strict=True):
+        # In memory first: on a full disc Matplotlib hides what the system said.
+        drawing = io.BytesIO()
+        figure.savefig(drawing, format=suffix.lstrip("."), bbox_inches="tight", dpi=160)
         with replacing(path, force=force) as part:
-            figure.savefig(part, format=suffix.lstrip("."), bbox_inches="tight", dpi=160)
+            part.write_bytes(drawing.getbuffer())
     return paths
 
 

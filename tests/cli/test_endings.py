@@ -36,6 +36,8 @@ def start(*arguments: str | Path, **options) -> subprocess.Popen:
     [
         (DeviceUnavailableError("no GPU here; use --device cpu"), 3, "no GPU here"),
         (MemoryBudgetError(2**30, 2**20), 1, "needs 1,024 MiB"),
+        (MemoryBudgetError(5000, 100, [("labels", 4800)]), 1, "100 bytes it may use (largest: la"),
+        (OSError(errno.ENOSPC, "No space left on device"), 1, "the disc is full"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (MemoryError(), 1, "out of memory"),
         (OSError(errno.EACCES, "Permission denied", "a.txt"), 1, "a.txt: permission denied"),
@@ -172,7 +174,7 @@ def test_full_disc_behind_stdout(two_triangles, arguments):
         process = start(*(a.replace("GRAPH", str(two_triangles)) for a in arguments), stdout=full)
         _, err = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert err.strip() == "louvain-um: no space left on device"
+    assert err.strip() == "louvain-um: the disc is full; make room, or write elsewhere"
 
 
 def test_full_disc_behind_the_labels(run, two_triangles, tmp_path, monkeypatch):

@@ -45,6 +45,8 @@ def test_files_give_back_what_was_saved(tmp_path, name):
         ({"faults_in_flight": True}, "faults_in_flight"),
         ({"coherent": 1}, "coherent"),
         ({"name": ""}, "name"),
+        ({"launch_seconds": 10**400}, "launch_seconds"),
+        ({"faults_in_flight": 10**30}, "faults_in_flight"),
     ],
 )
 def test_bad_figures_are_named(change, said):
@@ -63,6 +65,8 @@ def test_bad_files_are_named(tmp_path):
         "e.json": json.dumps({**good, "horses": 3}),
         "f.json": json.dumps({**good, "launch_seconds": -1}),
         "g.json": json.dumps({**good, "notes": 3}),
+        "h.json": "[" * 200_000,
+        "i.json": " " * (2 << 20) + json.dumps(good),
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)

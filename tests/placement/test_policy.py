@@ -129,6 +129,8 @@ def test_files_are_found_by_path_and_by_name(tmp_path, monkeypatch):
         ("name = 'adv1'", "comes with the package"),
         ("name = 7", "name"),
         ("[graph]\nkind = 'split'", "placement"),
+        ("graph = " + "[" * 20_000, "nested too deeply"),
+        ("a." * 100_000 + "a = 1", "longer than"),
     ],
 )
 def test_bad_files_are_named(tmp_path, text, said):
@@ -137,6 +139,12 @@ def test_bad_files_are_named(tmp_path, text, said):
     with pytest.raises(OptionError, match=said) as caught:
         find_policy(str(path))
     assert str(path) in str(caught.value)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("graph = 'pinned'", encoding="utf-8-sig")
+    assert find_policy(str(path)).placements["graph"] == Placement("pinned")
 
 
 @pytest.mark.parametrize("name", ["nothing", "", "../secret", "no such.toml", "Base"])

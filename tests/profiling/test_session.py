@@ -113,6 +113,46 @@ def test_what_is_no_session_is_refused_in_a_line(tmp_path: Path):
         a_session().save(folder, force=True)
 
 
+SPOILT: list[tuple[str, object]] = [
+    ("schema", "two"), ("schema", None), ("metadata", []), ("metadata", {"seconds": "x"}),
+    ("metadata", {"sources": None}), ("metadata", {"graph": "x"}), ("plan", [1]), ("energy", 3),
+    ("lifetimes", [life("x", 0, 1, 0, 1).__class__.__slots__]),
+    ("lifetimes", [{**dict.fromkeys(("address", "nbytes", "start_ns", "end_ns"), 0),
+                    "name": "x", "group": "nobody's"}]),
+    ("lifetimes", [{**dict.fromkeys(("address", "nbytes", "start_ns", "end_ns"), -1),
+                    "name": "x", "group": "graph"}]),
+    ("phases", [{"phase": "move", "level": 0, "iteration": 0, "start_ns": "x", "end_ns": 1,
+                 "modularity": 0.0}]),
+    ("kernels", []), ("event_phases", []), ("maps", [["targets.0", 0, "access"]]),
+    ("maps", [["targets.0", "x", "access"]]), ("maps", [["targets.0", 4096, "x"]]),
+    ("events.time", np.zeros((3, 1))), ("events.kernel", np.array([0, 5, 0])),
+    ("map.0.edges", np.array([40, 20, 0])), ("map.0.counts", np.ones((2, 2)) * np.nan),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "value"), SPOILT)
+def test_a_damaged_session_is_refused_when_it_is_read(tmp_path: Path, part: str, value: object):
+    path = tmp_path / "run.npz"
+    a_session().save(path)
+    with np.load(path) as data:
+        arrays = {name: data[name] for name in data.files}
+    header = json.loads(bytes(arrays["header"]))
+    if part in header:
+        header[part] = value
+        arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    else:
+        arrays[part] = np.asarray(value)
+    np.savez(path, **arrays)
+    with pytest.raises(LouvainUmError, match="record") as error:
+        load(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_a_folder_that_is_no_session_is_not_said_to_be_missing(tmp_path: Path):
+    with pytest.raises(LouvainUmError, match="a folder, but no session"):
+        load(tmp_path)
+
+
 @pytest.mark.parametrize(("schema", "remedy"), [(SCHEMA + 1, "update"), (SCHEMA - 1, "again")])
 def test_another_version_is_named(tmp_path: Path, schema: int, remedy: str):
     path = tmp_path / "run.npz"

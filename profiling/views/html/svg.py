@@ -97,7 +97,7 @@ def lines(
     xs = np.concatenate([np.asarray(x, float) for x, _ in series.values()] or [np.zeros(1)])
     ys = np.concatenate([np.asarray(y, float) for _, y in series.values()] or [np.ones(1)])
     ys = ys[np.isfinite(ys) & ((ys > 0) | (not logarithmic))]
-    low, high = (float(ys.min()), float(ys.max())) if len(ys) else (0.0, 1.0)
+    low, high = (float(ys.min()), float(ys.max())) if len(ys) else (0.1, 1.0)
     low = low / 1.2 if logarithmic else 0.0
     first, last = float(xs.min(initial=0.0)), float(xs.max(initial=1.0))
 
