@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from louvain_um.errors import OptionError
-from louvain_um.gpu.arrays import Shape, declare
+from louvain_um.gpu.arrays import Shape, declare, declare_paging
 from louvain_um.graph import MAX_VERTICES
 from louvain_um.options import Method, Options
 from louvain_um.placement.forecast import Source
@@ -180,4 +180,5 @@ def plan_shape(
         source=source,
         widest=shape.widest,
         at=lambda arcs: declare(scaled(shape, arcs)),
+        paging=lambda tight: declare_paging(replace(shape, tight=tight)),
     )

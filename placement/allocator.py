@@ -99,8 +99,12 @@ class Allocator:
             self.close()
             raise
 
-    def empty(self, name: str, group: Group, shape: int, dtype: DTypeLike) -> Any:
+    def empty(
+        self, name: str, group: Group, shape: int, dtype: DTypeLike, *, brief: bool = False
+    ) -> Any:
         """Return an uninitialised one-dimensional array.
+
+        If `brief`, it is gone before others of its group are: it lies at the arena's far end.
 
         Raises
         ------
@@ -112,8 +116,9 @@ class Allocator:
         if name in self.homes:
             raise KeyError(f"array {name!r} is live already")
         arena = self._arena_for(name, group)
-        # Where groups share an arena, what is soon gone is kept apart from what stays.
-        high = arena is not None and arena.spec.group is None and group in ("scratch", "hash")
+        # What is soon gone is kept apart from what stays.
+        joint = arena is not None and arena.spec.group is None
+        high = brief or (joint and group in ("scratch", "hash"))
         address = arena.take(nbytes, high=high) if arena else None
         if arena and address is not None:
             home = Home(arena, address, nbytes)

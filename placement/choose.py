@@ -14,11 +14,6 @@ from louvain_um.placement.spec import BLOCK, ArenaSpec
 
 HOSTED = Placement("host_mapped")
 
-NEXT = ".1"
-LATER_SHARE = 32
-"""Arrays of the first coarse level, and which part of them is kept free for the levels behind:
-these are small and hot, and find room on the device only if some is left."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
@@ -40,10 +35,15 @@ def candidate(
     *,
     tight: bool,
     joint: bool = False,
+    paging: tuple[Declared, ...] = (),
 ) -> Candidate:
-    """Lay a policy out and predict it."""
+    """Lay a policy out and predict it; `paging` is needed besides where arcs come and go."""
     layout = lay_out(arrays, policy, joint=joint)
     fitted = fit(layout, limit, work.widest)
+    if fitted.paged and paging:
+        arrays += paging
+        layout = lay_out(arrays, policy, joint=joint)
+        fitted = fit(layout, limit, work.widest)
     return Candidate(
         policy=policy,
         arrays=arrays,
@@ -60,11 +60,17 @@ def best_of(candidates: Iterable[Candidate], limit: int) -> Candidate | None:
     return min(feasible, key=lambda c: c.expected.seconds, default=None)
 
 
+def no_paging(tight: bool) -> tuple[Declared, ...]:
+    """Return nothing: what is brought in blocks takes nothing besides."""
+    return ()
+
+
 def choose(
     roomy: tuple[Declared, ...],
     declare: Callable[[bool], tuple[Declared, ...]],
     work: Work,
     limit: int,
+    paging: Callable[[bool], tuple[Declared, ...]] = no_paging,
 ) -> Candidate:
     """Return what the model holds best within the limit; what needs least if nothing fits.
 
@@ -82,7 +88,14 @@ def choose(
     own = candidate(hosting(tight, work, limit), tight, work, limit, tight=True, joint=True)
     names = (name for name in POLICY_NAMES if name != AUTO.name)
     known = [
-        candidate(replace(find_policy(name), name=AUTO.name), arrays, work, limit, tight=small)
+        candidate(
+            replace(find_policy(name), name=AUTO.name),
+            arrays,
+            work,
+            limit,
+            tight=small,
+            paging=paging(small),
+        )
         for name in names
         for arrays, small in ((tight, True), (roomy, False))
     ]
@@ -103,8 +116,8 @@ def hosting(arrays: Sequence[Declared], work: Work, limit: int) -> Policy:
     for array in arrays:
         for stage in array.stages:
             held[stage] += aligned(array.nbytes, ALIGNED)
-    hosted, kept = dict[str, Placement](), 0
-    while kept + _with_slack(max(held.values())) > limit:
+    hosted = dict[str, Placement]()
+    while _with_slack(max(held.values())) > limit:
         won = {array.name: _won(array, held) for array in left}
         useful = [array for array in left if won[array.name] > 0]
         if not useful:
@@ -119,9 +132,7 @@ def hosting(arrays: Sequence[Declared], work: Work, limit: int) -> Policy:
         left.remove(first)
         for stage in first.stages:
             held[stage] -= aligned(first.nbytes, ALIGNED)
-        if first.name.endswith(NEXT):
-            kept += first.nbytes // LATER_SHARE
-        hosted[first.name] = _split(first, limit - kept - _with_slack(max(held.values())))
+        hosted[first.name] = _split(first, limit - _with_slack(max(held.values())))
     return replace(AUTO, arrays=hosted)
 
 

@@ -73,7 +73,7 @@ def placed(array: Declared, policy: Policy) -> Placement:
     return DEVICE if array.device_only else policy.placement_of(array.name, array.group)
 
 
-JOINT_SLACK: Final = 32
+JOINT_SLACK: Final = 64
 """Share (one in so many) that a joint arena has more than it needs: holes are never all filled."""
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from louvain_um.arrays import Declared
 from louvain_um.options import parse_budget
-from louvain_um.placement.choose import best_of, candidate, choose
+from louvain_um.placement.choose import best_of, candidate, choose, no_paging
 from louvain_um.placement.forecast import Source, Work, work_for
 from louvain_um.placement.layout import device_bytes_in_core
 from louvain_um.placement.machine import Machine
@@ -33,6 +33,7 @@ def make_plan(
     free: int | None = None,
     widest: int | None = None,
     at: Callable[[int], Sequence[Declared]] | None = None,
+    paging: Declare = no_paging,
 ) -> Plan:
     """Decide where every array of a run will live, and predict what that costs.
 
@@ -65,6 +66,8 @@ def make_plan(
     at : callable, optional
         ``at(arcs)`` returns the arrays, with tight scratch, of a graph of the same shape with so
         many arcs; by default sizes are taken to grow in proportion.
+    paging : callable, optional
+        ``paging(tight)`` returns what the run takes besides where level 0's arcs come and go.
 
     Returns
     -------
@@ -99,6 +102,7 @@ def make_plan(
         budget=allowed,
         limit=there if allowed is None else min(allowed, there),
         at=at,
+        paging=paging,
     )
     work = work_for(
         roomy,
@@ -126,18 +130,19 @@ def plan_for(request: Request, work: Work) -> Plan:
     policy, limit = request.policy, request.limit
     roomy = request.declare(False)
     if policy.name == AUTO.name:
-        found = choose(roomy, request.declare, work, limit)
+        found = choose(roomy, request.declare, work, limit, request.paging)
     else:
-        found = candidate(policy, roomy, work, limit, tight=False)
+        found = candidate(policy, roomy, work, limit, tight=False, paging=request.paging(False))
         if found.fitted.paged or not found.fitted.within(limit):
-            small = candidate(policy, request.declare(True), work, limit, tight=True)
+            tight, more = request.declare(True), request.paging(True)
+            small = candidate(policy, tight, work, limit, tight=True, paging=more)
             found = best_of((small, found), limit) or small
     if not found.fitted.within(limit):
         raise refusal(
             found,
             limit,
             work.widest,
-            lambda: choose(roomy, request.declare, work, limit),
+            lambda: choose(roomy, request.declare, work, limit, request.paging),
         )
     return Plan(
         arrays=found.arrays,

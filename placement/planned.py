@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from louvain_um.arrays import Declared, Stage, peak_bytes
 from louvain_um.ledger import GROUPS, Group
+from louvain_um.placement.choose import no_paging
 from louvain_um.placement.cost import blocking_factor
 from louvain_um.placement.forecast import Forecast, Work, corrected
 from louvain_um.placement.layout import device_bytes_in_core, placed
@@ -36,6 +37,8 @@ class Request:
     at : callable, optional
         ``at(arcs)`` returns the arrays, with tight scratch, of a graph of the same shape with
         so many arcs.
+    paging : callable
+        ``paging(tight)`` returns what the run takes besides where level 0's arcs come and go.
     """
 
     declare: Declare
@@ -43,6 +46,7 @@ class Request:
     budget: int | None
     limit: int
     at: Callable[[int], Sequence[Declared]] | None = None
+    paging: Declare = no_paging
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -6,6 +6,7 @@ The twin of `louvain_um.cpu.aggregate`; only the order of neighbours in a row di
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from louvain_um.gpu.carry import carry_labels
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.job import LIMITS, STRETCH, TIGHT, Job, Limits, new_rows, squares, tables
-from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.level import GpuLevel, tag_of
 from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.gpu.ranges import Partial
 
@@ -62,6 +63,8 @@ def aggregate(
 def at_once(job: Job, level: GpuLevel) -> GpuLevel:
     """Aggregate a small level with one launch; arrays are as long as they could have to be."""
     n, arcs, number = level.vertices, level.arcs, level.number + 1
+    # Small levels are hot, and find room anywhere: not where the first one's graph may be.
+    tag = f"small.{number}" if level.number else tag_of(number)
     empty, sums = job.memory.empty, level.sums
     width = np.dtype(sums).itemsize
     middles, giants, slots = tables(width, n, n, arcs, arcs)
@@ -82,11 +85,11 @@ def at_once(job: Job, level: GpuLevel) -> GpuLevel:
     job.set(capacity=slots, shift=STRETCH, chunk=max(arcs, 1))
     job.values["ranks"] = job.values["members"]
     arrays = {
-        "offsets": empty(f"offsets.{number}", "graph", n + 1, np.int64),
-        "targets": empty(f"targets.{number}", "graph", arcs, np.uint32),
-        "weights": empty(f"weights.{number}", "graph", arcs, sums),
-        "loops": empty(f"loops.{number}", "graph", n, sums),
-        "degrees": empty(f"degrees.{number}", "community", n, sums),
+        "offsets": empty(f"offsets.{tag}", "graph", n + 1, np.int64),
+        "targets": empty(f"targets.{tag}", "graph", arcs, np.uint32),
+        "weights": empty(f"weights.{tag}", "graph", arcs, sums),
+        "loops": empty(f"loops.{tag}", "graph", n, sums),
+        "degrees": empty(f"degrees.{tag}", "community", n, sums),
     }
     job.set(**{f"new_{name}": array for name, array in arrays.items()})
     job.launch("aggregate_small")
@@ -94,7 +97,8 @@ def at_once(job: Job, level: GpuLevel) -> GpuLevel:
     job.close()
     k, kept = int(state["vertices"]), int(state["arcs"])
     sizes = {"offsets": k + 1, "targets": kept, "weights": kept, "loops": k, "degrees": k}
-    return finish(level, state, {name: arrays[name][:size] for name, size in sizes.items()})
+    arrays = {name: arrays[name][:size] for name, size in sizes.items()}
+    return replace(finish(level, state, arrays), tag=tag)
 
 
 def in_chunks(job: Job, level: GpuLevel, limits: Limits) -> GpuLevel:
@@ -138,16 +142,16 @@ def add_up_vertices(job: Job, level: GpuLevel) -> tuple[dict[str, Any], int]:
 
     Offsets are still to come, and of the loops, now doubled, what is inside communities.
     """
-    number, sums, empty = level.number + 1, level.sums, job.memory.empty
+    tag, sums, empty = tag_of(level.number + 1), level.sums, job.memory.empty
     job.scratch("members", level.vertices + 1, np.uint32)
     job.values["ranks"] = job.values["members"]
     job.launch("number_labels")
     k = int(job.read()["vertices"])
     job.group(k)
     arrays = {
-        "offsets": empty(f"offsets.{number}", "graph", k + 1, np.int64),
-        "loops": empty(f"loops.{number}", "graph", k, sums),
-        "degrees": empty(f"degrees.{number}", "community", k, sums),
+        "offsets": empty(f"offsets.{tag}", "graph", k + 1, np.int64),
+        "loops": empty(f"loops.{tag}", "graph", k, sums),
+        "degrees": empty(f"degrees.{tag}", "community", k, sums),
     }
     job.set(new_loops=arrays["loops"], new_degrees=arrays["degrees"], distinct=k)
     job.launch("sum_members")
@@ -165,6 +169,7 @@ def finish(level: GpuLevel, state: Any, arrays: dict[str, Any]) -> GpuLevel:
         inside=int(state["inside"]),
         squares=squares(state),
         widest=int(state["widest"]),
+        tag=tag_of(level.number + 1),
         **arrays,
     )
 

@@ -11,11 +11,20 @@ from dataclasses import dataclass
 
 from louvain_um.arrays import STAGES, Declared, Stage, Use
 from louvain_um.gpu import narrow
-from louvain_um.gpu.job import LIMITS, TIGHT, chunk_for, reserved, slots_for_wide, tables
+from louvain_um.gpu.job import (
+    LIMITS,
+    TIGHT,
+    Limits,
+    chunk_for,
+    slots_for_wide,
+    stretch_for,
+    tables,
+)
 from louvain_um.gpu.launch import CONTROL, DRAIN_SLOTS, giant_tables
+from louvain_um.gpu.reserve import Coarse, Home, coarse_of, homes
 from louvain_um.ledger import GROUPS, Group
 from louvain_um.options import Method
-from louvain_um.rules import CYCLES
+from louvain_um.rules import CYCLES, SUB_ROUNDS
 
 READ_AGAIN = 1.3
 """How often moving reads an arc that it visits: rows of the moved are read again."""
@@ -24,37 +33,11 @@ VISITED = 5.0
 """Arcs that moving visits on level 0, all cycles together, by arcs of the graph; typically."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coarse:
-    """What later levels get, until it is known what they need.
-
-    Parameters
-    ----------
-    kept : float
-        Arcs of level 1, by those of the input.
-    communities : float
-        Vertices of level 1, by those of the input.
-    vertices : float
-        Vertices of two levels in succession above level 0, likewise.
-    """
-
-    kept: float
-    communities: float
-    vertices: float
-
-
-COARSE = {
-    "even": Coarse(0.05, 0.05, 0.1),
-    "communities": Coarse(0.2, 0.1, 0.2),
-    "skewed": Coarse(1 / 3, 0.6, 1.1),
-    "unknown": Coarse(1 / 3, 0.6, 1.1),
-}
-"""By kind of graph (`louvain_um.placement.kinds`), for Louvain; measured, and rounded up."""
-
-LEIDEN = Coarse(1.0, 0.6, 1.1)
-
 SMALL = 1 << 18
 """Bytes of each group for what is small: tiny levels, partial sums, the rounding of addresses."""
+
+LEAST_BLOCK = 1 << 19
+"""Bytes of a block of level 0's arcs, at least: there is room for four, or for four MiB."""
 
 ALWAYS: tuple[Stage, ...] = STAGES
 LATER: tuple[Stage, ...] = ("aggregate", "coarse")
@@ -94,13 +77,30 @@ class Shape:
 
     @property
     def coarse(self) -> Coarse:
-        """What later levels get."""
-        return LEIDEN if self.method == "leiden" else COARSE[self.kind]
+        """What later levels are expected to keep."""
+        # Few arcs of weighted vertices count: measured, these keep twice as much.
+        degree = self.arcs / max(self.vertices, 1) / (2 if self.weight_bytes else 1)
+        return coarse_of(self.method, self.kind, degree)
+
+    @property
+    def homes(self) -> tuple[Home, Home]:
+        """What later levels get, in turns."""
+        return homes(self.vertices, self.arcs, self.coarse)
 
     @property
     def communities(self) -> int:
         """Vertices that level 1 is expected to have at most."""
-        return max(1, int(self.coarse.communities * self.vertices))
+        return self.homes[0].vertices
+
+    @property
+    def limits(self) -> Limits:
+        """How levels are aggregated."""
+        return TIGHT if self.tight else LIMITS
+
+    @property
+    def at_once(self) -> bool:
+        """Whether level 0 is aggregated by one launch."""
+        return max(self.vertices, self.arcs) <= LIMITS.small
 
 
 def declare(shape: Shape, visited: float = VISITED) -> tuple[Declared, ...]:
@@ -118,11 +118,35 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[Declared, ...]:
     >>> from louvain_um.gpu.arrays import Shape, declare
     >>> peak = peak_bytes(declare(Shape(vertices=1 << 20, arcs=1 << 24)))
     >>> round(sum(peak.values()) / (1 << 24), 1)
-    14.6
+    15.7
     """
     rows = [*_graph(shape, visited), *_community(shape, visited), *_scratch(shape, visited)]
     small = (_array(f"small {group}", group, 1, SMALL, ALWAYS) for group in GROUPS)
     return (*rows, *_tables(shape, visited), *small)
+
+
+def declare_paging(shape: Shape) -> tuple[Declared, ...]:
+    """Return what a run asks for besides, where level 0's arcs come and go.
+
+    Partial rows (`louvain_um.gpu.ranges`) are merged into others, where the next level's are to
+    be, or become these.
+    """
+    home, rounds = shape.homes[0], 8 * SUB_ROUNDS
+    k = 2 * home.vertices
+    itemsize, size = _weights(shape, home)
+    blocks = -(-(4 + shape.weight_bytes) * shape.arcs // LEAST_BLOCK) + 2
+    once: tuple[Stage, ...] = ("aggregate",)
+    return (
+        _array("partial offsets", "scratch", 8, k + 1, once),
+        _array("partial names", "scratch", 4, k, once),
+        _array("targets.partial", "graph", 4, home.arcs, once),
+        _array("weights.partial", "graph", itemsize, size, once),
+        _array("aggregate ranks", "scratch", 4, home.vertices + 1, once),
+        _array("aggregate new_offsets", "scratch", 8, home.vertices + 1, once),
+        _array("blocks", "scratch", 4, blocks, ALWAYS),
+        _array("spans", "scratch", 4, rounds * blocks, ("move", "refine")),
+        _array("present", "scratch", 1, rounds * blocks, ("move",)),
+    )
 
 
 def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
@@ -141,25 +165,37 @@ def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
         yield _array("weights.0", "graph", shape.weight_bytes, arcs, ALWAYS, passes)
     if shape.loops:
         yield _array("loops.0", "graph", shape.sum_bytes, n, ALWAYS)
-    kept = reserved(arcs, 0, leiden=shape.method == "leiden", kept=shape.coarse.kept)
-    # Unweighted arcs weigh as many as they are; how much others weigh is not known here.
-    slots = 0 if shape.weight_bytes else slots_for_wide(arcs, kept, shape.sum_bytes, LIMITS)
-    width, head = (1, narrow.head_bytes(slots)) if slots else (shape.sum_bytes, 0)
-    rows = int(shape.coarse.vertices * n)
-    later: dict[tuple[Stage, Use], float] = {
-        ("aggregate", "stream"): kept,
-        ("coarse", "stream"): visited * kept,
-    }
+    for number, home in enumerate(shape.homes, start=1):
+        yield from _later_graph(shape, number, home, visited)
+
+
+def _later_graph(shape: Shape, number: int, home: Home, visited: float) -> Iterator[Declared]:
+    """Yield the graph of level 1 and every second one after it, or of level 2 and so on."""
+    stages: tuple[Stage, ...] = LATER if number == 1 else ("coarse",)
+    kept, rows, sums = home.arcs, home.vertices, shape.sum_bytes
+    later: dict[tuple[Stage, Use], float] = {("coarse", "stream"): visited * kept}
     # Every stretch of arcs that is written looks for its row.
-    searched: dict[tuple[Stage, Use], float] = {
-        ("aggregate", "gather"): kept,
-        ("coarse", "gather"): visited * rows,
-    }
-    yield _array("offsets.1", "graph", 8, rows + 1, LATER, searched)
-    yield _array("targets.1", "graph", 4, kept, LATER, later)
-    yield _array("weights.1", "graph", width, head + kept, LATER, later)
-    added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
-    yield _array("loops.1", "graph", shape.sum_bytes, rows, LATER, added)
+    searched: dict[tuple[Stage, Use], float] = {("coarse", "gather"): visited * rows}
+    added: dict[tuple[Stage, Use], float] = {}
+    if number == 1:
+        later["aggregate", "stream"] = searched["aggregate", "gather"] = kept
+        added["aggregate", "atomic"] = shape.vertices
+    weights = _weights(shape, home)
+    yield _array(f"offsets.{number}", "graph", 8, rows + 1, stages, searched)
+    yield _array(f"targets.{number}", "graph", 4, kept, stages, later)
+    yield _array(f"weights.{number}", "graph", *weights, stages, later)
+    yield _array(f"loops.{number}", "graph", sums, rows, stages, added)
+
+
+def _weights(shape: Shape, home: Home) -> tuple[int, int]:
+    """Return bytes of an element, and elements, of a home's weights."""
+    sums = shape.sum_bytes
+    # Unweighted arcs weigh as many as they are; how much others weigh is not known here.
+    total = shape.arcs + 2 * shape.vertices * shape.loops
+    slots = 0 if shape.weight_bytes else slots_for_wide(total, home.arcs, sums, LIMITS)
+    if not slots:
+        return sums, max(home.arcs, home.wide)
+    return 1, max(narrow.head_bytes(slots) + home.arcs, sums * home.wide)
 
 
 def _community(shape: Shape, visited: float) -> Iterator[Declared]:
@@ -167,28 +203,45 @@ def _community(shape: Shape, visited: float) -> Iterator[Declared]:
     n, sums = shape.vertices, shape.sum_bytes
     seen = visited * shape.arcs
     leiden = shape.method == "leiden"
-    moving: tuple[Stage, ...] = ("move", "refine", "aggregate", "coarse")
+    home, after = shape.homes
+    moving: tuple[Stage, ...] = ("move", "refine", "aggregate")
+    if not leiden:
+        moving = (*moving, "coarse", "fetch")
     yield _array("degrees.0", "community", sums, n, ALWAYS, {("move", "gather"): visited * n})
     labels: dict[tuple[Stage, Use], float] = {("move", "gather"): seen}
     if leiden:
         labels["refine", "gather"] = 2 * shape.arcs
     yield _array("labels", "community", 4, n, moving, labels)
-    yield _array("start", "community", 4, n, ("move", "refine", "aggregate", "coarse", "fetch"))
+    # What a level begins with is there until a later one is better.
+    yield _array("start", "community", 4, n, ("move", "refine", "aggregate"))
     totals: dict[tuple[Stage, Use], float] = {("move", "gather"): seen / 2, ("move", "atomic"): n}
     yield _array("totals", "community", sums, n, ("move", "refine"), totals)
     yield _array("sizes", "community", 4, n, ("move",), {("move", "atomic"): n})
     if leiden:
         joined: dict[tuple[Stage, Use], float] = {("refine", "gather"): shape.arcs}
-        yield _array("parts", "community", 4, n, ("refine", "aggregate", "coarse"), joined)
+        yield _array("parts", "community", 4, n, ("refine", *LATER, "fetch"), joined)
         yield _array("part totals", "community", sums, n, ("refine",), joined)
         yield _array("part sizes", "community", 4, n, ("refine",), joined)
         yield _array("cuts", "community", sums, n, ("refine",), joined)
-    rows = int(shape.coarse.vertices * n)
     added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
-    yield _array("degrees.1", "community", sums, rows, LATER, added)
-    # Labels, totals, sizes and maps of later levels.
-    yield _array("later", "community", 4 if not leiden else 12, rows, ("coarse",))
+    yield _array("degrees.1", "community", sums, home.vertices, LATER, added)
+    yield _array("degrees.2", "community", sums, after.vertices, ("fetch",))
+    first, deep = _later_community(shape)
+    yield _array("later work", "community", 1, first - sums * home.vertices, ("coarse",))
+    # Deep down, graph and scratch are next to nothing; the maps are there until labels are out.
+    yield _array("later maps", "community", 1, max(0, deep - 4 * n), ("fetch",))
     yield _array("labels of the input", "community", 4, n, ("fetch",))
+
+
+def _later_community(shape: Shape) -> tuple[int, int]:
+    """Return the most bytes of vertices and communities: of level 1, and of all levels above 0."""
+    home, after = shape.homes
+    n, left, sums = home.vertices, min(after.vertices, home.vertices), shape.sum_bytes
+    # Of a level that is done: its map, and where its vertices began.
+    done = 8 if shape.method == "leiden" else 4
+    # Of the level at work, beside: degrees and totals, sizes or labels, and what parts take.
+    work = 8 + 4 * sums if shape.method == "leiden" else 4 + 2 * sums
+    return (done + work) * n, done * (n + shape.coarse.deep * left) + work * left
 
 
 def _scratch(shape: Shape, visited: float) -> Iterator[Declared]:
@@ -203,18 +256,62 @@ def _scratch(shape: Shape, visited: float) -> Iterator[Declared]:
         yield _array("ties", "scratch", sums, n, ("refine",))
     yield _array("control", "scratch", 1, CONTROL.itemsize, ("move", "refine"), small=True)
     k = shape.communities
+    yield from _adding(shape)
+    yield _array("sizes by label", "scratch", 4, n, ("fetch",))
+    yield _array("first by label", "scratch", 4, n, ("fetch",))
+    yield _array("ranks", "scratch", 4, n + 1, ("fetch",))
+    yield _array("community keys", "scratch", 8, k, ("fetch",))
+    yield _array("later scratch", "scratch", 1, _later_scratch(shape), ("coarse",))
+
+
+def _adding(shape: Shape) -> Iterator[Declared]:
+    """Yield what adding up the arcs of level 0 takes."""
+    n, sums, k = shape.vertices, shape.sum_bytes, shape.communities
+    stages: tuple[Stage, ...] = ("aggregate",)
+    if shape.at_once:
+        yield _array("aggregate", "scratch", 1, at_once_bytes(n, shape.arcs, sums), stages)
+        return
     ranked: dict[tuple[Stage, Use], float] = {("aggregate", "gather"): 2 * n}
     for name, size in (("members", n), ("low", n), ("starts", k), ("rooms", k)):
-        yield _array(f"aggregate {name}", "scratch", 4, size + 1, ("aggregate",), ranked)
-    limits = TIGHT if shape.tight else LIMITS
-    room = chunk_for(shape.arcs, limits, leiden=shape.method == "leiden")
-    # The last community of a chunk may have as many neighbours as there are others.
-    room = min(room + k, shape.arcs)
+        yield _array(f"aggregate {name}", "scratch", 4, size + 1, stages, ranked)
+    stretches = (n >> stretch_for(n if shape.widest is None else shape.widest)) + 1
+    yield _array("aggregate whole", "scratch", 8, stretches, stages)
+    room = _room(shape, shape.arcs, k)
     written: dict[tuple[Stage, Use], float] = {("aggregate", "stream"): shape.arcs}
     for name, width in (("targets", 4), ("weights", sums)):
-        yield _array(f"aggregate room_{name}", "scratch", width, room, ("aggregate",), written)
-    yield _array("numbering", "scratch", 12, n, ("fetch",))
-    yield _array("community keys", "scratch", 8, n // 2, ("fetch",))
+        yield _array(f"aggregate room_{name}", "scratch", width, room, stages, written)
+
+
+def _room(shape: Shape, arcs: int, communities: int) -> int:
+    """Return the most arcs that a chunk of communities has room for."""
+    chunk = chunk_for(arcs, shape.limits, leiden=shape.method == "leiden")
+    # The last community of a chunk may have as many neighbours as there are others.
+    return min(chunk + communities, arcs)
+
+
+def at_once_bytes(vertices: int, arcs: int, sums: int) -> int:
+    """Return the scratch of aggregating a level by one launch."""
+    middles, giants, slots = tables(sums, vertices, vertices, arcs, arcs)
+    listed = 16 * vertices + (vertices >> 7) + 4 * (middles + giants)
+    return listed + (4 + sums) * (arcs + slots) + SMALL // 4
+
+
+def _later_scratch(shape: Shape) -> int:
+    """Return the most scratch that a level above 0 takes, with tables as they are declared."""
+    if shape.at_once:
+        return 0
+    sums = shape.sum_bytes
+    home, after = shape.homes
+    n, k, arcs = home.vertices, min(after.vertices, home.vertices), home.arcs
+    moving, adding_tables = _later_tables(shape)
+    moving += 10 * n + (sums * n if shape.method == "leiden" else 0)
+    adding = at_once_bytes(min(n, LIMITS.small), min(arcs, LIMITS.small), sums)
+    if max(n, arcs) > LIMITS.small:
+        room = (4 + sums) * _room(shape, arcs, k)
+        adding = max(adding, 8 * (n + k) + (n >> 7) + room + 4 * (arcs // 300))
+    # The second home is empty while vertices of the first move.
+    empty = sum(array.nbytes for array in _later_graph(shape, 2, after, 0.0))
+    return max(adding, moving - adding_tables - empty)
 
 
 def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
@@ -229,18 +326,44 @@ def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
     stages: tuple[Stage, ...] = ("move", "refine")
     yield _array("giant keys", "hash", 4, slots, stages, used)
     yield _array("giant sums", "hash", shape.sum_bytes, slots, stages, used)
-    units = slots // DRAIN_SLOTS + count
-    yield _array("giant slots", "hash", 16 + shape.sum_bytes, count + 1, stages)
-    yield _array("giant choices", "hash", 16, units, stages)
-    limits = TIGHT if shape.tight else LIMITS
-    middles, giants, slots = tables(
-        shape.sum_bytes, shape.communities, shape.communities, shape.arcs, shape.arcs
-    )
-    slots = max(slots, shape.arcs // limits.arcs_a_slot) if slots else 0
+    yield _array("giant slots", "hash", 8, count + 1, stages)
+    yield _array("giant fills", "hash", 4, count + 1, stages)
+    yield _array("giant drains", "hash", 4, count + 1, stages)
+    yield _array("giant homes", "hash", shape.sum_bytes, count + 1, stages)
+    yield _array("giant choices", "hash", 16, slots // DRAIN_SLOTS + count, stages)
+    moving, adding = _later_tables(shape)
+    yield _array("later tables", "hash", 1, adding, ("coarse",))
+    # Room of the second home serves them where all share an arena; else this is what they need.
+    yield _array("later giants", "hash", 1, moving, ("fetch",))
+    if shape.at_once:
+        return
+    middles, giants, slots = _summing(shape, shape.communities, shape.arcs)
     filled: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): shape.arcs / 4}
     yield _array("aggregate keys", "hash", 4, slots, ("aggregate",), filled)
     yield _array("aggregate sums", "hash", shape.sum_bytes, slots, ("aggregate",), filled)
-    yield _array("aggregate middles", "scratch", 4, middles + giants, ("aggregate",))
+    yield _array("aggregate middles", "scratch", 4, middles, ("aggregate",))
+    yield _array("aggregate giants", "scratch", 4, giants, ("aggregate",))
+
+
+def _summing(shape: Shape, communities: int, arcs: int) -> tuple[int, int, int]:
+    """Return the entries of lists and tables that adding up a large level takes."""
+    middles, giants, slots = tables(shape.sum_bytes, communities, communities, arcs, arcs)
+    if shape.method == "leiden" and shape.kind == "even":
+        return middles, giants, 0  # parts of a mesh are small
+    return middles, giants, max(slots, arcs // shape.limits.arcs_a_slot) if slots else 0
+
+
+def _later_tables(shape: Shape) -> tuple[int, int]:
+    """Return the bytes of tables that moving and adding up a level above 0 may take."""
+    home, after = shape.homes
+    n, arcs, sums = home.vertices, home.arcs, shape.sum_bytes
+    if shape.kind == "even":
+        return 0, 0  # its levels stay even
+    count, slots = giant_tables(n, arcs, min(n, arcs), sums, tight=shape.tight)
+    moving = (4 + sums) * slots + (16 + sums) * (count + 1) + 16 * (slots // DRAIN_SLOTS + count)
+    k = min(after.vertices, n)
+    large = max(n, arcs) > LIMITS.small
+    return moving, (4 + sums) * _summing(shape, k, arcs)[2] if large else 0
 
 
 def _array(

@@ -81,9 +81,9 @@ class GpuEngine:
         machine = machine_for(device)
         self.plan, shape = plan_run(graph, self.options, machine, survey=self.survey)
         self.planned = self.plan.seconds
+        first, second = shape.homes
         limits = TIGHT if self.plan.tight else LIMITS
-        louvain = self.options.method == "louvain"
-        self.limits = replace(limits, kept=shape.coarse.kept if louvain else None)
+        self.limits = replace(limits, homes=(first.arcs, second.arcs))
         given = graph if isinstance(graph, DeviceGraph) and self.plan.in_core else None
         layout = without_graph(self.plan) if given else self.plan.layout
         self.hold_ballast(device)
@@ -228,13 +228,21 @@ class GpuEngine:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
         first = path[0]
         cycle = first.cycle + 1
-        start = self.memory.empty(f"start.{cycle}.0", "community", first.vertices, np.uint32)
+        start = self.memory.empty(
+            f"start.{cycle}.0", "community", first.vertices, np.uint32, brief=True
+        )
         carry.compose(kernels, path, start)
         for level in path:
             # Fetched already; what is left of them is in `start`.
-            self.memory.free(*(name for name in self.held(level) if name in self.memory.live))
+            self.memory.free(*self.live(*self.held(level)))
             level.labels = level.numbers = None
+        # A level that gained nothing may have left where it began.
+        self.memory.free(*self.live(f"start.{first.cycle}.{len(path)}"))
         return replace(first, cycle=cycle, start=start, parts=None, labels=None, numbers=None)
+
+    def live(self, *names: str) -> list[str]:
+        """Return which of these arrays there are."""
+        return [name for name in names if name in self.memory.live]
 
     def held(self, level: GpuLevel) -> list[str]:
         """Return the names of arrays that a level keeps until the end of its cycle."""
@@ -313,11 +321,13 @@ class GpuEngine:
 
     def release(self, level: GpuLevel) -> None:
         """Free the graph of a level; the input's, which every cycle needs, stays."""
-        k = level.number
-        if k == 0:
+        if level.number == 0:
+            # Where it began counts only while no later level is better.
+            self.memory.free(*self.live(f"start.{level.cycle}.0"))
+            level.start = None
             return
         names = ("offsets", "targets", "weights", "loops", "degrees")
-        self.memory.free(*(f"{name}.{k}" for name in names))
+        self.memory.free(*(f"{name}.{level.tag}" for name in names))
         level.offsets = level.targets = level.weights = level.loops = level.degrees = None
 
     def maps(self, path: list[GpuLevel]) -> tuple[U32, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from louvain_um.gpu import narrow
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.launch import THREADS, grid_for
-from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.level import GpuLevel, tag_of
 from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.gpu.newrows import Rows
 from louvain_um.ledger import Group
@@ -83,6 +83,8 @@ class Limits:
         as the widest community needs.
     kept : float, optional
         Share of a level's arcs that the next has room for at first, instead of `KEPT`.
+    homes : (int, int), optional
+        Arcs that levels 1, 3, 5 … and levels 2, 4 … have room for at first, instead.
     narrow : bool
         Whether weights may be bytes (`narrow.py`).
     """
@@ -92,6 +94,7 @@ class Limits:
     chunks: int = 8
     arcs_a_slot: int = 16
     kept: float | None = None
+    homes: tuple[int, int] | None = None
     narrow: bool = True
 
 
@@ -305,11 +308,16 @@ def new_rows(
     memory: DeviceAllocator, level: GpuLevel, limits: Limits, room: int, total: int
 ) -> Rows:
     """Return room for the next level's arcs: `room` at most, which weigh `total`."""
-    leiden = level.parts is not None
-    capacity = reserved(level.arcs, level.number, leiden=leiden, kept=limits.kept)
-    capacity = min(capacity, room)
+    capacity = min(room_after(level, limits), room)
     wide = slots_for_wide(total, capacity, np.dtype(level.sums).itemsize, limits)
-    return Rows(memory, f"{level.number + 1}", "graph", capacity, level.sums, wide)
+    return Rows(memory, tag_of(level.number + 1), "graph", capacity, level.sums, wide)
+
+
+def room_after(level: GpuLevel, limits: Limits) -> int:
+    """Return the arcs that there is room for on the next level, at first."""
+    if limits.homes is not None:
+        return limits.homes[level.number % 2]
+    return reserved(level.arcs, level.number, leiden=level.parts is not None, kept=limits.kept)
 
 
 def squares(state: Any) -> int:

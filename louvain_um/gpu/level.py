@@ -48,6 +48,8 @@ class GpuLevel:
     labels, totals, parts, numbers
         After moving: communities and their degrees; after refining: parts; after aggregating:
         vertex of the next level.
+    tag : str
+        What stands behind the names of its graph's arrays.
     """
 
     cycle: int
@@ -68,12 +70,27 @@ class GpuLevel:
     parts: Any = None
     numbers: Any = None
     widest: int = -1
+    tag: str = "0"
 
     @property
     def types(self) -> str:
         """Template arguments of the kernels that run on this level."""
         weights = "Unweighted" if self.weights is None else CXX[self.weights.dtype]
         return f"{weights}, {CXX[np.dtype(self.sums)]}"
+
+
+def tag_of(number: int) -> str:
+    """Return what stands behind the names of the arrays of a level's graph.
+
+    Levels above 0 take turns in two homes (`louvain_um.gpu.reserve`), by which they are named.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.level import tag_of
+    >>> [tag_of(number) for number in range(5)]
+    ['0', '1', '2', '1.3', '2.4']
+    """
+    return str(number) if number < 3 else f"{2 - number % 2}.{number}"
 
 
 def or_null(array: Any) -> Any:

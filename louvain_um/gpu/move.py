@@ -37,9 +37,11 @@ def move(
     """
     n, empty = level.vertices, memory.empty
     tag = f"{level.cycle}.{level.number}"
-    level.labels = empty(f"labels.{tag}", "community", n, np.uint32)
-    level.totals = empty("totals", "community", n, level.sums)
-    sizes = empty("sizes", "community", n, np.uint32)
+    # Labels are a level's map, unless parts are.
+    leiden = options.method == "leiden"
+    level.labels = empty(f"labels.{tag}", "community", n, np.uint32, brief=leiden)
+    level.totals = empty("totals", "community", n, level.sums, brief=True)
+    sizes = empty("sizes", "community", n, np.uint32, brief=True)
     queue = empty("queue", "scratch", n, np.uint32)
     goals = empty("goals", "scratch", n, np.uint32)
     awake = empty("awake", "scratch", n, np.uint8)

@@ -78,7 +78,8 @@ class Pages:
         """
         path = wanted if self.forward else wanted[::-1]
         self.forward = not self.forward
-        yield from zip(path, [*path[1:], None], strict=True)
+        # There may be none: nobody is awake.
+        yield from zip(path, [*path[1:], None][: len(path)], strict=True)
 
 
 class Steps:
@@ -126,9 +127,11 @@ def move_in_pages(
     """Sweep until the gain of a sweep falls below the level's tolerance."""
     n, empty = level.vertices, memory.empty
     tag = f"{level.cycle}.{level.number}"
-    level.labels = empty(f"labels.{tag}", "community", n, np.uint32)
-    level.totals = empty("totals", "community", n, level.sums)
-    sizes = empty("sizes", "community", n, np.uint32)
+    # Labels are a level's map, unless parts are.
+    leiden = options.method == "leiden"
+    level.labels = empty(f"labels.{tag}", "community", n, np.uint32, brief=leiden)
+    level.totals = empty("totals", "community", n, level.sums, brief=True)
+    sizes = empty("sizes", "community", n, np.uint32, brief=True)
     queue = empty("queue", "scratch", n, np.uint32)
     goals = empty("goals", "scratch", n, np.uint32)
     awake = empty("awake", "scratch", n, np.uint8)
@@ -206,9 +209,9 @@ def refine_in_pages(
     n, empty = level.vertices, memory.empty
     tag = f"{level.cycle}.{level.number}"
     level.parts = empty(f"parts.{tag}", "community", n, np.uint32)
-    part_totals = empty("part totals", "community", n, level.sums)
-    part_sizes = empty("part sizes", "community", n, np.uint32)
-    cuts = empty("cuts", "community", n, level.sums)
+    part_totals = empty("part totals", "community", n, level.sums, brief=True)
+    part_sizes = empty("part sizes", "community", n, np.uint32, brief=True)
+    cuts = empty("cuts", "community", n, level.sums, brief=True)
     queue = empty("queue", "scratch", n, np.uint32)
     goals = empty("goals", "scratch", n, np.uint32)
     ties = empty("ties", "scratch", n, level.sums)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from louvain_um.gpu.arrays import Shape, declare
+from louvain_um.gpu.arrays import Shape, declare, declare_paging
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import sum_type
 from louvain_um.options import Options
@@ -62,6 +62,7 @@ def plan_run(
         source="device" if on_device else "host",
         free=free + (graph.nbytes if isinstance(graph, DeviceGraph) else 0) - MARGIN,
         at=lambda arcs: declare(scaled(shape, arcs)),
+        paging=lambda tight: declare_paging(replace(shape, tight=tight)),
     )
     return plan, shape
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from louvain_um.gpu.carry import identity
 from louvain_um.gpu.compile import Kernels
-from louvain_um.gpu.job import Job, Limits, new_rows, reserved, slots_for_wide
+from louvain_um.gpu.job import Job, Limits, new_rows, room_after, slots_for_wide
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.gpu.newrows import Rows, copy
@@ -65,8 +65,7 @@ class Partial:
         self.names = memory.empty("partial names", "scratch", self.room, np.uint32)
         self.offsets.data.memset_async(0, self.offsets.itemsize)
         self.used = self.arcs = self.merged = 0
-        leiden = level.parts is not None
-        self.capacity = reserved(level.arcs, level.number, leiden=leiden, kept=limits.kept)
+        self.capacity = room_after(level, limits)
         self.turn = 0
         self.rows = self.new_rows()
 
@@ -77,7 +76,8 @@ class Partial:
         width = np.dtype(sums).itemsize
         wide = slots_for_wide(self.total, self.capacity, width, self.limits)
         tag = f"partial.{self.turn}"
-        return Rows(self.memory, tag, "scratch", self.capacity, sums, wide)
+        # There is room where the next level's graph is to be, and that much again.
+        return Rows(self.memory, tag, "graph", self.capacity, sums, wide)
 
     def add(self, first: int, last: int, need: Callable[[int, int], None]) -> None:
         """Append the rows of a range of vertices; `need` brings its arcs."""

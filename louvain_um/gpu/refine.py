@@ -24,9 +24,9 @@ def refine(
     n, empty = level.vertices, memory.empty
     tag = f"{level.cycle}.{level.number}"
     level.parts = empty(f"parts.{tag}", "community", n, np.uint32)
-    part_totals = empty("part totals", "community", n, level.sums)
-    part_sizes = empty("part sizes", "community", n, np.uint32)
-    cuts = empty("cuts", "community", n, level.sums)
+    part_totals = empty("part totals", "community", n, level.sums, brief=True)
+    part_sizes = empty("part sizes", "community", n, np.uint32, brief=True)
+    cuts = empty("cuts", "community", n, level.sums, brief=True)
     queue = empty("queue", "scratch", n, np.uint32)
     goals = empty("goals", "scratch", n, np.uint32)
     ties = empty("ties", "scratch", n, level.sums)

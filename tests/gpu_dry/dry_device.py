@@ -1,0 +1,265 @@
+"""A device without one: arrays that are addresses, kernels whose read-backs follow a script."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from louvain_um.gpu import engine
+from louvain_um.gpu.carry import FOUND
+from louvain_um.gpu.compile import using
+from louvain_um.gpu.job import BOUNDS, JOB, STATE
+from louvain_um.gpu.launch import CONTROL
+from louvain_um.hierarchy import detect
+from louvain_um.options import Options
+from louvain_um.placement import allocator
+from tests.gpu_dry.dry_script import Range, Rows, Script
+from tests.placement.fake_cuda import FakeCuda, install
+
+LOW = 2**32 - 1
+H200_FREE = 139 << 30
+
+
+class Sized:
+    """Stands for a CuPy array: an address, a length; values where somebody wrote some."""
+
+    def __init__(self, values: dict[int, Any], base: int, at: int, size: int, dtype: Any) -> None:
+        self.values, self.base, self.at = values, base, at
+        self.size, self.dtype = size, np.dtype(dtype)
+        self.itemsize = self.dtype.itemsize
+        self.nbytes = size * self.itemsize
+        nothing = lambda *_: None  # noqa: E731
+        self.data = SimpleNamespace(
+            ptr=base + at * self.itemsize, memset_async=nothing, copy_from_device_async=nothing
+        )
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, part: slice) -> Sized:
+        first, last, _ = part.indices(self.size)
+        return Sized(self.values, self.base, self.at + first, max(last - first, 0), self.dtype)
+
+    def get(self) -> Any:
+        if self.base in self.values:
+            return self.values[self.base][self.at : self.at + self.size]
+        return np.zeros(self.size, self.dtype)
+
+    def fill(self, value: int) -> None:
+        pass
+
+    def set(self, values: Any) -> None:
+        assert len(values) == self.size
+
+    def sort(self) -> None:
+        pass
+
+
+class DryKernels:
+    """Kernels that leave for the host what a script says they would, and nothing else."""
+
+    def __init__(self, script: Script, values: dict[int, Any]) -> None:
+        self.script, self.values = script, values
+
+    def prepare(self, units: Any, observer: Any = None) -> None:
+        pass
+
+    def resident_blocks(self, kernel: Any, threads: int, shared: int = 0) -> int:
+        return 5 * 132
+
+    def get(self, source: str, kernel: str, types: str = "", observer: Any = None) -> Any:
+        answer = getattr(self, kernel, None) if source != "paged" else None
+        return lambda grid, block, args: answer(*args) if answer else None
+
+    def move(self, *args: Any) -> None:
+        moved = self.script.moves.pop(0)
+        control = self.leave(args[14], CONTROL)
+        control["iterations"], control["visited"] = moved.iterations, moved.arcs_visited
+        control["total_moves"] = moved.moves
+
+    def sum_communities(self, *args: Any) -> None:
+        sums = self.script.sums.pop(0)
+        found = self.leave(args[-1], FOUND)
+        found["inside"], found["communities"] = sums.inside, sums.communities
+        found["squares"] = parts(sums.squares)
+
+    def rank_communities(self, *args: Any) -> None:
+        self.leave(args[-1], FOUND)["communities"] = self.script.communities
+
+    def sum_level(self, job: Any) -> None:
+        state = self.state(fields(job))
+        state["inside"], state["widest"] = self.script.inside, self.script.widest
+        state["squares"] = parts(self.script.squares)
+
+    def aggregate_small(self, job: Any) -> None:
+        step = self.script.step
+        state = self.state(fields(job))
+        state["vertices"], state["arcs"] = step.communities, step.kept
+        self.done(state)
+
+    def number_labels(self, job: Any) -> None:
+        job = fields(job)
+        state = self.state(job)
+        state["vertices"] = len(self.part(job).rows.arcs) if job["partial"] else self.step_size()
+
+    def step_size(self) -> int:
+        return int(self.script.step.communities)
+
+    def sum_members(self, job: Any) -> None:
+        state = self.state(fields(job))
+        state["squares"], state["total"] = parts(self.script.step.squares), self.script.step.total
+
+    def lay_out(self, job: Any) -> None:
+        job = fields(job)
+        rows, state = self.rows(job), self.state(job)
+        assert len(rows.arcs) == job["k"]
+        ends = np.cumsum(np.minimum(rows.arcs, job["distinct"]))
+        bounds = np.searchsorted(ends, np.arange(1, BOUNDS - 1) * job["chunk"]) + 1
+        state["bounds"] = [0, *np.minimum(bounds, job["k"]), job["k"]]
+        state["room_at"] = np.append(0, ends)[state["bounds"].astype(np.int64)]
+        state["room"], state["widest_room"] = state["room_at"][-1], rows.arcs.max(initial=0)
+        state["chunk_room"] = np.diff(state["room_at"].astype(np.int64)).max()
+
+    def sum_arcs(self, job: Any) -> None:
+        job = fields(job)
+        state, rows = self.state(job), self.rows(job)
+        bounds = state["bounds"].astype(np.int64)
+        ends = np.append(0, np.cumsum(rows.kept(bool(job["partial"]))))
+        state["written"], base = job["base"], job["base"] - ends[bounds[job["begin"]]]
+        for q in range(job["begin"], BOUNDS - 1):
+            if bounds[q] == bounds[q + 1]:
+                continue
+            end = base + ends[bounds[q + 1]]
+            state["arcs"] = end
+            if end > job["reserve"]:
+                state["next"] = q
+                return
+            state["written"], state["next"] = end, BOUNDS
+        state["next"] = BOUNDS
+        if not job["partial"]:
+            self.done(state)
+        elif job["map"]:
+            self.script.step.append(self.part(job))
+        else:
+            self.script.step.merge()
+
+    def done(self, state: Any) -> None:
+        """The next level is there."""
+        step = self.script.steps.pop(0)
+        state["inside"], state["widest"] = step.inside, step.widest
+        state["squares"] = parts(step.squares)
+        step.forget()
+
+    def rows(self, job: dict[str, int]) -> Rows:
+        """Return the rows that a job adds up: a level's, a range's, or partial ones."""
+        if job["partial"] and job["map"]:
+            return self.part(job).rows
+        step = self.script.step
+        return step.merged() if not job["map"] else step.rows
+
+    def part(self, job: dict[str, int]) -> Range:
+        """Return the range that a job is about, by where its offsets begin."""
+        base = next(a for a in self.values if a <= job["offsets"] <= a + 8 * self.script.vertices)
+        first = (job["offsets"] - base) // 8
+        return self.script.step.part(first, first + job["n"])
+
+    def state(self, job: dict[str, int]) -> Any:
+        return self.leave(job["state"], STATE)
+
+    def leave(self, where: Any, kind: Any) -> Any:
+        """Return what a kernel left behind, to write to."""
+        address = where if isinstance(where, int) else where.data.ptr
+        if address not in self.values:
+            self.values[address] = np.zeros(kind.itemsize, np.uint8)
+        return self.values[address].view(kind)[0]
+
+
+def fields(job: Any) -> dict[str, int]:
+    """Return the arguments of an aggregation's kernel by name."""
+    return dict(zip(JOB, np.frombuffer(job.tobytes(), np.uint64).tolist(), strict=True))
+
+
+def parts(number: int) -> list[int]:
+    """Return a sum of 128 bits as the three that kernels add up."""
+    return [number & LOW, number >> 32 & LOW, number >> 64]
+
+
+class Watched(allocator.Allocator):
+    """The allocator, with notes of all that was asked of it."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.asked = dict[tuple[str, str], int]()
+        self.most = dict[str, dict[str, int]]()
+        self.fullest = (0, dict[str, int]())
+        self.spilled = dict[str, int]()
+
+    def empty(self, name: str, group: Any, shape: int, dtype: Any, **more: Any) -> Any:
+        peaks, total = self.ledger.peak_bytes.get(group, 0), self.ledger.peak_total
+        array = super().empty(name, group, shape, dtype, **more)
+        nbytes = array.nbytes
+        self.asked[name, group] = max(nbytes, self.asked.get((name, group), 0))
+        entries = self.ledger.entries
+        if self.ledger.peak_bytes[group] > peaks:
+            self.most[group] = {k: e.nbytes for k, e in entries.items() if e.group == group}
+        if self.ledger.peak_total > total:
+            self.fullest = self.ledger.peak_total, {k: e.nbytes for k, e in entries.items()}
+        if self.homes[name].own:
+            self.spilled[name] = max(nbytes, self.spilled.get(name, 0))
+        return array
+
+    def close(self) -> None:
+        self.filled = {a.spec.name: (a.peak, a.nbytes) for a in self.arenas}
+        super().close()
+
+
+class DryEngine(engine.GpuEngine):
+    """The engine, told by its script how skewed a graph is."""
+
+    script: Script
+
+    def survey(self, graph: Any) -> tuple[int, int]:
+        return self.script.survey or super().survey(graph)
+
+
+def run_dry(
+    monkeypatch: pytest.MonkeyPatch, graph: Any, script: Script, options: Options
+) -> tuple[Any, Watched]:
+    """Run the engine on a graph; return its plan and what it asked of its allocator."""
+    values: dict[int, Any] = {}
+    with monkeypatch.context() as patch:
+        install(patch, FakeCuda(free=H200_FREE))
+        _pose_as_cupy(patch)
+
+        def view(address: int, shape: int, dtype: Any, arena: Any, owner: Any = None) -> Sized:
+            values.pop(address, None)
+            return Sized(values, address, 0, shape, dtype)
+
+        def fill(sides: Any, source: Any, device: int) -> None:
+            values.update({sides[0][0]: source} if source is graph.offsets else {})
+
+        patch.setattr(allocator, "view", view)
+        patch.setattr(allocator, "fill", fill)
+        patch.setattr(engine, "Allocator", Watched)
+        still = SimpleNamespace(need=lambda *_: None, traffic=engine.Traffic())
+        patch.setattr(engine, "Residency", lambda *_, **__: still)
+        kernels: Any = DryKernels(script, values)
+        with using(kernels), DryEngine(options, lambda event: None) as dry:
+            dry.script = script
+            detect(dry, graph, options, dry.observer)
+            memory: Any = dry.memory
+        assert not script.steps
+        assert not script.sums
+        return dry.plan, memory
+
+
+def _pose_as_cupy(patch: pytest.MonkeyPatch) -> None:
+    cupy: Any = ModuleType("cupy")
+    runtime = SimpleNamespace(getDevice=lambda: 0, getDeviceProperties=lambda _: {"name": b"none"})
+    cupy.cuda = SimpleNamespace(runtime=runtime, Device=lambda: SimpleNamespace(id=0))
+    cupy.subtract = lambda *_, **__: None
+    patch.setitem(sys.modules, "cupy", cupy)

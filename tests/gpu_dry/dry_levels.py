@@ -1,0 +1,140 @@
+"""Scripts of runs larger than any here: made up from levels that runs on a device had."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from louvain_um.graph import Graph
+from louvain_um.hierarchy import Moved, Sums
+from tests.gpu_dry.dry_script import Range, Rows, Script
+
+RESULTS = Path(__file__).parents[2] / "benchmarks/results"
+MEASURED = {"louvain": "gpu_detect_h200.json", "leiden": "gpu_detect_h200_leiden.json"}
+
+UNEVEN = {"rmat": 0.9, "lfr": 0.3, "stencil": 0.1}
+"""How the arcs of communities fall with their rank: as its power."""
+
+WIDEST = {"rmat": 0.02, "lfr": 0.0, "stencil": 0.0}
+LEAST_WIDEST = {"rmat": 3000, "lfr": 4000, "stencil": 26}
+"""Arcs of the widest vertex: a share of the vertices, or so many."""
+
+SKEW = {"rmat": 80.0, "lfr": 8.0, "stencil": 1.0}
+
+
+@dataclass
+class Guess:
+    """One aggregation of which only the sizes are known."""
+
+    vertices: int
+    arcs: int
+    communities: int
+    kept: int
+    inside: int
+    total: int
+    uneven: float
+    squares: int = 0
+    joined: float = 0.0
+
+    @property
+    def widest(self) -> int:
+        """Arcs of the next level's widest vertex."""
+        k = self.communities
+        return int(min(k - 1, self.rows.outer.max(initial=0)))
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Arcs of each community, of which no more are left than there are others."""
+        k = self.communities
+        rank = np.random.default_rng(0).permutation(k) + 1.0
+        arcs = spread(rank**-self.uneven, self.arcs)
+        room = np.minimum(arcs, max(k - 1, 0))
+        outer = np.minimum(spread(room, self.kept), room)
+        return Rows(arcs, outer, np.minimum(outer + 1, arcs))
+
+    def part(self, first: int, last: int) -> Range:
+        """Return a range's rows: as many pairs as a throw of its arcs would hit."""
+        count = min(last - first, self.communities)
+        arcs = self.arcs * (last - first) // self.vertices
+        names, even = np.arange(count), np.ones(count)
+        sizes = spread(even, int(self.hit(arcs)))
+        return Range(names, Rows(spread(even, arcs), sizes, sizes), int(self.hit(arcs)))
+
+    def hit(self, arcs: float) -> float:
+        """Return how many pairs of communities so many arcs join."""
+        whole = self.kept + self.communities
+        return min(arcs, whole * -np.expm1(-arcs / whole))
+
+    def append(self, part: Range) -> None:
+        self.joined += part.pairs
+
+    def merged(self) -> Rows:
+        even = np.ones(self.communities)
+        return Rows(
+            spread(even, int(self.joined)),
+            self.rows.outer,
+            spread(even, int(self.hit(self.joined))),
+        )
+
+    def merge(self) -> None:
+        self.joined = self.hit(self.joined)
+
+    def forget(self) -> None:
+        self.__dict__.pop("rows", None)
+
+
+def spread(weights: Any, total: int) -> Any:
+    """Return whole numbers of so much together, in proportion to weights."""
+    ends = np.cumsum(weights, dtype=np.float64)
+    return np.diff(np.floor(ends * (total / max(ends[-1], 1))), prepend=0).astype(np.int64)
+
+
+def levels_of(name: str, method: str) -> list[dict[str, int]]:
+    """Return the levels of a measured run."""
+    results = json.loads((RESULTS / MEASURED[method]).read_text())["results"]
+    return next(r["levels"] for r in results if r["graph"] == name)
+
+
+def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
+    """Return a graph of the sizes of one measured, or that much smaller, and its script."""
+    kind = name.rstrip("0123456789")
+    levels = [
+        {k: max(1, int(lev[k]) // shrink) for k in ("vertices", "arcs", "communities")}
+        | {"cycle": lev["cycle"]}
+        for lev in levels_of(name, method)
+    ]
+    n, arcs = levels[0]["vertices"], levels[0]["arcs"]
+    widest = max(int(WIDEST[kind] * n), LEAST_WIDEST[kind])
+    script = Script(n, widest=widest, communities=levels[-1]["communities"])
+    script.survey = widest, int(SKEW[kind] * arcs * arcs / n)
+    inside = 0
+    for at, level in enumerate(levels):
+        following = levels[at + 1] if at + 1 < len(levels) else None
+        last = following is None or following["cycle"] > level["cycle"]
+        k = level["communities"] if last else following["vertices"]
+        kept = min(level["arcs"] * 9 // 10, k * (k - 1)) if last else following["arcs"]
+        inside += arcs // 1000
+        _add(script, level["vertices"], level["arcs"], k, kept, inside, arcs, UNEVEN[kind])
+        if last:  # and one that gains nothing
+            _add(script, k, kept, k, kept, 0, arcs, UNEVEN[kind])
+        if method == "leiden":
+            script.sums.append(Sums(inside, 0, level["communities"]))
+            if last:
+                script.sums += [Sums(0, 0, k), Sums(inside, 0, k)]
+    if len({lev["cycle"] for lev in levels}) < (2 if method == "louvain" else 3):
+        _add(script, n, arcs, k, kept, 0, arcs, UNEVEN[kind])
+        script.sums += [Sums(0, 0, k)] if method == "leiden" else []
+    ends = np.linspace(0, arcs, n + 1).astype(np.int64)
+    return Graph(ends, np.empty(arcs, np.uint32), None, np.zeros(n, np.int64)), script
+
+
+def _add(
+    script: Script, n: int, arcs: int, k: int, kept: int, inside: int, total: int, uneven: float
+) -> None:
+    script.moves.append(Moved(4, n, 4 * arcs))
+    script.steps.append(Guess(n, arcs, k, kept, inside, total, uneven))

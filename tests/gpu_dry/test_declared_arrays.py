@@ -1,0 +1,111 @@
+"""What the engine asks for is what it declared: no device is needed to see that.
+
+The real engine runs on arrays that are addresses and kernels that do nothing; what it reads back
+is recorded from the CPU engine, or made up from the levels of runs that were measured.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from louvain_um.generators import GENERATORS
+from louvain_um.gpu.arrays import SMALL
+from louvain_um.gpu.job import LIMITS
+from louvain_um.options import Options
+from louvain_um.placement.allocator import _is_or_begins
+from tests.gpu_dry.dry_device import run_dry
+from tests.gpu_dry.dry_levels import made_up
+from tests.gpu_dry.dry_script import recorded
+
+TURNS = {"first", "start totals", "start used", "parents", "aggregate", "aggregate numbers"}
+"""Arrays that take the room that others of their stage gave back, so that none is declared."""
+
+SIZES = [
+    ("rmat24", "louvain", 16),
+    ("rmat24", "louvain", 8),
+    ("lfr24", "louvain", 16),
+    ("lfr24", "louvain", 1),
+    ("stencil150", "louvain", 1),
+    ("rmat22", "leiden", 4),
+    ("lfr22", "leiden", 4),
+    ("lfr22", "leiden", 1),
+    ("stencil150", "leiden", 1),
+]
+"""Runs measured on a device, and how much smaller to take them."""
+
+GRAPHS = {
+    "rmat": lambda: GENERATORS["rmat"](scale=15).graph,
+    "lfr": lambda: GENERATORS["lfr"](n=30_000).graph,
+    "stencil": lambda: GENERATORS["stencil"](dims=(32, 32, 32)).graph,
+    "weighted": lambda: GENERATORS["stencil"](dims=(32, 32, 32), weights="uniform").graph,
+    "loops": lambda: with_loops(GENERATORS["stencil"](dims=(32, 32, 32)).graph),
+}
+
+
+def with_loops(graph):
+    return replace(graph, loops=np.arange(graph.n_vertices, dtype=np.int64) % 3)
+
+
+@cache
+def scripted(name, method):
+    graph = GRAPHS[name]()
+    return graph, recorded(graph, Options(method=method, threads=2))
+
+
+def check_declared(plan, memory):
+    """Every array is declared, in its group, and as large as it gets."""
+    for (name, group), nbytes in memory.asked.items():
+        declared = [a for a in plan.arrays if _is_or_begins(name, a.name)]
+        if declared:
+            assert declared[0].group == group
+            assert nbytes <= max(declared[0].nbytes, SMALL), name
+        else:
+            small = ".small." in name and nbytes <= 8 * (LIMITS.small + 1)
+            assert small or name in TURNS or nbytes <= SMALL, name
+    for group, most in plan.peak_bytes.items():
+        assert memory.peak_bytes[group] <= most, group
+
+
+@pytest.mark.parametrize("budget", [None, "90%", "70%", "50%", "30%"])
+@pytest.mark.parametrize(("name", "method", "shrink"), SIZES)
+def test_nothing_overflows_at_the_sizes_of_measured_runs(monkeypatch, name, method, shrink, budget):
+    graph, script = made_up(name, method, shrink)
+    options = Options(method=method, device_budget=budget)
+    plan, memory = run_dry(monkeypatch, graph, script, options)
+    assert plan.tight == (budget is not None)
+    assert not memory.spilled
+    check_declared(plan, memory)
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("name", sorted(GRAPHS))
+def test_a_run_asks_for_what_was_declared(monkeypatch, name, method):
+    graph, script = scripted(name, method)
+    for budget in (None, "60%"):
+        options = Options(method=method, device_budget=budget)
+        plan, memory = run_dry(monkeypatch, graph, copy.deepcopy(script), options)
+        assert not memory.spilled
+        check_declared(plan, memory)
+
+
+def test_blocks_that_come_and_go_take_what_was_declared(monkeypatch):
+    graph, script = made_up("stencil150", "louvain")
+    options = Options(memory="base", device_budget="80%")
+    plan, memory = run_dry(monkeypatch, graph, script, options)
+    assert plan.paged
+    assert "targets.partial.1" in {name for name, _ in memory.asked}
+    assert not memory.spilled
+    check_declared(plan, memory)
+
+
+@pytest.mark.parametrize(("name", "method", "shrink"), [SIZES[0], SIZES[4], SIZES[8]])
+def test_declared_peaks_are_close_to_what_is_asked(monkeypatch, name, method, shrink):
+    graph, script = made_up(name, method, shrink)
+    plan, memory = run_dry(monkeypatch, graph, script, Options(method=method))
+    whole = sum(plan.peak_bytes.values())
+    assert whole <= 1.05 * sum(memory.peak_bytes.values())
