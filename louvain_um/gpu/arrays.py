@@ -229,7 +229,8 @@ def _community(shape: Shape, visited: float) -> Iterator[Declared]:
     first, deep = _later_community(shape)
     yield _array("later work", "community", 1, first - sums * home.vertices, ("coarse",))
     # Deep down, graph and scratch are next to nothing; the maps are there until labels are out.
-    yield _array("later maps", "community", 1, max(0, deep - 4 * n), ("fetch",))
+    rest = deep - 4 * n - sums * after.vertices
+    yield _array("later maps", "community", 1, max(0, rest), ("fetch",))
     yield _array("labels of the input", "community", 4, n, ("fetch",))
 
 
