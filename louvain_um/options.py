@@ -150,7 +150,7 @@ def parse_bytes(size: int | str) -> int:
     Raises
     ------
     OptionError
-        Not a size above 0.
+        Not a size of one byte or more.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def parse_bytes(size: int | str) -> int:
     """
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([a-zA-Z]*)\s*", str(size))
     scale = UNITS.get(match[2].lower()) if match else None
-    if match is None or scale is None or not 0 < float(match[1]) * scale < MOST_BYTES:
+    if match is None or scale is None or not 1 <= float(match[1]) * scale < MOST_BYTES:
         raise OptionError(f"a size is a number of bytes or like '8GiB', not {_cut(size)!r}")
     return int(float(match[1]) * scale)
 

@@ -205,7 +205,7 @@ def register(policy: Policy, *, replace: bool = False) -> Policy:
     Raises
     ------
     OptionError
-        The name is taken.
+        The name is taken, or it is no policy.
 
     Examples
     --------
@@ -214,6 +214,8 @@ def register(policy: Policy, *, replace: bool = False) -> Policy:
     >>> find_policy("half") is mine
     True
     """
+    if not isinstance(policy, Policy):
+        raise OptionError(f"only a Policy can be registered, not {policy!r}")
     if policy.name in POLICY_NAMES:
         raise OptionError(f"policy {policy.name} comes with the package; choose another name")
     if policy.name in _KNOWN and not replace:

@@ -162,6 +162,8 @@ def _maps(session: Session) -> Arrays:
 
 def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Session:
     """Put a session together from what a file held."""
+    if header["metadata"].get("seconds", 0) is None:  # not a number when it was saved
+        del header["metadata"]["seconds"]
     spans = []
     for span in header["phases"]:
         if span["modularity"] is None:

@@ -19,6 +19,13 @@ Seed = Annotated[
 ]
 
 
+def idle(device: object, memory: str, usual: str, budget: str | None) -> tuple[str, ...]:
+    """Return notes on options of memory that a run on the CPU, which has one only, left aside."""
+    if device != "cpu" or (memory == usual and budget is None):
+        return ()
+    return ("the run was the CPU's: memory policy and device budget are a GPU's, and did nothing",)
+
+
 def print_json(value: object) -> None:
     """Print one object on stdout; numbers that JSON lacks become null."""
     import json

@@ -168,7 +168,8 @@ def detect(
             seconds["write"] = time.perf_counter() - since
 
     if not quiet:
-        for text in loaded.notes:
+        ran_on = result.provenance.get("device")
+        for text in (*loaded.notes, *common.idle(ran_on, memory, "auto", device_budget)):
             note(text)
         if reporter.compiled:
             took = f"compiling took {reporter.compiled:.1f} s, this once"

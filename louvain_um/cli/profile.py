@@ -127,7 +127,8 @@ def profile(
             force=force,
         )
     if not quiet:
-        for text in loaded.notes:
+        ran_on = session.metadata.get("device")
+        for text in (*loaded.notes, *common.idle(ran_on, memory, "base", device_budget)):
             note(text)
     if json:
         common.print_json(summary(session, output))

@@ -32,6 +32,16 @@ def check(value, shape):
         assert type(value) is shape
 
 
+def test_options_of_memory_that_the_cpu_leaves_aside_are_told(run, two_triangles, tmp_path):
+    said = "memory policy and device budget are a GPU's"
+    asked = ("--device", "cpu", "--memory", "adv2")
+    assert said in run("detect", two_triangles, *asked).err
+    assert said in run("detect", two_triangles, "--device", "cpu", "--device-budget", "50%").err
+    assert said in run("profile", two_triangles, "-o", tmp_path / "a.npz", *asked).err
+    assert run("detect", two_triangles, *asked, "-q").err == ""
+    assert said not in run("detect", two_triangles, "--device", "cpu").err
+
+
 def test_table_names_members(run, two_triangles):
     done = run("detect", two_triangles)
     assert done.code == 0

@@ -88,6 +88,11 @@ def test_an_array_may_leave_its_group():
     assert policy.placement_of("offsets.0", "graph") == Placement("device")
 
 
+def test_only_policies_are_registered():
+    with pytest.raises(OptionError, match="not 'adv2'"):
+        register("adv2")
+
+
 def test_registered_policies_are_found_but_never_replace_others_by_accident():
     mine = register(Policy(name="test-registered"), replace=True)
     assert find_policy("test-registered") is mine

@@ -148,6 +148,11 @@ def test_a_damaged_session_is_refused_when_it_is_read(tmp_path: Path, part: str,
     assert str(error.value).startswith(str(path))
 
 
+def test_seconds_that_are_no_number_come_back_as_not_known(tmp_path: Path):
+    Session(metadata={"seconds": float("nan")}).save(tmp_path / "run.npz")
+    assert load(tmp_path / "run.npz").seconds == 0
+
+
 def test_a_folder_that_is_no_session_is_not_said_to_be_missing(tmp_path: Path):
     with pytest.raises(LouvainUmError, match="a folder, but no session"):
         load(tmp_path)
