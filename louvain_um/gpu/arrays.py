@@ -118,7 +118,7 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[Declared, ...]:
     >>> from louvain_um.gpu.arrays import Shape, declare
     >>> peak = peak_bytes(declare(Shape(vertices=1 << 20, arcs=1 << 24)))
     >>> round(sum(peak.values()) / (1 << 24), 1)
-    15.7
+    15.5
     """
     rows = [*_graph(shape, visited), *_community(shape, visited), *_scratch(shape, visited)]
     small = (_array(f"small {group}", group, 1, SMALL, ALWAYS) for group in GROUPS)
