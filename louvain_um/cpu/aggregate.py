@@ -2,8 +2,8 @@
 
 Each community's members are visited once and their arcs added up in a hash table; a list of
 new neighbours is written where the community's arcs would begin if none merged, so that no
-counting pass is needed. Untouched pages of that room are never backed by memory. The lists are
-then moved together.
+counting pass is needed: in a room for a chunk of communities at a time, whose lists are then
+moved behind those of the chunks before. Pages that no list reaches are never backed by memory.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -27,7 +27,8 @@ from louvain_um.cpu.tally import (
 from louvain_um.parallel import take
 
 STRETCH = 64
-"""Communities a thread claims at a time."""
+SHARES = 8
+"""Most communities a thread claims at a time; fewer where a chunk has few: so many claims each."""
 
 
 @njit(nogil=True, cache=True)
@@ -76,9 +77,23 @@ def group_members(offsets, labels, members, starts, rooms):
     return widest
 
 
+CHUNKS = 16
+LEAST_ARCS = 1 << 16
+"""Chunks of a level, each of so many arcs at least."""
+
+
 @njit(nogil=True, cache=True)
-def add_up(t, threads, graph, labels, members, starts, rooms, tallies, out, claim):
-    """Write each community's neighbours with weights, and its loop and count.
+def end_of_chunk(rooms, first, arcs):
+    """Return the end of the chunk that begins with a community: so many arcs, or one community."""
+    last = first + 1
+    while last < len(rooms) - 1 and rooms[last + 1] - rooms[first] <= arcs:
+        last += 1
+    return last
+
+
+@njit(nogil=True, cache=True)
+def add_up(t, threads, graph, labels, members, starts, rooms, chunk, tallies, out, claim):
+    """Write neighbours with weights, loop and count of each community of a chunk.
 
     Neighbours come in the order in which its members meet them: sums do not care, and sorting
     would take as long as the rest.
@@ -88,13 +103,15 @@ def add_up(t, threads, graph, labels, members, starts, rooms, tallies, out, clai
     keys, sums, used, names, loads = of_thread(tallies, t)
     weighted = len(weights) > 0
     communities = len(starts) - 1
+    first, last = chunk
+    stretch = min(max((last - first) // (SHARES * threads), 1), STRETCH)
     while True:
-        begin = take(claim, STRETCH)
-        if begin >= communities:
+        begin = first + take(claim, stretch)
+        if begin >= last:
             break
-        for c in range(begin, min(begin + STRETCH, communities)):
+        for c in range(begin, min(begin + stretch, last)):
             bits = bits_for(min(rooms[c + 1] - rooms[c], communities))
-            base = rooms[c]
+            base = rooms[c] - rooms[first]
             found = np.uint32(0)
             inside = 0
             loop = 0
@@ -122,16 +139,15 @@ def add_up(t, threads, graph, labels, members, starts, rooms, tallies, out, clai
 
 
 @njit(nogil=True, cache=True)
-def close_gaps(rooms, counts, targets, weights):
-    """Move the lists together; turn counts into offsets; return the number of arcs."""
+def append(rooms, chunk, counts, room_targets, room_weights, targets, weights):
+    """Move the lists of a chunk behind those before it; turn its counts into offsets."""
+    first, last = chunk
     counts[0] = 0
-    out = 0
-    for c in range(len(counts) - 1):
-        base, found = rooms[c], counts[c + 1]
-        if out != base:
-            for k in range(found):
-                targets[out + k] = targets[base + k]
-                weights[out + k] = weights[base + k]
+    out = counts[first]
+    for c in range(first, last):
+        base, found = rooms[c] - rooms[first], counts[c + 1]
+        for k in range(found):
+            targets[out + k] = room_targets[base + k]
+            weights[out + k] = room_weights[base + k]
         out += found
         counts[c + 1] = out
-    return out

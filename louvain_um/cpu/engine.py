@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -196,7 +197,7 @@ class CpuEngine:
 
     def aggregate(self, level: CpuLevel) -> CpuLevel:
         """Return the next level; vertices that share a label (or part) become one."""
-        n, arcs, empty, threads = *self.size(level), self.memory.empty, self.threads
+        (n, arcs), empty = self.size(level), self.memory.empty
         number, tag = level.number + 1, f"{level.cycle}.{level.number + 1}"
         ranks = empty("ranks", "scratch", n, np.uint32)
         numbers = level.labels if level.parts is None else level.parts
@@ -217,13 +218,8 @@ class CpuEngine:
         offsets = empty(f"offsets.{number}", "graph", count + 1, np.int64)
         loops = empty(f"loops.{number}", "graph", count, np.int64)
         graph = (level.offsets, level.targets, level.weights, level.degrees, level.loops)
-        out = (targets, weights, loops, offsets)
-        claim = np.zeros(1, np.int64)
-        parallel.run(
-            aggregate.add_up, threads if arcs > move.SERIAL_ARCS else 1, graph, numbers, members,
-            starts, rooms, tallies, out, claim,
-        )  # fmt: skip
-        kept = aggregate.close_gaps(rooms, offsets, targets, weights)
+        kept = self.add_up(graph, numbers, members, starts, rooms, tallies, targets, weights,
+                           loops, offsets)  # fmt: skip
         self.show(
             "aggregate", level, numbers=numbers, members=members, member_starts=starts,
             coarse_offsets=offsets,
@@ -243,6 +239,30 @@ class CpuEngine:
         level.numbers, level.labels, level.totals, level.parts = numbers, NOBODY, NONE, None
         arrays = (offsets, targets, weights, loops, degrees)
         return CpuLevel(level.cycle, number, *arrays, widest=widest(offsets), start=carried)
+
+    def add_up(
+        self, graph: Any, numbers: U32, members: U32, starts: I64, rooms: I64, tallies: Any,
+        targets: U32, weights: U32 | I64, loops: I64, offsets: I64,
+    ) -> int:  # fmt: skip
+        """Write the next level's rows, a chunk of communities at a time; return their arcs."""
+        arcs, count = int(rooms[-1]), len(rooms) - 1
+        threads = self.threads if arcs > move.SERIAL_ARCS else 1
+        goal = max(arcs // aggregate.CHUNKS, aggregate.LEAST_ARCS)
+        ends = [0]
+        while ends[-1] < count:
+            ends.append(aggregate.end_of_chunk(rooms, ends[-1], goal))
+        size = max((int(rooms[b] - rooms[a]) for a, b in pairwise(ends)), default=0)
+        room_targets, room_weights = np.empty(size, np.uint32), self.weights(size)
+        out = (room_targets, room_weights, loops, offsets)
+        offsets[0] = 0
+        for chunk in pairwise(ends):
+            claim = np.zeros(1, np.int64)
+            parallel.run(
+                aggregate.add_up, threads, graph, numbers, members, starts, rooms, chunk, tallies,
+                out, claim,
+            )  # fmt: skip
+            aggregate.append(rooms, chunk, offsets, room_targets, room_weights, targets, weights)
+        return int(offsets[-1])
 
     def sums(self, level: CpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""
