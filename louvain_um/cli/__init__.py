@@ -15,6 +15,7 @@ from louvain_um.cli import report as report_command
 from louvain_um.cli import simulate as simulate_command
 from louvain_um.cli import sweep as sweep_command
 from louvain_um.cli.guard import keep_interrupts, open_standard_streams, report
+from louvain_um.cli.heap import map_arrays_apart
 from louvain_um.cli.help import Command, Group
 
 app = typer.Typer(
@@ -65,6 +66,7 @@ def main() -> None:
     # Importing makes objects by the hundred thousand and no garbage: with the collector's
     # usual threshold a tenth of a short command's time went into looking for it.
     gc.set_threshold(200_000, 20, 20)
+    map_arrays_apart()
     open_standard_streams()
     keep_interrupts()
     try:
