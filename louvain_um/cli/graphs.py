@@ -136,6 +136,9 @@ def read(
     ids: IdKind = IdKind.auto,
 ) -> Graph:
     """Read a graph from a file, standard input or the examples."""
+    from louvain_um.cli.kernels import import_numba
+
+    import_numba()
     repeats: Any = None if duplicates is None else duplicates.value
     if source.startswith(PREFIX) and not Path(source).exists():
         from louvain_um.formats import as_graph

@@ -71,3 +71,12 @@ def test_the_entry_point_starts(two_triangles):
     assert done.returncode == 0, done.stderr
     assert "2 communities" in done.stdout
     assert time.perf_counter() - since < 60
+
+
+def test_leaving_blas_out_hides_it_from_nobody():
+    code = (
+        "import sys; from louvain_um.cli.kernels import import_numba; import_numba()\n"
+        "assert 'scipy.linalg' not in sys.modules\n"
+        "import scipy.linalg.cython_blas"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
