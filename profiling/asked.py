@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import OptionError
 from louvain_um.placement.policy import AUTO, find_policy
 
 
@@ -11,7 +11,7 @@ def parse_rates(text: str) -> tuple[float, ...]:
 
     Raises
     ------
-    LouvainUmError
+    OptionError
         Not a list of numbers of at least 0 and below 100.
 
     Examples
@@ -25,8 +25,8 @@ def parse_rates(text: str) -> tuple[float, ...]:
     except ValueError:
         rates = ()
     if not rates or not all(0 <= rate < 100 for rate in rates):
-        raise LouvainUmError(
-            f"oversubscription is a list of percentages from 0 to below 100, like 0,10,30; "
+        raise OptionError(
+            f"oversubscription must be a list of percentages from 0 to below 100, like 0,10,30; "
             f"not {text!r}"
         )
     return tuple(dict.fromkeys(rates))

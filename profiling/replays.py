@@ -145,7 +145,15 @@ def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | Non
 
 
 def chosen(arrays: tuple[Declared, ...], machine: Machine, capacity: int) -> dict[str, str]:
-    """Return the placements that `auto` plans for arrays on a machine of such a capacity."""
+    """Return the placements that `auto` plans for arrays on a machine of such a capacity.
+
+    Raises
+    ------
+    MemoryBudgetError
+        There is no device memory at all.
+    """
+    if capacity <= 0:
+        raise MemoryBudgetError(1, 0, remedy="lower the oversubscription")
     size = {array.name: array.size for array in arrays}
     seen = {array.name: array.touches for array in arrays}
     arcs = max(1, size.get("targets.0", 0))

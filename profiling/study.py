@@ -86,9 +86,17 @@ class StandIn:
         )
 
     def make(self, scale: float = SCALE, seed: int = 0) -> Graph:
-        """Return the stand-in with `scale` times the original's vertices."""
+        """Return the stand-in with `scale` times the original's vertices.
+
+        Raises
+        ------
+        OptionError
+            The scale is not above 0 and at most 1.
+        """
         from louvain_um import generators
 
+        if not 0 < scale <= 1:
+            raise OptionError(f"the scale of a stand-in is above 0 and at most 1, not {scale:g}")
         n = max(1000, round(self.vertices * scale))
         weights: Literal["uniform", "none"] = "uniform" if self.weighted else "none"
         if self.kind == "mesh":

@@ -16,6 +16,9 @@ from louvain_um.files import replacing
 POINTS: Final = "points.jsonl"
 """Finished points, one a line, in the order in which they were finished."""
 
+BEGINNING: Final = b'{"row": {'
+"""How the line of every point begins."""
+
 TABLES: Final = ("results", "groups", "iterations")
 
 KEY: Final = ("graph", "vertices", "arcs", "policy", "oversubscription", "gpu", "evidence", "setup")
@@ -43,11 +46,8 @@ class Store:
         path = self.folder / POINTS
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if not path.exists() and not force and any(self.folder.iterdir()):
-                raise LouvainUmError(
-                    f"{self.folder}: holds something else than a sweep; "
-                    "name another folder, or pass --force (force=True)"
-                )
+            if not force:
+                refuse_other(self.folder)
             self.file: TextIO = path.open("a+", encoding="utf-8")
         except OSError as error:
             reason = (error.strerror or "cannot be written").lower()
@@ -69,21 +69,28 @@ class Store:
         self.file.close()
 
     def _read(self) -> dict[tuple[Any, ...], dict[str, Any]]:
-        """Return the points on disc; a line that a kill cut short is dropped."""
-        self.file.seek(0)
+        """Return the points on disc; the last line, if a kill cut it short, is dropped."""
+        *lines, rest = (self.folder / POINTS).read_bytes().split(b"\n")
         found: dict[tuple[Any, ...], dict[str, Any]] = {}
-        whole = 0
-        text = self.file.read()
-        for line in text.splitlines(keepends=True):
+        for number, line in enumerate(lines, 1):
             try:
-                point: dict[str, Any] = json.loads(line) if line.endswith("\n") else {}
+                point: dict[str, Any] = json.loads(line)
                 found[key_of(point["row"])] = point
-            except (ValueError, TypeError, KeyError):
-                break
-            whole += len(line.encode())
-        if whole < len(text.encode()):
-            self.file.truncate(whole)
+            except (ValueError, TypeError, KeyError, RecursionError):
+                raise self._foreign(number) from None
+        if rest:
+            if not (rest.startswith(BEGINNING) or BEGINNING.startswith(rest)):
+                raise self._foreign(len(lines) + 1)
+            self.file.truncate(sum(len(line) + 1 for line in lines))
         return found
+
+    def _foreign(self, line: int) -> LouvainUmError:
+        """Return that a line is no point: nothing is dropped that may be somebody's."""
+        self.file.close()
+        return LouvainUmError(
+            f"{self.folder / POINTS}:{line}: is no point of a sweep; name another folder, or "
+            "pass --force (force=True) to begin anew"
+        )
 
     def __contains__(self, row: Mapping[str, Any]) -> bool:
         return key_of(row) in self.points
@@ -122,6 +129,36 @@ class Store:
             write_parquet(self.folder / f"{name}.parquet", columns, rows)
         with replacing(self.folder / "notes.txt", force=True) as part:
             part.write_text("".join(f"{note}\n" for note in notes), encoding="utf-8")
+
+
+def check_folder(folder: str | Path, *, force: bool = False) -> None:
+    """Refuse a folder that no sweep could be kept in, and make none.
+
+    Raises
+    ------
+    LouvainUmError
+        As `Store` does.
+    """
+    path = Path(folder)
+    if path.is_dir() and not force:
+        if (path / POINTS).exists():
+            with Store(path):
+                return
+        refuse_other(path)
+    there = next((each for each in (path, *path.parents) if each.exists()), Path())
+    if not there.is_dir():
+        raise LouvainUmError(f"{path}: {there} is no folder; name another one")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise LouvainUmError(f"{path}: permission denied; name another folder")
+
+
+def refuse_other(folder: Path) -> None:
+    """Refuse a folder that holds something, but no sweep."""
+    if not (folder / POINTS).exists() and any(folder.iterdir()):
+        raise LouvainUmError(
+            f"{folder}: holds something else than a sweep; "
+            "name another folder, or pass --force (force=True)"
+        )
 
 
 def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -120,13 +120,14 @@ def sweep(
     if bool(graph) == (study is not None):
         raise OptionError("name GRAPHs, or a --study, not both" if graph else
                           "name GRAPHs, or a --study")  # fmt: skip
+    if scale is not None and not 0 < scale <= 1:
+        raise OptionError(f"--scale must be above 0 and at most 1, not {scale:g}")
     settings = settings_for(policies, rates, device, gpu, study, method.value, seed)
     # A folder that cannot be used is refused before graphs are read.
     from louvain_um.profiling.sweep_progress import Progress
-    from louvain_um.profiling.sweep_store import Store
+    from louvain_um.profiling.sweep_store import check_folder
 
-    with Store(output):
-        pass
+    check_folder(output, force=force)
     notes: list[str] = []
     with telling(quiet=quiet) as tell:
         subjects: list[Subject] = []
@@ -136,7 +137,7 @@ def sweep(
             notes += studies.ABOUT
             for original in studies.GRAPHS:
                 tell(Progress(0, 0, None, f"making {original.name}"))
-                subjects.append(original.subject(scale or studies.SCALE, seed))
+                subjects.append(original.subject(studies.SCALE if scale is None else scale, seed))
         for source in graph or ():
             tell(Progress(0, 0, None, f"reading {source}"))
             loaded = graphs.read(
@@ -173,9 +174,11 @@ def settings_for(
         known = ("thesis", *MACHINES)
         if study not in known:
             raise OptionError(f"study must be one of {', '.join(known)}, not {study!r}")
-        gpu = gpu or (",".join(MACHINES) if study == "thesis" else study)
+        gpu = gpu if gpu is not None else (",".join(MACHINES) if study == "thesis" else study)
         device = "cpu"
     wanted = tuple(dict.fromkeys(n.strip() for n in (gpu or "").split(",") if n.strip()))
+    if gpu is not None and not wanted:
+        raise OptionError(f"gpu must name a machine at least, like h200, not {gpu!r}")
     for each in wanted:
         load_machine(each)
     chosen = pick("cpu" if device == "auto" and wanted else device)

@@ -84,6 +84,11 @@ def test_sweep_writes_tables_and_a_report(run, source, tmp_path):
         (("--study", "pisa"), "pisa"),
         (("example:karate", "--study", "thesis"), "not both"),
         (("example:karate", "--gpu", "voodoo"), "voodoo"),
+        (("example:karate", "--gpu", ","), "--gpu must"),
+        (("absent.txt",), "no such file"),
+        (("--study", "thesis", "--scale", "0"), "--scale"),
+        (("--study", "thesis", "--scale", "-1"), "at most 1"),
+        (("--study", "thesis", "--scale", "nan"), "not nan"),
     ],
 )
 def test_sweep_refuses_what_makes_no_sense(run, tmp_path, arguments, text):
@@ -91,3 +96,34 @@ def test_sweep_refuses_what_makes_no_sense(run, tmp_path, arguments, text):
     assert done.code in (1, 2)
     assert text in done.complaint()
     assert not (tmp_path / "out").exists()
+
+
+def test_no_memory_at_all_aborts_no_row(run):
+    done = run("simulate", "example:les-miserables", "--policies", "base,auto",
+               "--oversubscription", "0,99.9999999", "--json")  # fmt: skip
+    assert done.code == 0, done.err
+    rows = {(row["policy"], row["oversubscription"]): row for row in done.json["results"]}
+    assert not rows["base", 99.9999999]["feasible"]
+    # The plan has nothing to plan with; a policy that keeps all on the host runs.
+    auto = rows["auto", 99.9999999]
+    assert (auto["budget_bytes"], auto["chosen"]) == (0, "adv1")
+    assert auto["seconds_of_plan"] is None
+
+
+@pytest.mark.parametrize("rate", ["100", "-1", "nan", "some"])
+def test_a_bad_oversubscription_is_an_option_s(run, source, rate):
+    done = run("simulate", source, "--oversubscription", rate)
+    assert (done.code, "--oversubscription must" in done.complaint()) == (2, True)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\n", b"mine", b'{"a": 1}\n{"b": 2}\n'])
+def test_points_of_another_are_left_alone(run, tmp_path, content):
+    points = tmp_path / "points.jsonl"
+    points.write_bytes(content)
+    arguments = ("sweep", "example:karate", "--policies", "base", "--oversubscription", "0",
+                 "--gpu", "h200", "-o", tmp_path)  # fmt: skip
+    done = run(*arguments)
+    assert (done.code, "--force" in done.complaint()) == (1, True)
+    assert points.read_bytes() == content
+    assert run(*arguments, "--force").code == 0
+    assert b'"row"' in points.read_bytes()
