@@ -7,7 +7,8 @@ from typing import Any
 
 from louvain_um.arrays import STAGES
 from louvain_um.ledger import GROUPS
-from louvain_um.placement.policy import AUTO
+from louvain_um.placement.policy import AUTO, find_policy
+from louvain_um.placement.reasons import seconds
 from louvain_um.profiling.declaring import declared
 from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.constants import BLOCK_BYTES
@@ -46,7 +47,7 @@ def iterations(trace: Trace, graph: str, found: Simulation, rate: float) -> list
     """Return the seconds of each sweep, refinement and aggregation: a table of iterations."""
     rows: list[dict[str, Any]] = []
     last: tuple[Any, ...] | None = None
-    for step, seconds in zip(trace.steps, found.launch_seconds.tolist(), strict=True):
+    for step, took in zip(trace.steps, found.launch_seconds.tolist(), strict=True):
         if not isinstance(step, Launch):
             continue
         place = (step.phase, step.level, step.iteration)
@@ -59,7 +60,7 @@ def iterations(trace: Trace, graph: str, found: Simulation, rate: float) -> list
                 }
             )  # fmt: skip
             last = place
-        rows[-1]["seconds"] += seconds
+        rows[-1]["seconds"] += took
     return rows
 
 
@@ -92,7 +93,9 @@ def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for row in rows:
         if row.get("chosen") not in (None, "plan"):
             plan = row.get("seconds_of_plan")
-            told = f"{row['seconds']:.3g} s" + (f" for {plan:.3g} s" if plan is not None else "")
+            told = seconds(row["seconds"])
+            if plan is not None:
+                told += f" for {seconds(plan)}"
             found.append(
                 f"{row['graph']} on {row['gpu']} at {row['oversubscription']:g} %: auto took over "
                 f"{row['chosen']}, faster on this recording than the plan's own choice ({told})"
@@ -107,4 +110,18 @@ def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             f"{graph}: its peak is {peak // BLOCK_BYTES} blocks of 2 MiB, in which the driver "
             "evicts; oversubscription means little for so few"
         )
+    return found
+
+
+def unknown_arrays(trace: Trace, policies: Sequence[str], graph: str) -> list[str]:
+    """Return which policies place arrays that a recording does not have: they do nothing."""
+    there = {array.name for array in trace.arrays}
+    found = []
+    for policy in map(find_policy, policies):
+        lost = [name for name in policy.arrays if name not in there]
+        if lost:
+            found.append(
+                f"{graph}: policy {policy.name} places arrays that the recording does not have: "
+                + ", ".join(lost)
+            )
     return found

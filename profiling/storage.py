@@ -66,6 +66,8 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
 
 def load(path: str | Path) -> Session:
     """Read a session; `louvain_um.profiling.session.load` documents it."""
+    if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+        raise LouvainUmError(f"{path}: is neither a file nor a folder; name what holds a session")
     if _is_sqlite(path):
         from louvain_um.profiling.nsys import import_nsys
 

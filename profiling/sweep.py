@@ -16,7 +16,7 @@ from louvain_um.placement.machine import Machine, load_machine
 from louvain_um.placement.policy import AUTO, find_policy
 from louvain_um.profiling.explain import against_thesis, explain
 from louvain_um.profiling.premises import premises
-from louvain_um.profiling.replay_tables import groups, iterations, remarks
+from louvain_um.profiling.replay_tables import groups, iterations, remarks, unknown_arrays
 from louvain_um.profiling.replays import Known, Point, replay
 from louvain_um.profiling.simulator import Driver, Trace, load_trace
 from louvain_um.profiling.sweep_progress import Clock, Tell
@@ -146,6 +146,10 @@ def sweep(
                 _measure(store, subject, measured, settings, clock)
         tables = store.rows(every)
         told = [*notes, *premises(subjects, settings, machines), *remarks(tables["results"])]
+        if settings.gpus and any(find_policy(policy).arrays for policy in settings.policies):
+            for subject in subjects:
+                trace = recorded(subject, settings, Path(folder), anew=False)
+                told += unknown_arrays(trace, settings.policies, subject.name)
         told += explain(tables["results"])
         if any(subject.scale is not None for subject in subjects):
             told += against_thesis(tables["results"])

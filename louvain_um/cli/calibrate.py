@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -81,7 +82,7 @@ def calibrate(
 
 def pick_gpu(device: str) -> tuple[int, str]:
     """Return number and name of the device that an option means; the CPU is none."""
-    from louvain_um.errors import OptionError
+    from louvain_um.errors import DeviceUnavailableError, OptionError
     from louvain_um.gpu.device import describe, pick
 
     if not device.startswith("cuda"):
@@ -89,7 +90,16 @@ def pick_gpu(device: str) -> tuple[int, str]:
     number = device.partition(":")[2]
     if device != "cuda" and not (device.startswith("cuda:") and number.isdecimal()):
         raise OptionError(f"device must be cuda or cuda:N, not {device!r}")
-    index = pick(device).index
+    try:
+        index = pick(device).index
+    except DeviceUnavailableError as error:
+        # The CPU, which other commands may use instead, is of no use here.
+        reason = re.sub(r"(;|, or| or)( use)? device='cpu'", "", error.reason)
+        if reason == error.reason:
+            raise
+        raise DeviceUnavailableError(
+            f"{reason}; only a GPU can be calibrated, plans without one take --machine h200"
+        ) from None
     return index, str(describe(index)["name"])
 
 

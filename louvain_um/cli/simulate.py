@@ -106,7 +106,7 @@ def simulate(
 
     from louvain_um.placement.machine import load_machine
     from louvain_um.profiling.asked import parse_policies, parse_rates
-    from louvain_um.profiling.replay_tables import best, remarks
+    from louvain_um.profiling.replay_tables import best, remarks, unknown_arrays
     from louvain_um.profiling.replays import Known, Point, replay
 
     machine = load_machine(gpu)
@@ -115,7 +115,7 @@ def simulate(
     names, percents = parse_policies(policies), parse_rates(rates)
     check(output, source, force=force)
     if session is not None:
-        check_session(session, source, points=len(names) * len(percents), force=force)
+        check_session(session, source, output, points=len(names) * len(percents), force=force)
     trace = trace_of(source)
     if trace is None:
         from louvain_um.cli.progress import reporting
@@ -156,12 +156,14 @@ def simulate(
         for row in rows:
             if not row["feasible"] and verbose:
                 note(f"{row['policy']} at {row['oversubscription']:g} %: {row['reason']}")
-        for text in remarks(rows):
+        for text in (*unknown_arrays(trace, names, name_of(source)), *remarks(rows)):
             note(text)
     typer.echo(best(rows))
 
 
-def check_session(path: Path, source: str, *, points: int, force: bool) -> None:
+def check_session(
+    path: Path, source: str, output: Path | None, *, points: int, force: bool
+) -> None:
     """Refuse a session that could not be written, or of which there would be several."""
     from louvain_um.profiling.storage import check_target
 
@@ -171,6 +173,8 @@ def check_session(path: Path, source: str, *, points: int, force: bool) -> None:
             "name one of each"
         )
     graphs.refuse_same(source, path)
+    if output is not None and path.resolve() == output.resolve():
+        raise OptionError(f"{path}: --session and --output are one file; name two")
     check_target(path, force=force)
 
 

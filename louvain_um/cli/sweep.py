@@ -267,13 +267,14 @@ def ahead(progress: Progress) -> str:
 def results_table(rows: Sequence[dict[str, Any]]) -> Any:
     """Return a row a policy, a column an oversubscription: seconds."""
     from louvain_um.cli.plan import new_table
+    from louvain_um.placement.reasons import seconds
 
     rates = sorted({row["oversubscription"] for row in rows})
     table = new_table("policy", *(f"{rate:g} %" for rate in rates))
     for policy in dict.fromkeys(row["policy"] for row in rows):
         by = {row["oversubscription"]: row for row in rows if row["policy"] == policy}
         cells = [
-            f"{by[rate]['seconds']:.4g} s" if rate in by and by[rate]["feasible"] else "–"
+            seconds(by[rate]["seconds"]) if rate in by and by[rate]["feasible"] else "–"
             for rate in rates
         ]
         table.add_row(policy, *cells)

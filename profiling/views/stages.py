@@ -154,22 +154,26 @@ def _resident_at_end(reading: Reading) -> dict[tuple[tuple[str, int], str], int]
 
 
 def iterations(reading: Reading) -> Table:
-    """Return the sweeps of moving, one a row."""
+    """Return the sweeps of moving, one a row; the cycle is told where there are several."""
+    cycles = _cycles(reading)
+    several = max(cycles, default=1) > 1
     told = any(span.moved for span in reading.iterations)
     rows = [
         {
+            "cycle": cycle,
             "phase": span.phase,
             "level": _level(span.level),
             "iteration": span.iteration,
             "seconds": span.seconds,
             "moved": span.moved if told else None,
         }
-        for span in reading.iterations
+        for cycle, span in zip(cycles, reading.iterations, strict=True)
     ]
     return Table(
         name="iterations",
         title="Iterations",
         columns=(
+            *([Column("cycle", "cycle")] if several else []),
             Column("phase", "phase", "text"),
             Column("level", "level"),
             Column("iteration", "iteration"),
@@ -178,7 +182,21 @@ def iterations(reading: Reading) -> Table:
         ),
         rows=tuple(rows[:MOST_ROWS]),
         evidence=f"seconds {evidence(reading.session, 'time')}",
+        about="Each cycle begins on the input graph, level 0, anew." if several else "",
     )
+
+
+def _cycles(reading: Reading) -> list[int]:
+    """Return which cycle each iteration belongs to, from 1: one begins where moving goes back."""
+    found: list[int] = []
+    cycle, last = 1, (-1, -1)
+    for span in reading.iterations:
+        if span.phase == "move":
+            place = (span.level, span.iteration)
+            cycle += place <= last
+            last = place
+        found.append(cycle)
+    return found
 
 
 def _level(level: int) -> int | None:

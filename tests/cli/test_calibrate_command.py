@@ -61,3 +61,5 @@ def test_without_a_gpu(run, monkeypatch):
     monkeypatch.setattr(device, "capabilities", none)
     refused = run("calibrate")
     assert (refused.code, "no NVIDIA driver" in refused.complaint()) == (3, True)
+    assert "--device cpu" not in refused.complaint()
+    assert "--machine h200" in refused.complaint()

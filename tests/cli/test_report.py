@@ -118,3 +118,21 @@ def test_a_simulated_run_is_reported_as_modelled(run: Run, two_triangles: Path, 
     assert out.code == 2
     assert "--session must be of one policy" in out.complaint()
     assert "--force" in run("simulate", two_triangles, *one, "--session", session).complaint()
+
+
+def test_a_pipe_is_not_waited_for(run: Run, tmp_path: Path):
+    import os
+
+    pipe = tmp_path / "run.npz"
+    os.mkfifo(pipe)
+    assert "neither a file nor a folder" in run("report", pipe).complaint()
+
+
+def test_one_file_for_two_things_is_refused_before_work(
+    run: Run, two_triangles: Path, tmp_path: Path
+):
+    both = tmp_path / "both.npz"
+    one = ("--policies", "base", "--oversubscription", "0")
+    out = run("simulate", two_triangles, *one, "--session", both, "-o", both)
+    assert (out.code, "are one file" in out.complaint()) == (2, True)
+    assert not both.exists()

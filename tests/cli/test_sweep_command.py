@@ -127,3 +127,24 @@ def test_points_of_another_are_left_alone(run, tmp_path, content):
     assert points.read_bytes() == content
     assert run(*arguments, "--force").code == 0
     assert b'"row"' in points.read_bytes()
+
+
+def test_arrays_of_a_policy_that_nobody_has_are_told(run, tmp_path):
+    policy = tmp_path / "mine.toml"
+    policy.write_text('[arrays]\n"tragets.0" = "device"\n')
+    arguments = ("example:karate", "--policies", policy, "--oversubscription", "0",
+                 "--gpu", "h200")  # fmt: skip
+    done = run("simulate", *arguments)
+    assert done.code == 0, done.err
+    assert "does not have: tragets.0" in done.err
+    for _ in range(2):  # a sweep that is only completed says so, too
+        assert run("sweep", *arguments, "-o", tmp_path / "out").code == 0
+        assert "tragets.0" in (tmp_path / "out" / "notes.txt").read_text()
+
+
+def test_seconds_are_said_as_plans_say_them(run):
+    done = run(
+        "simulate", "example:les-miserables", "--policies", "adv1", "--oversubscription", "0"
+    )
+    assert " ms" in done.out
+    assert "0.00" not in done.out

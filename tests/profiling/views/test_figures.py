@@ -197,3 +197,23 @@ def test_causes_keep_their_names():
         ("to the host", figures.CAUSES[Cause.EVICTION]),
     }
     assert all(row["each"] == row["bytes"] // row["copies"] for row in rows)
+
+
+def test_a_second_cycle_is_told_from_the_first():
+    session = paged_run()
+    first = stages.iterations(Reading(session))
+    assert "cycle" not in {column.key for column in first.columns}
+    later = [
+        replace(span, start_ns=span.start_ns + 100 * MS, end_ns=span.end_ns + 100 * MS)
+        for span in session.phases
+        if span.level <= 0
+    ]
+    table = stages.iterations(Reading(replace(session, phases=(*session.phases, *later))))
+    assert table.columns[0].key == "cycle"
+    again = table.rows[len(first.rows) :]
+    assert {row["cycle"] for row in table.rows[: len(first.rows)]} == {1}
+    assert [(row["cycle"], row["level"], row["iteration"]) for row in again] == [
+        (2, 0, 0),
+        (2, 0, 1),
+    ]
+    assert "cycle" in table.about
