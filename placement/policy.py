@@ -17,8 +17,12 @@ from louvain_um.ledger import GROUPS, Group
 Kind = Literal["device", "managed", "prefetched", "host_mapped", "read_mostly", "pinned", "split"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
-PAGED: Final[frozenset[Kind]] = frozenset(("managed", "prefetched", "read_mostly"))
-"""Kinds whose pages come to the device as they are needed, and can be sent back."""
+PAGED: Final[frozenset[Kind]] = frozenset(("managed", "prefetched"))
+"""Kinds whose pages come to the device as they are needed, and can be sent back.
+
+Copies that read-mostly memory has on the device stay there (measured): a prefetch to the host
+drops none of them.
+"""
 
 HOST: Final[frozenset[Kind]] = frozenset(("host_mapped", "pinned"))
 """Kinds that stay on the host and cost no device memory."""

@@ -4,6 +4,7 @@ import pytest
 from declared_cases import arrays
 
 from louvain_um.arrays import STAGES, Declared, peak_bytes
+from louvain_um.ledger import GROUPS
 from louvain_um.placement.layout import (
     ALIGNED,
     ARCS,
@@ -12,7 +13,7 @@ from louvain_um.placement.layout import (
     fit,
     lay_out,
 )
-from louvain_um.placement.policy import POLICY_NAMES, Policy, find_policy
+from louvain_um.placement.policy import POLICY_NAMES, Placement, Policy, find_policy
 from louvain_um.placement.spec import BLOCK
 
 
@@ -98,3 +99,14 @@ def test_weights_come_and_go_with_their_targets():
     both = [one(name, 64 << 20, STAGES, "graph") for name in ARCS]
     fitted = fit(lay_out(both, find_policy("base")), 32 << 20)
     assert fitted.paged == dict.fromkeys(ARCS, 16 << 20)
+
+
+def test_copies_that_cannot_be_sent_back_are_not_paged():
+    policy = Policy(
+        name="copied",
+        placements=dict.fromkeys(GROUPS, Placement("device")) | {"graph": Placement("read_mostly")},
+    )
+    layout = lay_out(arrays(), policy)
+    whole = fit(layout, 1 << 40)
+    assert not whole.paged
+    assert not fit(layout, whole.needed - 1).within(whole.needed - 1)
