@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.errors import MemoryBudgetError
@@ -19,12 +20,14 @@ APART = ("load", "fetch", "compile", "total")
 
 def options_for(policy: str, rate: float, settings: Settings) -> Options:
     """Return the options of a run with (100 − rate) percent of its peak as budget."""
+    # Written out: a budget is no number like 1e-07.
+    share = (100 - Decimal(str(rate))).normalize()
     return Options(
         method=settings.method,
         seed=settings.seed,
         device=settings.device or "cuda",
         memory=policy,
-        device_budget=f"{100 - rate:g}%",
+        device_budget=f"{share:f}%",
     )
 
 

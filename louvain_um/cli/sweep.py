@@ -120,6 +120,8 @@ def sweep(
     if bool(graph) == (study is not None):
         raise OptionError("name GRAPHs, or a --study, not both" if graph else
                           "name GRAPHs, or a --study")  # fmt: skip
+    if scale is not None and study is None:
+        raise OptionError("--scale is of a --study; graphs are taken as they are")
     if scale is not None and not 0 < scale <= 1:
         raise OptionError(f"--scale must be above 0 and at most 1, not {scale:g}")
     settings = settings_for(policies, rates, device, gpu, study, method.value, seed)

@@ -87,6 +87,7 @@ def test_sweep_writes_tables_and_a_report(run, source, tmp_path):
         (("example:karate", "--gpu", ","), "--gpu must"),
         (("absent.txt",), "no such file"),
         (("--study", "thesis", "--scale", "0"), "--scale"),
+        (("example:karate", "--scale", "0.5"), "of a --study"),
         (("--study", "thesis", "--scale", "-1"), "at most 1"),
         (("--study", "thesis", "--scale", "nan"), "not nan"),
     ],

@@ -9,7 +9,7 @@ import pytest
 import louvain_um.api
 import louvain_um.profiling.profiler
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.profiling.measuring import measure
+from louvain_um.profiling.measuring import measure, options_for
 from louvain_um.profiling.session import Session
 from louvain_um.profiling.sweep import Settings
 
@@ -47,6 +47,11 @@ def test_a_point_is_the_algorithm_alone_at_its_best(engine):
     assert {(o.device_budget, o.memory, o.device, o.seed) for o in engine} == {
         ("70%", "adv2", "cuda:0", 7)
     }
+
+
+def test_budgets_are_written_out():
+    told = [options_for("base", rate, SETTINGS).device_budget for rate in (0.0, 99.9, 99.9999999)]
+    assert told == ["100%", "0.1%", "0.0000001%"]
 
 
 def test_what_a_source_saw_comes_before_what_the_run_moved(engine, monkeypatch):
