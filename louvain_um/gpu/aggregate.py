@@ -15,15 +15,15 @@ from louvain_um.gpu.carry import carry_labels
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.job import LIMITS, STRETCH, TIGHT, Job, Limits, new_rows, squares, tables
 from louvain_um.gpu.level import GpuLevel, tag_of
-from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.gpu.ranges import Partial
+from louvain_um.placement.allocator import Allocator
 
 __all__ = ["LIMITS", "TIGHT", "Limits", "aggregate", "prepare"]
 
 
 def aggregate(
     kernels: Kernels,
-    memory: DeviceAllocator,
+    memory: Allocator,
     level: GpuLevel,
     limits: Limits = LIMITS,
     ranges: Sequence[tuple[int, int]] | None = None,
@@ -174,7 +174,7 @@ def finish(level: GpuLevel, state: Any, arrays: dict[str, Any]) -> GpuLevel:
     )
 
 
-def prepare(kernels: Kernels, memory: DeviceAllocator, level: GpuLevel) -> None:
+def prepare(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
     """Set `inside`, `squares` and `widest` of a level in which every vertex is alone."""
     job = Job(kernels, memory, level)
     job.launch("sum_level")

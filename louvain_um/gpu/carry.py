@@ -13,8 +13,8 @@ import numpy as np
 from louvain_um.gpu.compile import Kernel, Kernels
 from louvain_um.gpu.launch import THREADS, grid_for
 from louvain_um.gpu.level import NULL, GpuLevel, or_null
-from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.hierarchy import Sums
+from louvain_um.placement.allocator import Allocator
 
 FOUND: Final = np.dtype(
     [
@@ -30,7 +30,7 @@ VERTICES_A_BLOCK: Final = 2048
 """Vertices for each block of a grid that looks at vertices alone."""
 
 
-def new_found(memory: DeviceAllocator) -> Any:
+def new_found(memory: Allocator) -> Any:
     """Return a zeroed `Found`; free it as "found"."""
     found = memory.empty("found", "scratch", FOUND.itemsize, np.uint8)
     found.data.memset_async(0, FOUND.itemsize)
@@ -50,7 +50,7 @@ def run(kernels: Kernels, name: str, vertices: int, *arguments: Any) -> None:
 
 
 def carry_labels(
-    kernels: Kernels, memory: DeviceAllocator, level: GpuLevel, numbers: Any, carried: Any
+    kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, carried: Any
 ) -> None:
     """Write where the next level's vertices start: the smallest of them in their community."""
     first = memory.empty("first", "scratch", level.vertices, np.uint32)
@@ -59,7 +59,7 @@ def carry_labels(
     memory.free("first", "found")
 
 
-def community_sums(kernels: Kernels, memory: DeviceAllocator, level: GpuLevel) -> Sums:
+def community_sums(kernels: Kernels, memory: Allocator, level: GpuLevel) -> Sums:
     """Return the sums of the communities a level starts in."""
     n = level.vertices
     totals = memory.empty("start totals", "scratch", n, level.sums)
@@ -81,7 +81,7 @@ def community_sums(kernels: Kernels, memory: DeviceAllocator, level: GpuLevel) -
     return Sums(int(sums["inside"]), squares, int(sums["communities"]))
 
 
-def split(kernels: Kernels, memory: DeviceAllocator, level: GpuLevel) -> None:
+def split(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
     """Make every connected part of a community that a level starts in one of its own."""
     parents = memory.empty("parents", "scratch", level.vertices, np.uint32)
     found = new_found(memory)
@@ -108,7 +108,7 @@ def identity(kernels: Kernels, numbers: Any) -> None:
     run(kernels, "follow", len(numbers), NULL, NULL, numbers)
 
 
-def number_by_size(kernels: Kernels, memory: DeviceAllocator, labels: Any) -> None:
+def number_by_size(kernels: Kernels, memory: Allocator, labels: Any) -> None:
     """Renumber communities by descending size, ties by their smallest member, in place.
 
     Labels are below their number.

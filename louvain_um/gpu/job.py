@@ -12,9 +12,9 @@ from louvain_um.gpu import narrow
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.launch import THREADS, grid_for
 from louvain_um.gpu.level import GpuLevel, tag_of
-from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.gpu.newrows import Rows
 from louvain_um.ledger import Group
+from louvain_um.placement.allocator import Allocator
 
 BOUNDS: Final = 65
 """Bounds of chunks that the device knows: one more than there may be chunks."""
@@ -142,7 +142,7 @@ class Job:
         Whose arcs are added up.
     """
 
-    def __init__(self, kernels: Kernels, memory: DeviceAllocator, level: GpuLevel) -> None:
+    def __init__(self, kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
         self.kernels = kernels
         self.memory = memory
         self.level = level
@@ -304,9 +304,7 @@ def tables(width: int, k: int, distinct: int, widest: int, arcs: int) -> tuple[i
     return min(k, arcs // warp) + 1, min(k, arcs // block) + 1, slots
 
 
-def new_rows(
-    memory: DeviceAllocator, level: GpuLevel, limits: Limits, room: int, total: int
-) -> Rows:
+def new_rows(memory: Allocator, level: GpuLevel, limits: Limits, room: int, total: int) -> Rows:
     """Return room for the next level's arcs: `room` at most, which weigh `total`."""
     capacity = min(room_after(level, limits), room)
     wide = slots_for_wide(total, capacity, np.dtype(level.sums).itemsize, limits)

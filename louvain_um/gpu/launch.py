@@ -8,7 +8,7 @@ import numpy as np
 
 from louvain_um.gpu.compile import Kernel, Kernels
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.memory import DeviceAllocator
+from louvain_um.placement.allocator import Allocator
 
 THREADS: Final = 256
 """Threads of a block (`decide.cuh`)."""
@@ -83,7 +83,7 @@ class Giants:
     `argument` is the struct that kernels take; `free` gives the memory back.
     """
 
-    def __init__(self, memory: DeviceAllocator, level: GpuLevel, tight: bool = False) -> None:
+    def __init__(self, memory: Allocator, level: GpuLevel, tight: bool = False) -> None:
         self.memory = memory
         sums = np.dtype(level.sums)
         count, slots = giant_tables(
@@ -111,7 +111,7 @@ class Giants:
         self.memory.free(*self.names)
 
 
-def new_control(memory: DeviceAllocator) -> Any:
+def new_control(memory: Allocator) -> Any:
     """Return a zeroed control block; free it by name."""
     control = memory.empty("control", "scratch", CONTROL.itemsize, np.uint8)
     control.fill(0)

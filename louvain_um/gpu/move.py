@@ -10,9 +10,9 @@ from louvain_um import rules
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.launch import CONTROL, THREADS, Giants, grid_for, new_control
 from louvain_um.gpu.level import GpuLevel, or_null
-from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.hierarchy import Moved
 from louvain_um.options import Options
+from louvain_um.placement.allocator import Allocator
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Sweep:
 
 def move(
     kernels: Kernels,
-    memory: DeviceAllocator,
+    memory: Allocator,
     options: Options,
     total: int,
     level: GpuLevel,

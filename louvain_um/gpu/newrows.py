@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from louvain_um.gpu import narrow
-from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.ledger import Group
+from louvain_um.placement.allocator import Allocator
 
 
 class Rows:
@@ -17,7 +17,7 @@ class Rows:
 
     Parameters
     ----------
-    memory : DeviceAllocator
+    memory : Allocator
     tag : str
         The arrays are called ``targets.{tag}`` and ``weights.{tag}``.
     group : str
@@ -31,7 +31,7 @@ class Rows:
 
     def __init__(
         self,
-        memory: DeviceAllocator,
+        memory: Allocator,
         tag: str,
         group: Group,
         capacity: int,

@@ -18,11 +18,11 @@ from louvain_um import rules
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.launch import CONTROL, THREADS, Giants, grid_for, new_control
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.gpu.move import Sweep
 from louvain_um.hierarchy import Moved
 from louvain_um.options import Options
 from louvain_um.placement import calls
+from louvain_um.placement.allocator import Allocator
 from louvain_um.placement.cost import FACTORS, tune
 from louvain_um.placement.residency import Residency
 
@@ -117,7 +117,7 @@ def packed(fields: list[Any]) -> Any:
 
 def move_in_pages(
     kernels: Kernels,
-    memory: DeviceAllocator,
+    memory: Allocator,
     options: Options,
     total: int,
     level: GpuLevel,
@@ -198,7 +198,7 @@ def sweep(steps: Steps, giants: Giants, present: Any) -> None:
 
 def refine_in_pages(
     kernels: Kernels,
-    memory: DeviceAllocator,
+    memory: Allocator,
     options: Options,
     total: int,
     level: GpuLevel,
@@ -257,7 +257,7 @@ class Toucher:
         Pages a warp to begin with, 1 … 10.
     """
 
-    def __init__(self, kernels: Kernels, memory: DeviceAllocator, factor: int) -> None:
+    def __init__(self, kernels: Kernels, memory: Allocator, factor: int) -> None:
         self.kernels = kernels
         self.kernel = kernels.get("paged", "touch_pages")
         self.sink = memory.empty("touched", "scratch", 1, np.uint32)

@@ -19,8 +19,8 @@ from louvain_um.gpu.carry import identity
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.job import Job, Limits, new_rows, room_after, slots_for_wide
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.memory import DeviceAllocator
 from louvain_um.gpu.newrows import Rows, copy
+from louvain_um.placement.allocator import Allocator
 
 
 class Partial:
@@ -41,7 +41,7 @@ class Partial:
     def __init__(
         self,
         kernels: Kernels,
-        memory: DeviceAllocator,
+        memory: Allocator,
         level: GpuLevel,
         numbers: Any,
         k: int,
