@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,40 @@ Output = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="Fil
 Seed = Annotated[
     int, typer.Option(metavar="N", help="0 … 2^32 - 1; the same seed, the same result.")
 ]
+Resolution = Annotated[float, typer.Option(metavar="X", help="Above 1: more, smaller communities.")]
+Threshold = Annotated[
+    float, typer.Option(metavar="X", help="A level must raise modularity by more than this.")
+]
+MaxLevel = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Levels at most.  [default: no limit]", show_default=False),
+]
+Device = Annotated[
+    str,
+    typer.Option(metavar="DEVICE", help="auto (a GPU where there is one), cpu, cuda or cuda:N."),
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE|N%",
+        help="Device memory to use, such as 8GiB, or 70% of what the run takes in core.  "
+        "[default: what is free]",
+        show_default=False,
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Threads of a CPU run.  [default: all cores]", show_default=False
+    ),
+]
+
+
+class Method(StrEnum):
+    """The two methods."""
+
+    louvain = "louvain"
+    leiden = "leiden"
 
 
 def idle(device: object, memory: str, usual: str, budget: str | None) -> tuple[str, ...]:

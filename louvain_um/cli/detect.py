@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,13 +14,6 @@ from louvain_um.placement.policy import POLICY_NAMES
 
 if TYPE_CHECKING:
     from louvain_um.communities import Communities
-
-
-class Method(StrEnum):
-    """The two methods."""
-
-    louvain = "louvain"
-    leiden = "leiden"
 
 
 @guarded
@@ -37,25 +29,13 @@ def detect(
         ),
     ] = None,
     method: Annotated[
-        Method, typer.Option(help="Leiden takes longer; its communities hang together.")
-    ] = Method.louvain,
-    resolution: Annotated[
-        float, typer.Option(metavar="X", help="Above 1: more, smaller communities.")
-    ] = 1.0,
-    threshold: Annotated[
-        float, typer.Option(metavar="X", help="A level must raise modularity by more than this.")
-    ] = 1e-7,
-    max_level: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Levels at most.  [default: no limit]", show_default=False),
-    ] = None,
+        common.Method, typer.Option(help="Leiden takes longer; its communities hang together.")
+    ] = common.Method.louvain,
+    resolution: common.Resolution = 1.0,
+    threshold: common.Threshold = 1e-7,
+    max_level: common.MaxLevel = None,
     seed: common.Seed = 0,
-    device: Annotated[
-        str,
-        typer.Option(
-            metavar="DEVICE", help="auto (a GPU where there is one), cpu, cuda or cuda:N."
-        ),
-    ] = "auto",
+    device: common.Device = "auto",
     memory: Annotated[
         str,
         typer.Option(
@@ -63,15 +43,7 @@ def detect(
             help=f"Where a GPU run keeps its arrays: {', '.join(POLICY_NAMES)}, or a TOML file.",
         ),
     ] = "auto",
-    device_budget: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE|N%",
-            help="Device memory to use, such as 8GiB, or 70% of what the run takes in core.  "
-            "[default: what is free]",
-            show_default=False,
-        ),
-    ] = None,
+    device_budget: common.Budget = None,
     ballast: Annotated[
         str | None,
         typer.Option(
@@ -88,12 +60,7 @@ def detect(
             "Driver eviction can hang the GPU for everybody on it.",
         ),
     ] = False,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Threads of a CPU run.  [default: all cores]", show_default=False
-        ),
-    ] = None,
+    threads: common.Threads = None,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.detect import Method
+from louvain_um.cli.common import Method
 from louvain_um.cli.guard import guarded, note
 from louvain_um.errors import OptionError
 
@@ -72,15 +72,7 @@ def plan(
             help="Where arrays live: auto, device, zero_copy, base, adv1 … adv9, or a .toml file.",
         ),
     ] = "auto",
-    device_budget: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Device memory to use, such as 8GiB, or 70% of what the run takes in core.  "
-            "[default: all of the device]",
-            show_default=False,
-        ),
-    ] = None,
+    device_budget: common.Budget = None,
     machine: Annotated[
         str | None,
         typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.detect import Method
+from louvain_um.cli.common import Method
 from louvain_um.cli.guard import guarded, note
 
 if TYPE_CHECKING:
@@ -25,44 +25,19 @@ def profile(
         ),
     ],
     method: Annotated[Method, typer.Option(help="What to run.")] = Method.louvain,
-    resolution: Annotated[
-        float, typer.Option(metavar="X", help="Above 1: more, smaller communities.")
-    ] = 1.0,
-    threshold: Annotated[
-        float, typer.Option(metavar="X", help="A level must raise modularity by more than this.")
-    ] = 1e-7,
-    max_level: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Levels at most.  [default: no limit]", show_default=False),
-    ] = None,
+    resolution: common.Resolution = 1.0,
+    threshold: common.Threshold = 1e-7,
+    max_level: common.MaxLevel = None,
     seed: common.Seed = 0,
-    device: Annotated[
-        str,
-        typer.Option(
-            metavar="DEVICE", help="auto (a GPU where there is one), cpu, cuda or cuda:N."
-        ),
-    ] = "auto",
+    device: common.Device = "auto",
     memory: Annotated[
         str,
         typer.Option(
             metavar="POLICY", help="Where a GPU run keeps its arrays; base leaves it to the driver."
         ),
     ] = "base",
-    device_budget: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE|N%",
-            help="Device memory to use, such as 8GiB, or 70% of what the run would take.  "
-            "[default: what is free]",
-            show_default=False,
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Threads of a CPU run.  [default: all cores]", show_default=False
-        ),
-    ] = None,
+    device_budget: common.Budget = None,
+    threads: common.Threads = None,
     tracer: Annotated[
         bool,
         typer.Option("--tracer", help="Count every access of every kernel, page by page; slower."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.detect import Method
+from louvain_um.cli.common import Method
 from louvain_um.cli.guard import guarded, note
 from louvain_um.cli.sweep import POLICIES, RATES, Policies, Rates, name_of, results_table
 from louvain_um.errors import LouvainUmError, OptionError

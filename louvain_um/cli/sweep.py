@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.detect import Method
+from louvain_um.cli.common import Method
 from louvain_um.cli.guard import guarded, note, say
 from louvain_um.errors import OptionError
 
