@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from louvain_um.errors import OptionError
-from louvain_um.gpu.arrays import Shape, declare, declare_paging
+from louvain_um.gpu.arrays import declare, declare_paging
+from louvain_um.gpu.shape import Shape
 from louvain_um.graph import MAX_VERTICES
 from louvain_um.options import Method, Options
 from louvain_um.placement.forecast import Source

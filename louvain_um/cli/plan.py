@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from louvain_um.formats.measure import Size
-    from louvain_um.gpu.arrays import Shape
+    from louvain_um.gpu.shape import Shape
     from louvain_um.placement.plan import Plan
 
 SIZE = "Without a graph"

@@ -17,8 +17,9 @@ from louvain_um.gpu.aggregate import LIMITS, TIGHT, aggregate, prepare
 from louvain_um.gpu.compile import kernels
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import CXX, GpuLevel, sum_type
-from louvain_um.gpu.move import add_degrees, move
-from louvain_um.gpu.paged import Pages, Toucher, move_in_pages, refine_in_pages
+from louvain_um.gpu.loading import adopt, cut, survey, upload
+from louvain_um.gpu.move import move
+from louvain_um.gpu.paged import Pages, move_in_pages, refine_in_pages
 from louvain_um.gpu.planning import plan_run, without_graph
 from louvain_um.gpu.refine import refine
 from louvain_um.graph import Graph
@@ -28,11 +29,8 @@ from louvain_um.placement.allocator import Allocator
 from louvain_um.placement.ballast import ballast
 from louvain_um.placement.machine_choice import machine_for
 from louvain_um.placement.plan import Plan
-from louvain_um.placement.residency import Residency, Span, Traffic, cut_rows
+from louvain_um.placement.residency import Traffic
 from louvain_um.placement.spec import MANAGED
-
-BLOCKS_HELD = 4
-"""Blocks of level 0's arcs that fit on the device at a time, where not all do."""
 
 U32 = NDArray[np.uint32]
 
@@ -54,7 +52,6 @@ class GpuEngine:
         self.limits = LIMITS
         self.planned: float | None = None
         self.expected: float | None = None
-        self.touch: Toucher | None = None
         self.stack = ExitStack()
 
     def __enter__(self) -> GpuEngine:
@@ -79,7 +76,7 @@ class GpuEngine:
         self.compile(types, *later)
         device = cupy.cuda.runtime.getDevice()
         machine = machine_for(device)
-        self.plan, shape = plan_run(graph, self.options, machine, survey=self.survey)
+        self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
         self.planned = self.plan.seconds
         first, second = shape.homes
         limits = TIGHT if self.plan.tight else LIMITS
@@ -98,10 +95,10 @@ class GpuEngine:
         if self.plan.paged:
             self.compile(types, source="paged")
             kernels.prepare([("paged", "")], self.observer)
-        level = self.adopt(given, sums) if given else self.upload(graph, sums)
+        level = adopt(self.memory, given) if given else upload(self.memory, graph)
         prepare(kernels, self.memory, level)
         if self.plan.paged:
-            self.pages = self.cut(graph, level, device)
+            self.pages = cut(self.memory, self.plan, graph, level, device)
         return level
 
     def hold_ballast(self, device: int) -> None:
@@ -125,104 +122,6 @@ class GpuEngine:
             sources.append("refine")
         units = [(source, each) for source in sources for each in dict.fromkeys(types)]
         kernels.prepare([*units, ("carry", "")], self.observer)
-
-    def survey(self, graph: Graph | DeviceGraph) -> tuple[int, int]:
-        """Return the most arcs of a vertex, and the sum of the squares of all vertices' arcs."""
-        if isinstance(graph, DeviceGraph):
-            return carry.survey(kernels, graph.n_vertices, graph.offsets)
-        arcs = np.diff(graph.offsets).astype(np.float64)
-        return int(arcs.max(initial=0)), int(arcs @ arcs)
-
-    def upload(self, graph: Graph | DeviceGraph, sums: np.dtype[Any]) -> GpuLevel:
-        """Fill arrays of the run's own with a graph."""
-
-        def put(name: str, group: Any, array: Any) -> Any:
-            there = self.memory.empty(f"{name}.0", group, len(array), array.dtype)
-            self.memory.fill(f"{name}.0", array)
-            return there
-
-        weights = graph.weights
-        if weights is not None:
-            weights = put("weights", "graph", weights.view(_unsigned(weights)))
-        loops = None
-        if graph.loops is not None and graph.loops.any():
-            loops = put("loops", "graph", graph.loops.astype(sums))
-        level = GpuLevel(
-            cycle=0,
-            number=0,
-            vertices=graph.n_vertices,
-            arcs=graph.n_arcs,
-            sums=sums,
-            offsets=put("offsets", "graph", graph.offsets),
-            targets=put("targets", "graph", graph.targets),
-            weights=weights,
-            loops=loops,
-            degrees=None,
-        )
-        if isinstance(graph, Graph):
-            level.degrees = put("degrees", "community", graph.degrees.astype(sums))
-        else:
-            self.add_degrees(level)
-        return level
-
-    def adopt(self, graph: DeviceGraph, sums: np.dtype[Any]) -> GpuLevel:
-        """Work on arrays that are on the device already; they are not changed."""
-        n, enter = graph.n_vertices, self.memory.ledger.enter
-        for name in ("offsets", "targets", "weights"):
-            array = getattr(graph, name)
-            if array is not None:
-                enter(f"{name}.0", "graph", array.nbytes, array.data.ptr)
-        loops = None
-        if graph.loops is not None:
-            loops = self.memory.empty("loops.0", "graph", n, sums)
-            loops[...] = graph.loops
-        level = GpuLevel(
-            cycle=0,
-            number=0,
-            vertices=n,
-            arcs=graph.n_arcs,
-            sums=sums,
-            offsets=graph.offsets,
-            targets=graph.targets,
-            weights=graph.weights,
-            loops=loops,
-            degrees=None,
-        )
-        self.add_degrees(level)
-        return level
-
-    def add_degrees(self, level: GpuLevel) -> None:
-        """Give a level its degrees."""
-        import cupy
-
-        level.degrees = self.memory.empty("degrees.0", "community", level.vertices, level.sums)
-        if level.weights is None and level.loops is None:
-            cupy.subtract(
-                level.offsets[1:], level.offsets[:-1], out=level.degrees, casting="unsafe"
-            )
-        else:
-            add_degrees(kernels, level)
-
-    def cut(self, graph: Graph | DeviceGraph, level: GpuLevel, device: int) -> Pages:
-        """Cut level 0 into blocks of vertices, whose arcs come and go."""
-        offsets = graph.offsets if isinstance(graph, Graph) else graph.offsets.get()
-        arrays = [level.targets] if level.weights is None else [level.targets, level.weights]
-        spans = [Span(array.data.ptr, array.itemsize) for array in arrays]
-        capacity = sum(self.plan.paged.values())
-        block = capacity // BLOCKS_HELD
-        cuts = cut_rows(offsets, sum(span.itemsize for span in spans), block)
-        self.touch = Toucher(kernels, self.memory, self.plan.blocking)
-        residency = Residency(
-            spans,
-            offsets[cuts],
-            capacity,
-            "fault" if self.plan.paged_by == "fault" else "prefetch",
-            device,
-            touch=self.touch,
-        )
-        begins = self.memory.empty("blocks", "scratch", len(cuts), np.uint32)
-        begins.set(cuts.astype(np.uint32))
-        return Pages(residency, begins, cuts.tolist())
 
     def restart(self, path: list[GpuLevel]) -> GpuLevel:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
@@ -374,12 +273,8 @@ class GpuEngine:
                 "seconds": self.planned,
                 "seconds_corrected": self.expected,
                 "device_bytes": self.plan.device_bytes,
-                "pages_a_warp": self.touch.factor if self.touch else None,
+                "pages_a_warp": self.pages.touch.factor if self.pages else None,
             },
             "traffic_bytes": self.traffic,
             "threads": None,
         }
-
-
-def _unsigned(weights: NDArray[Any]) -> Any:
-    return np.uint32 if weights.dtype == np.uint32 else np.uint64

@@ -44,6 +44,8 @@ class Pages:
     ----------
     residency : Residency
         Which of them are on the device.
+    touch : Toucher
+        How they come, where kernels fault on them.
     begins : uint32[blocks + 1]
         Vertices at which they begin, on the device.
     cuts : list of int
@@ -53,6 +55,7 @@ class Pages:
     """
 
     residency: Residency
+    touch: Toucher
     begins: Any
     cuts: list[int]
     forward: bool = True

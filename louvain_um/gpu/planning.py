@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from louvain_um.gpu.arrays import Shape, declare, declare_paging
+from louvain_um.gpu.arrays import declare, declare_paging
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import sum_type
+from louvain_um.gpu.shape import Shape
 from louvain_um.options import Options
 from louvain_um.placement import calls
 from louvain_um.placement.guard import MARGIN

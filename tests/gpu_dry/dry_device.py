@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from louvain_um.gpu import engine
+from louvain_um.gpu import engine, loading
 from louvain_um.gpu.carry import FOUND
 from louvain_um.gpu.compile import using
 from louvain_um.gpu.job import BOUNDS, JOB, STATE
@@ -217,15 +217,6 @@ class Watched(allocator.Allocator):
         super().close()
 
 
-class DryEngine(engine.GpuEngine):
-    """The engine, told by its script how skewed a graph is."""
-
-    script: Script
-
-    def survey(self, graph: Any) -> tuple[int, int]:
-        return self.script.survey or super().survey(graph)
-
-
 def run_dry(
     monkeypatch: pytest.MonkeyPatch, graph: Any, script: Script, options: Options
 ) -> tuple[Any, Watched]:
@@ -246,10 +237,11 @@ def run_dry(
         patch.setattr(allocator, "fill", fill)
         patch.setattr(engine, "Allocator", Watched)
         still = SimpleNamespace(need=lambda *_: None, traffic=engine.Traffic())
-        patch.setattr(engine, "Residency", lambda *_, **__: still)
+        patch.setattr(loading, "Residency", lambda *_, **__: still)
+        skew = script.survey or loading.survey(graph)
+        patch.setattr(engine, "survey", lambda _: skew)
         kernels: Any = DryKernels(script, values)
-        with using(kernels), DryEngine(options, lambda event: None) as dry:
-            dry.script = script
+        with using(kernels), engine.GpuEngine(options, lambda event: None) as dry:
             detect(dry, graph, options, dry.observer)
             memory: Any = dry.memory
         assert not script.steps

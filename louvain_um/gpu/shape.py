@@ -1,0 +1,69 @@
+"""What the sizes of a run's arrays follow from, known before there is a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from louvain_um.gpu.job import LIMITS, TIGHT, Limits
+from louvain_um.gpu.reserve import Coarse, Home, coarse_of, homes
+from louvain_um.options import Method
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What the sizes of all arrays follow from.
+
+    Parameters
+    ----------
+    vertices, arcs : int
+    weight_bytes : {0, 4, 8}
+        Bytes of an arc's weight; 0 where all are 1.
+    sum_bytes : {4, 8}
+        Bytes of a sum of weights.
+    loops : bool
+        Some vertex has a loop.
+    widest : int, optional
+        Most arcs of a vertex, if known.
+    method : {"louvain", "leiden"}
+    kind : str
+        Kind of graph: how much of it later levels are expected to keep.
+    tight : bool
+        Scratch as small as it works with, for runs that do not fit otherwise.
+    """
+
+    vertices: int
+    arcs: int
+    weight_bytes: int = 0
+    sum_bytes: int = 4
+    loops: bool = False
+    widest: int | None = None
+    method: Method = "louvain"
+    kind: str = "unknown"
+    tight: bool = False
+
+    @property
+    def coarse(self) -> Coarse:
+        """What later levels are expected to keep."""
+        # Few arcs of weighted vertices count: measured, these keep twice as much.
+        degree = self.arcs / max(self.vertices, 1) / (2 if self.weight_bytes else 1)
+        return coarse_of(self.method, self.kind, degree)
+
+    @property
+    def homes(self) -> tuple[Home, Home]:
+        """What later levels get, in turns."""
+        return homes(self.vertices, self.arcs, self.coarse)
+
+    @property
+    def communities(self) -> int:
+        """Vertices that level 1 is expected to have at most."""
+        return self.homes[0].vertices
+
+    @property
+    def limits(self) -> Limits:
+        """How levels are aggregated."""
+        return TIGHT if self.tight else LIMITS
+
+    @property
+    def at_once(self) -> bool:
+        """Whether level 0 is aggregated by one launch."""
+        return max(self.vertices, self.arcs) <= LIMITS.small
