@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +24,24 @@ class Sweep:
     seconds_ago: float
 
 
+MOVING: Final = ("sizes", "queue", "goals", "awake", "woken")
+"""Arrays that are there while vertices move."""
+
+
+def moving_arrays(memory: Allocator, options: Options, level: GpuLevel) -> tuple[Any, ...]:
+    """Give a level labels and totals; return the arrays of `MOVING`, for the caller to free."""
+    n, empty = level.vertices, memory.empty
+    # Labels are a level's map, unless parts are.
+    leiden = options.method == "leiden"
+    name = f"labels.{level.cycle}.{level.number}"
+    level.labels = empty(name, "community", n, np.uint32, brief=leiden)
+    level.totals = empty("totals", "community", n, level.sums, brief=True)
+    sizes = empty("sizes", "community", n, np.uint32, brief=True)
+    queue, goals = (empty(name, "scratch", n, np.uint32) for name in ("queue", "goals"))
+    awake, woken = (empty(name, "scratch", n, np.uint8) for name in ("awake", "woken"))
+    return sizes, queue, goals, awake, woken
+
+
 def move(
     kernels: Kernels,
     memory: Allocator,
@@ -35,17 +54,8 @@ def move(
 
     Leaves `labels` and `totals` on the level; whoever aggregates frees "totals".
     """
-    n, empty = level.vertices, memory.empty
-    tag = f"{level.cycle}.{level.number}"
-    # Labels are a level's map, unless parts are.
-    leiden = options.method == "leiden"
-    level.labels = empty(f"labels.{tag}", "community", n, np.uint32, brief=leiden)
-    level.totals = empty("totals", "community", n, level.sums, brief=True)
-    sizes = empty("sizes", "community", n, np.uint32, brief=True)
-    queue = empty("queue", "scratch", n, np.uint32)
-    goals = empty("goals", "scratch", n, np.uint32)
-    awake = empty("awake", "scratch", n, np.uint8)
-    woken = empty("woken", "scratch", n, np.uint8)
+    n = level.vertices
+    sizes, queue, goals, awake, woken = moving_arrays(memory, options, level)
     kernel = kernels.get("move", "move", level.types)
     blocks = grid_for(kernels, kernel, level)
     giants = Giants(memory, level, tight)
@@ -65,7 +75,7 @@ def move(
     )  # fmt: skip
     found = control.get().view(CONTROL)[0]
     giants.free()
-    memory.free("sizes", "queue", "goals", "awake", "woken", "control")
+    memory.free(*MOVING, "control")
     count = int(found["iterations"])
     ended, gone = found["ended"][:count].tolist(), found["moved"][:count].tolist()
     sweeps = [Sweep(m, (ended[-1] - at) * 1e-9) for m, at in zip(gone, ended, strict=True)]

@@ -18,7 +18,8 @@ from louvain_um import rules
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.launch import CONTROL, THREADS, Giants, grid_for, new_control
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.move import Sweep
+from louvain_um.gpu.move import MOVING, Sweep, moving_arrays
+from louvain_um.gpu.refine import REFINING, refining_arrays
 from louvain_um.hierarchy import Moved
 from louvain_um.options import Options
 from louvain_um.placement import calls
@@ -129,16 +130,7 @@ def move_in_pages(
 ) -> tuple[Moved, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance."""
     n, empty = level.vertices, memory.empty
-    tag = f"{level.cycle}.{level.number}"
-    # Labels are a level's map, unless parts are.
-    leiden = options.method == "leiden"
-    level.labels = empty(f"labels.{tag}", "community", n, np.uint32, brief=leiden)
-    level.totals = empty("totals", "community", n, level.sums, brief=True)
-    sizes = empty("sizes", "community", n, np.uint32, brief=True)
-    queue = empty("queue", "scratch", n, np.uint32)
-    goals = empty("goals", "scratch", n, np.uint32)
-    awake = empty("awake", "scratch", n, np.uint8)
-    woken = empty("woken", "scratch", n, np.uint8)
+    sizes, queue, goals, awake, woken = moving_arrays(memory, options, level)
     rounds, blocks = rules.SUB_ROUNDS, pages.blocks
     spans = empty("spans", "scratch", rounds * blocks * SPAN, np.uint32)
     present = empty("present", "scratch", rounds * blocks, np.uint8)
@@ -171,7 +163,7 @@ def move_in_pages(
         if gone == 0 or int(found["gain"][0]) < rules.tolerance(level.number):
             break
     giants.free()
-    memory.free("sizes", "queue", "goals", "awake", "woken", "spans", "present", "control")
+    memory.free(*MOVING, "spans", "present", "control")
     last = ended[-1][1]
     sweeps = [Sweep(gone, last - at) for gone, at in ended]
     return Moved(iteration, moves, int(found["visited"])), sweeps
@@ -209,17 +201,10 @@ def refine_in_pages(
     tight: bool,
 ) -> None:
     """Split communities into parts that hold together; leaves `parts` on the level."""
-    n, empty = level.vertices, memory.empty
-    tag = f"{level.cycle}.{level.number}"
-    level.parts = empty(f"parts.{tag}", "community", n, np.uint32)
-    part_totals = empty("part totals", "community", n, level.sums, brief=True)
-    part_sizes = empty("part sizes", "community", n, np.uint32, brief=True)
-    cuts = empty("cuts", "community", n, level.sums, brief=True)
-    queue = empty("queue", "scratch", n, np.uint32)
-    goals = empty("goals", "scratch", n, np.uint32)
-    ties = empty("ties", "scratch", n, level.sums)
+    n = level.vertices
+    part_totals, part_sizes, cuts, queue, goals, ties = refining_arrays(memory, level)
     rounds, blocks = rules.SUB_ROUNDS, pages.blocks
-    spans = empty("spans", "scratch", rounds * blocks * SPAN, np.uint32)
+    spans = memory.empty("spans", "scratch", rounds * blocks * SPAN, np.uint32)
     giants = Giants(memory, level, tight)
     control = new_control(memory)
     salt = rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed)
@@ -244,7 +229,7 @@ def refine_in_pages(
             )  # fmt: skip
         steps.run("end_refining")
     giants.free()
-    memory.free("part totals", "part sizes", "cuts", "queue", "goals", "ties", "spans", "control")
+    memory.free(*REFINING, "spans", "control")
 
 
 class Toucher:

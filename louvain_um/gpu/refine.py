@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import numpy as np
 
 from louvain_um import rules
@@ -10,6 +12,22 @@ from louvain_um.gpu.launch import THREADS, Giants, grid_for, new_control
 from louvain_um.gpu.level import GpuLevel, or_null
 from louvain_um.options import Options
 from louvain_um.placement.allocator import Allocator
+
+REFINING: Final = ("part totals", "part sizes", "cuts", "queue", "goals", "ties")
+"""Arrays that are there while parts form."""
+
+
+def refining_arrays(memory: Allocator, level: GpuLevel) -> tuple[Any, ...]:
+    """Give a level parts; return the arrays of `REFINING`, for the caller to free."""
+    n, empty = level.vertices, memory.empty
+    name = f"parts.{level.cycle}.{level.number}"
+    level.parts = empty(name, "community", n, np.uint32)
+    part_totals = empty("part totals", "community", n, level.sums, brief=True)
+    part_sizes = empty("part sizes", "community", n, np.uint32, brief=True)
+    cuts = empty("cuts", "community", n, level.sums, brief=True)
+    queue, goals = (empty(name, "scratch", n, np.uint32) for name in ("queue", "goals"))
+    ties = empty("ties", "scratch", n, level.sums)
+    return part_totals, part_sizes, cuts, queue, goals, ties
 
 
 def refine(
@@ -21,15 +39,8 @@ def refine(
     tight: bool = False,
 ) -> None:
     """Split communities into parts that hold together; leaves `parts` on the level."""
-    n, empty = level.vertices, memory.empty
-    tag = f"{level.cycle}.{level.number}"
-    level.parts = empty(f"parts.{tag}", "community", n, np.uint32)
-    part_totals = empty("part totals", "community", n, level.sums, brief=True)
-    part_sizes = empty("part sizes", "community", n, np.uint32, brief=True)
-    cuts = empty("cuts", "community", n, level.sums, brief=True)
-    queue = empty("queue", "scratch", n, np.uint32)
-    goals = empty("goals", "scratch", n, np.uint32)
-    ties = empty("ties", "scratch", n, level.sums)
+    n = level.vertices
+    part_totals, part_sizes, cuts, queue, goals, ties = refining_arrays(memory, level)
     kernel = kernels.get("refine", "refine", level.types)
     blocks = grid_for(kernels, kernel, level)
     giants = Giants(memory, level, tight)
@@ -46,4 +57,4 @@ def refine(
         ),
     )  # fmt: skip
     giants.free()
-    memory.free("part totals", "part sizes", "cuts", "queue", "goals", "ties", "control")
+    memory.free(*REFINING, "control")
