@@ -12,6 +12,7 @@ from louvain_um.cli.guard import guarded, note
 
 
 @guarded
+@graphs.with_reading
 def convert(
     source: graphs.Source,
     output: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
@@ -19,14 +20,7 @@ def convert(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    format: graphs.Format = None,
-    weighted: graphs.Weighted = None,
-    duplicates: graphs.Repeats = None,
-    symmetrize: graphs.Symmetrize = False,
-    one_based: graphs.OneBased = None,
-    header: graphs.Header = None,
-    separator: graphs.Separator = None,
-    ids: graphs.Ids = graphs.IdKind.auto,
+    reading: graphs.Reading = graphs.AS_IT_IS,
 ) -> None:
     """Write a graph in another format."""
     from louvain_um.cli import tables
@@ -38,17 +32,7 @@ def convert(
     graphs.check_output(output, force=force)
     with reporting(quiet=quiet) as reporter, announced(reporter):
         reporter.step(f"reading {source}")
-        graph = graphs.read(
-            source,
-            format=format,
-            weighted=weighted,
-            duplicates=duplicates,
-            symmetrize=symmetrize,
-            one_based=one_based,
-            header=header,
-            separator=separator,
-            ids=ids,
-        )
+        graph = reading.read(source)
         reporter.step(f"writing {output}")
         lost = write_graph(output, graph, force=force)
     if not quiet:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 @guarded
+@graphs.with_reading
 def detect(
     graph: graphs.Source,
     output: Annotated[
@@ -65,14 +66,7 @@ def detect(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    format: graphs.Format = None,
-    weighted: graphs.Weighted = None,
-    duplicates: graphs.Repeats = None,
-    symmetrize: graphs.Symmetrize = False,
-    one_based: graphs.OneBased = None,
-    header: graphs.Header = None,
-    separator: graphs.Separator = None,
-    ids: graphs.Ids = graphs.IdKind.auto,
+    reading: graphs.Reading = graphs.AS_IT_IS,
 ) -> None:
     """Find the communities of a graph and show the largest ones."""
     from louvain_um.cli.progress import reporting
@@ -107,17 +101,7 @@ def detect(
         reporter.step(f"reading {graph}")
         since = time.perf_counter()
         with announced(reporter):
-            loaded = graphs.read(
-                graph,
-                format=format,
-                weighted=weighted,
-                duplicates=duplicates,
-                symmetrize=symmetrize,
-                one_based=one_based,
-                header=header,
-                separator=separator,
-                ids=ids,
-            )
+            loaded = reading.read(graph)
         for_reading = reporter.compiled
         seconds["read"] = time.perf_counter() - since - for_reading
 

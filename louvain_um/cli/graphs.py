@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -123,40 +126,65 @@ Ids = Annotated[
 ]
 
 
-def read(
-    source: str,
-    *,
-    format: str | None = None,
-    weighted: bool | None = None,
-    duplicates: Duplicates | None = None,
-    symmetrize: bool = False,
-    one_based: bool | None = None,
-    header: bool | None = None,
-    separator: str | None = None,
-    ids: IdKind = IdKind.auto,
-) -> Graph:
-    """Read a graph from a file, standard input or the examples."""
-    from louvain_um.cli.kernels import import_numba
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a graph is to be read: the options that every command with a graph has."""
 
-    import_numba()
-    repeats: Any = None if duplicates is None else duplicates.value
-    if source.startswith(PREFIX) and not Path(source).exists():
-        from louvain_um.formats import as_graph
+    format: Format = None
+    weighted: Weighted = None
+    duplicates: Repeats = None
+    symmetrize: Symmetrize = False
+    one_based: OneBased = None
+    header: Header = None
+    separator: Separator = None
+    ids: Ids = IdKind.auto
 
-        return as_graph(example(source.removeprefix(PREFIX)), duplicates=repeats)
-    from louvain_um.formats import read_graph
+    def read(self, source: str) -> Graph:
+        """Read a graph from a file, standard input or the examples."""
+        from louvain_um.cli.kernels import import_numba
 
-    return read_graph(
-        source,
-        format=format,
-        weighted=weighted,
-        duplicates=repeats,
-        symmetrize=symmetrize,
-        one_based=one_based,
-        header=header,
-        separator="\t" if separator == r"\t" else separator,  # as shells leave it
-        ids=ids.value,
+        import_numba()
+        repeats: Any = None if self.duplicates is None else self.duplicates.value
+        if source.startswith(PREFIX) and not Path(source).exists():
+            from louvain_um.formats import as_graph
+
+            return as_graph(example(source.removeprefix(PREFIX)), duplicates=repeats)
+        from louvain_um.formats import read_graph
+
+        return read_graph(
+            source,
+            format=self.format,
+            weighted=self.weighted,
+            duplicates=repeats,
+            symmetrize=self.symmetrize,
+            one_based=self.one_based,
+            header=self.header,
+            separator="\t" if self.separator == r"\t" else self.separator,  # as shells leave it
+            ids=self.ids.value,
+        )
+
+
+AS_IT_IS = Reading()
+
+
+def with_reading(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Reading`, which come to it as its parameter `reading`."""
+    options = inspect.signature(Reading, eval_str=True).parameters
+    own = inspect.signature(command, eval_str=True).parameters
+    parameters = [*(own[name] for name in own if name != "reading"), *options.values()]
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        given = {name: kwargs.pop(name) for name in options if name in kwargs}
+        command(*args, **kwargs, reading=Reading(**given))
+
+    # What Typer looks at to find a command's options.
+    declared: Any = run
+    declared.__signature__ = inspect.Signature(
+        [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
     )
+    declared.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
 
 
 def example(name: str) -> Any:

@@ -31,6 +31,7 @@ class KindName(StrEnum):
 
 
 @guarded
+@graphs.with_reading
 def plan(
     graph: Annotated[
         str | None,
@@ -93,14 +94,7 @@ def plan(
     json: common.Json = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    format: graphs.Format = None,
-    weighted: graphs.Weighted = None,
-    duplicates: graphs.Repeats = None,
-    symmetrize: graphs.Symmetrize = False,
-    one_based: graphs.OneBased = None,
-    header: graphs.Header = None,
-    separator: graphs.Separator = None,
-    ids: graphs.Ids = graphs.IdKind.auto,
+    reading: graphs.Reading = graphs.AS_IT_IS,
 ) -> None:
     """Tell what a run on a GPU would take: bytes, placements, seconds; needs no GPU."""
     from louvain_um import planning
@@ -110,7 +104,7 @@ def plan(
         if vertices is None or arcs is None:
             raise OptionError("name a GRAPH, or say both --vertices and --arcs")
         shape = planning.shape_of_size(
-            vertices, arcs, bool(weighted), method.value, ("vertices", "arcs")
+            vertices, arcs, bool(reading.weighted), method.value, ("vertices", "arcs")
         )
         found = planning.plan_shape(shape, memory, device_budget, machine, kind=chosen)
         name, read = "a graph of this size", "nothing was read: the kind of graph is a guess"
@@ -121,9 +115,9 @@ def plan(
         # A policy, machine or budget that there is not is refused before a long read.
         refuse_early(memory, device_budget, machine)
         name = "standard input" if graph == "-" else graph
-        size = None if whole else told_by_head(graph, format)
+        size = None if whole else told_by_head(graph, reading.format)
         if size is not None:
-            shape = shape_of_head(size, weighted, method.value)
+            shape = shape_of_head(size, reading.weighted, method.value)
             found = planning.plan_shape(shape, memory, device_budget, machine, kind=chosen)
             guess = "" if chosen else ", so the kind of graph is a guess; --read tells"
             read = f"only {size.told_by} was read{guess}"
@@ -132,17 +126,7 @@ def plan(
 
             with reporting(quiet=quiet) as reporter:
                 reporter.step(f"reading {graph}")
-                loaded = graphs.read(
-                    graph,
-                    format=format,
-                    weighted=weighted,
-                    duplicates=duplicates,
-                    symmetrize=symmetrize,
-                    one_based=one_based,
-                    header=header,
-                    separator=separator,
-                    ids=ids,
-                )
+                loaded = reading.read(graph)
             found = planning.plan(
                 loaded,
                 method=method.value,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @guarded
+@graphs.with_reading
 def profile(
     graph: graphs.Source,
     output: Annotated[
@@ -52,14 +53,7 @@ def profile(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    format: graphs.Format = None,
-    weighted: graphs.Weighted = None,
-    duplicates: graphs.Repeats = None,
-    symmetrize: graphs.Symmetrize = False,
-    one_based: graphs.OneBased = None,
-    header: graphs.Header = None,
-    separator: graphs.Separator = None,
-    ids: graphs.Ids = graphs.IdKind.auto,
+    reading: graphs.Reading = graphs.AS_IT_IS,
 ) -> None:
     """Find communities and record what that did to memory, array by array."""
     from louvain_um.cli.progress import reporting
@@ -73,17 +67,7 @@ def profile(
 
         reporter.step(f"reading {graph}")
         with announced(reporter):
-            loaded = graphs.read(
-                graph,
-                format=format,
-                weighted=weighted,
-                duplicates=duplicates,
-                symmetrize=symmetrize,
-                one_based=one_based,
-                header=header,
-                separator=separator,
-                ids=ids,
-            )
+            loaded = reading.read(graph)
         session = profile(
             loaded,
             method=method.value,

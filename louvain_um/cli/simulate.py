@@ -21,6 +21,7 @@ DRIVER = "The simulated driver"
 
 
 @guarded
+@graphs.with_reading
 def simulate(
     source: Annotated[
         str,
@@ -92,14 +93,7 @@ def simulate(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    format: graphs.Format = None,
-    weighted: graphs.Weighted = None,
-    duplicates: graphs.Repeats = None,
-    symmetrize: graphs.Symmetrize = False,
-    one_based: graphs.OneBased = None,
-    header: graphs.Header = None,
-    separator: graphs.Separator = None,
-    ids: graphs.Ids = graphs.IdKind.auto,
+    reading: graphs.Reading = graphs.AS_IT_IS,
 ) -> None:
     """Tell what policies would cost on a GPU with too little memory; needs no GPU."""
     from dataclasses import replace
@@ -124,11 +118,7 @@ def simulate(
 
         with reporting(quiet=quiet) as reporter, announced(reporter):
             reporter.step(f"reading {source}")
-            loaded = graphs.read(
-                source, format=format, weighted=weighted, duplicates=duplicates,
-                symmetrize=symmetrize, one_based=one_based, header=header, separator=separator,
-                ids=ids,
-            )  # fmt: skip
+            loaded = reading.read(source)
             trace = record(loaded, method=method.value, seed=seed, observer=reporter)
     rows: list[dict[str, Any]] = []
     known: Known = {}

@@ -40,6 +40,7 @@ Rates = Annotated[
 
 
 @guarded
+@graphs.with_reading
 def sweep(
     graph: Annotated[
         list[str] | None,
@@ -103,14 +104,7 @@ def sweep(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    format: graphs.Format = None,
-    weighted: graphs.Weighted = None,
-    duplicates: graphs.Repeats = None,
-    symmetrize: graphs.Symmetrize = False,
-    one_based: graphs.OneBased = None,
-    header: graphs.Header = None,
-    separator: graphs.Separator = None,
-    ids: graphs.Ids = graphs.IdKind.auto,
+    reading: graphs.Reading = graphs.AS_IT_IS,
 ) -> None:
     """Run policies × oversubscription × graphs; write tables and a report."""
     from louvain_um.profiling import sweep as sweeps
@@ -142,11 +136,7 @@ def sweep(
                 subjects.append(original.subject(studies.SCALE if scale is None else scale, seed))
         for source in graph or ():
             tell(Progress(0, 0, None, f"reading {source}"))
-            loaded = graphs.read(
-                source, format=format, weighted=weighted, duplicates=duplicates,
-                symmetrize=symmetrize, one_based=one_based, header=header, separator=separator,
-                ids=ids,
-            )  # fmt: skip
+            loaded = reading.read(source)
             subjects.append(sweeps.Subject(name=name_of(source), graph=loaded))
         found = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
     rows = [dict(row) for row in found.results]
