@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any, Literal
 
 from louvain_um.errors import OptionError
@@ -133,6 +134,7 @@ def shape_of_size(
     """Return the shape of a graph of which only the size is known; errors call it by `names`."""
     if vertices is None or arcs is None:
         raise OptionError(f"give a graph, or both {names[0]} and {names[1]}")
+    vertices, arcs = whole(names[0], vertices), whole(names[1], arcs)
     bounds = (MAX_VERTICES, vertices * max(vertices - 1, 0))
     for name, value, most in zip(names, (vertices, arcs), bounds, strict=True):
         if not 0 <= value <= most:
@@ -147,6 +149,13 @@ def shape_of_size(
         sum_bytes=4 if narrow else 8,
         method=method,
     )
+
+
+def whole(name: str, value: Any) -> int:
+    """Return a size as an integer, numpy's included; a truth value or a fraction is none."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise OptionError(f"{name} must be a whole number, not {value!r}")
+    return index(value)
 
 
 def plan_shape(

@@ -83,7 +83,8 @@ class Tracker:
         except OSError as error:
             raise SourceUnavailableError(
                 f"{DEVICE} cannot be opened ({(error.strerror or 'refused').lower()}); in a "
-                "container, pass the device in"
+                f"container, start it with --device {DEVICE}; on the machine itself, "
+                "nvidia-modprobe -u makes it"
             ) from None
         self.queue = _pages(max(entries, 1) * ENTRY_BYTES).reshape(-1, ENTRY_BYTES)
         self.control = _pages(mmap.PAGESIZE)

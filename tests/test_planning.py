@@ -100,6 +100,15 @@ def test_values_outside_their_range_are_named(values):
         plan(**values)
 
 
+@pytest.mark.parametrize("wrong", [1.5, 1e6, "10", True, float("nan"), np.float64(3)])
+@pytest.mark.parametrize("name", ["n_vertices", "n_arcs"])
+def test_a_size_is_a_whole_number(name, wrong):
+    with pytest.raises(OptionError, match=f"{name} must be a whole number"):
+        plan(**{"n_vertices": 10, "n_arcs": 20, name: wrong})
+    size = {"n_vertices": np.int64(10), "n_arcs": np.uint32(20)}
+    assert plan(**size).peak_bytes == plan(n_vertices=10, n_arcs=20).peak_bytes
+
+
 def test_arrays_of_a_policy_that_no_run_has_are_told():
     places = {"targets.0": "pinned", "tragets.0": "pinned"}
     found = plan(n_vertices=100, n_arcs=500, memory=Policy(name="mine", arrays=places))

@@ -56,9 +56,9 @@ def by_group(reading: Reading) -> Table:
         Column("arrays", "arrays"),
         Column("peak_bytes", "peak", "bytes"),
         Column("accesses", "accesses"),
-        Column("access_share", "of all", "share"),
+        Column("access_share", "of accesses", "share"),
         *MOVED[:6],
-        Column("fault_share", "of all", "share"),
+        Column("fault_share", "of faults", "share"),
         *MOVED[6:],
     )
     return Table(

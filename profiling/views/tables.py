@@ -64,7 +64,7 @@ def put(table: Table, console: Console) -> None:
     if left > 0:
         console.print(f"… and {left:,} more")
     if idle:
-        console.print(f"nothing of: {', '.join(column.head for column in idle)}", style="dim")
+        console.print(f"zero throughout: {', '.join(column.head for column in idle)}", style="dim")
     if table.evidence:
         console.print(table.evidence, style="dim")
 

@@ -249,7 +249,7 @@ def test_light_leaves_migrations_out_and_says_so(monkeypatch: pytest.MonkeyPatch
 
 def test_refusals_say_what_to_do(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(uvm_driver, "DEVICE", "/nowhere/nvidia-uvm-tools")
-    with pytest.raises(SourceUnavailableError, match="pass the device in"):
+    with pytest.raises(SourceUnavailableError, match="container, start it with --device"):
         Uvm.check()
     driver = Driver(monkeypatch, status=1)
     with pytest.raises(SourceUnavailableError, match="refused"):

@@ -85,7 +85,7 @@ def cards(session: Session) -> tuple[Card, ...]:
         ("groups' peaks together", sum(peaks.values()) or None, "bytes", time),
         ("moved to the device", summary["bytes_to_device"], "bytes", memory),
         ("moved to the host", summary["bytes_to_host"], "bytes", memory),
-        ("of it evicted", summary["bytes_evicted"], "bytes", memory),
+        ("bytes evicted", summary["bytes_evicted"], "bytes", memory),
         ("GPU faults", summary["gpu_faults"], "count", memory),
         ("fault groups", summary["gpu_fault_groups"], "count", memory),
         ("accesses", summary["accesses"], "count", evidence(session, "access")),
