@@ -74,6 +74,7 @@ def point(
         "traffic_bytes": about.get("traffic_bytes"),
         "overflowed": about.get("overflowed"),
         "phases": {k: v for k, v in parts.items() if k != "total"},
+        "levels": [(level.cycle, level.vertices, level.seconds) for level in found.levels],
     }
 
 

@@ -25,6 +25,14 @@ from louvain_um.options import Options
 COMMAND = [sys.executable, "-c", "from louvain_um.cli import main; main()"]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def interruptible():
+    """Let children hear of interrupts, also where tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def start(*arguments: str | Path, **options) -> subprocess.Popen:
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, text=True, **options

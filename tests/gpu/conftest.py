@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import datetime
+import fcntl
 import json
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,15 @@ def gpu() -> Choice:
         pytest.skip(error.reason)
 
 
+@pytest.fixture(autouse=True)
+def turn(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let a test marked `alone` have the device to itself, where several processes share it."""
+    alone = request.node.get_closest_marker("alone") is not None
+    with open(Path(tempfile.gettempdir()) / "louvain-um-device.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
+
+
 @pytest.fixture(scope="session")
 def probes(gpu: Choice) -> Kernels:
     """Kernels of this folder."""
@@ -42,6 +54,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write down what a whole run of ``pytest -m gpu`` on a device showed."""
     config = session.config
+    if hasattr(config, "workerinput"):
+        return  # one of several processes (pytest-xdist): the first one counts for all
     everything = {ROOT, ROOT / "tests", ROOT / "tests/gpu"}
     whole = (
         config.getoption("markexpr") == "gpu"

@@ -123,7 +123,8 @@ def test_levels_are_those_of_the_cpu(graph: Graph, limits: Limits) -> None:
                 assert (coarse.inside, coarse.squares) == (sums.inside, sums.squares), where
                 assert coarse.widest == int(np.diff(expected.offsets).max(initial=0)), where
                 parts = ("offsets", "targets", "weights", "loops", "degrees")
-                assert set(memory.live) - live == {f"{part}.{step + 1}" for part in parts}
+                new = {name.replace(".small", "") for name in set(memory.live) - live}
+                assert new == {f"{part}.{step + 1}" for part in parts}
                 level, expected_level = coarse, expected
                 rng = np.random.default_rng(step)
                 k = level.vertices

@@ -30,6 +30,7 @@ def graph(name: str) -> Graph:
         "lfr": lambda: lfr(1 << 17, seed=3),
         "rmat": lambda: rmat(16, seed=3),
         "weighted": lambda: rmat(16, weights="uniform", seed=3),
+        "large": lambda: rmat(18, seed=3),
     }
     return made[name]().graph
 
@@ -80,8 +81,12 @@ def test_labels_when_blocks_come_and_go(gpu: Choice, kind: str) -> None:
         | {"graph": Placement(kind)},  # type: ignore[arg-type]
     )
     for method in ("louvain", "leiden"):
-        found = getattr(lu, method)(graph("rmat"), device="cuda", memory=paged, device_budget="60%")
-        np.testing.assert_array_equal(found.labels, expected("rmat", method).labels)
+        found = getattr(lu, method)(
+            graph("large"), device="cuda", memory=paged, device_budget="75%"
+        )
+        np.testing.assert_array_equal(found.labels, expected("large", method).labels)
+        if kind == "prefetched":
+            assert found.provenance["traffic_bytes"]["to_device"] > 8 * graph("large").n_arcs
 
 
 @pytest.mark.parametrize("policy", ["base", "adv7"])

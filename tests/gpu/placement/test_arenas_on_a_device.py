@@ -18,7 +18,7 @@ from louvain_um.placement.policy import KINDS, Placement
 from louvain_um.placement.probes import Probes
 from louvain_um.placement.spec import ArenaSpec
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
 MIB = 1 << 20
 BYTES = 512 * MIB

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from louvain_um.gpu.device import Choice
 from louvain_um.placement.guard import guard
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
 
 def test_figures_hang_together(
