@@ -1,6 +1,6 @@
 """How fast the simulator replays page touches, on one core.
 
-    python benchmarks/simulator.py
+    python benchmarks/simulator.py [--before RESULTS]
 
 Touches are of single pages in random order, or stream through an array; everything fits, or the
 driver evicts all the time. No events are kept, as in a sweep.
@@ -8,7 +8,10 @@ driver evicts all the time. No events are kept, as in a sweep.
 
 from __future__ import annotations
 
+import argparse
+import json
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,6 @@ from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, Way, s
 STREAMED = Array(name="targets", group="graph", nbytes=4 << 30)
 GATHERED = Array(name="labels", group="community", nbytes=256 << 20)
 TOUCHES = 100_000_000
-THRASHING = 5_000_000
 
 
 def gathers(count: int) -> list[Launch]:
@@ -54,13 +56,21 @@ def measure(name: str, steps: list[Launch], capacity: int | None = None) -> dict
 
 def main() -> None:
     """Measure all cases and save them."""
+    options = argparse.ArgumentParser(description="How fast the simulator replays page touches.")
+    options.add_argument("--before", type=Path, help="results to set beside, JSON")
+    before = options.parse_args().before
+    older = json.loads(before.read_text())["results"] if before else []
     measure("compiling, not counted", gathers(1000), 100 << 20)
     rows = [
         measure("single pages at random, all fits", gathers(TOUCHES)),
         measure("streams, all fits", streams(TOUCHES)),
         measure("streams, half fits", streams(TOUCHES), 2 << 30),
-        measure("single pages at random, 70 % fits", gathers(THRASHING), 180 << 20),
+        measure("single pages at random, 70 % fits", gathers(TOUCHES), 180 << 20),
     ]
+    took = {row["case"]: row["seconds_for_1e8"] for row in older}
+    for row in rows:
+        if row["case"] in took:
+            row["seconds_for_1e8_before"] = took[row["case"]]
     save("simulator", {"machine": machine(), "results": rows}, None)
 
 

@@ -6,17 +6,24 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from louvain_um.profiling.simulator.compiled import compiled
 from louvain_um.profiling.simulator.constants import BIG_PAGES, BLOCK_PAGES
+from louvain_um.profiling.simulator.words import LEAF_WORDS, mark_words, weigh_words
 
 FAULTED = np.uint8(1)
 BROUGHT = np.uint8(2)
-_LEAVES = BLOCK_PAGES // BIG_PAGES
+LEAVES = BLOCK_PAGES // BIG_PAGES
+
+# Rows of the prefetcher's scratch memory.
+HAVE = 0  # by node of the tree: pages here or asked for; the root is 1, leaves are the last
+SIZE = 1  # by node: pages of the block
+ASKED = 2  # by big page: whether one of its pages faulted
+TREE_ROWS = 3
 
 
-@njit(nogil=True, cache=True)
-def add_dense(pages, want, first, count, here, threshold):
+@compiled
+def add_dense(pages, want, tree, first, count, here, threshold):
     """Mark as BROUGHT what density adds to the FAULTED pages of one block.
 
     Every big page with a fault is filled; then each of them grows to the largest aligned subtree
@@ -27,7 +34,9 @@ def add_dense(pages, want, first, count, here, threshold):
     pages : uint8 array
         State of all pages.
     want : uint8[512]
-        By offset in the 2 MiB frame; FAULTED where a fault is to be served here.
+        By offset in the 2 MiB frame; FAULTED where a fault is to be served here, 0 elsewhere.
+    tree : int64[3, 64]
+        Scratch memory.
     first, count : int
         The block's pages.
     here : int
@@ -38,31 +47,22 @@ def add_dense(pages, want, first, count, here, threshold):
     base = first & ~(BLOCK_PAGES - 1)
     low = first - base
     high = low + count
-    have = np.zeros(2 * _LEAVES, np.int64)
-    size = np.zeros(2 * _LEAVES, np.int64)
-    faulted = np.zeros(_LEAVES, np.bool_)
-    for offset in range(low, high):
-        if want[offset] == FAULTED:
-            faulted[offset // BIG_PAGES] = True
-    for leaf in range(_LEAVES):
-        start = max(low, leaf * BIG_PAGES)
-        end = min(high, (leaf + 1) * BIG_PAGES)
-        if start >= end:
-            continue
-        size[_LEAVES + leaf] = end - start
-        if faulted[leaf]:
-            have[_LEAVES + leaf] = end - start
-        else:
-            for offset in range(start, end):
-                if pages[base + offset] & here:
-                    have[_LEAVES + leaf] += 1
-    for node in range(_LEAVES - 1, 0, -1):
+    frame = pages[base : base + BLOCK_PAGES]
+    whole = count == BLOCK_PAGES
+    have, size, asked = tree[HAVE], tree[SIZE], tree[ASKED]
+    shift = np.uint64(here - 1)  # of the destination's bit: ON_GPU is 1, ON_HOST is 2
+    if whole:
+        weigh_words(frame.view(np.uint64), want.view(np.uint64), have[LEAVES:], asked, shift)
+        size[LEAVES:] = BIG_PAGES
+    else:
+        weigh(frame, want, tree, low, high, here)
+    for node in range(LEAVES - 1, 0, -1):
         have[node] = have[2 * node] + have[2 * node + 1]
         size[node] = size[2 * node] + size[2 * node + 1]
-    for leaf in range(_LEAVES):
-        if not faulted[leaf]:
+    for leaf in range(LEAVES):
+        if not asked[leaf]:
             continue
-        node = _LEAVES + leaf
+        node = LEAVES + leaf
         width = 1
         best = leaf
         best_width = 1
@@ -72,8 +72,28 @@ def add_dense(pages, want, first, count, here, threshold):
             if have[node] * 100 > size[node] * threshold:
                 best = leaf & ~(width - 1)
                 best_width = width
-        start = max(low, best * BIG_PAGES)
-        end = min(high, (best + best_width) * BIG_PAGES)
-        for offset in range(start, end):
-            if want[offset] == 0 and not pages[base + offset] & here:
+        end = best + best_width
+        if whole:
+            mark_words(frame.view(np.uint64), want.view(np.uint64), best * LEAF_WORDS,
+                       end * LEAF_WORDS, shift)  # fmt: skip
+            continue
+        for offset in range(max(low, best * BIG_PAGES), min(high, end * BIG_PAGES)):
+            if want[offset] == 0 and not frame[offset] & here:
                 want[offset] = BROUGHT
+
+
+@compiled
+def weigh(frame, want, tree, low, high, here):
+    """Fill the leaves of a block that is no whole frame but its pages `low` … `high`."""
+    for leaf in range(LEAVES):
+        start = max(low, leaf * BIG_PAGES)
+        end = min(high, (leaf + 1) * BIG_PAGES)
+        resident = 0
+        asked = False
+        for offset in range(start, end):
+            asked |= want[offset] == FAULTED
+            resident += 1 if frame[offset] & here else 0
+        size = max(0, end - start)
+        tree[ASKED, leaf] = asked
+        tree[SIZE, LEAVES + leaf] = size
+        tree[HAVE, LEAVES + leaf] = size if asked else resident

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.simulator.compiled import compiled, inlined
 from louvain_um.profiling.simulator.constants import (
     ACCESSED_BY,
     ADVICE,
@@ -49,6 +49,7 @@ from louvain_um.profiling.simulator.constants import (
     WRITE_BACK,
 )
 from louvain_um.profiling.simulator.state import emit, spend
+from louvain_um.profiling.simulator.words import evict_words
 
 _DTOH = int(Kind.DTOH)
 _EVICTED = int(Kind.EVICTION)
@@ -60,7 +61,7 @@ _TREE_BLOCKS = 16  # the tree of pre-eviction spans 32 MiB
 # handing all of it over would cost more than the work.
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def unlink(blocks, counters, block):
     """Take a block out of its list."""
     kind = blocks[block, LISTED]
@@ -78,7 +79,7 @@ def unlink(blocks, counters, block):
     blocks[block, LISTED] = NOWHERE
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def append(blocks, counters, block):
     """Put a block at the end of its list: the last to go."""
     unlink(blocks, counters, block)
@@ -94,7 +95,7 @@ def append(blocks, counters, block):
     counters[TAILS + kind] = block
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def note_use(blocks, counters, block, policy):
     """Tell the policies that watch accesses that a resident block was touched."""
     if policy == BY_ACCESS:
@@ -106,7 +107,7 @@ def note_use(blocks, counters, block, policy):
         blocks[block, TOUCHED] = 1
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def release(s, block):
     """Give the device memory of a block back; nothing of it is resident there any more."""
     unlink(s.blocks, s.counters, block)
@@ -117,20 +118,23 @@ def release(s, block):
     s.blocks[block, TOUCHED] = 0
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def evict(s, block):
     """Send a block to the host. Clean pages are copied, too; pages with a host copy are not."""
     row = s.blocks[block]
     after = np.uint8(ON_HOST | (MAP_REMOTE if row[ADVICE] & ACCESSED_BY else 0))
     pages = s.pages[row[FIRST] : row[FIRST] + row[PAGES]]
-    here = 0
-    dropped = 0
-    for i in range(len(pages)):  # no branches: this runs once for every block that goes
-        bits = pages[i]
-        on_gpu = bits & ON_GPU
-        here += on_gpu
-        dropped += on_gpu & (bits >> 1)
-        pages[i] = after if on_gpu else bits
+    if row[PAGES] == BLOCK_PAGES:
+        here, dropped = evict_words(pages.view(np.uint64), after)
+    else:
+        here = 0
+        dropped = 0
+        for i in range(len(pages)):
+            bits = pages[i]
+            on_gpu = bits & ON_GPU
+            here += on_gpu
+            dropped += on_gpu & (bits >> 1)
+            pages[i] = after if on_gpu else bits
     moved = here - dropped
     release(s, block)
     spend(s, WRITE_BACK, s.rates[PER_BYTE_OUT] * moved * PAGE_BYTES)
@@ -143,7 +147,7 @@ def evict(s, block):
     emit(s, _EVICTED, row[FIRST], (moved + dropped) * PAGE_BYTES, 1, _EVICTION)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def victim(s, keep):
     """Return the block to evict next, never `keep`; NOWHERE if there is none."""
     policy = s.switches[POLICY]
@@ -172,7 +176,7 @@ def victim(s, keep):
     return NOWHERE
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def evict_sparse_trees(s, gone, keep):
     """Evict the rest of every aligned subtree around `gone` that is less than half resident.
 
@@ -207,7 +211,7 @@ def evict_sparse_trees(s, gone, keep):
         width <<= 1
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def make_room(s, more, keep):
     """Evict until `more` pages fit besides what is there; the block `keep` stays."""
     while s.counters[USED] + more > s.switches[CAPACITY]:
@@ -221,7 +225,7 @@ def make_room(s, more, keep):
     s.counters[PEAK] = max(s.counters[PEAK], s.counters[USED])
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def charge(s, block, more):
     """Take device memory for `more` further pages of a block and renew its place in the list.
 

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.simulator.compiled import compiled
 from louvain_um.profiling.simulator.constants import (
     ACCESSED_BY,
     ADVICE,
@@ -64,7 +63,7 @@ _PREFETCH = int(Cause.PREFETCH)
 _UNKNOWN = int(Cause.UNKNOWN)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def put_on_host(s, block, page, duplicate):
     """Make a page resident on the host; return the bytes copied and GPU copies dropped, 0 or 1."""
     row = s.blocks[block]
@@ -79,7 +78,7 @@ def put_on_host(s, block, page, duplicate):
     return copied, 1 if bits & BOTH == BOTH else 0
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def serve_host(s, block, page, writes, choice):
     """Serve one fault of the host."""
     row = s.blocks[block]
@@ -95,7 +94,7 @@ def serve_host(s, block, page, writes, choice):
         return
     s.want[page - base] = FAULTED
     if s.switches[PREFETCHING] and not row[ADVICE] & PREFERS_GPU:
-        add_dense(s.pages, s.want, row[FIRST], row[PAGES], ON_HOST, s.switches[THRESHOLD])
+        add_dense(s.pages, s.want, s.tree, row[FIRST], row[PAGES], ON_HOST, s.switches[THRESHOLD])
     demand = 0
     density = 0
     dropped = 0
@@ -125,7 +124,7 @@ def serve_host(s, block, page, writes, choice):
         emit(s, _DTOH, row[FIRST], density * PAGE_BYTES, 1, _PREFETCH)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def run_host(s, first, length, ways, cursor):
     """Run the host's touches from `cursor`; return whether they ended, see `launch.run`."""
     while cursor[0] < len(first):

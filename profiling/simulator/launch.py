@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
-
+from louvain_um.profiling.simulator.compiled import compiled
 from louvain_um.profiling.simulator.constants import (
     ATOMIC,
     BY_ACCESS,
@@ -49,7 +47,7 @@ from louvain_um.profiling.simulator.service import serve_batch
 EVENT_RESERVE = 1 << 16  # rows that one batch may need
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def needed(way):
     """Return the mapping bits of which a touch needs one."""
     if way in (READ, GATHER):
@@ -57,7 +55,7 @@ def needed(way):
     return MAP_WRITE | MAP_REMOTE
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def settle(s, sums):
     """Book the amounts gathered in `sums[array, LOCAL or REMOTE, way]` and clear them."""
     for owner in range(sums.shape[0]):
@@ -88,7 +86,7 @@ def settle(s, sums):
                 totals[T_REMOTE_ACCESSES] += amount
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def replay(s, sums, tracked):
     """Let the waiting touches try again, in order; those that fault go on waiting."""
     left = 0
@@ -104,7 +102,8 @@ def replay(s, sums, tracked):
             s.totals[owner, T_TOUCHES] += 1
             sums[owner, REMOTE if bits & MAP_REMOTE else LOCAL, way] += s.queue[entry, 2]
         else:
-            s.queue[left] = s.queue[entry]
+            for column in range(3):
+                s.queue[left, column] = s.queue[entry, column]
             left += 1
     if left == 0:
         s.counters[STREAK] = 0
@@ -112,7 +111,7 @@ def replay(s, sums, tracked):
     s.counters[WAITING] = left
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, rows, cursor):
     """Run touches from `cursor` (row, page in the row) until a window of them waits or all ran.
 
@@ -164,15 +163,15 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
     cursor[0], cursor[1] = i, done
 
 
-@njit(nogil=True, cache=True)
-def run(s, rows, cursor):
+@compiled
+def run(s, sums, rows, cursor):
     """Run a kernel's touches (first, length, way, amount) from `cursor`; return whether it ended.
 
+    `sums` is scratch memory of `settle`, all 0.
     It returns early when the event buffer nears its end; empty it and call again.
     """
     policy = s.switches[POLICY]
     tracked = policy >= BY_ACCESS and policy < BY_TREE
-    sums = np.zeros((s.totals.shape[0], 2, WAYS), np.int64)
     while True:
         advance(
             s.pages, s.block_of, s.blocks, s.counters, s.totals, s.queue, s.switches,

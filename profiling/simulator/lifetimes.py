@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from louvain_um.profiling.simulator.compiled import compiled
 from louvain_um.profiling.simulator.constants import (
     ADVICE,
     CHARGED,
@@ -21,7 +20,7 @@ from louvain_um.profiling.simulator.constants import (
 from louvain_um.profiling.simulator.eviction import make_room, release
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def allocate(s, first, end):
     """Take device memory for those of the pages that are placed there; managed blocks may go."""
     while first < end:
@@ -32,7 +31,7 @@ def allocate(s, first, end):
         first = stop
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def free(s, first, end):
     """Forget the pages: nothing is copied, and their device memory is there for others.
 

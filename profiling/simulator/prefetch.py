@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.simulator.compiled import compiled
 from louvain_um.profiling.simulator.constants import (
     ACCESSED_BY,
     ADVICE,
@@ -43,7 +42,7 @@ _DTOH = int(Kind.DTOH)
 _USER = int(Cause.USER)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def to_gpu(s, first, end):
     """Walk once over the pages `first` … `end` and bring those that are not on the GPU.
 
@@ -79,7 +78,7 @@ def to_gpu(s, first, end):
         first = stop
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def to_host(s, first, end):
     """Walk over the pages `first` … `end` and bring them to the host, clean ones, too.
 

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.simulator.compiled import compiled, inlined
 from louvain_um.profiling.simulator.constants import (
     ACCESSED_BY,
     ADVICE,
@@ -51,7 +51,7 @@ _THROTTLING = int(Kind.THROTTLING)
 _COHERENCE = int(Cause.COHERENCE)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def choose_for_gpu(bits, advice, writes, pinned):
     """Return what becomes of a page on which the GPU faulted; the first rule that matches wins."""
     if advice & READ_MOSTLY and not writes:
@@ -71,7 +71,7 @@ def choose_for_gpu(bits, advice, writes, pinned):
     return MIGRATE
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def choose_for_host(bits, advice, writes, coherent):
     """Return what becomes of a page on which the host faulted; only a coherent host can stay away.
 
@@ -90,7 +90,7 @@ def choose_for_host(bits, advice, writes, coherent):
     return MIGRATE
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def watch(s, block, page, processor):
     """Note a fault for thrashing; return whether the page is pinned to the host now.
 
@@ -130,7 +130,7 @@ def watch(s, block, page, processor):
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def unpin(s):
     """Take the pins that have run out, and the mappings over the bus that came with them."""
     if s.counters[PINS] == 0:
@@ -146,7 +146,7 @@ def unpin(s):
             s.pages[page] &= ~np.uint8(MAP_REMOTE)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def is_pinned(s, page):
     """Return whether a page is pinned for thrashing, which keeps the prefetcher off it."""
     return s.switches[DETECT_THRASHING] != 0 and s.thrash[page, _PINNED_UNTIL] > now(s)

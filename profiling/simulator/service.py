@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from numba import njit
+import numpy as np
 
 from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.simulator.batch import gather_batch
+from louvain_um.profiling.simulator.compiled import compiled, inlined
 from louvain_um.profiling.simulator.constants import (
     ACCESSED_BY,
     ADVICE,
-    BATCH_SIZE,
     BATCHES,
     BATCHES_PER_SERVICE,
     BIG_PAGES,
@@ -19,7 +20,6 @@ from louvain_um.profiling.simulator.constants import (
     BOTH,
     DETECT_THRASHING,
     FAULT,
-    FAULTS,
     FIRST,
     MAP_READ,
     MAP_REMOTE,
@@ -45,7 +45,6 @@ from louvain_um.profiling.simulator.constants import (
     T_IN_DENSITY,
     T_REMOTE_MAPS,
     THRESHOLD,
-    WAITING,
 )
 from louvain_um.profiling.simulator.constants import (
     MIGRATE as MIGRATION,
@@ -62,6 +61,7 @@ from louvain_um.profiling.simulator.residency import (
     watch,
 )
 from louvain_um.profiling.simulator.state import emit, spend
+from louvain_um.profiling.simulator.words import bring_words
 
 _HTOD = int(Kind.HTOD)
 _GROUP = int(Kind.GPU_FAULT_GROUP)
@@ -71,7 +71,7 @@ _PREFETCH = int(Cause.PREFETCH)
 _UNKNOWN = int(Cause.UNKNOWN)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def nowhere_resident(s, block):
     """Return whether no page of a block has been touched or filled yet."""
     row = s.blocks[block]
@@ -81,7 +81,7 @@ def nowhere_resident(s, block):
     return True
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def charge_wanted(s, block):
     """Take device memory for the wanted pages: whole chunk, or in small blocks by 64 KiB."""
     row = s.blocks[block]
@@ -104,7 +104,7 @@ def charge_wanted(s, block):
     charge(s, block, more)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def put_on_gpu(s, block, page, duplicate):
     """Make a page resident on the GPU; return the bytes copied and host copies dropped, 0 or 1."""
     bits = s.pages[page]
@@ -118,13 +118,17 @@ def put_on_gpu(s, block, page, duplicate):
     return copied, 1 if bits & BOTH == BOTH else 0
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def bring_along(pages, want, row, duplicate):
     """Make a block's BROUGHT pages resident on the GPU; clear what was wanted.
 
     Takes arrays, not the state: most pages of a thrashing run come this way. Returns how many
     copies of neighbouring pages that took, and how many pages were copied.
     """
+    if len(pages) == BLOCK_PAGES:
+        copies, copied, came = bring_words(pages.view(np.uint64), want.view(np.uint64), duplicate)
+        row[RESIDENT] += came
+        return copies, copied
     copies = 0
     copied = 0
     came = 0
@@ -147,7 +151,7 @@ def bring_along(pages, want, row, duplicate):
     return copies, copied
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def bring_wanted(s, block, low, high):
     """Bring the wanted pages of a block to the GPU, faults `low` … `high` of the batch first."""
     row = s.blocks[block]
@@ -180,7 +184,7 @@ def bring_wanted(s, block, low, high):
         emit(s, _HTOD, row[FIRST], density * PAGE_BYTES, rows, _PREFETCH)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def fill_on_host(s, block):
     """Give every page of a block that is nowhere a first home on the host."""
     row = s.blocks[block]
@@ -190,7 +194,7 @@ def fill_on_host(s, block):
             s.pages[page] = home
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def serve_block(s, block, low, high):
     """Serve the faults `low` … `high` of the batch, all of one block."""
     row = s.blocks[block]
@@ -229,7 +233,9 @@ def serve_block(s, block, low, high):
                 if s.want[offset] == 0:
                     s.want[offset] = BROUGHT
         elif not advice & PREFERS_HOST:
-            add_dense(s.pages, s.want, row[FIRST], row[PAGES], ON_GPU, s.switches[THRESHOLD])
+            add_dense(
+                s.pages, s.want, s.tree, row[FIRST], row[PAGES], ON_GPU, s.switches[THRESHOLD]
+            )
             if s.switches[DETECT_THRASHING]:
                 for offset in range(row[FIRST] - base, row[FIRST] - base + row[PAGES]):
                     if s.want[offset] == BROUGHT and is_pinned(s, base + offset):
@@ -237,42 +243,7 @@ def serve_block(s, block, low, high):
     bring_wanted(s, block, low, high)
 
 
-@njit(nogil=True, cache=True)
-def sort_keys(keys, count):
-    """Sort the first `count` keys, shell sort: batches are short and mostly in order."""
-    gap = 1
-    while gap * 3 < count:
-        gap = gap * 3 + 1
-    while gap > 0:
-        for i in range(gap, count):
-            key = keys[i]
-            j = i
-            while j >= gap and keys[j - gap] > key:
-                keys[j] = keys[j - gap]
-                j -= gap
-            keys[j] = key
-        gap //= 3
-
-
-@njit(nogil=True, cache=True)
-def gather_batch(s):
-    """Fetch a batch from the waiting touches, sorted and one entry a page; return its length."""
-    fetched = min(s.counters[WAITING], s.switches[BATCH_SIZE])
-    s.counters[FAULTS] += fetched
-    for entry in range(fetched):
-        s.batch[entry] = s.queue[entry, 0] * 2 + (s.queue[entry, 1] & 1)
-    sort_keys(s.batch, fetched)
-    kept = 0
-    for entry in range(fetched):
-        # Of reads and writes of one page the write, which sorts last, stands for all.
-        if kept and s.batch[kept - 1] >> 1 == s.batch[entry] >> 1:
-            kept -= 1
-        s.batch[kept] = s.batch[entry]
-        kept += 1
-    return kept
-
-
-@njit(nogil=True, cache=True)
+@compiled
 def serve_batch(s):
     """Serve one batch of the waiting touches; the caller replays them."""
     count = gather_batch(s)

@@ -189,7 +189,8 @@ class _Replay:
         self._note(Kind.KERNEL, _NO_PAGE, 0, t.touches)
         cursor = np.zeros(2, np.int64)
         first = t.first + self.layout.starts[t.array]
-        while not run(s, (first, t.length, t.way, t.amount), cursor):
+        sums = np.zeros((len(self.trace.arrays), 2, c.WAYS), np.int64)
+        while not run(s, sums, (first, t.length, t.way, t.amount), cursor):
             self._drain()
         s.per_access[:, c.LOCAL] = local
         if step.compute_seconds is not None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from louvain_um.profiling.simulator.compiled import inlined
 from louvain_um.profiling.simulator.constants import (
     BASE_ADDRESS,
     CLOCKS,
@@ -53,6 +53,7 @@ class State(NamedTuple):
     queue: NDArray[np.int64]  # page, way, amount of each touch that waits
     batch: NDArray[np.int64]  # keys of the faults being served: 2 · page + write
     want: NDArray[np.uint8]  # pages of a block to bring: 1 faulted, 2 by density
+    tree: NDArray[np.int64]  # scratch memory of the density prefetcher
     thrash: NDArray[np.int64]  # by page: last time, last processor, events, throttles, pinned until
 
 
@@ -74,6 +75,7 @@ def empty_state(
     counters[HEADS : HEADS + 2] = NOWHERE
     counters[TAILS : TAILS + 2] = NOWHERE
     from louvain_um.profiling.simulator.constants import BLOCK_COLUMNS, BLOCK_PAGES, TOTALS
+    from louvain_um.profiling.simulator.density import LEAVES, TREE_ROWS
 
     return State(
         pages=np.zeros(pages, np.uint8),
@@ -90,24 +92,25 @@ def empty_state(
         queue=np.zeros((window, 3), np.int64),
         batch=np.zeros(batch, np.int64),
         want=np.zeros(BLOCK_PAGES, np.uint8),
+        tree=np.zeros((TREE_ROWS, 2 * LEAVES), np.int64),
         thrash=np.zeros((pages if thrash else 1, 5), np.int64),
     )
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def now(s):
     """Return the time in ns; computing and remote reading go on side by side."""
     return s.clock[STALLED] + max(s.clock[COMPUTED], s.clock[READ_REMOTELY])
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def spend(s, term, time):
     """Let the whole GPU wait for `time` ns, on account of one term."""
     s.costs[term] += time
     s.clock[STALLED] += time
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def emit(s, kind, page, size, count, cause):
     """Record an event; without room it is counted as dropped."""
     if s.switches[RECORD] == 0:

@@ -1,0 +1,17 @@
+"""How the simulator's parts are compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+#: Without Numba's counts of references: these functions allocate nothing and their arrays belong
+#: to the caller, while an atomic step up and down at every use of a row took half of a replay.
+_OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
+
+compiled: Any = njit(**_OPTIONS)
+
+#: The same, put into its callers by LLVM: handing over the state, sixteen arrays, costs as much as
+#: serving a block.
+inlined: Any = njit(**_OPTIONS, forceinline=True)
