@@ -49,6 +49,7 @@ def profile(
     save_to: str | Path | None = None,
     force: bool = False,
     most_events: int = MOST_EVENTS,
+    name: str | None = None,
 ) -> Session:
     """Detect communities and record what that did to memory.
 
@@ -76,6 +77,8 @@ def profile(
     most_events : int
         Rows of events that are kept; beyond, those that are alike are merged, and the session
         says so.
+    name : str, optional
+        What reports call the graph.
 
     Returns
     -------
@@ -133,7 +136,7 @@ def profile(
             "policy": memory if chosen.kind == "cuda" else None,
             "method": method,
             "seed": seed,
-            "graph": _graph(graph),
+            "graph": _graph(graph) | ({} if name is None else {"name": name}),
         },
         save_to=save_to,
         force=force,

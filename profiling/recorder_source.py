@@ -15,15 +15,9 @@ from louvain_um.profiling.events import Source as Seen
 from louvain_um.profiling.recorder import Recorder
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.simulator.constants import PAGE_BYTES
-from louvain_um.profiling.simulator.touches import Touches, Way
 from louvain_um.profiling.simulator.trace import Array, Launch
 from louvain_um.profiling.source import Clock
-
-ROWS: Final = 256
-"""Rows of a map at most."""
-
-BINS: Final = 512
-"""Bins of time of a map at most."""
+from louvain_um.profiling.touch_maps import BINS, by_page, shift_of
 
 TWINS: Final = {
     "awake": "wake", "woken": "wake", "aggregate members": "members",
@@ -112,8 +106,8 @@ class RecorderSource:
         address, nbytes = self.alive[twin]
         if not nbytes:
             return
-        shift = self.shifts.setdefault(twin, _shift(nbytes))
-        pages, counts, size = _by_page(launch.touches, number, array)
+        shift = self.shifts.setdefault(twin, shift_of(nbytes))
+        pages, counts, size = by_page(launch.touches, number, array)
         # Elements differ in size; their order does not.
         at = np.minimum(pages * PAGE_BYTES * nbytes // max(array.nbytes, 1), nbytes - 1)
         rows = np.bincount(at >> shift, counts).astype(np.int64)
@@ -181,23 +175,3 @@ class RecorderSource:
     def about(self) -> dict[str, Any]:
         """Return how many launches were counted."""
         return {"launches": len(self.edges) - 1, "page_bytes": PAGE_BYTES}
-
-
-def _shift(nbytes: int) -> int:
-    """Return log2 of the bytes of a row of an array's map."""
-    return max(12, (max(nbytes, 1) - 1).bit_length() - (ROWS.bit_length() - 1))
-
-
-def _by_page(
-    touches: Touches, number: int, array: Array
-) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
-    """Return pages of an array, accesses of each, and bytes of all."""
-    mine = touches.array == number
-    first, length = touches.first[mine], touches.length[mine]
-    streamed = touches.way[mine] <= Way.WRITE
-    amount = touches.amount[mine]
-    counts = np.where(streamed, amount / array.itemsize, amount)
-    starts = np.repeat(np.cumsum(length) - length, length)
-    pages = np.repeat(first, length) + np.arange(int(length.sum())) - starts
-    size = int((length * np.where(streamed, amount, amount * array.itemsize)).sum())
-    return pages, np.repeat(counts, length), size

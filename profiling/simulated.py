@@ -13,6 +13,7 @@ from louvain_um.profiling.events import EventTable, Kind
 from louvain_um.profiling.session import Lifetime, PhaseSpan, Session
 from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.trace import Allocate, Free, Launch, Trace
+from louvain_um.profiling.touch_maps import access_maps
 
 NOTE = (
     "nothing was measured: the page touches of a recording were replayed by a model of NVIDIA's "
@@ -52,6 +53,7 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
     machine = run.provenance["machine"]["name"]
     times = np.rint(np.concatenate([[0.0], np.cumsum(run.launch_seconds)]) * 1e9).astype(np.int64)
     notes = [NOTE]
+    maps = access_maps(trace, times)
     if run.dropped_events:
         notes.append(f"{run.dropped_events:,} events found no room and are missing")
     return Session(
@@ -68,6 +70,7 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
         lifetimes=_lifetimes(trace, run, times),
         phases=_phases(trace, times),
         events=_timed(run, launches),
+        maps=maps,
         notes=tuple(notes),
     )
 

@@ -217,3 +217,22 @@ def refuse_same(source: str, target: Path) -> None:
     """Refuse to write over the file that is being read, even by force."""
     if target.exists() and Path(source).exists() and target.samefile(source):
         raise LouvainUmError(f"{target}: is the input itself; choose another name")
+
+
+def name_of(source: str) -> str:
+    """Return what a graph is called in tables: its file's name without endings.
+
+    Examples
+    --------
+    >>> from louvain_um.cli.graphs import name_of
+    >>> name_of("data/web-NotreDame.txt.gz"), name_of("a.b.mtx"), name_of("example:karate")
+    ('web-NotreDame', 'a.b', 'karate')
+    """
+    if source == "-":
+        return "standard input"
+    if source.startswith(PREFIX) and not Path(source).exists():
+        return source.removeprefix(PREFIX)
+    path = Path(source)
+    if path.suffix in (".gz", ".bz2", ".xz", ".zst"):
+        path = path.with_suffix("")
+    return path.stem

@@ -84,6 +84,7 @@ def profile(
             observer=reporter,
             save_to=output,
             force=force,
+            name=graphs.name_of(graph),
         )
     if not quiet:
         ran_on = session.metadata.get("device")

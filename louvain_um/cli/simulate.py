@@ -10,7 +10,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.guard import guarded, note
-from louvain_um.cli.sweep import POLICIES, RATES, Policies, Rates, name_of, results_table
+from louvain_um.cli.sweep import POLICIES, RATES, Policies, Rates, results_table
 from louvain_um.errors import LouvainUmError, OptionError
 
 if TYPE_CHECKING:
@@ -124,7 +124,9 @@ def simulate(
     known: Known = {}
     for name in names:
         for percent in percents:
-            point = Point(graph=name_of(source), policy=name, oversubscription=percent, gpu=gpu)
+            point = Point(
+                graph=graphs.name_of(source), policy=name, oversubscription=percent, gpu=gpu
+            )
             row, found = replay(trace, point, machine, driver=driver, known=known)
             if session is not None:
                 keep(session, trace, found, machine, driver, row, force=force)
@@ -138,7 +140,7 @@ def simulate(
         from louvain_um.cli import tables
 
         console = tables.console()
-        console.print(f"{name_of(source)} on {machine.name}, modelled; peak "
+        console.print(f"{graphs.name_of(source)} on {machine.name}, modelled; peak "
                       f"{trace.peak_bytes / 2**20:,.0f} MiB", soft_wrap=True)  # fmt: skip
         console.print()
         console.print(results_table(rows))
@@ -146,7 +148,7 @@ def simulate(
         for row in rows:
             if not row["feasible"] and verbose:
                 note(f"{row['policy']} at {row['oversubscription']:g} %: {row['reason']}")
-        for text in (*unknown_arrays(trace, names, name_of(source)), *remarks(rows)):
+        for text in (*unknown_arrays(trace, names, graphs.name_of(source)), *remarks(rows)):
             note(text)
     typer.echo(best(rows))
 
@@ -188,7 +190,8 @@ def keep(
         trace, machine, placements=found.provenance["placements"],
         capacity=found.capacity_bytes, driver=driver,
     )  # fmt: skip
-    session_of(trace, again, policy=row["policy"]).save(path, force=force)
+    about = {"policy": row["policy"], "graph": {"name": row["graph"]}}
+    session_of(trace, again, **about).save(path, force=force)
 
 
 def policy_name(name: str) -> str:

@@ -137,7 +137,7 @@ def sweep(
         for source in graph or ():
             tell(Progress(0, 0, None, f"reading {source}"))
             loaded = reading.read(source)
-            subjects.append(sweeps.Subject(name=name_of(source), graph=loaded))
+            subjects.append(sweeps.Subject(name=graphs.name_of(source), graph=loaded))
         found = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
     rows = [dict(row) for row in found.results]
     if json:
@@ -183,25 +183,6 @@ def settings_for(
         method=method,
         seed=seed,
     )
-
-
-def name_of(source: str) -> str:
-    """Return what a graph is called in tables: its file's name without endings.
-
-    Examples
-    --------
-    >>> from louvain_um.cli.sweep import name_of
-    >>> name_of("data/web-NotreDame.txt.gz"), name_of("a.b.mtx"), name_of("example:karate")
-    ('web-NotreDame', 'a.b', 'karate')
-    """
-    if source == "-":
-        return "standard input"
-    if source.startswith(graphs.PREFIX) and not Path(source).exists():
-        return source.removeprefix(graphs.PREFIX)
-    path = Path(source)
-    if path.suffix in (".gz", ".bz2", ".xz", ".zst"):
-        path = path.with_suffix("")
-    return path.stem
 
 
 @contextmanager

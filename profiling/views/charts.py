@@ -9,6 +9,7 @@ import io
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from louvain_um.profiling.views import figures, residency
 from louvain_um.profiling.views.colours import colour
 from louvain_um.profiling.views.evidence import evidence
 from louvain_um.profiling.views.pages import Axis, Layer, accesses, faults
+from louvain_um.profiling.views.passes import passes
 from louvain_um.profiling.views.reading import NAMES, OTHER, TITLES, Reading
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 WIDE, TALL = 7.0, 4.2
 """Inches of a chart."""
+
+MOST_LEVELS = 24
+"""Levels drawn of a run."""
 
 
 def save(
@@ -90,7 +95,7 @@ def charts(sessions: Sequence[Session], sweep: Sweep | None = None) -> dict[str,
     >>> from louvain_um.profiling.views.charts import charts
     >>> span = PhaseSpan(phase="move", level=0, iteration=0, start_ns=0, end_ns=2000)
     >>> list(charts([Session(phases=(span,))]))
-    ['iteration-times']
+    ['level-times', 'iteration-times']
     """
     found: dict[str, Figure | None] = {}
     if sessions:
@@ -100,6 +105,7 @@ def charts(sessions: Sequence[Session], sweep: Sweep | None = None) -> dict[str,
         found["faults-by-group"] = by_group(reading, "gpu_faults")
         found["access-map"] = page_map(reading, axis, accesses, "Memory accesses")
         found["fault-map"] = page_map(reading, axis, faults, "Page faults")
+        found["level-times"] = level_times(sessions)
         found["iteration-times"] = iteration_times(sessions)
         found["residency"] = bytes_over_time(reading)
     if sweep is not None:
@@ -129,7 +135,7 @@ def by_group(reading: Reading, key: str) -> Figure | None:
     about = "access" if key == "accesses" else "memory"
     how = evidence(reading.session, about)  # type: ignore[arg-type]
     axes.set_xlabel(f"% of {key.replace('gpu_', 'GPU ')}; {how}")
-    axes.legend(ncols=3, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+    axes.legend(ncols=4, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
     return figure
 
 
@@ -166,7 +172,7 @@ def page_map(
         axes.tick_params(labelsize=7)
         axes.set_xlabel("seconds", fontsize=8)
     figure.colorbar(image, ax=figure.axes, label=layer.unit, fraction=0.03)
-    figure.suptitle(f"{title} ({layer.evidence})", fontsize=10)
+    figure.suptitle(f"{title}; {layer.evidence}", fontsize=10)
     return figure
 
 
@@ -178,19 +184,63 @@ def _name_arrays(axes: Axes, axis: Axis, low: int, high: int) -> None:
     axes.set_yticklabels([stripe.name for stripe in wide])
 
 
+def level_times(sessions: Sequence[Session]) -> Figure | None:
+    """Return seconds of every level by phase, a bar a session (Figure 4.11's iterations)."""
+    found = [passes(Reading(session)) for session in sessions]
+    places = sorted(
+        {(each.cycle, each.level): each.label for runs in found for each in runs}.items()
+    )
+    if not places:
+        return None
+    number = {place: at for at, (place, _) in enumerate(places[:MOST_LEVELS])}
+    figure, axes = new(WIDE, TALL)
+    wide = 0.8 / len(found)
+    named: set[str] = set()
+    for at, (session, runs) in enumerate(zip(sessions, found, strict=True)):
+        for each in runs:
+            if (each.cycle, each.level) not in number:
+                continue
+            left = number[each.cycle, each.level] - 0.4 + wide * at
+            bottom = 0.0
+            for phase, seconds in each.seconds.items():
+                label = None if phase in named else phase
+                named.add(phase)
+                axes.bar(left, seconds, wide * 0.92, bottom, align="edge", label=label,
+                         color=colour(phase, 0), alpha=1 - 0.35 * at)  # fmt: skip
+                bottom += seconds
+            if len(found) > 1 and each is runs[0]:
+                axes.annotate(called(session), (left + wide / 2, bottom), rotation=90, fontsize=7,
+                              xytext=(0, 3), textcoords="offset points", ha="center")  # fmt: skip
+    labels = [label.replace(", ", ",\n") for _, label in places[:MOST_LEVELS]]
+    crowded = len(labels) > 8
+    axes.set_xticks(range(len(labels)), labels, rotation=90 if crowded else 0, fontsize=8)
+    axes.margins(y=0.25 if len(found) > 1 else 0.05)
+    axes.set_ylabel(f"seconds, {evidence(sessions[0], 'time')}")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def called(session: Session) -> str:
+    """Return what a session is called in a legend."""
+    about = session.metadata
+    words = [str(about[key]) for key in ("policy", "device") if about.get(key)]
+    return " on ".join(words) or "run"
+
+
 def iteration_times(sessions: Sequence[Session]) -> Figure | None:
-    """Return seconds of every iteration, a line a session (Figure 4.11)."""
+    """Return seconds of every iteration of moving, a line a session."""
     if not any(Reading(session).iterations for session in sessions):
         return None
+    from matplotlib.ticker import MaxNLocator
+
     figure, axes = new(WIDE, TALL)
     for session in sessions:
         spans = Reading(session).iterations
-        about = session.metadata
-        words = [str(about[key]) for key in ("policy", "device") if about.get(key)]
         axes.plot(range(1, len(spans) + 1), [span.seconds for span in spans], ".-",
-                  label=" on ".join(words) or "run", linewidth=1)  # fmt: skip
+                  label=called(session), linewidth=1)  # fmt: skip
     axes.set_yscale("log")
-    axes.set_xlabel("iteration of the run")
+    axes.set_xlabel("iteration of moving, all levels in turn")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(f"seconds, {evidence(sessions[0], 'time')}")
     axes.legend(frameon=False, fontsize=8)
     return figure
@@ -209,7 +259,7 @@ def bytes_over_time(reading: Reading) -> Figure | None:
         names = list(each.values)
         axes.stackplot(each.times, [each.values[name] / 2**20 for name in names],
                        colors=[colour(name, 0) for name in names], labels=names)  # fmt: skip
-        axes.set_title(f"{each.title} ({each.evidence})", fontsize=8)
+        axes.set_title("\n".join(wrap(f"{each.title}; {each.evidence}", 90)), fontsize=8)
         axes.set_ylabel("MiB")
         axes.legend(frameon=False, fontsize=7, loc="upper left")
     figure.axes[-1].set_xlabel("seconds")

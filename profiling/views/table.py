@@ -76,6 +76,18 @@ class Table:
             if any(row.get(column.key) is not None for row in self.rows)
         )
 
+    def split(self) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+        """Return the columns that tell something, and those in which nothing happened."""
+        used = self.used()
+        idle = tuple(
+            column
+            for column in used
+            if column.kind in ("count", "bytes", "share")
+            and column.head != "level"
+            and not any(row.get(column.key) for row in self.rows)
+        )
+        return tuple(column for column in used if column not in idle), idle
+
 
 def say(value: Any, kind: As = "count") -> str:
     """Return a value as people read it.

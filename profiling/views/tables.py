@@ -83,11 +83,9 @@ def layout(table: Table, width: int) -> tuple[list[list[Column]], list[Column]]:
     >>> [[column.key for column in part] for part in layout(table, 13)[0]]
     [['n', 'a'], ['n', 'b']]
     """
-    used = table.used()
-    idle = [c for c in used if c.kind in ("count", "bytes", "share")
-            and not any(row.get(c.key) for row in table.rows) and c.head != "level"]  # fmt: skip
-    names = [column for column in used if column.kind == "text" or column.head == "level"]
-    rest = [column for column in used if column not in names and column not in idle]
+    told, idle = table.split()
+    names = [column for column in told if column.kind == "text" or column.head == "level"]
+    rest = [column for column in told if column not in names]
     own = sum(_width(table, column) for column in names)
     parts, room = [[*names]], width - own
     for column in rest:
@@ -97,7 +95,7 @@ def layout(table: Table, width: int) -> tuple[list[list[Column]], list[Column]]:
             room = width - own
         parts[-1].append(column)
         room -= wide
-    return parts, idle
+    return parts, list(idle)
 
 
 def _width(table: Table, column: Column) -> int:

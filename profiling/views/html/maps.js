@@ -20,6 +20,13 @@ const bytes = (value) => {
 const seconds = (value) => value >= 1 ? `${value.toFixed(3)} s`
   : value >= 1e-3 ? `${(value * 1e3).toFixed(2)} ms` : `${(value * 1e6).toFixed(1)} µs`;
 
+// A tick's text in its step's unit, with as many digits as the step needs.
+const brief = (value, step) => {
+  const [scale, unit] = value >= 1 || step >= 1 ? [1, "s"] : value >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
+  const digits = Math.min(Math.max(0, -Math.floor(Math.log10(step * scale) + 1e-6)), 9);
+  return value ? `${(value * scale).toFixed(digits)} ${unit}` : "0 s";
+};
+
 async function unpack(layer) {
   const packed = Uint8Array.from(atob(layer.data), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
@@ -153,11 +160,14 @@ class PageMap {
     }
     pen.restore();
     pen.fillStyle = soft;
-    for (let tick = 0; tick <= 6; tick += 1) {
-      const part = view.x0 + (view.x1 - view.x0) * tick / 6;
-      pen.textAlign = tick === 0 ? "left" : tick === 6 ? "right" : "center";
-      const time = (map.start + part * (map.end - map.start)) / 1e9;
-      pen.fillText(seconds(time), LEFT + width * tick / 6, TOP + height + 11);
+    const all = map.end - map.start, from = (map.start + view.x0 * all) / 1e9;
+    const shown = (view.x1 - view.x0) * all / 1e9, decade = 10 ** Math.floor(Math.log10(shown / 6));
+    const step = decade * [1, 2, 5, 10].find((each) => each * decade >= shown / 6 * 0.999);
+    pen.textAlign = "center";
+    for (let at = Math.ceil(from / step - 1e-6); at * step <= (from + shown) * 1.000001; at += 1) {
+      const place = LEFT + (at * step - from) / shown * width, text = brief(at * step, step);
+      const half = pen.measureText(text).width / 2;
+      pen.fillText(text, Math.min(place, LEFT + width - half), TOP + height + 11);
     }
     canvas.dataset.view = [view.x0, view.x1, view.y0, view.y1].join();
   }

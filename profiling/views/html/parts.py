@@ -11,11 +11,19 @@ from louvain_um.profiling.session import Session
 from louvain_um.profiling.views import figures, kernels, residency, stages
 from louvain_um.profiling.views.blocks import ping_pong
 from louvain_um.profiling.views.evidence import evidence, there
+from louvain_um.profiling.views.glance import glance
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.payload import ROOM, packed
+from louvain_um.profiling.views.passes import around, passes
 from louvain_um.profiling.views.reading import Reading
 from louvain_um.profiling.views.table import As, Table, say
 from louvain_um.profiling.views.verdict import Verdict, verdict
+
+MOST_BARS = 24
+"""Passes drawn."""
+
+MOST_PHASES = 400
+"""Phases in a band above a chart."""
 
 MOST_LINES = 12
 """Lines in a chart of iterations."""
@@ -40,6 +48,10 @@ class Card:
     evidence: str
 
 
+NOTHING = say(None)
+"""What stands for a figure that nobody recorded."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """One section of a page."""
@@ -57,11 +69,14 @@ class Part:
 def heading(session: Session) -> tuple[str, str]:
     """Return title and subtitle of a session."""
     about = session.metadata
-    words = [about.get("method"), about.get("policy"), about.get("device")]
-    title = " · ".join(str(word) for word in words if word) or "A recorded run"
     graph = about.get("graph") or {}
+    policy = about.get("policy")
+    # Where a CPU's run keeps its arrays is no news.
+    words = [graph.get("name"), about.get("method"), None if policy == "host" else policy,
+             about.get("device")]  # fmt: skip
+    title = " · ".join(str(word) for word in words if word) or "A recorded run"
     facts = []
-    if graph:
+    if graph.get("vertices"):
         facts.append(f"{graph.get('vertices', 0):,} vertices, {graph.get('arcs', 0):,} arcs")
     if about.get("modularity") is not None:
         facts.append(
@@ -69,12 +84,27 @@ def heading(session: Session) -> tuple[str, str]:
         )
     if about.get("budget_bytes"):
         facts.append(f"device budget {say(about['budget_bytes'], 'bytes')}")
-    facts += [f"{key} {about[key]}" for key in ("seed", "host", "created") if about.get(key)]
+    facts += [f"{key} {about[key]}" for key in ("seed", "host") if about.get(key)]
+    if about.get("created"):
+        facts.append(f"recorded {str(about['created'])[:16].replace('T', ' ')}")
     return title, "; ".join(facts)
 
 
 def cards(session: Session) -> tuple[Card, ...]:
-    """Return the figures that matter, those that nobody recorded included."""
+    """Return the figures that matter and are known."""
+    return tuple(card for card in _cards(session) if card.text != NOTHING)
+
+
+def missing(session: Session) -> tuple[str, ...]:
+    """Return which of the figures that matter nobody recorded, and why: a line a reason."""
+    reasons: dict[str, list[str]] = {}
+    for card in _cards(session):
+        if card.text == NOTHING:
+            reasons.setdefault(card.evidence, []).append(card.what)
+    return tuple(f"{', '.join(names)}: {why}" for why, names in reasons.items())
+
+
+def _cards(session: Session) -> tuple[Card, ...]:
     summary = session.summary()
     time, memory = evidence(session, "time"), evidence(session, "memory")
     energy = evidence(session, "energy")
@@ -112,7 +142,8 @@ def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> l
             title="Summary",
             verdict=verdict(reading),
             cards=cards(session),
-            notes=tuple(session.notes),
+            items=_glance(reading),
+            notes=(*missing(session), *session.notes),
         ),
         Part(anchor="time", title="Where the time went", items=_time(reading, phase)),
         Part(anchor="groups", title="Groups of arrays", items=_groups(reading, group)),
@@ -161,21 +192,47 @@ def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> l
     return parts
 
 
+def _glance(reading: Reading) -> list[Table | Figure]:
+    curves = glance(reading)
+    if curves is None:
+        return []
+    kind: As = "bytes" if curves.title.startswith("Bytes") else "rate"
+    chart = svg.areas(curves.times, curves.values, kind, band(reading))
+    return [Figure(name="glance", title=curves.title, svg=chart, evidence=curves.evidence)]
+
+
+def band(reading: Reading) -> list[tuple[str, str, float, float]]:
+    """Return the phases that a chart over time shows above it, the longest if there are many."""
+    spans = [span for span in reading.phases if span.phase != "compile"]
+    spans = sorted(spans, key=lambda span: span.start_ns - span.end_ns)[:MOST_PHASES]
+    return [
+        (
+            f"{span.phase} {span.level}" if span.level >= 0 else span.phase,
+            span.phase,
+            span.start_ns / 1e9,
+            span.end_ns / 1e9,
+        )
+        for span in sorted(spans, key=lambda span: span.start_ns)
+    ]
+
+
 def _there(*tables: Table) -> list[Table | Figure]:
     return [table for table in tables if table.rows]
 
 
 def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
     how = evidence(reading.session, "time")
-    levels: dict[str, dict[str, float]] = {}
-    for span in reading.phases:
-        label = f"level {span.level}" if span.level >= 0 else "the whole run"
-        row = levels.setdefault(label, {})
-        row[span.phase] = row.get(span.phase, 0.0) + span.seconds
+    rows = [(each.label, each.seconds) for each in passes(reading)]
+    others = {phase: spent for phase, spent in around(reading).items() if phase != "compile"}
+    if others:
+        rows.insert(0, (", ".join(others), others))
     found: list[Table | Figure] = []
-    if levels:
-        chart = svg.bars(list(levels.items())[:24], "seconds")
-        found.append(Figure(name="phase-chart", title="Phases by level", svg=chart, evidence=how))
+    if rows:
+        left = len(rows) - MOST_BARS
+        title = "Levels, and their phases (as in Figure 4.11, whose iterations are levels)"
+        title += f"; {left} more are in the table" if left > 0 else ""
+        chart = svg.bars(rows[:MOST_BARS], "seconds")
+        found.append(Figure(name="phase-chart", title=title, svg=chart, evidence=how))
     terms = {
         name.replace("_", " "): float(value)
         for name, value in (reading.session.metadata.get("terms") or {}).items()
@@ -201,7 +258,7 @@ def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
         found.append(
             Figure(
                 name="iteration-chart",
-                title="Iteration times (as in Figure 4.11)",
+                title="Iterations of moving",
                 svg=chart,
                 evidence=how,
             )
@@ -225,7 +282,7 @@ def _groups(reading: Reading, table: Table) -> list[Table | Figure]:
         ("resident-chart", residency.resident(reading)),
     ):
         if curves is not None and curves.values:
-            chart = svg.areas(curves.times, curves.values, "bytes")
+            chart = svg.areas(curves.times, curves.values, "bytes", band(reading))
             found.append(
                 Figure(
                     name=name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -9,11 +10,17 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from louvain_um.profiling.views.colours import colour
+from louvain_um.profiling.views.html.ticks import brief, decades, ticks
 from louvain_um.profiling.views.table import As, say
 
-WIDTH = 860
-LABEL = 190
-ROW, GAP = 20, 7
+WIDTH = 1100
+LABEL = 150
+ROW, GAP = 22, 7
+BAND = 22
+"""Height of the phases above a chart over time."""
+
+LETTER = 7.0
+"""Width of a letter, about."""
 
 DASHES = ("none", "6 3", "2 3")
 """Lines of one colour, such as a policy measured and modelled, differ in these."""
@@ -32,7 +39,7 @@ def bars(
     share : bool
         Whether bars show parts of 1, as the thesis's ratio charts do.
     """
-    names = list(dict.fromkeys(name for _, parts in rows for name in parts))
+    names = list(dict.fromkeys(n for _, parts in rows for n, value in parts.items() if value > 0))
     longest = max((sum(parts.values()) for _, parts in rows), default=0.0) or 1.0
     room = WIDTH - LABEL - 90
     body = []
@@ -54,20 +61,36 @@ def bars(
                     "<title>{}</title></rect>"
                 ).format(x, y, max(value * scale, 0.5), ROW, fill, tip)
             )
+            told = say(value / whole, "share") if share and whole else name
+            if value * scale > LETTER * len(told) + 8:
+                body.append(_inside(x + value * scale / 2, y + ROW / 2, told))
             x += value * scale
         body.append(_text(x + 6, y + ROW - 5, say(whole, kind), "start"))
     return _svg(len(rows) * (ROW + GAP), body) + legend(names)
 
 
 def areas(
-    times: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]], kind: As
+    times: NDArray[np.float64],
+    values: Mapping[str, NDArray[np.float64]],
+    kind: As,
+    phases: Sequence[tuple[str, str, float, float]] = (),
 ) -> Markup:
-    """Return stacked areas over time in seconds."""
+    """Return stacked areas over time in seconds, under a band of phases.
+
+    Parameters
+    ----------
+    times : float64[points]
+    values : mapping of str to float64[points]
+        Each holds until the next time.
+    kind : str
+    phases : sequence of (label, phase, start, end)
+    """
     height, left, bottom = 220, 70, 22
     total = np.sum(list(values.values()), axis=0)
     top = float(total.max()) or 1.0
     x = left + (WIDTH - left - 10) * (times - times[0]) / max(times[-1] - times[0], 1e-12)
-    body = [*_grid(top, kind, left, height), *_clock(times, left, height + 14)]
+    body = [*_grid(top, kind, left, height), *_clock(times, left, height)]
+    body += _band(phases, times, left)
     base = np.zeros_like(total)
     for at, (name, value) in enumerate(values.items()):
         upper = base + value
@@ -81,7 +104,7 @@ def areas(
             )
         )
         base = upper
-    return _svg(height + bottom, body) + legend(list(values))
+    return _svg(height + bottom, body, above=BAND if phases else 0) + legend(list(values))
 
 
 def lines(
@@ -109,10 +132,9 @@ def lines(
         return float(height - height * part)
 
     body: list[Markup] = []
-    ticks = np.geomspace(low, high * 1.2, 5) if logarithmic else np.linspace(0, high or 1.0, 5)
-    for tick in ticks:
-        y = height_of(float(tick))
-        body += [_rule(left, y), _text(left - 6, y + 4, say(float(tick), kind), "end")]
+    for tick in decades(low, high * 1.2) if logarithmic else ticks(high or 1.0, kind):
+        y = height_of(tick)
+        body += [_rule(left, y), _text(left - 6, y + 4, brief(tick, kind), "end")]
     for tick in np.unique(xs)[:: max(1, len(np.unique(xs)) // 12)]:
         x = left + room * (tick - first) / max(last - first, 1e-12)
         body.append(_text(x, height + 15, f"{tick:g}", "middle"))
@@ -172,20 +194,50 @@ def _steps(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[tuple[float, 
 
 def _grid(top: float, kind: As, left: int, height: int) -> list[Markup]:
     body = []
-    for part in (0.0, 0.25, 0.5, 0.75, 1.0):
-        y = height - height * part
-        body += [_rule(left, y), _text(left - 6, y + 4, say(top * part, kind), "end")]
+    for value in ticks(top, kind):
+        y = height - height * value / top
+        body += [_rule(left, y), _text(left - 6, y + 4, brief(value, kind), "end")]
     return body
 
 
 def _clock(times: NDArray[np.float64], left: int, y: int) -> list[Markup]:
-    first, last = float(times[0]), float(times[-1])
+    first, length = float(times[0]), max(float(times[-1] - times[0]), 1e-12)
+    step = (*ticks(length, "seconds", 10), length)[1]
     body = []
-    for part, anchor in ((0, "start"), (0.25, "middle"), (0.5, "middle"), (0.75, "middle"),
-                         (1, "end")):  # fmt: skip
-        time = say(first + part * (last - first), "seconds")
-        body.append(_text(left + (WIDTH - left - 10) * part, y, time, anchor))
+    for number in range(math.ceil(first / step - 1e-9), int((first + length) / step + 1e-9) + 1):
+        time = float(f"{number * step:.12g}")
+        x = left + (WIDTH - left - 10) * (time - first) / length
+        body.append(_text(min(x, WIDTH - 24), y + 16, brief(time, "seconds"), "middle"))
     return body
+
+
+def _band(
+    phases: Sequence[tuple[str, str, float, float]], times: NDArray[np.float64], left: int
+) -> list[Markup]:
+    """Return phases as a band above a chart, those with room named; slivers are left out."""
+    first, length = float(times[0]), max(float(times[-1] - times[0]), 1e-12)
+    room = WIDTH - left - 10
+    body = []
+    for label, phase, start, end in phases:
+        x, wide = left + room * (start - first) / length, room * (end - start) / length
+        if wide < 0.3:
+            continue
+        tip = f"{label}: {say(end - start, 'seconds')}"
+        body.append(
+            Markup(
+                '<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" fill="{}">'
+                "<title>{}</title></rect>"
+            ).format(x, -BAND - 3, max(wide - 0.5, 0.3), BAND - 4, colour(phase, 0), tip)
+        )
+        if wide > LETTER * len(label) + 6:
+            body.append(_inside(x + wide / 2, -BAND - 3 + (BAND - 4) / 2, label))
+    return body
+
+
+def _inside(x: float, y: float, text: str) -> Markup:
+    return Markup(
+        '<text x="{:.1f}" y="{:.1f}" text-anchor="middle" class="inside">{}</text>'
+    ).format(x, y + 4, text)
 
 
 def _rule(left: int, y: float) -> Markup:
@@ -201,7 +253,8 @@ def _text(x: float, y: float, text: str, anchor: str) -> Markup:
     )
 
 
-def _svg(height: float, body: Sequence[Markup]) -> Markup:
+def _svg(height: float, body: Sequence[Markup], above: int = 0) -> Markup:
     return Markup(
-        '<svg class="chart" viewBox="0 -6 {} {}" role="img" preserveAspectRatio="xMinYMin">{}</svg>'
-    ).format(WIDTH, height + 10, Markup("").join(body))
+        '<div class="plot"><svg class="chart" viewBox="0 {} {} {}" role="img" '
+        'preserveAspectRatio="xMinYMin">{}</svg></div>'
+    ).format(-6 - above, WIDTH, height + 10 + above, Markup("").join(body))

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.session import Session
+from louvain_um.profiling.session import PhaseSpan, Session
+from louvain_um.profiling.simulated import session_of
+from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
 from louvain_um.profiling.views.charts import charts, save
+from louvain_um.profiling.views.figures import by_group
+from louvain_um.profiling.views.reading import Reading
 from louvain_um.profiling.views.sweep import Sweep
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
@@ -17,7 +21,7 @@ pytest.importorskip("matplotlib")
 def test_the_charts_of_a_run():
     found = charts([paged_run(), cpu_run()])
     assert list(found) == ["access-by-group", "faults-by-group", "access-map", "fault-map",
-                           "iteration-times", "residency"]  # fmt: skip
+                           "level-times", "iteration-times", "residency"]  # fmt: skip
     # All groups and one panel each, as in the thesis, with the names of arrays beside them.
     panels = [axes for axes in found["fault-map"].axes if axes.images]
     assert [axes.get_title() for axes in panels][:2] == ["All groups", "Graph's CSR"]
@@ -30,14 +34,50 @@ def test_the_charts_of_a_run():
     assert sum(patch.get_width() for patch in shares) == pytest.approx(100)
 
 
+def test_levels_stand_beside_their_like():
+    short = [PhaseSpan(phase=phase, level=level, iteration=-1, start_ns=at, end_ns=at + size)
+             for phase, level, at, size in (("move", 0, 0, 30), ("aggregate", 0, 30, 10),
+                                            ("move", 0, 40, 5))]  # fmt: skip
+    long = [PhaseSpan(phase="move", level=level, iteration=-1, start_ns=level, end_ns=level + 1)
+            for level in range(3)]  # fmt: skip
+    figure = charts([Session(phases=tuple(short)), Session(phases=tuple(long))])["level-times"]
+    (axes,) = figure.axes
+    labels = [tick.get_text().replace("\n", " ") for tick in axes.get_xticklabels()]
+    assert labels == ["level 0", "level 1", "level 2", "cycle 2, level 0"]
+    bars = [(round(bar.get_x() + 0.4), round(bar.get_height() * 1e9)) for bar in axes.patches]
+    assert bars == [(0, 30), (0, 10), (3, 5), (0, 1), (1, 1), (2, 1)]
+
+
+def test_one_session_has_every_form_of_the_thesis(tmp_path: Path):
+    data = Array(name="targets.0", group="graph", nbytes=8 << 20)
+    queue = Array(name="queue", group="scratch", nbytes=2 << 20, starts="nowhere")
+    scan = Touches.runs([0, 1], 0, [data.pages, queue.pages])
+    steps = [Launch(touches=scan, phase="move", level=0, iteration=at) for at in range(3)]
+    trace = Trace((data, queue), (*steps, Launch(touches=scan, phase="aggregate", level=0)))
+    run = session_of(trace, simulate(trace, "p4000", capacity=4 << 20), policy="base")
+    found = charts([run])
+    assert list(found) == ["access-by-group", "faults-by-group", "access-map", "fault-map",
+                           "level-times", "iteration-times", "residency"]  # fmt: skip
+    drawn = np.ma.getdata(found["access-map"].axes[0].images[0].get_array())
+    assert drawn.sum() == pytest.approx(4 * (10 << 20) / 4)
+    table = by_group(Reading(run))
+    assert {row["group"]: row["accesses"] for row in table.rows} == {
+        "graph": 4 * (8 << 20) // 4, "scratch": 4 * (2 << 20) // 4,
+    }  # fmt: skip
+
+
 def test_a_run_without_a_gpu_has_fewer():
-    assert list(charts([cpu_run()])) == ["iteration-times", "residency"]
+    assert list(charts([cpu_run()])) == ["level-times", "iteration-times", "residency"]
     assert charts([Session()]) == {}
 
 
 def test_files_are_written_whole(tmp_path: Path):
     paths = save([cpu_run()], tmp_path / "charts", suffix=".svg")
-    assert [path.name for path in paths] == ["iteration-times.svg", "residency.svg"]
+    assert [path.name for path in paths] == [
+        "level-times.svg",
+        "iteration-times.svg",
+        "residency.svg",
+    ]
     assert all(path.read_text().rstrip().endswith("</svg>") for path in paths)
     with pytest.raises(LouvainUmError, match="exists already"):
         save([cpu_run()], tmp_path / "charts", suffix=".svg")

@@ -55,6 +55,37 @@ def test_what_nobody_recorded_is_said_to_be_not_available():
     assert 'class="pagemap"' not in page
 
 
+def test_figures_that_nobody_recorded_share_a_line_of_notes():
+    page = render(cpu_run())
+    told = re.findall(r"<li>([^<]*: not available[^<]*)</li>", page)
+    names = {name for line in told for name in line.partition(":")[0].split(", ")}
+    assert {"moved to the device", "bytes evicted", "GPU faults", "energy"} <= names
+    assert not re.search(r'class="what">[^<]*</span><b>–', page)
+
+
+def test_the_first_screen_shows_what_memory_did_under_the_phases():
+    page = render(paged_run())
+    glance = page.partition('<figure id="glance">')[2].partition("</figure>")[0]
+    assert page.index('id="glance"') < page.index('id="time"')
+    assert "Bytes that came to the device" in glance
+    assert "move 0: 50.00 ms" in glance  # the band above it
+    assert "measured (uvm)" in glance
+    assert glance.count("<polygon") == 3  # graph, community, and what belongs to no array
+
+
+def test_graphs_are_called_by_name():
+    page = render(paged_run(graph={"name": "web-NotreDame"}))
+    assert "<h1>web-NotreDame · louvain · base · cuda:0</h1>" in page
+    assert "0 vertices" not in page
+
+
+def test_columns_of_zeros_are_named_below_their_table():
+    page = render(paged_run())
+    table = page.partition('id="by-group"')[2].partition("</section>")[0]
+    assert ">thrashing</button>" not in table
+    assert re.search(r"zero throughout: [^<]*thrashing", table)
+
+
 def test_the_api_writes_it(tmp_path: Path):
     graph = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
     session = profile(graph, device="cpu")
