@@ -14,7 +14,7 @@ import numpy as np
 from louvain_um.gpu.carry import carry_labels
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.job import LIMITS, STRETCH, TIGHT, Job, Limits, new_rows, squares, tables
-from louvain_um.gpu.level import GpuLevel, tag_of
+from louvain_um.gpu.level import GpuLevel, home_after, tag_after
 from louvain_um.gpu.ranges import Partial
 from louvain_um.placement.allocator import Allocator
 
@@ -52,6 +52,13 @@ def aggregate(
         coarse = at_once(job, level)
     else:
         coarse = in_chunks(job, level, limits)
+    return joined(kernels, memory, level, numbers, coarse)
+
+
+def joined(
+    kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, coarse: GpuLevel
+) -> GpuLevel:
+    """Return the next level, with where its vertices start; `numbers` are its level's now."""
     if level.parts is not None:
         tag = f"{coarse.cycle}.{coarse.number}"
         coarse.start = memory.empty(f"start.{tag}", "community", coarse.vertices, np.uint32)
@@ -64,7 +71,7 @@ def at_once(job: Job, level: GpuLevel) -> GpuLevel:
     """Aggregate a small level with one launch; arrays are as long as they could have to be."""
     n, arcs, number = level.vertices, level.arcs, level.number + 1
     # Small levels are hot, and find room anywhere: not where the first one's graph may be.
-    tag = f"small.{number}" if level.number else tag_of(number)
+    tag = f"small.{number}" if level.number else tag_after(level)
     empty, sums = job.memory.empty, level.sums
     width = np.dtype(sums).itemsize
     middles, giants, slots = tables(width, n, n, arcs, arcs)
@@ -101,9 +108,12 @@ def at_once(job: Job, level: GpuLevel) -> GpuLevel:
     return replace(finish(level, state, arrays), tag=tag)
 
 
-def in_chunks(job: Job, level: GpuLevel, limits: Limits) -> GpuLevel:
-    """Aggregate a large level, a stretch of communities at a time."""
-    arrays, _ = add_up_vertices(job, level)
+def in_chunks(job: Job, level: GpuLevel, limits: Limits, k: int | None = None) -> GpuLevel:
+    """Aggregate a large level, a stretch of communities at a time.
+
+    If `k` is given, labels are numbers of the next level already: 0 … k − 1, all in use.
+    """
+    arrays, k = add_up_vertices(job, level, k)
     state = job.lay_out(limits)
     job.make_room(state, limits)
     room = int(state["room"])
@@ -112,6 +122,7 @@ def in_chunks(job: Job, level: GpuLevel, limits: Limits) -> GpuLevel:
     state = job.write(rows, room)
     job.close()
     arrays["targets"], arrays["weights"] = rows.cut(int(state["arcs"]))
+    state["vertices"] = k
     return finish(level, state, arrays)
 
 
@@ -137,16 +148,17 @@ def in_ranges(
     return finish(level, state, arrays)
 
 
-def add_up_vertices(job: Job, level: GpuLevel) -> tuple[dict[str, Any], int]:
+def add_up_vertices(job: Job, level: GpuLevel, k: int | None = None) -> tuple[dict[str, Any], int]:
     """Group the members of communities; return their arrays, and how many there are.
 
     Offsets are still to come, and of the loops, now doubled, what is inside communities.
     """
-    tag, sums, empty = tag_of(level.number + 1), level.sums, job.memory.empty
-    job.scratch("members", level.vertices + 1, np.uint32)
-    job.values["ranks"] = job.values["members"]
-    job.launch("number_labels")
-    k = int(job.read()["vertices"])
+    tag, sums, empty = tag_after(level), level.sums, job.memory.empty
+    if k is None:
+        job.scratch("members", level.vertices + 1, np.uint32)
+        job.values["ranks"] = job.values["members"]
+        job.launch("number_labels")
+        k = int(job.read()["vertices"])
     job.group(k)
     arrays = {
         "offsets": empty(f"offsets.{tag}", "graph", k + 1, np.int64),
@@ -169,7 +181,8 @@ def finish(level: GpuLevel, state: Any, arrays: dict[str, Any]) -> GpuLevel:
         inside=int(state["inside"]),
         squares=squares(state),
         widest=int(state["widest"]),
-        tag=tag_of(level.number + 1),
+        home=home_after(level),
+        tag=tag_after(level),
         **arrays,
     )
 

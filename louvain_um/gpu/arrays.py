@@ -68,7 +68,9 @@ def declare_paging(shape: Shape) -> tuple[Declared, ...]:
     itemsize, size = _weights(shape, home)
     blocks = -(-(4 + shape.weight_bytes) * shape.arcs // LEAST_BLOCK) + 2
     once: tuple[Stage, ...] = ("aggregate",)
+    more = sum(home.arcs for home in shape.paged_homes) - sum(home.arcs for home in shape.homes)
     return (
+        _array("later rows", "graph", 4 + itemsize, more, ("coarse",)),
         _array("partial offsets", "scratch", 8, k + 1, once),
         _array("partial names", "scratch", 4, k, once),
         _array("targets.partial", "graph", 4, home.arcs, once),
@@ -91,6 +93,8 @@ def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
     }
     if shape.method == "leiden":
         passes["refine", "stream"] = 2 * arcs
+    if shape.again:
+        passes["coarse", "stream"] = CYCLES[shape.method] * arcs
     yield _array("offsets.0", "graph", 8, n + 1, ALWAYS, {("move", "gather"): visited * n})
     yield _array("targets.0", "graph", 4, arcs, ALWAYS, passes)
     if shape.weight_bytes:
@@ -242,6 +246,10 @@ def _later_scratch(shape: Shape) -> int:
     if max(n, arcs) > LIMITS.small:
         room = (4 + sums) * _room(shape, arcs, k)
         adding = max(adding, 8 * (n + k) + (n >> 7) + room + 4 * (arcs // 300))
+    if shape.again:
+        # Level 2 has as many vertices as level 1 at most, and groups those of level 0.
+        m, room = shape.vertices, (4 + sums) * _room(shape, shape.arcs, n)
+        adding = max(adding, 12 * m + 8 * n + (m >> 7) + room + 4 * (shape.arcs // 300))
     # The second home is empty while vertices of the first move.
     empty = sum(array.nbytes for array in _later_graph(shape, 2, after, 0.0))
     return max(adding, moving - adding_tables - empty)

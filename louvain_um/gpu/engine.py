@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.events import Event, Observer, tell_arrays
-from louvain_um.gpu import carry
+from louvain_um.gpu import again, carry
 from louvain_um.gpu.aggregate import LIMITS, TIGHT, aggregate, prepare
 from louvain_um.gpu.compile import kernels
 from louvain_um.gpu.graph import DeviceGraph
@@ -50,6 +50,8 @@ class GpuEngine:
         self.pages: Pages | None = None
         self.tight = False
         self.limits = LIMITS
+        self.first: GpuLevel
+        self.again = False
         self.planned: float | None = None
         self.expected: float | None = None
         self.stack = ExitStack()
@@ -78,9 +80,12 @@ class GpuEngine:
         machine = machine_for(device)
         self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
         self.planned = self.plan.seconds
-        first, second = shape.homes
+        near, far = shape.paged_homes if self.plan.paged else shape.homes
         limits = TIGHT if self.plan.tight else LIMITS
-        self.limits = replace(limits, homes=(first.arcs, second.arcs))
+        self.limits = replace(limits, homes=(near.arcs, far.arcs))
+        self.again = shape.again
+        if self.options.method == "leiden" and self.plan.in_core:
+            self.limits = replace(self.limits, later=shape.coarse.again)
         given = graph if isinstance(graph, DeviceGraph) and self.plan.in_core else None
         layout = without_graph(self.plan) if given else self.plan.layout
         self.hold_ballast(device)
@@ -99,6 +104,7 @@ class GpuEngine:
         prepare(kernels, self.memory, level)
         if self.plan.paged:
             self.pages = cut(self.memory, self.plan, graph, level, device)
+        self.first = level
         return level
 
     def hold_ballast(self, device: int) -> None:
@@ -137,7 +143,8 @@ class GpuEngine:
             level.labels = level.numbers = None
         # A level that gained nothing may have left where it began.
         self.memory.free(*self.live(f"start.{first.cycle}.{len(path)}"))
-        return replace(first, cycle=cycle, start=start, parts=None, labels=None, numbers=None)
+        self.first = replace(first, cycle=cycle, start=start, parts=None, labels=None, numbers=None)
+        return self.first
 
     def live(self, *names: str) -> list[str]:
         """Return which of these arrays there are."""
@@ -200,7 +207,10 @@ class GpuEngine:
         self.memory.free("totals")
         pages = self.pages if level.number == 0 else None
         where = (pages.ranges, pages.need_range) if pages else ()
-        coarse = aggregate(kernels, self.memory, level, self.limits, *where)
+        if not self.pages and again.wanted(self.first, level, self.limits, self.again):
+            coarse = again.aggregate_again(kernels, self.memory, self.first, level, self.limits)
+        else:
+            coarse = aggregate(kernels, self.memory, level, self.limits, *where)
         if self.options.method == "leiden":
             # Where its vertices start says what labels said; parts are what maps are made of.
             self.memory.free(f"labels.{level.cycle}.{level.number}")
@@ -215,6 +225,9 @@ class GpuEngine:
 
     def split(self, level: GpuLevel) -> None:
         """Make every connected part of a community a community of its own."""
+        if level.offsets is None:
+            # The next level gained nothing, and took this one's place.
+            again.restore(kernels, self.memory, self.first, level, self.limits)
         if level.start is not None:
             carry.split(kernels, self.memory, level)
 
@@ -225,9 +238,7 @@ class GpuEngine:
             self.memory.free(*self.live(f"start.{level.cycle}.0"))
             level.start = None
             return
-        names = ("offsets", "targets", "weights", "loops", "degrees")
-        self.memory.free(*(f"{name}.{level.tag}" for name in names))
-        level.offsets = level.targets = level.weights = level.loops = level.degrees = None
+        again.give_back(self.memory, level)
 
     def maps(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return each level's map to the next, on the host."""

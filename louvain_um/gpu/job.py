@@ -11,7 +11,7 @@ import numpy as np
 from louvain_um.gpu import narrow
 from louvain_um.gpu.compile import Kernels
 from louvain_um.gpu.launch import THREADS, grid_for
-from louvain_um.gpu.level import GpuLevel, tag_of
+from louvain_um.gpu.level import GpuLevel, home_after, tag_after
 from louvain_um.gpu.newrows import Rows
 from louvain_um.ledger import Group
 from louvain_um.placement.allocator import Allocator
@@ -66,6 +66,9 @@ Measured: R-MAT keeps .32 of its arcs (Louvain), .97 and then .68 (Leiden). A le
 more is moved to a larger room when that shows.
 """
 
+PARTS_CHUNK: Final = 1 << 26
+"""Arcs of a chunk beyond which parts have as many chunks as communities."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -77,14 +80,18 @@ class Limits:
         Levels of at most so many vertices and arcs take one launch and one read-back.
     chunk, chunks : int
         Arcs whose rows have room at a time: so many at least, or the level's divided by
-        `chunks`, which are at most 64; by half as many where parts are aggregated.
+        `chunks`, which are at most 64; where parts are aggregated, by half as many, unless
+        that is more than `PARTS_CHUNK`.
     arcs_a_slot : int
         The tables of giants have a slot for so many arcs of the level, and so many at least
         as the widest community needs.
     kept : float, optional
         Share of a level's arcs that the next has room for at first, instead of `KEPT`.
     homes : (int, int), optional
-        Arcs that levels 1, 3, 5 … and levels 2, 4 … have room for at first, instead.
+        Arcs that the two homes of levels (`reserve.py`) have room for at first, instead.
+    later : float
+        Share of the arcs of level 1 or more that the next has room for, if both homes
+        together have that much: 0 unless they lie side by side.
     narrow : bool
         Whether weights may be bytes (`narrow.py`).
     """
@@ -95,6 +102,7 @@ class Limits:
     arcs_a_slot: int = 16
     kept: float | None = None
     homes: tuple[int, int] | None = None
+    later: float = 0.0
     narrow: bool = True
 
 
@@ -127,10 +135,13 @@ def chunk_for(arcs: int, limits: Limits, *, leiden: bool) -> int:
     """Return the arcs whose rows have room at a time; a community's more may be added.
 
     Chunks cost barriers and idle blocks, about .1 ms each on an H200: eight instead of four
-    cost Louvain .5 to 1.2 % of its time, but Leiden 5 % (`gpu_chunks.json`).
+    cost Louvain .5 to 1.2 % of its time, but Leiden 5 % of 280 ms (`gpu_chunks.json`).
     """
-    chunks = min(max(limits.chunks // (2 if leiden else 1), 1), BOUNDS - 1)
-    return max(limits.chunk, -(-arcs // chunks), 1)
+    chunks = min(limits.chunks, BOUNDS - 1)
+    even = -(-arcs // chunks)
+    if leiden:
+        even = max(even, min(-(-arcs // max(chunks // 2, 1)), PARTS_CHUNK))
+    return max(limits.chunk, even, 1)
 
 
 class Job:
@@ -308,13 +319,16 @@ def new_rows(memory: Allocator, level: GpuLevel, limits: Limits, room: int, tota
     """Return room for the next level's arcs: `room` at most, which weigh `total`."""
     capacity = min(room_after(level, limits), room)
     wide = slots_for_wide(total, capacity, np.dtype(level.sums).itemsize, limits)
-    return Rows(memory, tag_of(level.number + 1), "graph", capacity, level.sums, wide)
+    return Rows(memory, tag_after(level), "graph", capacity, level.sums, wide)
 
 
 def room_after(level: GpuLevel, limits: Limits) -> int:
     """Return the arcs that there is room for on the next level, at first."""
     if limits.homes is not None:
-        return limits.homes[level.number % 2]
+        own = limits.homes[home_after(level) - 1]
+        # What one level left of both is not all in one piece.
+        left = (sum(limits.homes) - level.arcs) // 8 * 7 if level.number else 0
+        return max(own, min(int(limits.later * level.arcs), left))
     return reserved(level.arcs, level.number, leiden=level.parts is not None, kept=limits.kept)
 
 

@@ -48,6 +48,9 @@ class GpuLevel:
     labels, totals, parts, numbers
         After moving: communities and their degrees; after refining: parts; after aggregating:
         vertex of the next level.
+    home : {0, 1, 2}
+        Where its graph lies: as the input does, or in one of two homes
+        (`louvain_um.gpu.reserve`).
     tag : str
         What stands behind the names of its graph's arrays.
     """
@@ -70,6 +73,7 @@ class GpuLevel:
     parts: Any = None
     numbers: Any = None
     widest: int = -1
+    home: int = 0
     tag: str = "0"
 
     @property
@@ -79,18 +83,26 @@ class GpuLevel:
         return f"{weights}, {CXX[np.dtype(self.sums)]}"
 
 
-def tag_of(number: int) -> str:
-    """Return what stands behind the names of the arrays of a level's graph.
-
-    Levels above 0 take turns in two homes (`louvain_um.gpu.reserve`), by which they are named.
+def tag_of(number: int, home: int) -> str:
+    """Return what stands behind the names of the arrays of a level's graph: its home.
 
     Examples
     --------
     >>> from louvain_um.gpu.level import tag_of
-    >>> [tag_of(number) for number in range(5)]
-    ['0', '1', '2', '1.3', '2.4']
+    >>> [tag_of(number, home) for number, home in ((1, 1), (2, 2), (3, 1), (2, 1))]
+    ['1', '2', '1.3', '1.2']
     """
-    return str(number) if number < 3 else f"{2 - number % 2}.{number}"
+    return str(number) if number == home else f"{home}.{number}"
+
+
+def home_after(level: GpuLevel) -> int:
+    """Return the home of the next level: the one that this level is not in."""
+    return 2 if level.home == 1 else 1
+
+
+def tag_after(level: GpuLevel) -> str:
+    """Return what stands behind the names of the next level's arrays."""
+    return tag_of(level.number + 1, home_after(level))
 
 
 def or_null(array: Any) -> Any:

@@ -45,9 +45,10 @@ class Rows:
         self.wide = wide
         self.head = narrow.head_bytes(wide) if wide else 0
         self.capacity = capacity
-        self.arrays = [
-            memory.empty(name, group, size, kind) for name, size, kind in self.shapes(capacity)
-        ]
+        targets, weights = self.shapes(capacity)
+        # What `cut` gives back of the larger one, behind the other, joins what is free there.
+        last = memory.empty(weights[0], group, *weights[1:])
+        self.arrays = [memory.empty(targets[0], group, *targets[1:]), last]
 
     def shapes(self, arcs: int) -> list[tuple[str, int, Any]]:
         """Return names, lengths and types of the arrays for so many arcs."""

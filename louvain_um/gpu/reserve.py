@@ -1,8 +1,10 @@
 """What later levels are given before anybody knows what they need: their homes.
 
 The graph of a level is made while that of the level before is there, and no others are. So
-levels take turns in two homes: levels 1, 3, 5 … in the first, levels 2, 4 … in the second. What
-a level does not need it gives back; one that needs more than its home grows, outside of it.
+levels take turns in two homes: levels 1, 3, 5 … in the first, levels 2, 4 … in the second. Where
+level 1 keeps nearly all arcs, level 2 is made in its place (`again.py`), and level 3 is the first
+in the second home. What a level does not need it gives back; one that needs more than its home
+grows, outside of it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ class Coarse:
     meshed : float
         Arcs and vertices of level 1, as vertices merge in groups whatever their degree: at least
         so many times the input's vertices for each arc of it.
+    third : float
+        Arcs of level 3, by those of level 1, where level 2 takes the place of level 1; else 0.
     """
 
     kept: float
@@ -38,6 +42,7 @@ class Coarse:
     left: float
     deep: int = 1
     meshed: float = 0.0
+    third: float = 0.0
 
     def at_degree(self, degree: float) -> Coarse:
         """Return the same for a mean degree: the fewer arcs a mesh has, the more it keeps."""
@@ -46,7 +51,7 @@ class Coarse:
 
 
 SKEWED: Final = Coarse(1 / 3, 0.6, 1 / 4, 0.5, deep=6)
-SKEWED_LEIDEN: Final = Coarse(1.0, 0.6, 0.7, 0.5, deep=4)
+SKEWED_LEIDEN: Final = Coarse(1.0, 0.61, 0.8, 0.5, deep=5, third=0.2)
 
 COARSE: Final[Mapping[tuple[Method, str], Coarse]] = {
     ("louvain", "even"): Coarse(0.05, 0.05, 0.3, 0.03, meshed=1.2),
@@ -104,13 +109,15 @@ class Home:
     wide: int
 
 
-def homes(vertices: int, arcs: int, coarse: Coarse) -> tuple[Home, Home]:
-    """Return the homes of levels 1, 3, 5 … and of levels 2, 4 ….
+def homes(vertices: int, arcs: int, coarse: Coarse, *, paged: bool = False) -> tuple[Home, Home]:
+    """Return the homes of levels.
 
-    A small level is aggregated at once, into arrays as long as its own.
+    A small level is aggregated at once, into arrays as long as its own. In a `paged` run no
+    level is made in place of another.
     """
     n, kept = max(1, int(coarse.vertices * vertices)), int(coarse.kept * arcs)
-    left, again = max(1, int(coarse.left * vertices)), int(coarse.again * kept)
+    share = coarse.again if paged or not coarse.third else coarse.third
+    left, again = max(1, int(coarse.left * vertices)), int(share * kept)
     if max(vertices, arcs) <= LIMITS.small:
         whole = Home(vertices, arcs, arcs)
         return whole, whole

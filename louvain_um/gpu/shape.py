@@ -54,6 +54,17 @@ class Shape:
         return homes(self.vertices, self.arcs, self.coarse)
 
     @property
+    def paged_homes(self) -> tuple[Home, Home]:
+        """The same where level 0's arcs come and go."""
+        return homes(self.vertices, self.arcs, self.coarse, paged=True)
+
+    @property
+    def again(self) -> bool:
+        """Whether level 2 is expected to be made of level 0's arcs (`again.py`)."""
+        large = max(self.coarse.vertices * self.vertices, self.coarse.kept * self.arcs)
+        return self.coarse.third > 0 and large > LIMITS.small
+
+    @property
     def communities(self) -> int:
         """Vertices that level 1 is expected to have at most."""
         return self.homes[0].vertices

@@ -64,6 +64,9 @@ class DryKernels:
 
     def __init__(self, script: Script, values: dict[int, Any]) -> None:
         self.script, self.values = script, values
+        # Whether labels were numbered for the aggregation at work; the last one of level 0.
+        self.numbered = False
+        self.first: Any = None
 
     def prepare(self, units: Any, observer: Any = None) -> None:
         pass
@@ -95,14 +98,19 @@ class DryKernels:
         state["inside"], state["widest"] = self.script.inside, self.script.widest
         state["squares"] = parts(self.script.squares)
 
+    @property
+    def step(self) -> Any:
+        """The aggregation at work: the script's, or level 0's once more."""
+        return self.script.step if self.numbered else self.first
+
     def aggregate_small(self, job: Any) -> None:
-        step = self.script.step
+        step, self.numbered = self.script.step, True
         state = self.state(fields(job))
         state["vertices"], state["arcs"] = step.communities, step.kept
-        self.done(state)
+        self.done(state, fields(job))
 
     def number_labels(self, job: Any) -> None:
-        job = fields(job)
+        job, self.numbered = fields(job), True
         state = self.state(job)
         state["vertices"] = len(self.part(job).rows.arcs) if job["partial"] else self.step_size()
 
@@ -110,8 +118,8 @@ class DryKernels:
         return int(self.script.step.communities)
 
     def sum_members(self, job: Any) -> None:
-        state = self.state(fields(job))
-        state["squares"], state["total"] = parts(self.script.step.squares), self.script.step.total
+        state, step = self.state(fields(job)), self.step
+        state["squares"], state["total"] = parts(step.squares), step.total
 
     def lay_out(self, job: Any) -> None:
         job = fields(job)
@@ -141,15 +149,20 @@ class DryKernels:
             state["written"], state["next"] = end, BOUNDS
         state["next"] = BOUNDS
         if not job["partial"]:
-            self.done(state)
+            self.done(state, job)
         elif job["map"]:
             self.script.step.append(self.part(job))
         else:
             self.script.step.merge()
 
-    def done(self, state: Any) -> None:
+    def done(self, state: Any, job: dict[str, int]) -> None:
         """The next level is there."""
-        step = self.script.steps.pop(0)
+        step = self.step
+        if self.numbered:
+            self.script.steps.pop(0)
+            # Parts that are numbered already are those of the level after the next.
+            self.first = step if job["ranks"] and job["n"] == self.script.vertices else self.first
+        self.numbered = False
         state["inside"], state["widest"] = step.inside, step.widest
         state["squares"] = parts(step.squares)
         step.forget()
@@ -158,8 +171,7 @@ class DryKernels:
         """Return the rows that a job adds up: a level's, a range's, or partial ones."""
         if job["partial"] and job["map"]:
             return self.part(job).rows
-        step = self.script.step
-        return step.merged() if not job["map"] else step.rows
+        return self.step.merged() if not job["map"] else self.step.rows
 
     def part(self, job: dict[str, int]) -> Range:
         """Return the range that a job is about, by where its offsets begin."""

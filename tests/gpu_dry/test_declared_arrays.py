@@ -14,15 +14,20 @@ import numpy as np
 import pytest
 
 from louvain_um.generators import GENERATORS
+from louvain_um.gpu import again
 from louvain_um.gpu.arrays import SMALL
 from louvain_um.gpu.job import LIMITS
+from louvain_um.hierarchy import Sums
 from louvain_um.options import Options
 from louvain_um.placement.allocator import _is_or_begins
-from tests.gpu_dry.dry_device import run_dry
+from tests.gpu_dry.dry_device import Watched, run_dry
 from tests.gpu_dry.dry_levels import made_up
 from tests.gpu_dry.dry_script import recorded
 
-TURNS = {"first", "start totals", "start used", "parents", "aggregate", "aggregate numbers"}
+TURNS = {
+    *("first", "start totals", "start used", "parents"),
+    *("aggregate", "aggregate numbers", "aggregate ranks", "through"),
+}
 """Arrays that take the room that others of their stage gave back, so that none is declared."""
 
 SIZES = [
@@ -57,13 +62,27 @@ def scripted(name, method):
     return graph, recorded(graph, Options(method=method, threads=2))
 
 
+def room_of(array, plan):
+    """The bytes of an array, its like on later levels included.
+
+    Those of both homes of levels, where they lie side by side; all tables for giants.
+    """
+    if array.name.startswith("giant "):
+        return max(a.nbytes for a in plan.arrays if a.name in (array.name, "later giants"))
+    stem, _, home = array.name.rpartition(".")
+    homes = [f"{stem}.{number}" for number in (1, 2)]
+    if home not in ("1", "2") or not plan.in_core:
+        return array.nbytes
+    return sum(other.nbytes for other in plan.arrays if other.name in homes)
+
+
 def check_declared(plan, memory):
     """Every array is declared, in its group, and as large as it gets."""
     for (name, group), nbytes in memory.asked.items():
         declared = [a for a in plan.arrays if _is_or_begins(name, a.name)]
         if declared:
             assert declared[0].group == group
-            assert nbytes <= max(declared[0].nbytes, SMALL), name
+            assert nbytes <= max(room_of(declared[0], plan), SMALL), name
         else:
             small = ".small." in name and nbytes <= 8 * (LIMITS.small + 1)
             assert small or name in TURNS or nbytes <= SMALL, name
@@ -91,6 +110,43 @@ def test_a_run_asks_for_what_was_declared(monkeypatch, name, method):
         plan, memory = run_dry(monkeypatch, graph, copy.deepcopy(script), options)
         assert not memory.spilled
         check_declared(plan, memory)
+
+
+def test_level_two_takes_the_place_of_level_one(monkeypatch):
+    graph, script = made_up("rmat24", "leiden", 8)
+    plan, memory = run_dry(monkeypatch, graph, script, Options(method="leiden"))
+    assert ("targets.1", "graph") in memory.asked
+    assert ("targets.1.2", "graph") in memory.asked
+    assert not memory.spilled
+    check_declared(plan, memory)
+    whole = sum(plan.peak_bytes.values())
+    assert whole <= 1.05 * sum(memory.peak_bytes.values())
+    assert whole <= 14 * graph.n_arcs + 80 * graph.n_vertices
+
+
+def test_a_level_whose_place_was_taken_in_vain_is_made_once_more(monkeypatch):
+    graph, script = scripted("rmat", "leiden")
+    script = copy.deepcopy(script)
+    assert script.steps[0].kept > again.AGAIN * graph.n_arcs > LIMITS.small
+    # The second level gains nothing: the cycle ends with the first, and is the last.
+    del script.steps[2:], script.moves[2:]
+    nothing = Sums(script.inside, script.squares, graph.n_vertices)
+    script.sums = [script.sums[0], nothing, nothing]
+    options = Options(method="leiden")
+    made = list[str]()
+    empty = Watched.empty
+
+    def note(self, name, *args, **more):
+        made.append(name)
+        return empty(self, name, *args, **more)
+
+    monkeypatch.setattr(Watched, "empty", note)
+    plan, memory = run_dry(monkeypatch, graph, script, options)
+    assert [name for name in made if name.startswith("targets.")] == [
+        *("targets.0", "targets.1", "targets.1.2", "targets.1"),
+    ]
+    assert not memory.spilled
+    check_declared(plan, memory)
 
 
 def test_blocks_that_come_and_go_take_what_was_declared(monkeypatch):
