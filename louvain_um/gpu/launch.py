@@ -17,7 +17,6 @@ ARCS_A_BLOCK: Final = 2048
 """Arcs of a level for each block of its grid: a small level waits for fewer blocks."""
 
 GIANT_SLOTS: Final = 1 << 21
-TIGHT_GIANT_SLOTS: Final = 1 << 18
 ARCS_A_SLOT: Final = 8
 TIGHT_ARCS_A_SLOT: Final = 32
 """Slots of the tables for giants: so many at least, or one for so many arcs of the level.
@@ -74,8 +73,7 @@ def giant_tables(
     if widest <= block_max:
         return 0, 0
     needed = 2 << (widest - 1).bit_length()
-    least, each = (TIGHT_GIANT_SLOTS, TIGHT_ARCS_A_SLOT) if tight else (GIANT_SLOTS, ARCS_A_SLOT)
-    slots = max(needed, least, arcs // each)
+    slots = max(needed, GIANT_SLOTS, arcs // (TIGHT_ARCS_A_SLOT if tight else ARCS_A_SLOT))
     return min(vertices, arcs // block_max), slots
 
 
