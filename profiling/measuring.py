@@ -12,7 +12,7 @@ from louvain_um.profiling.replays import FIGURES
 if TYPE_CHECKING:
     from louvain_um.communities import Communities
     from louvain_um.graph import Graph
-    from louvain_um.profiling.sweep import Settings
+    from louvain_um.profiling.sweep_points import Settings
 
 APART = ("load", "fetch", "compile", "total")
 """Timings that are no part of the algorithm's seconds."""

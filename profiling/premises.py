@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from louvain_um.placement.machine import Machine
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.sweep import Settings, Subject
+    from louvain_um.profiling.sweep_points import Settings, Subject
 
 
 def premises(

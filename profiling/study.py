@@ -14,7 +14,7 @@ from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
     from louvain_um.graph import Graph
-    from louvain_um.profiling.sweep import Subject
+    from louvain_um.profiling.sweep_points import Subject
 
 Kind = Literal["mesh", "social", "web", "kronecker"]
 
@@ -73,7 +73,7 @@ class StandIn:
     def subject(self, scale: float = SCALE, seed: int = 0) -> Subject:
         """Return the stand-in as a sweep takes it, with the thesis's program."""
         from louvain_um.profiling.rundemanen import record_thesis
-        from louvain_um.profiling.sweep import Subject
+        from louvain_um.profiling.sweep_points import Subject
 
         graph = self.make(scale, seed)
         return Subject(

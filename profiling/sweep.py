@@ -4,88 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um import parallel
 from louvain_um.errors import LouvainUmError, OptionError
-from louvain_um.options import Method
 from louvain_um.placement.machine import Machine, load_machine
 from louvain_um.placement.policy import AUTO, find_policy
 from louvain_um.profiling.explain import against_thesis, explain
 from louvain_um.profiling.premises import premises
 from louvain_um.profiling.replay_tables import groups, iterations, remarks, unknown_arrays
 from louvain_um.profiling.replays import Known, Point, replay
-from louvain_um.profiling.simulator import Driver, Trace, load_trace
+from louvain_um.profiling.simulator import Trace, load_trace
+from louvain_um.profiling.sweep_points import Settings, Subject, points
 from louvain_um.profiling.sweep_progress import Clock, Tell
 from louvain_um.profiling.sweep_store import Store
 
 if TYPE_CHECKING:
-    from louvain_um.graph import Graph
     from louvain_um.profiling.views.sweep import Sweep
+
+__all__ = ["Settings", "Subject", "render", "sweep"]
 
 FAULTS_AT: Final = 30.0
 """Oversubscription, percent, whose faults by group are told: that of Figure 4.10."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """A graph of a sweep, and how its accesses are recorded.
-
-    Parameters
-    ----------
-    name : str
-    graph : Graph
-    record : callable, optional
-        Returns what a GPU run of the graph would touch; by default `recorder.record`.
-    program : str
-        Whose arrays and kernels these are, when they are not the engine's.
-    scale : float, optional
-        Size of a stand-in by its original's.
-    reserved : int
-        Bytes of simulated memory that are not the program's; see `replays.Point`.
-    """
-
-    name: str
-    graph: Graph
-    record: Callable[[], Trace] | None = None
-    program: str = "louvain-um"
-    scale: float | None = None
-    reserved: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What is swept.
-
-    Parameters
-    ----------
-    policies : tuple of str
-    rates : tuple of float
-        Oversubscriptions in percent.
-    gpus : tuple of str
-        Profiles or files of machines to simulate; may be empty if a device is named.
-    device : str, optional
-        CUDA device to measure on.
-    method : {"louvain", "leiden"}
-    seed : int
-    driver : Driver
-        Of the simulated machines.
-    """
-
-    policies: tuple[str, ...]
-    rates: tuple[float, ...]
-    gpus: tuple[str, ...] = ()
-    device: str | None = None
-    method: Method = "louvain"
-    seed: int = 0
-    driver: Driver = field(default_factory=Driver)
-
-    def __post_init__(self) -> None:
-        if not self.gpus and self.device is None:
-            raise OptionError("a sweep needs a GPU: a device to measure on, or a machine profile")
 
 
 def sweep(
@@ -165,46 +107,6 @@ def render(found: Sweep, folder: Path) -> None:
     from louvain_um.profiling.views.html import write
 
     write(None, folder / "report.html", sweep=found, force=True)
-
-
-def points(
-    subject: Subject, settings: Settings, machines: dict[str, Machine]
-) -> Iterator[dict[str, Any]]:
-    """Yield what tells each point of a graph from others, base first."""
-    order = sorted(settings.policies, key=lambda policy: policy != "base")
-    places = [(gpu, "modelled") for gpu in settings.gpus]
-    if settings.device is not None:
-        places.append((device_name(settings.device), "measured"))
-    for gpu, evidence in places:
-        for policy in order:
-            about: list[Any] = [settings.method, settings.seed, subject.program, subject.reserved]
-            about.append(_policy(policy))
-            if evidence == "modelled":
-                about += [machines[gpu].to_dict(), asdict(settings.driver)]
-            text = json.dumps(about, sort_keys=True, default=str)
-            for rate in settings.rates:
-                yield {
-                    "graph": subject.name,
-                    "vertices": subject.graph.n_vertices,
-                    "arcs": subject.graph.n_arcs,
-                    "policy": policy_name(policy),
-                    "oversubscription": rate,
-                    "gpu": machines[gpu].name if gpu in machines else gpu,
-                    "evidence": evidence,
-                    "setup": hashlib.sha256(text.encode()).hexdigest()[:12],
-                    "source": (policy, gpu),
-                }
-
-
-def policy_name(policy: str) -> str:
-    """Return a policy's own name, where it was given as a file."""
-    return find_policy(policy).name
-
-
-def _policy(policy: str) -> dict[str, str]:
-    found = find_policy(policy)
-    places = [*found.placements.items(), *found.arrays.items()]
-    return {str(name): str(placement) for name, placement in places}
 
 
 def recorded(subject: Subject, settings: Settings, folder: Path, *, anew: bool) -> Trace:
@@ -295,12 +197,3 @@ def _measure(
 
 def _told(key: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in key.items() if name != "source"}
-
-
-def device_name(device: str) -> str:
-    """Return what a CUDA device is called."""
-    from cupy.cuda import runtime
-
-    from louvain_um.gpu.device import pick
-
-    return str(runtime.getDeviceProperties(pick(device).index)["name"].decode())

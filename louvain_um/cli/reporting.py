@@ -118,7 +118,8 @@ def _read(first: Path, second: Path | None) -> Report:
         if path is None:
             continue
         if sweep.is_results(path):
-            found.sweep = sweep.read(path)
+            read = sweep.read(path)
+            found.sweep = read if found.sweep is None else sweep.joined(found.sweep, read)
         else:
             found.sessions = (*found.sessions, load(path))
     return found

@@ -53,6 +53,11 @@ class Simulation:
         entries that came again because a batch left them or what was brought was evicted.
     peak_bytes, capacity_bytes : int
         Device memory used at most, and given.
+    bytes_loaded : int
+        Bytes that the program itself copied to the device before its first kernel, of arrays that
+        live there; part of `bytes_to_device`.
+    load_seconds : float
+        Time before the first kernel: those copies, and prefetches.
     launch_seconds : float64[steps]
         Time of every step of the trace.
     provenance : dict
@@ -71,6 +76,8 @@ class Simulation:
     replayed: int
     peak_bytes: int
     capacity_bytes: int
+    bytes_loaded: int
+    load_seconds: float
     launch_seconds: NDArray[np.float64]
     provenance: dict[str, Any]
 
@@ -118,5 +125,7 @@ class Simulation:
             "fault_groups": self.batches,
             "faults": self.total("faults"),
             "evictions": self.total("evictions"),
+            "bytes_loaded": self.bytes_loaded,
+            "load_seconds": self.load_seconds,
             "evidence": "modelled",
         }

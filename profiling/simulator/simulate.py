@@ -84,6 +84,7 @@ def simulate(
     layout = lay_out(trace.arrays, placements or {}, ways.hold)
     replay = _Replay(trace, layout, profile, ways, size, record)
     replay.start()
+    loading = float(replay.state.clock[c.STALLED]) * 1e-9
     seconds = np.array([replay.step(step) for step in trace.steps], np.float64)
     s = replay.state
     return Simulation(
@@ -99,6 +100,8 @@ def simulate(
         replayed=int(s.counters[c.REPLAYED]),
         peak_bytes=int(s.counters[c.PEAK]) * c.PAGE_BYTES,
         capacity_bytes=size,
+        bytes_loaded=replay.loaded,
+        load_seconds=loading,
         launch_seconds=seconds,
         provenance={
             "evidence": "modelled",
@@ -132,6 +135,7 @@ class _Replay:
         self.kernels: dict[str, int] = {}
         self.parts: list[tuple[NDArray[np.int64], tuple[int, int, int, int]]] = []
         self.place = (-1, -1, -1, -1)
+        self.loaded = 0
         self.state = build_state(
             trace, layout, machine, driver, capacity=size, record=record,
             host_touches=any(isinstance(step, HostTouches) for step in trace.steps),
@@ -147,6 +151,7 @@ class _Replay:
                 continue
             if part.advice & c.DEVICE:
                 size = (part.end - part.first) * c.PAGE_BYTES
+                self.loaded += size
                 spend(self.state, c.PREFETCH, size / self.machine.copy_to_device * 1e9)
                 self.state.totals[part.array, c.T_IN_USER] += size
                 emit(self.state, int(Kind.HTOD), part.first, size, 1, int(Cause.USER))

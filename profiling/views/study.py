@@ -8,6 +8,7 @@ from louvain_um.profiling.views import published, why
 from louvain_um.profiling.views.runs import evidence_of, machines, of, say_rate, told
 from louvain_um.profiling.views.sweep import Row, Sweep, gains
 from louvain_um.profiling.views.table import As, Column, Table
+from louvain_um.profiling.views.validation import validation
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:
@@ -15,6 +16,7 @@ def tables(sweep: Sweep) -> tuple[Table, ...]:
     found = [
         *grids(sweep),
         mean_gains(sweep),
+        validation(sweep),
         peaks(sweep),
         accesses(sweep),
         rates(sweep),

@@ -42,7 +42,7 @@ may be told. The number counts through the run from 1."""
 OPTIONAL: dict[str, type] = {
     "policy": str, "oversubscription": float, "evidence": str, "gpu": str, "phase": str,
     "peak_bytes": int, "faults": int, "vertices": int, "arcs": int, "scale": float,
-    "level": int, "iteration": int, "reason": str,
+    "level": int, "iteration": int, "reason": str, "bytes_loaded": int, "load_seconds": float,
 }  # fmt: skip
 
 NAMES = ("results", "groups", "iterations")
@@ -139,6 +139,43 @@ def read(path: str | Path) -> Sweep:
                         iterations=tables["iterations"], notes=told)  # fmt: skip
     except LouvainUmError as error:
         raise LouvainUmError(f"{path}: {error}") from None
+
+
+def joined(first: Sweep, second: Sweep) -> Sweep:
+    """Return two sweeps as one: such as a measured one, and a modelled one of the same graphs.
+
+    Of a run that both hold, the first's is kept; so are groups and iterations of a graph.
+
+    Raises
+    ------
+    LouvainUmError
+        A name stands for graphs of different size.
+    """
+    sizes: dict[str, tuple[Any, Any]] = {}
+    for row in (*first.results, *second.results):
+        size = row.get("vertices"), row.get("arcs")
+        if None not in size and sizes.setdefault(row["graph"], size) != size:
+            raise LouvainUmError(
+                f"{row['graph']} has {sizes[row['graph']][1]:,} arcs in one sweep and "
+                f"{size[1]:,} in the other; rename a graph and sweep it again"
+            )
+    here = {(_cell(row), row["policy"]) for row in first.results}
+    more = [row for row in second.results if (_cell(row), row["policy"]) not in here]
+    again = len(second.results) - len(more)
+    notes = [*first.notes, *second.notes]
+    if again:
+        notes.append(f"{again} runs are in both sweeps; those of the first are shown")
+
+    def both(one: tuple[Row, ...], two: tuple[Row, ...]) -> tuple[Row, ...]:
+        known = {row["graph"] for row in one}
+        return (*one, *(row for row in two if row["graph"] not in known))
+
+    return Sweep(
+        results=(*first.results, *more),
+        groups=both(first.groups, second.groups),
+        iterations=both(first.iterations, second.iterations),
+        notes=tuple(dict.fromkeys(notes)),
+    )
 
 
 def gains(results: Iterable[Row]) -> dict[str, dict[float, float]]:

@@ -33,7 +33,10 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
     figure, axes = new(WIDE * 1.4, TALL)
     rates = sorted({row["oversubscription"] for row in rows})
     machines = runs.machines(rows)
-    series = list(dict.fromkeys((row["policy"], m) for m in machines for row in runs.of(rows, m)))
+    policies = list(dict.fromkeys(row["policy"] for row in rows))
+    # A policy's bars stand side by side: measured, and modelled beside it.
+    there = {(row["policy"], m) for m in machines for row in runs.of(rows, m)}
+    series = [(policy, m) for policy in policies for m in machines if (policy, m) in there]
     width = 0.86 / len(series)
     for at, (policy, machine) in enumerate(series):
         mine = {r["oversubscription"]: r["seconds"] for r in runs.of(rows, machine)
@@ -41,7 +44,8 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
         places = [rates.index(rate) + (at - len(series) / 2 + 0.5) * width for rate in mine]
         label = policy if len(machines) == 1 else f"{policy}, {runs.told(machine)}"
         hatch = None if machine == machines[0] else "///"
-        axes.bar(places, list(mine.values()), width, label=label, color=colour(policy, at),
+        fill = colour(policy, policies.index(policy))
+        axes.bar(places, list(mine.values()), width, label=label, color=fill,
                  hatch=hatch, edgecolor="white", linewidth=0)  # fmt: skip
     axes.set_yscale("log")
     axes.set_xticks(range(len(rates)), [runs.say_rate(rate) for rate in rates])

@@ -149,3 +149,23 @@ def test_seconds_are_said_as_plans_say_them(run):
     )
     assert " ms" in done.out
     assert "0.00" not in done.out
+
+
+def test_a_measured_sweep_and_a_modelled_one_are_reported_side_by_side(run, source, tmp_path):
+    import pandas as pd
+
+    modelled, page = tmp_path / "modelled", tmp_path / "both.html"
+    assert run("sweep", source, "--gpu", "h200", "--policies", "base,adv2",
+               "--oversubscription", "0,50", "-o", modelled, "-q").code == 0  # fmt: skip
+    table = pd.read_csv(modelled / "results.csv")
+    table["evidence"], table["gpu"], table["seconds"] = "measured", "NVIDIA H200", table.seconds * 2
+    table.to_csv(tmp_path / "measured.csv", index=False)
+    done = run("report", tmp_path / "measured.csv", modelled, "-o", page)
+    assert done.code == 0, done.err
+    text = page.read_text()
+    assert "measured, NVIDIA H200 (solid); modelled, h200 (dashed)" in text
+    assert "seconds within 40 % in 0 of 2 runs" in text  # half of this graph is too little
+    shown = run("report", modelled, tmp_path / "measured.csv").out
+    assert "limits missed" in shown
+    both = run("report", modelled, tmp_path / "measured.csv", "--json").json["results"]
+    assert [row["evidence"] for row in both] == ["modelled"] * 4 + ["measured"] * 4

@@ -98,6 +98,16 @@ def test_a_recording_is_declared_as_the_engine_does(trace, graph):
     assert away & {"targets.0", "aggregate room_targets", "aggregate room_weights"}
 
 
+def test_what_is_loaded_is_told_apart(trace):
+    plain = simulate(trace, "p4000", record=False)
+    assert (plain.bytes_loaded, plain.load_seconds) == (0, 0.0)
+    placed = simulate(trace, "p4000", placements={"graph": "device"}, record=False)
+    pages = sum(a.pages for a in trace.arrays if a.group == "graph" and a.starts == "host")
+    assert 0 < placed.bytes_loaded <= 4096 * pages
+    assert 0 < placed.load_seconds < placed.seconds
+    assert placed.load_seconds + placed.launch_seconds.sum() == pytest.approx(placed.seconds)
+
+
 def test_times_of_iterations_add_up(trace):
     found = simulate(trace, "p4000", record=False)
     rows = iterations(trace, "g", found, 0.0)
@@ -139,6 +149,26 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
     # A finished sweep replays nothing; another policy adds its points.
     monkeypatch.setattr("louvain_um.profiling.sweep.replay", None)
     assert sweep([subject], settings, tmp_path).results == found.results
+
+
+def test_one_command_measures_and_models_side_by_side(graph, tmp_path, monkeypatch):
+    from louvain_um.profiling import measuring, sweep_points
+
+    def measure(graph, policy, rate, settings):
+        return {"feasible": True, "reason": None, "seconds": 1.0, "bytes_to_device": 1 << 20,
+                "bytes_to_host": 0, "bytes_remote": None, "fault_groups": 5, "faults": 9,
+                "evictions": None}  # fmt: skip
+
+    monkeypatch.setattr(sweep_points, "device_name", lambda device: "NVIDIA H200")
+    monkeypatch.setattr(measuring, "warm_up", lambda *_: None)
+    monkeypatch.setattr(measuring, "measure", measure)
+    settings = Settings(policies=("base",), rates=(0.0, 50.0), gpus=("h200",), device="cuda:0")
+    found = sweep([Subject(name="g", graph=graph)], settings, tmp_path)
+    assert [row["evidence"] for row in found.results] == ["modelled"] * 2 + ["measured"] * 2
+    assert found.results[0]["bytes_loaded"] == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "measured, NVIDIA H200 (solid); modelled, h200 (dashed)" in page
+    assert "The model against the machine" in page
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):

@@ -7,6 +7,7 @@ from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.parts import Figure, Part
 from louvain_um.profiling.views.sweep import Row, Sweep, gains
 from louvain_um.profiling.views.table import Table
+from louvain_um.profiling.views.validation import validation
 
 MOST_CHARTS = 40
 
@@ -35,6 +36,9 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
             items=[*_term_charts(sweep), *_there(why.why(sweep))],
         ),
     ]
+    checked = validation(sweep)
+    if checked.rows:
+        parts.append(Part(anchor="validation-part", title="Validation", items=[checked]))
     shapes = [*_shares(sweep), *_there(study.peaks(sweep), study.accesses(sweep))]
     if shapes:
         parts.append(Part(anchor="study-groups", title="Groups, graph by graph", items=shapes))
@@ -83,7 +87,7 @@ def _time_charts(sweep: Sweep) -> list[Table | Figure]:
     for graph in dict.fromkeys(row["graph"] for row in sweep.results):
         rows = [row for row in sweep.results if row["graph"] == graph and row["feasible"]]
         series: dict[str, tuple[list[float], list[float]]] = {}
-        for row in sorted(rows, key=lambda row: row["oversubscription"]):
+        for row in sorted(rows, key=_order):
             if row["seconds"] is not None:
                 x, y = series.setdefault(_name(row, len(pairs) > 1), ([], []))
                 x.append(row["oversubscription"])
@@ -95,10 +99,23 @@ def _time_charts(sweep: Sweep) -> list[Table | Figure]:
                     title=f"{graph}: seconds by oversubscription (Figures 4.20 to 4.23)",
                     svg=svg.lines(series, "seconds", x_title="oversubscription, %",
                                   logarithmic=True),
-                    evidence=f"seconds {runs.evidence_of(rows)}",
+                    evidence=f"seconds {_lines(rows)}",
                 )
             )  # fmt: skip
     return found
+
+
+def _order(row: Row) -> tuple[str, str, float]:
+    """Return what sorts runs: measured first, whose lines are solid."""
+    return str(row["evidence"]), str(row.get("gpu") or ""), row["oversubscription"]
+
+
+def _lines(rows: list[Row]) -> str:
+    """Return what solid and dashed lines stand for."""
+    every = [runs.told(machine) for machine in runs.machines(rows)]
+    kinds = ("solid", "dashed", *["dotted"] * len(every))
+    told = zip(every, kinds, strict=False)
+    return "; ".join(f"{name} ({kind})" for name, kind in told) if len(every) > 1 else every[0]
 
 
 def _name(row: Row, both: bool) -> str:

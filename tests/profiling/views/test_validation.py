@@ -1,0 +1,105 @@
+"""A measured and a modelled sweep side by side, and where the model misses."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.views import tables
+from louvain_um.profiling.views.html import render
+from louvain_um.profiling.views.sweep import Sweep, joined
+from louvain_um.profiling.views.sweep_charts import time_chart
+from louvain_um.profiling.views.validation import misses, pairs, ratios, validation
+from tests.profiling.views.made import sweep_rows
+
+
+def modelled(**change: Any) -> list[dict[str, Any]]:
+    about = {"gpu": "h200", "vertices": 34, "arcs": 156, **change}
+    return [{**row, **about} for row in sweep_rows()]
+
+
+def measured(**change: Any) -> list[dict[str, Any]]:
+    about = {"evidence": "measured", "gpu": "NVIDIA H200", "bytes_remote": None, **change}
+    return [{**row, **about} for row in modelled()]
+
+
+@pytest.mark.parametrize(
+    ("change", "missed"),
+    [
+        ({}, ()),
+        ({"bytes_to_device": 104, "fault_groups": 12, "seconds": 1.39}, ()),
+        ({"bytes_to_device": 105, "fault_groups": 13, "seconds": 1.4}, ()),  # on the limits
+        ({"bytes_to_device": 106}, ("bytes",)),
+        ({"bytes_to_device": 94, "fault_groups": 6}, ("bytes", "fault_groups")),
+        ({"seconds": 0.59}, ("seconds",)),
+        ({"bytes_to_device": 200, "bytes_loaded": 100, "seconds": 3.0, "load_seconds": 2.0}, ()),
+    ],
+)
+def test_limits(change: dict[str, Any], missed: tuple[str, ...]):
+    run = {"bytes_to_device": 100, "bytes_to_host": 0, "fault_groups": 10, "seconds": 1.0}
+    assert misses(ratios(run, {**run, **change})) == missed
+
+
+def test_what_nobody_counted_is_no_miss_and_something_for_nothing_is():
+    run = {"bytes_to_device": 0, "bytes_to_host": 0, "fault_groups": None, "seconds": 1.0}
+    assert ratios(run, run) == {"bytes": 1.0, "fault_groups": None, "seconds": 1.0}
+    found = ratios(run, {**run, "bytes_to_device": 1, "fault_groups": 3})
+    assert (found["bytes"], misses(found)) == (math.inf, ("bytes",))
+
+
+def test_only_the_machine_that_was_measured_is_compared():
+    rows = Sweep.of([*measured(), *modelled(), *modelled(gpu="p4000")]).results
+    found = pairs(rows)
+    assert len(found) == sum(row["feasible"] for row in sweep_rows())
+    assert {other["gpu"] for _, other in found} == {"h200"}
+    assert all(row["policy"] == other["policy"] for row, other in found)
+    assert pairs(Sweep.of(modelled()).results) == []
+
+
+def test_the_report_says_where_the_model_misses():
+    rows = measured()
+    for row in rows:
+        if row["policy"] == "adv2":
+            row["fault_groups"] = 100
+    rows[0]["fault_groups"] = None
+    sweep = joined(Sweep.of(rows), Sweep.of(modelled()))
+    table = validation(sweep)
+    assert "fault groups within 30 % in 7 of 11 runs" in table.title
+    assert table.rows[0]["misses"] == "none (not measured: fault groups)"
+    assert {row["misses"] for row in table.rows if row["policy"] == "adv2"} == {"fault groups"}
+    page = render(None, sweep=sweep)
+    assert "Validation" in page
+    assert "limits missed" in page
+    assert "measured, NVIDIA H200 (solid); modelled, h200 (dashed)" in page
+    out = io.StringIO()
+    tables.show([], sweep, Console(file=out, width=200, markup=False, emoji=False))
+    assert "The model against the machine" in out.getvalue()
+    assert "limits missed" in out.getvalue()
+    assert validation(Sweep.of(modelled())).rows == ()
+    assert "limits missed" not in render(None, sweep=Sweep.of(modelled()))
+
+
+def test_measured_and_modelled_stand_side_by_side_in_one_chart():
+    pytest.importorskip("matplotlib")
+    figure = time_chart(joined(Sweep.of(measured()), Sweep.of(modelled())), "karate")
+    assert figure is not None
+    labels = figure.axes[0].get_legend_handles_labels()[1]
+    assert labels[:4] == ["base, measured, NVIDIA H200", "base, modelled, h200",
+                          "adv2, measured, NVIDIA H200", "adv2, modelled, h200"]  # fmt: skip
+
+
+def test_sweeps_are_joined_run_by_run():
+    first, second = Sweep.of(measured(), notes=["one"]), Sweep.of(modelled(), notes=["two"])
+    both = joined(first, second)
+    assert len(both.results) == len(first.results) + len(second.results)
+    assert both.notes == ("one", "two")
+    again = joined(both, Sweep.of(modelled(seconds=9.0)))
+    assert again.results == both.results
+    assert again.notes[-1].startswith("13 runs are in both")
+    with pytest.raises(LouvainUmError, match="rename a graph"):
+        joined(first, Sweep.of(modelled(arcs=158)))
