@@ -14,6 +14,9 @@ from louvain_um.gpu import catalogue, compile, nvrtc
 
 ARCHITECTURES = (75, 80, 90, 100)
 
+ALL = bool(os.environ.get("LOUVAIN_UM_ALL_KERNELS"))
+"""Whether every kernel is compiled with all types for all architectures: four times the work."""
+
 JOBS = [(source, a) for source in sorted(catalogue.CATALOGUE) for a in ARCHITECTURES]
 
 
@@ -29,8 +32,11 @@ def instantiations(source: str, architecture: int) -> list[str]:
     """Return every kernel for some types, and over all architectures for all of them.
 
     Types that fail to compile do so anywhere, and code that fails for an architecture does so
-    with any types: all pairs of both would take minutes.
+    with any types. All pairs of both take minutes, and are compiled where that is asked for
+    (`ALL`).
     """
+    if ALL:
+        return list(catalogue.everything(source))
     turn = ARCHITECTURES.index(architecture)
     return [
         catalogue.expression(kernel, types)
