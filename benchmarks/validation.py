@@ -1,0 +1,175 @@
+"""The simulator against an H200: the same graphs, policies and budgets, measured and modelled.
+
+    python benchmarks/validation.py                              # both, on a machine with a GPU
+    python benchmarks/validation.py --measure -o measured.json   # on a machine with a GPU
+    python benchmarks/validation.py --against measured.json      # then anywhere
+
+Each point is timed twice without a watcher, the better counts, and watched once by the driver's
+own events. The CPU engine's run of the graph is then replayed with the budget that the measured
+run had. Compared are managed bytes that moved, fault groups and seconds; what the program itself
+copies to the device before its first kernel is left out of all.
+
+With a budget, a measured run moves blocks itself: the driver does not have to evict. Replayed is
+a driver that does, which is the run of a program that leaves its memory alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from common import device_graph, host_graph, machine, save
+
+import louvain_um as lu
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.placement.machine import Machine, load_machine
+from louvain_um.placement.policy import find_policy
+from louvain_um.profiling import replays
+from louvain_um.profiling.simulator import Trace
+from louvain_um.profiling.views.validation import LIMITS, misses, ratios
+
+GRAPHS = ("lfr20", "rmat20")
+POLICIES = ("base", "adv2", "auto")
+BUDGETS = (100, 50)
+
+
+def measure(graph: lu.Graph, policy: str, percent: int) -> dict[str, Any]:
+    """Return what a run with so many percent of its peak took and moved."""
+    from louvain_um.api import run
+    from louvain_um.options import Options
+    from louvain_um.profiling.measuring import seconds_of
+    from louvain_um.profiling.profiler import profile
+
+    options = Options(device="cuda", memory=policy, device_budget=f"{percent}%")
+    try:
+        runs = [run(graph, options) for _ in range(2)]
+    except MemoryBudgetError as error:
+        return {"feasible": False, "reason": str(error), "budget_bytes": error.budget}
+    best = min(runs, key=seconds_of)
+    session = profile(
+        graph, device="cuda", memory=policy, device_budget=f"{percent}%", sources=("uvm",)
+    )
+    seen = session.summary()
+    return {
+        "feasible": True,
+        "seconds": seconds_of(best),
+        "seconds_runs": [seconds_of(each) for each in runs],
+        "bytes_to_device": seen["bytes_to_device"],
+        "bytes_to_host": seen["bytes_to_host"],
+        "bytes_evicted": seen["bytes_evicted"],
+        "fault_groups": seen["gpu_fault_groups"],
+        "faults": seen["gpu_faults"],
+        "remote_maps": seen["remote_maps"],
+        "budget_bytes": best.provenance["budget_bytes"],
+        "peak_bytes": sum(int(size) for size in best.memory.values()),
+        "placements": best.provenance.get("placements"),
+        "traffic_bytes": best.provenance.get("traffic_bytes"),
+        "sources": seen["sources"],
+        "dropped": seen["dropped"],
+        "modularity": best.modularity,
+    }
+
+
+def model(trace: Trace, policy: str, capacity: int, profile: Machine) -> dict[str, Any]:
+    """Return what a replay with so many bytes of device memory takes and moves."""
+    try:
+        found = replays.run(trace, find_policy(policy), profile, capacity)
+    except MemoryBudgetError as error:
+        return {"feasible": False, "reason": str(error)}
+    terms = {name: value for name, value in found.costs.items() if value}
+    return {**found.summary(), "terms": terms, "recorded_peak_bytes": trace.peak_bytes}
+
+
+def compare(measured: dict[str, Any], modelled: dict[str, Any]) -> dict[str, Any]:
+    """Return the ratios modelled ÷ measured and the limits that they miss; none where one failed.
+
+    A ratio to nothing measured is told as None, and as a miss.
+    """
+    if not (measured["feasible"] and modelled["feasible"]):
+        same = measured["feasible"] == modelled["feasible"]
+        return {"ratio": None, "misses": [] if same else ["feasible"]}
+    found = ratios(measured, modelled)
+    told = {name: None if value == float("inf") else value for name, value in found.items()}
+    return {"ratio": told, "misses": list(misses(found))}
+
+
+def held(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return for each figure in how many of the points that know it its limit is kept."""
+    found = {}
+    for name in LIMITS:
+        known = [
+            row for row in rows
+            if row["ratio"] and (row["ratio"][name] is not None or name in row["misses"])
+        ]  # fmt: skip
+        kept = sum(name not in row["misses"] for row in known)
+        found[name] = f"{kept} of {len(known)}"
+    return found
+
+
+def measured_rows(names: Sequence[str]) -> list[dict[str, Any]]:
+    """Measure every point of some graphs."""
+    from louvain_um.api import run
+    from louvain_um.options import Options
+
+    rows = []
+    for name in names:
+        graph = device_graph(name).to_host()
+        run(graph, Options(device="cuda", memory=find_policy("device")))
+        for policy in POLICIES:
+            for percent in BUDGETS:
+                row = {"graph": name, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
+                row |= {"policy": policy, "budget_percent": percent}
+                row["measured"] = measure(graph, policy, percent)
+                rows.append(row)
+                print(name, policy, percent, row["measured"], flush=True)
+    return rows
+
+
+def with_model(rows: Sequence[dict[str, Any]], profile: Machine) -> list[dict[str, Any]]:
+    """Return measured points with what the replays say of them."""
+    from louvain_um.profiling.recorder import record
+
+    found = []
+    for name in dict.fromkeys(row["graph"] for row in rows):
+        graph = host_graph(name)
+        trace = record(graph)
+        for row in (each for each in rows if each["graph"] == name):
+            if (row["vertices"], row["arcs"]) != (graph.n_vertices, graph.n_arcs):
+                raise SystemExit(f"{name}: the measured graph is another; measure it again")
+            measured = row["measured"]
+            modelled = model(trace, row["policy"], measured["budget_bytes"], profile)
+            compared = compare(measured, modelled)
+            found.append({**row, "modelled": modelled, **compared})
+            print(name, row["policy"], row["budget_percent"], compared, flush=True)
+    return found
+
+
+def main() -> None:
+    """Measure, model, or both; save all points."""
+    options = argparse.ArgumentParser(description="The simulator against an H200.")
+    options.add_argument("graphs", nargs="*", default=GRAPHS)
+    options.add_argument("--measure", action="store_true", help="measure alone")
+    options.add_argument("--against", type=Path, help="results of --measure, JSON")
+    options.add_argument("--machine", default="h200", help="profile to replay on")
+    options.add_argument("-o", "--output", type=Path)
+    chosen = options.parse_args()
+    since = time.perf_counter()
+    if chosen.against:
+        record = json.loads(chosen.against.read_text())
+    else:
+        record = {"machine": machine(), "results": measured_rows(chosen.graphs)}
+        record["seconds_measuring"] = time.perf_counter() - since
+    if not chosen.measure:
+        rows = with_model(record["results"], load_machine(chosen.machine))
+        record |= {"profile": chosen.machine, "limits": LIMITS, "within": held(rows)}
+        record["results"] = rows
+        print(record["within"])
+    save("validation_h200", record, chosen.output)
+
+
+if __name__ == "__main__":
+    main()
