@@ -131,7 +131,8 @@ def parse_budget(budget: int | str) -> int | float:
             return parse_bytes(budget)
         except OptionError:
             raise OptionError(
-                f"a budget is a size, like '8GiB', or a share, like '70%', not {_cut(budget)!r}"
+                f"a budget is a size above 0, like '8GiB', or a share, like '70%', not "
+                f"{_cut(budget)!r}"
             ) from None
     share = float(match[1]) / 100
     if not 0 < share <= MOST_SHARE:

@@ -166,6 +166,8 @@ def load_machine(name: str | Path) -> Machine:
         ) from None
     except RecursionError:
         raise LouvainUmError(f"{path}: not a machine profile: nested too deeply") from None
+    except UnicodeDecodeError:
+        raise LouvainUmError(f"{path}: not a machine profile: no UTF-8 text") from None
     except ValueError as error:
         raise LouvainUmError(f"{path}: not a machine profile: {error}") from None
     return _from_dict(values, path)

@@ -267,6 +267,16 @@ def find_policy(policy: str | Policy) -> Policy:
     path = locate(name)
     if path is None:
         raise OptionError(
-            f"there is no memory policy {name!r}; name one of {', '.join(_KNOWN)}, or a .toml file"
+            f"there is no memory policy {name!r}; {_meant(name)}name one of {', '.join(_KNOWN)}, "
+            "or a .toml file"
         )
     return read_policy(path)
+
+
+def _meant(name: str) -> str:
+    """Return a question for a name that is nearly one of a policy, else nothing."""
+    from difflib import get_close_matches
+
+    plain = name[:40].strip().lower().replace("-", "_").replace(" ", "_")
+    near = get_close_matches(plain, _KNOWN, 1, 0.7)
+    return f"did you mean {near[0]}? Or " if near else ""

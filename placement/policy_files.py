@@ -85,6 +85,8 @@ def read_policy(path: Path) -> Policy:
         raise OptionError(f"{path}: {reason}; name a memory policy or its .toml file") from None
     except RecursionError:
         raise OptionError(f"{path}: is no policy: nested too deeply") from None
+    except UnicodeDecodeError:
+        raise OptionError(f"{path}: is no policy: no UTF-8 text") from None
     except ValueError as error:
         raise OptionError(f"{path}: is no policy: {error}") from None
     try:
@@ -97,6 +99,8 @@ def _policy(values: dict[str, Any], stem: str) -> Policy:
     unknown = [name for name in values if name not in FIELDS]
     if unknown:
         raise OptionError(f"{unknown[0]!r} is none of {', '.join(FIELDS)}")
+    if not values:
+        raise OptionError(f"is empty; say where one of {', '.join(GROUPS)} lives, or others")
     name = values.get("name", stem)
     if name in POLICY_NAMES:
         raise OptionError(f"policy {name} comes with the package; choose another name")

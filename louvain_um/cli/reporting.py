@@ -60,6 +60,11 @@ def make(
     made = _read(first, second)
     if made.sweep is not None and trace is not None:
         raise OptionError("trace must be of a session; a sweep has no timeline")
+    if charts is not None:
+        # First, since which files these are, and whether they are there, shows only now.
+        from louvain_um.profiling.views.charts import save
+
+        made.written += save(made.sessions, charts, sweep=made.sweep, force=force)
     if output is not None:
         from louvain_um.profiling.views.html import write
 
@@ -72,10 +77,6 @@ def make(
 
         perfetto.write(made.sessions[0], trace, force=force)
         made.written.append(trace)
-    if charts is not None:
-        from louvain_um.profiling.views.charts import save
-
-        made.written += save(made.sessions, charts, sweep=made.sweep, force=force)
     return made
 
 

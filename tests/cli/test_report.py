@@ -136,3 +136,15 @@ def test_one_file_for_two_things_is_refused_before_work(
     out = run("simulate", two_triangles, *one, "--session", both, "-o", both)
     assert (out.code, "are one file" in out.complaint()) == (2, True)
     assert not both.exists()
+
+
+def test_nothing_is_written_where_a_chart_is_in_the_way(run: Run, session: Path, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    charts, page, trace = tmp_path / "charts", tmp_path / "r.html", tmp_path / "t.json"
+    charts.mkdir()
+    (charts / "residency.pdf").write_text("mine")
+    out = run("report", session, "-o", page, "--trace", trace, "--charts", charts)
+    assert out.code == 1
+    assert "residency.pdf: exists already" in out.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["charts", "run.npz"]
+    assert [path.name for path in charts.iterdir()] == ["residency.pdf"]

@@ -156,3 +156,30 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
 def test_unknown_names_list_what_there_is(name):
     with pytest.raises(OptionError, match=r"no memory policy|no such file"):
         find_policy(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("ADV2", "adv2"), ("adv2 ", "adv2"), ("zero-copy", "zero_copy"), ("zerocopy", "zero_copy"),
+     ("bse", "base"), ("autoo", "auto")],
+)  # fmt: skip
+def test_a_near_miss_is_told_what_was_meant(name, meant):
+    with pytest.raises(OptionError, match=rf"did you mean {meant}\? Or name one of base"):
+        find_policy(name)
+
+
+def test_a_far_miss_is_not():
+    with pytest.raises(OptionError, match="'nothing at all'; name one of"):
+        find_policy("nothing at all")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [(b"", "is empty"), (b"# to be written\n", "is empty"),
+     (b'graph = "caf\xe9"\n', "no UTF-8 text")],
+)  # fmt: skip
+def test_a_file_that_says_nothing_is_no_policy(tmp_path, data, said):
+    path = tmp_path / "mine.toml"
+    path.write_bytes(data)
+    with pytest.raises(OptionError, match=said):
+        find_policy(str(path))
