@@ -67,7 +67,9 @@ def measure(graph: lu.Graph, policy: str, percent: int) -> dict[str, Any]:
         "budget_bytes": best.provenance["budget_bytes"],
         "peak_bytes": sum(int(size) for size in best.memory.values()),
         "placements": best.provenance.get("placements"),
+        "plan": best.provenance.get("plan"),
         "traffic_bytes": best.provenance.get("traffic_bytes"),
+        "by_group": seen["by_group"],
         "sources": seen["sources"],
         "dropped": seen["dropped"],
         "modularity": best.modularity,
@@ -81,7 +83,12 @@ def model(trace: Trace, policy: str, capacity: int, profile: Machine) -> dict[st
     except MemoryBudgetError as error:
         return {"feasible": False, "reason": str(error)}
     terms = {name: value for name, value in found.costs.items() if value}
-    return {**found.summary(), "terms": terms, "recorded_peak_bytes": trace.peak_bytes}
+    groups = {
+        group: {name: value for name, value in totals.items() if value}
+        for group, totals in found.by_group().items()
+    }
+    about = {"terms": terms, "by_group": groups, "recorded_peak_bytes": trace.peak_bytes}
+    return {**found.summary(), **about}
 
 
 def compare(measured: dict[str, Any], modelled: dict[str, Any]) -> dict[str, Any]:
