@@ -50,7 +50,7 @@ def candidate(
         tight=tight,
         layout=layout,
         fitted=fitted,
-        expected=forecast(arrays, policy, layout, fitted.paged, work),
+        expected=forecast(arrays, policy, layout, fitted.paged, work, tight=tight),
     )
 
 
@@ -85,7 +85,7 @@ def choose(
     second = candidate(AUTO, tight, work, limit, tight=True, joint=True)
     if second.fitted.within(limit):
         return second
-    own = candidate(hosting(tight, work, limit), tight, work, limit, tight=True, joint=True)
+    own = hosted_within(tight, work, limit)
     names = (name for name in POLICY_NAMES if name != AUTO.name)
     known = [
         candidate(
@@ -100,6 +100,17 @@ def choose(
         for arrays, small in ((tight, True), (roomy, False))
     ]
     return best_of([own, *known], limit) or own
+
+
+def hosted_within(arrays: tuple[Declared, ...], work: Work, limit: int) -> Candidate:
+    """Return the candidate whose arrays leave the device until the rest fits."""
+    room = limit
+    while True:
+        found = candidate(hosting(arrays, work, room), arrays, work, limit, tight=True, joint=True)
+        over = found.fitted.needed - limit
+        if over <= 0 or room <= over:
+            return found
+        room -= over  # arenas of their own are rounded up
 
 
 def hosting(arrays: Sequence[Declared], work: Work, limit: int) -> Policy:
@@ -165,7 +176,7 @@ def _with_slack(nbytes: int) -> int:
 def _split(array: Declared, room: int) -> Placement:
     """Return a placement that leaves as many whole blocks of an array on the device as fit."""
     whole = aligned(array.nbytes, ALIGNED)
-    kept = max(0, room) // BLOCK * BLOCK
+    kept = min(max(0, room), whole - 1) // BLOCK * BLOCK
     if kept <= 0:
         return HOSTED
     # Half a block more, so that rounding the product down gives the blocks meant.

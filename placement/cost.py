@@ -2,8 +2,8 @@
 
 For a structure d, keeping it on the host pays when ``P_d = φ_d − τ_d − σ_d`` is negative:
 
-* φ, the exposed latency of remote access: what reading it over the bus takes, less what the
-  kernel's other work hides;
+* φ, the exposed latency of remote access: what reading it over the bus takes, less the little
+  that the kernel's other work hides;
 * τ, the copies saved: its way to the device, once where it fits, again and again where it does
   not;
 * σ, the launches saved: those of a kernel that has to go over the data block by block.
@@ -27,8 +27,10 @@ from louvain_um.placement.spec import BLOCK
 SECTOR: Final = 32
 """Bytes that one access over the bus moves at least."""
 
-HIDDEN: Final = 0.8
-"""Share of the shorter of the two, computing and reading over the bus, that the longer hides."""
+HIDDEN: Final = 0.1
+"""Share of the shorter of the two, computing and reading over the bus, that the longer hides: next
+to nothing where part of the arcs is away, since a step waits for its slowest rows (`policies_h200`:
+on LFR 24 and R-MAT 24, half and more of them away, both add up to within a tenth)."""
 
 BATCHES_A_BLOCK: Final = 2.33
 """Batches of faults for each 2 MiB brought by touching; fitted: 12.9 GB/s measured on an H200."""
@@ -40,11 +42,17 @@ FRESH: Final = 0.083
 """Rate at which fresh pages of the device are made by prefetching nothing, by its bandwidth: 362
 of 4,360 GB/s on an H200."""
 
-SCATTER: Final = 0.5
-"""Share of a random access that each row costs besides its bytes: a pass takes rows in the order
-of their vertices, but not one after the other. Rows of 110 bytes come at 23 GB/s in random order,
-at 37 to 43 in order, and bytes alone would come at 41 (`benchmarks/results/placement_stream_*`).
+SCATTER: Final[Mapping[Stage, float]] = {"aggregate": 1.2}
+SCATTER_IN_ORDER: Final = 0.5
+"""Share of a random access that each row costs besides its bytes. Most passes take rows in the
+order of their vertices, but not one after the other; adding up takes them in that of communities.
+Rows of 110 bytes come at 23 GB/s in random order, at 37 to 43 in order, and bytes alone would
+come at 41 (`benchmarks/results/placement_stream_*`).
 """
+
+TIGHT_AGGREGATE: Final = 1.2
+"""Time that adding up takes with scratch as small as it works with: 68 ms became 88 on LFR 24, 72
+became 79 on R-MAT 24."""
 
 UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse", "fetch")
 UNSEEN_TIMES: Final = 8
@@ -126,7 +134,8 @@ def remote_seconds(
         elif array.name in ARCS and mean_degree > 0:
             # A row ends and begins in the middle of a sector: most of one more is moved.
             row = array.itemsize * mean_degree + SECTOR - array.itemsize
-            seconds = count / mean_degree * (row / machine.remote_bandwidth + SCATTER / reads)
+            apart = SCATTER.get(stage, SCATTER_IN_ORDER) / reads
+            seconds = count / mean_degree * (row / machine.remote_bandwidth + apart)
         else:
             seconds = count * array.itemsize / machine.remote_bandwidth
         found[stage] = found.get(stage, 0.0) + away * seconds

@@ -10,6 +10,7 @@ from typing import Literal
 from louvain_um.arrays import Declared, Stage
 from louvain_um.placement.cost import (
     HOST_FILL,
+    TIGHT_AGGREGATE,
     add,
     arrival_seconds,
     launches,
@@ -84,9 +85,10 @@ class Work:
     def moving(self, arrays: Sequence[Declared]) -> float:
         """Return by how much the accesses that arrays declare for moving differ from `visited`."""
         for array in arrays:
-            declared = array.touches.get(("move", "stream"), 0.0)
-            if array.name == "targets.0" and declared and array.size:
-                return self.visited * array.size / declared
+            # The community at the other end of an arc is looked at once for each visit.
+            declared = array.touches.get(("move", "gather"), 0.0)
+            if array.name == "labels" and declared:
+                return self.visited * self.arcs / declared
         return 1.0
 
 
@@ -127,7 +129,7 @@ class Forecast:
     core : mapping of stage to float
         Computing, with everything in device memory.
     remote : mapping of stage to float
-        The bus is busy with reads and writes in place; most of the shorter is hidden.
+        The bus is busy with reads and writes in place; little of the shorter is hidden.
     paging : mapping of stage to float
         Blocks come and go.
     arrival : mapping of stage to float
@@ -165,6 +167,8 @@ def forecast(
     layout: Sequence[ArenaSpec],
     paged: Mapping[str, int],
     work: Work,
+    *,
+    tight: bool = False,
 ) -> Forecast:
     """Return the seconds of a run under a layout of which `paged` arenas move in blocks."""
     machine, moving = work.machine, work.moving(arrays)
@@ -189,7 +193,10 @@ def forecast(
         _arrival(spec, _given(spec, arrays, apart), work, paged=spec.name in paged)
         for spec in layout
     )
-    return Forecast(core=work.core, remote=remote, paging=moved, arrival=arrival, blocks=blocks)
+    core = dict(work.core)
+    if tight:
+        core["aggregate"] = TIGHT_AGGREGATE * core.get("aggregate", 0.0)
+    return Forecast(core=core, remote=remote, paging=moved, arrival=arrival, blocks=blocks)
 
 
 def _given(spec: ArenaSpec, arrays: Sequence[Declared], apart: Collection[str]) -> int:

@@ -93,10 +93,10 @@ EVEN: Final = GraphKind(
 COMMUNITIES: Final = GraphKind(
     name="communities",
     about="degrees differ, communities are plain, as in social networks of friends",
-    visited=3.5,
+    visited=4.1,
     iterations=5,
-    move=0.0345,
-    move_missed=0.054,
+    move=0.0295,
+    move_missed=0.046,
     fetch=2.8,
     methods={
         "louvain": Method(0, 0.026, 0.028, 0.05, 1.5e6),

@@ -24,6 +24,10 @@ VISITED = 5.0
 """Arcs that moving visits on level 0, all cycles together, by arcs of the graph; typically."""
 
 
+LOOKED_UP = 0.8
+"""How often adding up looks up, for an arc, whose it is and where that vertex' arcs begin, and
+where the arc goes: measured with the one or the other in host memory (`policies_h200.json`)."""
+
 SMALL = 1 << 18
 """Bytes of each group for what is small: tiny levels, partial sums, the rounding of addresses."""
 
@@ -95,7 +99,11 @@ def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
         passes["refine", "stream"] = 2 * arcs
     if shape.again:
         passes["coarse", "stream"] = CYCLES[shape.method] * arcs
-    yield _array("offsets.0", "graph", 8, n + 1, ALWAYS, {("move", "gather"): visited * n})
+    rows: dict[tuple[Stage, Use], float] = {
+        ("move", "gather"): visited * n,
+        ("aggregate", "gather"): LOOKED_UP * CYCLES[shape.method] * arcs,
+    }
+    yield _array("offsets.0", "graph", 8, n + 1, ALWAYS, rows)
     yield _array("targets.0", "graph", 4, arcs, ALWAYS, passes)
     if shape.weight_bytes:
         yield _array("weights.0", "graph", shape.weight_bytes, arcs, ALWAYS, passes)
@@ -144,7 +152,10 @@ def _community(shape: Shape, visited: float) -> Iterator[Declared]:
     if not leiden:
         moving = (*moving, "coarse", "fetch")
     yield _array("degrees.0", "community", sums, n, ALWAYS, {("move", "gather"): visited * n})
-    labels: dict[tuple[Stage, Use], float] = {("move", "gather"): seen}
+    labels: dict[tuple[Stage, Use], float] = {
+        ("move", "gather"): seen,
+        ("aggregate", "gather"): LOOKED_UP * CYCLES[shape.method] * shape.arcs,
+    }
     if leiden:
         labels["refine", "gather"] = 2 * shape.arcs
     yield _array("labels", "community", 4, n, moving, labels)
@@ -188,7 +199,10 @@ def _scratch(shape: Shape, visited: float) -> Iterator[Declared]:
     yield _array("queue", "scratch", 4, n, ("move", "refine"), queued)
     yield _array("goals", "scratch", 4, n, ("move", "refine"), queued)
     yield _array("awake", "scratch", 1, n, ("move",), {("move", "stream"): visited * n})
-    yield _array("woken", "scratch", 1, n, ("move",), {("move", "gather"): visited * n})
+    woken: dict[tuple[Stage, Use], float] = {
+        ("move", "gather"): visited * n + (READ_AGAIN - 1) * visited * shape.arcs
+    }
+    yield _array("woken", "scratch", 1, n, ("move",), woken)
     if shape.method == "leiden":
         yield _array("ties", "scratch", sums, n, ("refine",))
     yield _array("control", "scratch", 1, CONTROL.itemsize, ("move", "refine"), small=True)
@@ -208,11 +222,15 @@ def _adding(shape: Shape) -> Iterator[Declared]:
     if shape.at_once:
         yield _array("aggregate", "scratch", 1, at_once_bytes(n, shape.arcs, sums), stages)
         return
+    looked_up = LOOKED_UP * CYCLES[shape.method] * shape.arcs
+    found: dict[tuple[Stage, Use], float] = {("aggregate", "gather"): 2 * n + looked_up}
     ranked: dict[tuple[Stage, Use], float] = {("aggregate", "gather"): 2 * n}
-    for name, size in (("members", n), ("low", n), ("starts", k), ("rooms", k)):
+    for name, size in (("members", n), ("low", n)):
+        yield _array(f"aggregate {name}", "scratch", 4, size + 1, stages, found)
+    for name, size in (("starts", k), ("rooms", k)):
         yield _array(f"aggregate {name}", "scratch", 4, size + 1, stages, ranked)
     stretches = (n >> stretch_for(n if shape.widest is None else shape.widest)) + 1
-    yield _array("aggregate whole", "scratch", 8, stretches, stages)
+    yield _array("aggregate whole", "scratch", 8, stretches, stages, found)
     room = _room(shape, shape.arcs, k)
     written: dict[tuple[Stage, Use], float] = {("aggregate", "stream"): shape.arcs}
     for name, width in (("targets", 4), ("weights", sums)):
