@@ -36,6 +36,7 @@ def point(
     options = Options(device="cuda", memory=find_policy(policy), device_budget=budget)
     row: dict[str, Any] = {"policy": policy, "oversubscription": percent, "feasible": True}
     seconds: list[float] = []
+    since = time.perf_counter()
     for _ in range(runs):
         try:
             found = run(graph, options)
@@ -51,6 +52,7 @@ def point(
         seconds.append(parts["total"] - apart)
         if seconds[-1] > longest:
             break
+    wall = (time.perf_counter() - since) / len(seconds)
     about = found.provenance
     moved = watched(graph, policy, options) if watch else {}
     return {
@@ -58,6 +60,7 @@ def point(
         **row,
         "seconds": statistics.median(seconds),
         "runs": seconds,
+        "seconds_wall": wall,
         "seconds_load": parts["load"],
         "seconds_fetch": parts["fetch"],
         "modularity": found.modularity,
