@@ -3,6 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from gpu_evidence import pytest_runtest_logreport, pytest_sessionfinish
+
+__all__ = ["pytest_runtest_logreport", "pytest_sessionfinish", "shared_data"]
 
 SHARED_DATA = Path(__file__).resolve().parents[1] / "../shared/data"
 

@@ -108,6 +108,7 @@ def test_ten_repetitions(gpu: Choice) -> None:
         assert np.array_equal(first, detect(graph, "louvain", "cuda").labels)
 
 
+@pytest.mark.alone
 def test_peak_memory_is_reported_and_given_back(gpu: Choice) -> None:
     import cupy
 
