@@ -29,7 +29,7 @@ from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine import Machine, load_machine
 from louvain_um.placement.policy import find_policy
 from louvain_um.profiling import replays
-from louvain_um.profiling.simulator import Trace
+from louvain_um.profiling.simulator import Driver, Trace
 from louvain_um.profiling.views.validation import LIMITS, misses, ratios
 
 GRAPHS = ("lfr20", "rmat20")
@@ -79,7 +79,9 @@ def measure(graph: lu.Graph, policy: str, percent: int) -> dict[str, Any]:
 def model(trace: Trace, policy: str, capacity: int, profile: Machine) -> dict[str, Any]:
     """Return what a replay with so many bytes of device memory takes and moves."""
     try:
-        found = replays.run(trace, find_policy(policy), profile, capacity)
+        found = replays.run(
+            trace, find_policy(policy), profile, capacity, Driver(eviction="program")
+        )
     except MemoryBudgetError as error:
         return {"feasible": False, "reason": str(error)}
     terms = {name: value for name, value in found.costs.items() if value}

@@ -6,6 +6,7 @@ those that the GPU engine would have, with its names, groups and element sizes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from louvain_um.gpu.launch import BLOCK_MAX, giant_tables
 from louvain_um.graph import Graph
 from louvain_um.ledger import Group
 from louvain_um.options import Method
+from louvain_um.placement.cost import HIDDEN
 from louvain_um.profiling.program import Program, Slots, running, stretches
 from louvain_um.profiling.recorder_steps import aggregate, numbered, refine
 from louvain_um.profiling.simulator.touches import Touches, Way
@@ -26,6 +28,9 @@ STRETCH: Final = 1 << 15
 
 MOST_STRETCHES: Final = 256
 """Stretches that a pass over a large graph is cut into; its stretches are longer."""
+
+GIVEN: Final = {"offsets.0", "targets.0", "weights.0", "loops.0", "degrees.0"}
+"""Arrays of the graph, there from the beginning to the end."""
 
 STAYS: Final = np.uint32(0xFFFFFFFF)
 """A goal that stands for none."""
@@ -67,6 +72,8 @@ class Recorder:
             given("weights.0", "graph", self.weight, self.arcs)
         if graph.loops is not None and bool(graph.loops.any()):
             given("loops.0", "graph", self.sums, self.vertices)
+        # The host knows them, too: they come with the graph.
+        given("degrees.0", "community", self.sums, self.vertices)
 
     def __call__(self, event: Event) -> None:
         """Observe."""
@@ -80,7 +87,7 @@ class Recorder:
             aggregate(self, event, event.work)
 
     def trace(self) -> Trace:
-        """Return the program, labels on the host at its end."""
+        """Return the program; its end copies labels to the host, which moves no page."""
         program = self.program
         if "labels" in program.alive:
             program.begin("labels of the input", "community", 4, self.vertices)
@@ -89,9 +96,9 @@ class Recorder:
                 program.whole("labels of the input", Way.WRITE),
             ]
             program.launch("number", touched, "fetch", -1)
-            program.on_host(program.whole("labels of the input", Way.READ))
-            program.end(*sorted(program.alive - {"offsets.0", "targets.0", "weights.0"}))
-        return program.trace()
+            program.end(*sorted(program.alive - GIVEN))
+        # Its kernels have barriers, at which all wait for the slowest rows.
+        return replace(program.trace(), hidden=HIDDEN)
 
     def begin(self, group: Group, level: int, size: int, **widths: int) -> None:
         """Note that a level's arrays of a group are made; `widths` are bytes by name."""
@@ -101,15 +108,9 @@ class Recorder:
     def _start_level(self, event: Event, work: Any) -> None:
         """Make what moving on a level needs, and fill it."""
         level, n = event.level, len(work["offsets"]) - 1
-        program, named, first = self.program, numbered, self.level == (-1, -1)
+        program, named = self.program, numbered
         self.level = (work["cycle"], level)
         self._drop_coarser(level)
-        if level == 0:
-            self.begin("community", 0, n, **{"degrees.0": self.sums})
-        if first:
-            given = [program.whole(name, Way.READ) for name in ("offsets.0", "weights.0")]
-            filled = program.whole("degrees.0", Way.WRITE)
-            program.launch("add_degrees", [*given, filled], "load", -1)
         self.begin("community", level, n, labels=4, totals=self.sums, sizes=4)
         if work["start"] is not None:
             self.begin("community", level, n, start=4)

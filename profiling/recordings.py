@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.events import Phase
+from louvain_um.placement.cost import HIDDEN
 from louvain_um.profiling.session import PageMap, PhaseSpan, Session
 from louvain_um.profiling.session import load as load_session
 from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, Way, join, load_trace
@@ -86,7 +87,7 @@ def of_session(session: Session) -> Trace:
                     iteration=span.iteration if span else -1,
                 )
             )
-    return Trace(tuple(arrays), tuple(steps))
+    return Trace(tuple(arrays), tuple(steps), hidden=HIDDEN)
 
 
 def _extent(page: PageMap) -> int:

@@ -126,7 +126,8 @@ PER_BYTE_PREFETCH = 4
 PER_BYTE_PREFETCH_BACK = 5
 PER_BYTE_DUPLICATE = 6
 PER_HOST_FAULT = 7
-RATES = 8
+SHARE_HIDDEN = 8  # of the shorter of computing and remote reading, beside the other
+RATES = 9
 
 # Ways of touching a page, and where the page lies.
 READ = 0

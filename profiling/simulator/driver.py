@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from louvain_um.errors import OptionError
 
-Eviction = Literal["driver", "lru", "lfu", "second_chance", "tree_pre"]
+Eviction = Literal["driver", "lru", "lfu", "second_chance", "tree_pre", "program"]
 EVICTIONS: tuple[Eviction, ...] = get_args(Eviction)
 VERSIONS = ("580", "595")
 
@@ -20,10 +20,11 @@ class Driver:
     ----------
     version : {"595", "580"}
         Which driver's rules; those modelled here are the same in both.
-    eviction : {"driver", "lru", "lfu", "second_chance", "tree_pre"}
+    eviction : {"driver", "lru", "lfu", "second_chance", "tree_pre", "program"}
         Order of eviction: by last migration (NVIDIA's), by last access, by number of accesses,
         by last migration with a second chance for what was touched, or NVIDIA's order with
-        sparse neighbourhoods evicted ahead.
+        sparse neighbourhoods evicted ahead. "program" leaves nothing to evict, as this program
+        does: arrays share arenas, and what exceeds the device goes back before others come.
     hold : tuple of str
         Arrays or groups that are evicted only when nothing else is left.
     prefetcher : bool

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from louvain_um.profiling.simulator.compiled import compiled
 from louvain_um.profiling.simulator.constants import (
     ATOMIC,
@@ -19,7 +21,6 @@ from louvain_um.profiling.simulator.constants import (
     MAP_REMOTE,
     MAP_WRITE,
     ON_GPU,
-    OWNER,
     POLICY,
     READ,
     READ_REMOTELY,
@@ -98,11 +99,11 @@ def replay(s, sums, tracked):
             block = s.block_of[page]
             if tracked and bits & ON_GPU:
                 note_use(s.blocks, s.counters, block, s.switches[POLICY])
-            owner = s.blocks[block, OWNER]
+            owner = s.queue[entry, 3]
             s.totals[owner, T_TOUCHES] += 1
             sums[owner, REMOTE if bits & MAP_REMOTE else LOCAL, way] += s.queue[entry, 2]
         else:
-            for column in range(3):
+            for column in range(4):
                 s.queue[left, column] = s.queue[entry, column]
             left += 1
     if left == 0:
@@ -117,7 +118,7 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
 
     The hot loop: it takes arrays, not the state, and books amounts in `sums` alone.
     """
-    first, length, ways, amounts = rows
+    first, length, ways, amounts, owners = rows
     policy = switches[POLICY]
     tracked = policy >= BY_ACCESS and policy < BY_TREE
     window = switches[WINDOW]
@@ -129,7 +130,7 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
         amount = amounts[i]
         page = first[i] + done
         end = first[i] + length[i]
-        owner = blocks[block_of[page], OWNER]
+        owner = np.int64(owners[i])
         block = -1
         hits = 0
         remote = 0
@@ -146,6 +147,7 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
             queue[waiting, 0] = page
             queue[waiting, 1] = way * 2 + (0 if way in (READ, GATHER) else 1)
             queue[waiting, 2] = amount
+            queue[waiting, 3] = owner
             waiting += 1
             page += 1
             if waiting == window:
@@ -165,8 +167,9 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
 
 @compiled
 def run(s, sums, rows, cursor):
-    """Run a kernel's touches (first, length, way, amount) from `cursor`; return whether it ended.
+    """Run a kernel's touches from `cursor`; return whether it ended.
 
+    `rows` are their columns: first, length, way, amount, array.
     `sums` is scratch memory of `settle`, all 0.
     It returns early when the event buffer nears its end; empty it and call again.
     """

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
+from louvain_um.profiling.simulator.arenas import lives_of, pack
 from louvain_um.profiling.simulator.constants import (
     ACCESSED_BY,
     BASE_ADDRESS,
@@ -23,7 +25,7 @@ from louvain_um.profiling.simulator.constants import (
     PREFERS_HOST,
     READ_MOSTLY,
 )
-from louvain_um.profiling.simulator.trace import Array
+from louvain_um.profiling.simulator.trace import Array, Step
 
 #: Advice by name: the driver's own kinds, and the names that placements give them.
 ADVICE: dict[str, int] = {
@@ -45,7 +47,10 @@ Placement = str | Sequence[tuple[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Pages of one array under one advice; pages count through the whole address space."""
+    """Pages of one array, or arena, under one advice; they count through the address space.
+
+    `array` is the arena's first.
+    """
 
     array: int
     first: int
@@ -58,13 +63,23 @@ class Range:
 class Layout:
     """First page of every array, the advised ranges, and the blocks that they cut.
 
-    `blocks` has a row for each block: first page, pages, array, advice.
+    `blocks` has a row for each block: first page, pages, array, advice. If `pooled`, arrays of a
+    group and placement share an arena, and pages serve one array after the other.
     """
 
     starts: NDArray[np.int64]
     pages: int
     ranges: tuple[Range, ...]
     blocks: NDArray[np.int64]
+    pooled: bool = False
+
+    def parts(self, array: int, pages: int) -> Iterator[Range]:
+        """Yield the stretches of an array of so many pages, as they are advised."""
+        begin = int(self.starts[array])
+        for part in self.ranges:
+            first, end = max(part.first, begin), min(part.end, begin + pages)
+            if first < end:
+                yield replace(part, array=array, first=first, end=end)
 
     def address(self, array: int) -> int:
         """Return the address at which an array begins."""
@@ -72,12 +87,15 @@ class Layout:
 
 
 def lay_out(
-    arrays: Sequence[Array], placements: Mapping[str, Placement], hold: Sequence[str] = ()
+    arrays: Sequence[Array],
+    placements: Mapping[str, Placement],
+    hold: Sequence[str] = (),
+    steps: Sequence[Step] | None = None,
 ) -> Layout:
     """Return the layout of arrays under placements.
 
-    Each array begins on a 2 MiB boundary. Blocks end where a 2 MiB frame, an advised range or
-    the array ends.
+    Each array, or arena, begins on a 2 MiB boundary. Blocks end where a 2 MiB frame, an advised
+    range or the array ends.
 
     Parameters
     ----------
@@ -87,6 +105,8 @@ def lay_out(
         By name of an array or of a group, the array's own first; others have no advice.
     hold : sequence of str
         Arrays or groups that are evicted last.
+    steps : sequence of Step, optional
+        When arrays come and go; if given, those of one group and placement share an arena.
 
     Raises
     ------
@@ -100,19 +120,25 @@ def lay_out(
     starts = np.zeros(len(arrays), np.int64)
     ranges: list[Range] = []
     page = 0
-    for number, array in enumerate(arrays):
-        starts[number] = page
-        held = HELD if array.name in hold or array.group in hold else 0
-        placement = placements.get(array.name, placements.get(array.group, "none"))
+    lives = lives_of(steps, len(arrays)) if steps is not None else None
+    for members, placement, held in _arenas(arrays, placements, hold, shared=steps is not None):
+        size, whole = arrays[members[0]].pages, arrays[members[0]]
+        if lives and len(members) > 1:
+            pages = [arrays[number].pages for number in members]
+            at = pack(pages, [lives[number] for number in members])
+            starts[members] = at
+            size = max(first + count for first, count in zip(at, pages, strict=True))
+            whole = replace(whole, nbytes=size * PAGE_BYTES)
+        starts[members] += page
         begin = 0
-        for end, name in _spell_out(array, placement):
+        for end, name in _spell_out(whole, placement):
             if name not in ADVICE:
                 raise OptionError(f"placement {name!r} is unknown; known: {', '.join(ADVICE)}")
-            part = Range(number, page + begin, page + end, ADVICE[name] | held,
+            part = Range(members[0], page + begin, page + end, ADVICE[name] | held,
                          name == "prefetched")  # fmt: skip
             ranges.append(part)
             begin = end
-        page += -(-array.pages // BLOCK_PAGES) * BLOCK_PAGES
+        page += -(-size // BLOCK_PAGES) * BLOCK_PAGES
     rows = []
     for part in ranges:
         first = part.first
@@ -120,7 +146,26 @@ def lay_out(
             end = min(part.end, (first // BLOCK_PAGES + 1) * BLOCK_PAGES)
             rows.append((first, end - first, part.array, part.advice))
             first = end
-    return Layout(starts, page, tuple(ranges), np.array(rows, np.int64).reshape(-1, 4))
+    blocks = np.array(rows, np.int64).reshape(-1, 4)
+    return Layout(starts, page, tuple(ranges), blocks, pooled=steps is not None)
+
+
+def _arenas(
+    arrays: Sequence[Array], placements: Mapping[str, Placement], hold: Sequence[str], *,
+    shared: bool,
+) -> list[tuple[list[int], Placement, int]]:  # fmt: skip
+    """Return which arrays share pages, by number, where they are placed and whether they stay.
+
+    None share any unless `shared`; then those of a group do that are placed alike by a name.
+    """
+    found: dict[tuple[Any, ...], tuple[list[int], Placement, int]] = {}
+    for number, array in enumerate(arrays):
+        placement = placements.get(array.name, placements.get(array.group, "none"))
+        held = HELD if array.name in hold or array.group in hold else 0
+        alike = shared and isinstance(placement, str)
+        key = (array.group, placement, held) if alike else (number,)
+        found.setdefault(key, ([], placement, held))[0].append(number)
+    return list(found.values())
 
 
 def _spell_out(array: Array, placement: Placement) -> list[tuple[int, str]]:

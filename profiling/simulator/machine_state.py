@@ -16,6 +16,7 @@ from louvain_um.profiling.simulator.state import State, empty_state
 from louvain_um.profiling.simulator.trace import Allocate, Array, Trace, live_peak
 
 _EVENT_ROWS = 1 << 18
+_MAPPED = c.PREFERS_HOST | c.ACCESSED_BY
 
 
 def build_state(
@@ -42,7 +43,9 @@ def build_state(
     detect = driver.thrashing and host_touches
     switches = np.zeros(c.SWITCHES, np.int64)
     switches[c.CAPACITY] = capacity // c.PAGE_BYTES
-    switches[c.POLICY] = EVICTIONS.index(driver.eviction)
+    # Where the program sees to it, the driver's own order stands by.
+    program = driver.eviction == "program"
+    switches[c.POLICY] = c.BY_MIGRATION if program else EVICTIONS.index(driver.eviction)
     switches[c.BATCH_SIZE] = driver.batch_size
     switches[c.THRESHOLD] = driver.density_percent
     switches[c.COHERENT] = machine.coherent
@@ -61,19 +64,20 @@ def build_state(
         len(layout.blocks),
         len(arrays),
         switches,
-        _rates(machine),
+        _rates(machine, trace.hidden),
         _per_access(arrays, layout, machine),
         window=machine.faults_in_flight,
         batch=driver.batch_size,
         events=_EVENT_ROWS if record else 1,
         thrash=detect,
     )
-    _fill(state, arrays, layout)
+    later = {step.array for step in trace.steps if isinstance(step, Allocate)}
+    _fill(state, arrays, layout, later)
     _check_room(state, trace, layout, capacity, brought)
     return state
 
 
-def _rates(machine: Machine) -> NDArray[np.float64]:
+def _rates(machine: Machine, hidden: float) -> NDArray[np.float64]:
     rates = np.zeros(c.RATES)
     rates[c.PER_BATCH] = machine.fault_batch_seconds * 1e9
     rates[c.PER_SERVICE] = machine.block_service_seconds * 1e9
@@ -83,6 +87,7 @@ def _rates(machine: Machine) -> NDArray[np.float64]:
     rates[c.PER_BYTE_PREFETCH] = 1e9 / machine.prefetch_to_device
     rates[c.PER_BYTE_PREFETCH_BACK] = 1e9 / machine.prefetch_to_host
     rates[c.PER_BYTE_DUPLICATE] = 1e9 / machine.prefetch_duplicate
+    rates[c.SHARE_HIDDEN] = hidden
     return rates
 
 
@@ -96,14 +101,14 @@ def _per_access(arrays: tuple[Array, ...], layout: Layout, machine: Machine) -> 
     table[:, c.REMOTE, c.WRITE] = 1e9 / machine.remote_write_bandwidth
     table[:, c.REMOTE, [c.GATHER, c.SCATTER]] = 1e9 / machine.remote_random_rate
     table[:, c.REMOTE, c.ATOMIC] = 1e9 / machine.remote_atomic_rate
-    for part in layout.ranges:
-        if part.advice & c.PINNED:
+    for number, array in enumerate(arrays):
+        if any(part.advice & c.PINNED for part in layout.parts(number, array.pages)):
             rate = 1e9 / machine.pinned_random_rate
-            table[part.array, c.REMOTE, [c.GATHER, c.SCATTER]] = rate
+            table[number, c.REMOTE, [c.GATHER, c.SCATTER]] = rate
     return table
 
 
-def _fill(state: State, arrays: tuple[Array, ...], layout: Layout) -> None:
+def _fill(state: State, arrays: tuple[Array, ...], layout: Layout, later: Set[int]) -> None:
     """Put blocks and pages into their initial state."""
     blocks = state.blocks
     blocks[:, [c.FIRST, c.PAGES, c.OWNER, c.ADVICE]] = layout.blocks
@@ -115,13 +120,18 @@ def _fill(state: State, arrays: tuple[Array, ...], layout: Layout) -> None:
     for part in layout.ranges:
         if part.advice & c.DEVICE:
             bits = c.ON_GPU | c.MAP_READ | c.MAP_WRITE
-        elif part.advice & c.PINNED:
-            bits = c.ON_HOST | c.MAP_REMOTE
-        elif arrays[part.array].starts == "nowhere":
-            bits = 0
+        elif part.advice & c.PINNED or (layout.pooled and part.advice & _MAPPED == _MAPPED):
+            bits = c.ON_HOST | c.MAP_REMOTE  # an arena on the host is filled before its first use
         else:
-            bits = c.ON_HOST | (c.MAP_REMOTE if part.advice & c.ACCESSED_BY else 0)
+            bits = 0
         state.pages[part.first : part.end] = bits
+    for number, array in enumerate(arrays):
+        if array.starts != "host" or (layout.pooled and number in later):
+            continue
+        for part in layout.parts(number, array.pages):
+            if not part.advice & (c.DEVICE | c.PINNED):
+                bits = c.ON_HOST | (c.MAP_REMOTE if part.advice & c.ACCESSED_BY else 0)
+                state.pages[part.first : part.end] = bits
 
 
 def _check_room(
@@ -131,18 +141,22 @@ def _check_room(
     arrays = trace.arrays
     taken = [0] * len(arrays)
     migrates = False
-    for part in layout.ranges:
-        if part.advice & c.DEVICE:
-            taken[part.array] += part.end - part.first
-        elif part.array in brought or not part.advice & (c.PINNED | c.PREFERS_HOST):
-            migrates = True
-    needed = live_peak(trace, taken) * c.PAGE_BYTES
+    for number, array in enumerate(arrays):
+        for part in layout.parts(number, array.pages):
+            if part.advice & c.DEVICE:
+                taken[number] += part.end - part.first
+            elif number in brought or not part.advice & (c.PINNED | c.PREFERS_HOST):
+                migrates = True
+    later = {step.array for step in trace.steps if isinstance(step, Allocate)}
+    pages = sum(size for number, size in enumerate(taken) if number not in later)
+    needed = live_peak(trace, taken)
+    if layout.pooled:  # arenas are there, whole, from the beginning
+        pages = needed = sum(p.end - p.first for p in layout.ranges if p.advice & c.DEVICE)
     # The driver gives device memory out in whole blocks.
+    needed *= c.PAGE_BYTES
     needed = -(-needed // c.BLOCK_BYTES) * c.BLOCK_BYTES + (c.BLOCK_BYTES if migrates else 0)
     if needed > capacity:
         order = sorted(range(len(arrays)), key=lambda number: -taken[number])[:3]
         largest = [(arrays[i].name, taken[i] * c.PAGE_BYTES) for i in order if taken[i]]
         raise MemoryBudgetError(needed, capacity, largest)
-    later = {step.array for step in trace.steps if isinstance(step, Allocate)}
-    pages = sum(size for number, size in enumerate(taken) if number not in later)
     state.counters[c.USED] = state.counters[c.PEAK] = pages

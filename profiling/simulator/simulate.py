@@ -81,7 +81,8 @@ def simulate(
     if size < 0:
         raise OptionError(f"capacity must be a number of bytes, not {size}")
     ways = driver or Driver()
-    layout = lay_out(trace.arrays, placements or {}, ways.hold)
+    pooled = trace.steps if ways.eviction == "program" else None
+    layout = lay_out(trace.arrays, placements or {}, ways.hold, pooled)
     replay = _Replay(trace, layout, profile, ways, size, record)
     replay.start()
     loading = float(replay.state.clock[c.STALLED]) * 1e-9
@@ -146,9 +147,13 @@ class _Replay:
         """Copy what the program itself brings to the device before its first kernel."""
         from louvain_um.profiling.simulator.state import emit, spend
 
-        for part in self.layout.ranges:
-            if self.trace.arrays[part.array].starts != "host" or part.array in self.later:
-                continue
+        given = [
+            part
+            for number, array in enumerate(self.trace.arrays)
+            if array.starts == "host" and number not in self.later
+            for part in self.layout.parts(number, array.pages)
+        ]
+        for part in given:
             if part.advice & c.DEVICE:
                 size = (part.end - part.first) * c.PAGE_BYTES
                 self.loaded += size
@@ -195,7 +200,7 @@ class _Replay:
         cursor = np.zeros(2, np.int64)
         first = t.first + self.layout.starts[t.array]
         sums = np.zeros((len(self.trace.arrays), 2, c.WAYS), np.int64)
-        while not run(s, sums, (first, t.length, t.way, t.amount), cursor):
+        while not run(s, sums, (first, t.length, t.way, t.amount, t.array), cursor):
             self._drain()
         s.per_access[:, c.LOCAL] = local
         if step.compute_seconds is not None:
@@ -207,8 +212,9 @@ class _Replay:
                 count = int(row[c.T_REMOTE_ACCESSES] + row[c.T_REMOTE_ATOMICS])
                 page = int(self.layout.starts[array])
                 self._note(Kind.REMOTE_ACCESS, page, int(row[c.T_REMOTE_BYTES]), count)
-        s.costs[c.HIDDEN] += min(computed, remote)
-        s.clock[c.STALLED] += max(computed, remote)
+        hidden = float(s.rates[c.SHARE_HIDDEN]) * min(computed, remote)
+        s.costs[c.HIDDEN] += hidden
+        s.clock[c.STALLED] += computed + remote - hidden
         s.clock[c.COMPUTED] = s.clock[c.READ_REMOTELY] = 0.0
 
     def _host(self, step: HostTouches) -> None:
@@ -224,8 +230,13 @@ class _Replay:
         from louvain_um.profiling.simulator import lifetimes
 
         first = int(self.layout.starts[step.array])
+        end = first + self.trace.arrays[step.array].pages
+        if self.layout.pooled:  # its pages are an arena's, whoever has them
+            if isinstance(step, Allocate):
+                self.state.blocks[np.unique(self.state.block_of[first:end]), c.OWNER] = step.array
+            return
         act = lifetimes.allocate if isinstance(step, Allocate) else lifetimes.free
-        act(self.state, first, first + self.trace.arrays[step.array].pages)
+        act(self.state, first, end)
 
     def _prefetch(self, step: Prefetch) -> None:
         from louvain_um.profiling.simulator.prefetch import to_host

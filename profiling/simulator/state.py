@@ -31,6 +31,7 @@ from louvain_um.profiling.simulator.constants import (
     PAGE_BYTES,
     READ_REMOTELY,
     RECORD,
+    SHARE_HIDDEN,
     STALLED,
     TAILS,
 )
@@ -50,7 +51,7 @@ class State(NamedTuple):
     rates: NDArray[np.float64]
     per_access: NDArray[np.float64]  # ns by array, LOCAL or REMOTE, and way
     events: NDArray[np.int64]
-    queue: NDArray[np.int64]  # page, way, amount of each touch that waits
+    queue: NDArray[np.int64]  # page, way, amount, array of each touch that waits
     batch: NDArray[np.int64]  # keys of the faults being served: 2 · page + write
     want: NDArray[np.uint8]  # pages of a block to bring: 1 faulted, 2 by density
     tree: NDArray[np.int64]  # scratch memory of the density prefetcher
@@ -89,7 +90,7 @@ def empty_state(
         rates=rates,
         per_access=per_access,
         events=np.zeros((events, EVENT_COLUMNS), np.int64),
-        queue=np.zeros((window, 3), np.int64),
+        queue=np.zeros((window, 4), np.int64),
         batch=np.zeros(batch, np.int64),
         want=np.zeros(BLOCK_PAGES, np.uint8),
         tree=np.zeros((TREE_ROWS, 2 * LEAVES), np.int64),
@@ -99,8 +100,9 @@ def empty_state(
 
 @inlined
 def now(s):
-    """Return the time in ns; computing and remote reading go on side by side."""
-    return s.clock[STALLED] + max(s.clock[COMPUTED], s.clock[READ_REMOTELY])
+    """Return the time in ns; computing and remote reading hide a share of each other."""
+    computed, remote = s.clock[COMPUTED], s.clock[READ_REMOTELY]
+    return s.clock[STALLED] + computed + remote - s.rates[SHARE_HIDDEN] * min(computed, remote)
 
 
 @inlined

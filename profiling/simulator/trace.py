@@ -99,6 +99,9 @@ Touching = Launch | HostTouches
 class Trace:
     """Arrays and steps of one program.
 
+    Of the shorter of the two, computing and reading over the bus, kernels hide the share `hidden`
+    beside the other: all of it, unless they wait for their slowest.
+
     Raises
     ------
     OptionError
@@ -114,6 +117,7 @@ class Trace:
 
     arrays: tuple[Array, ...]
     steps: tuple[Step, ...]
+    hidden: float = 1.0
 
     def __post_init__(self) -> None:
         names = [array.name for array in self.arrays]
@@ -169,6 +173,7 @@ class Trace:
             "schema": SCHEMA,
             "arrays": [asdict(array) for array in self.arrays],
             "steps": [_plain(step) for step in self.steps],
+            "hidden": self.hidden,
         }
         text = np.frombuffer(json.dumps(header).encode(), np.uint8)
         columns = {name: getattr(whole, name) for name in Touches.__slots__}
@@ -210,7 +215,8 @@ def load_trace(path: str | Path) -> Trace:
         steps.append(
             HostTouches(touches=touches) if kind == "host" else Launch(touches=touches, **values)
         )
-    return Trace(tuple(Array(**values) for values in header["arrays"]), tuple(steps))
+    arrays = tuple(Array(**values) for values in header["arrays"])
+    return Trace(arrays, tuple(steps), float(header.get("hidden", 1.0)))
 
 
 _PLAIN: dict[str, type[Prefetch | Allocate | Free]] = {
