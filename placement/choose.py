@@ -149,7 +149,7 @@ def hosting(arrays: Sequence[Declared], work: Work, limit: int) -> Policy:
 
 def _lost(array: Declared, work: Work, moving: float) -> float:
     """Return the seconds that an array costs on the host."""
-    bus = remote_seconds(array, HOSTED, work.machine, work.mean_degree, moving)
+    bus = remote_seconds(array, HOSTED, work.machine, work.mean_degree, moving, work.kind.searched)
     fresh = "load" not in array.stages
     made = arrival_seconds(array.nbytes, HOSTED, work.machine, given=False) if fresh else 0.0
     return sum(bus.values()) + made

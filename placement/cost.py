@@ -51,8 +51,13 @@ come at 41 (`benchmarks/results/placement_stream_*`).
 """
 
 TIGHT_AGGREGATE: Final = 1.2
+TIGHT_REMOTE: Final = 1.4
 """Time that adding up takes with scratch as small as it works with: 68 ms became 88 on LFR 24, 72
-became 79 on R-MAT 24."""
+became 79 on R-MAT 24; with the graph on the host 2.1 s became 3.5, or stayed at 5."""
+
+MERGED: Final = 16
+"""How often scratch is read again where arcs come in blocks: what each brings is merged into the
+rows of those before. With scratch on the host 12 to 32 times was measured (`policies_h200`)."""
 
 UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse", "fetch")
 UNSEEN_TIMES: Final = 8
@@ -106,6 +111,7 @@ def remote_seconds(
     machine: Machine,
     mean_degree: float,
     moving: float = 1.0,
+    searched: float = 1.0,
 ) -> dict[Stage, float]:
     """Return seconds a stage that the bus is busy for an array, what is on the device left out.
 
@@ -116,8 +122,8 @@ def remote_seconds(
     machine : Machine
     mean_degree : float
         Arcs a vertex; a row of the arcs is read as a whole and begins anywhere.
-    moving : float
-        By how much to scale the accesses declared for moving.
+    moving, searched : float
+        By how much to scale the accesses declared for moving, and for finding rows of level 1.
     """
     away = 1 - placement.on_device
     if away == 0:
@@ -131,6 +137,11 @@ def remote_seconds(
             seconds = count / atomics
         elif use == "gather":
             seconds = count / reads
+            if stage == "aggregate" and array.name == "offsets.0":
+                # Nobody writes it meanwhile: what the cache holds is not read again.
+                seconds *= 1 - min(1.0, machine.cache_bytes / max(array.nbytes, 1))
+            elif stage == "aggregate" and array.name == "offsets.1":
+                seconds *= searched
         elif array.name in ARCS and mean_degree > 0:
             # A row ends and begins in the middle of a sector: most of one more is moved.
             row = array.itemsize * mean_degree + SECTOR - array.itemsize

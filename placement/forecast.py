@@ -10,7 +10,9 @@ from typing import Literal
 from louvain_um.arrays import Declared, Stage
 from louvain_um.placement.cost import (
     HOST_FILL,
+    MERGED,
     TIGHT_AGGREGATE,
+    TIGHT_REMOTE,
     add,
     arrival_seconds,
     launches,
@@ -172,10 +174,16 @@ def forecast(
 ) -> Forecast:
     """Return the seconds of a run under a layout of which `paged` arenas move in blocks."""
     machine, moving = work.machine, work.moving(arrays)
-    remote = add(
-        remote_seconds(array, placed(array, policy), machine, work.mean_degree, moving)
-        for array in arrays
-    )
+    degree, searched = work.mean_degree, work.kind.searched
+
+    def away(array: Declared) -> dict[Stage, float]:
+        found = remote_seconds(array, placed(array, policy), machine, degree, moving, searched)
+        if "aggregate" in found:
+            merged = MERGED if paged and array.group == "scratch" else 1
+            found["aggregate"] *= merged * (TIGHT_REMOTE if tight else 1)
+        return found
+
+    remote = add(map(away, arrays))
     remote = {stage: work.bus_scale * seconds for stage, seconds in remote.items()}
     moved, blocks = dict[Stage, float](), 1
     brought = [spec for spec in layout if spec.name in paged]

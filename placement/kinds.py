@@ -59,6 +59,9 @@ class GraphKind:
         cache holds.
     fetch : float
         A vertex, from communities to labels on the host.
+    searched : float
+        How often adding up reads, for an arc that level 1 keeps, where a row of it begins: short
+        rows are looked for.
     methods : mapping of method to Method
     """
 
@@ -69,6 +72,7 @@ class GraphKind:
     move: float
     move_missed: float
     fetch: float
+    searched: float
     methods: Mapping[str, Method]
 
 
@@ -84,6 +88,7 @@ EVEN: Final = GraphKind(
     move=0.033,
     move_missed=0.0,
     fetch=3.4,
+    searched=1,
     methods={
         "louvain": Method(0, 0.015, 0.0, 0.004, 5.5e6),
         "leiden": Method(0.053, 0.025, 0.0, 0.05, 30e6),
@@ -98,6 +103,7 @@ COMMUNITIES: Final = GraphKind(
     move=0.0295,
     move_missed=0.046,
     fetch=2.8,
+    searched=1,
     methods={
         "louvain": Method(0, 0.026, 0.028, 0.05, 1.5e6),
         "leiden": Method(0.096, 0.066, 0.03, 0.2, 5e6),
@@ -112,6 +118,7 @@ SKEWED: Final = GraphKind(
     move=0.056,
     move_missed=0.02,
     fetch=8.0,
+    searched=8,
     methods={
         "louvain": Method(0, 0.042, 0.014, 0.095, 5e6),
         "leiden": Method(0.047, 0.1, 0.02, 1.2, 15e6),
@@ -126,6 +133,7 @@ UNKNOWN: Final = GraphKind(
     move=0.042,
     move_missed=0.025,
     fetch=4.5,
+    searched=4,
     methods={
         "louvain": Method(0, 0.027, 0.014, 0.035, 4e6),
         "leiden": Method(0.065, 0.055, 0.02, 0.25, 15e6),

@@ -51,7 +51,7 @@ def estimate(arrays: Sequence[Declared], room: int, work: Work) -> dict[str, Est
     machine, moving, core = work.machine, work.moving(arrays), work.core
     found = dict[str, Estimate]()
     for array in arrays:
-        remote = remote_seconds(array, HOST, machine, work.mean_degree, moving)
+        remote = remote_seconds(array, HOST, machine, work.mean_degree, moving, work.kind.searched)
         phi = exposed(core, {stage: work.bus_scale * s for stage, s in remote.items()})
         given = work.source == "host" and array.group == "graph" and "load" in array.stages
         copies, extra = (1.0 if given else 0.0), 0

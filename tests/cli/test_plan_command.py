@@ -39,7 +39,7 @@ def test_a_budget_makes_auto_read_the_targets_over_the_bus(run):
     whole, less = (run("plan", *LARGE, *b, "--json").json for b in ((), ("--device-budget", "40%")))
     assert less["fits"] is False
     assert less["device_bytes"] <= less["budget_bytes"]
-    assert whole["seconds"] < less["seconds"] < 2 * whole["seconds"]
+    assert whole["seconds"] < less["seconds"] < 3 * whole["seconds"]
     assert less["placements"]["graph"].startswith("split")
     assert less["cliff_arcs"] < whole["cliff_arcs"]
 
