@@ -42,6 +42,7 @@ class Recorder:
     Parameters
     ----------
     graph : Graph
+    method : {"louvain", "leiden"}
 
     Examples
     --------
@@ -55,12 +56,23 @@ class Recorder:
     ('targets.0', 56)
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, method: Method = "louvain") -> None:
         self.program = Program()
         self.vertices, self.arcs = graph.n_vertices, graph.n_arcs
         self.weight = 0 if graph.weights is None else graph.weights.dtype.itemsize
         narrow = self.weight == 0 and graph.total_weight < 2**32
         self.sums = 4 if narrow or graph.total_weight < 2**32 else 8
+        arcs = np.diff(graph.offsets).astype(np.float64)
+        self.about = {
+            "vertices": self.vertices,
+            "arcs": self.arcs,
+            "weight_bytes": self.weight,
+            "sum_bytes": self.sums,
+            "loops": graph.loops is not None and bool(graph.loops.any()),
+            "widest": int(arcs.max(initial=0)),
+            "skew": float(arcs @ arcs) / max(self.arcs, 1),
+            "method": method,
+        }
         self.stretch = max(STRETCH, self.arcs // MOST_STRETCHES)
         self.giants = (0, 0)
         self.labels = np.empty(0, np.uint32)
@@ -98,7 +110,7 @@ class Recorder:
             program.launch("number", touched, "fetch", -1)
             program.end(*sorted(program.alive - GIVEN))
         # Its kernels have barriers, at which all wait for the slowest rows.
-        return replace(program.trace(), hidden=HIDDEN)
+        return replace(program.trace(), hidden=HIDDEN, about=self.about)
 
     def begin(self, group: Group, level: int, size: int, **widths: int) -> None:
         """Note that a level's arrays of a group are made; `widths` are bytes by name."""
@@ -245,7 +257,7 @@ def record(
     from louvain_um.api import run
     from louvain_um.options import Options
 
-    recorder = Recorder(graph)
+    recorder = Recorder(graph, method)
 
     def tell(event: Event) -> None:
         recorder(event)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from louvain_um.arrays import Declared
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.placement.layout import placed
+from louvain_um.placement.kinds import kind_of
+from louvain_um.placement.layout import ARCS, placed
 from louvain_um.placement.machine import Machine
-from louvain_um.placement.plan import make_plan
+from louvain_um.placement.plan import Plan, make_plan
 from louvain_um.placement.policy import AUTO, Policy, find_policy
 from louvain_um.profiling.declaring import declared
+from louvain_um.profiling.paging import in_pages
 from louvain_um.profiling.simulator import Driver, Simulation, simulate
-from louvain_um.profiling.simulator.constants import BLOCK_BYTES
+from louvain_um.profiling.simulator.constants import BLOCK_BYTES, PAGE_BYTES
+from louvain_um.profiling.simulator.layout import lay_out
 from louvain_um.profiling.simulator.trace import Trace
 
 FIGURES: Final = (
@@ -115,13 +119,49 @@ def run(
         The policy needs more device memory than there is.
     """
     if policy.name != AUTO.name:
-        placements = {
+        placements: dict[str, Any] = {
             array.name: str(policy.placement_of(array.name, array.group)) for array in trace.arrays
         }
+        if driver is not None and driver.eviction == "program" and trace.about is not None:
+            plan = plan_of(trace.about, policy, machine, capacity)
+            held = sum(plan.paged.values())
+            if plan.paged:
+                trace, placements = in_pages(trace, placements, held, plan.paged_by or "fault")
+            # The plan fits; a recording's scratch, which is not as tight, must not overflow it.
+            layout = lay_out(trace.arrays, placements, steps=trace.steps)
+            away = sum(array.nbytes for array in trace.arrays if array.name in ARCS) if held else 0
+            capacity = max(capacity, layout.pages * PAGE_BYTES - away + held + BLOCK_BYTES)
         return simulate(
             trace, machine, placements=placements, capacity=capacity, driver=driver, record=False
         )
     return _planned(trace, machine, capacity, driver)
+
+
+def plan_of(about: Mapping[str, Any], policy: Policy, machine: Machine, capacity: int) -> Plan:
+    """Return the plan that the program itself makes, from what a recording says of its graph.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The policy needs more device memory than there is.
+    """
+    from louvain_um.gpu.arrays import declare, declare_paging
+    from louvain_um.gpu.shape import Shape
+
+    known = dict(about)
+    skew = known.pop("skew")
+    kind = kind_of(skew * known["vertices"] / max(known["arcs"], 1)).name
+    shape = Shape(**known, kind=kind)
+    return make_plan(
+        lambda tight: declare(replace(shape, tight=tight)),
+        policy,
+        machine,
+        capacity,
+        skew=skew,
+        widest=shape.widest,
+        source="host",
+        paging=lambda tight: declare_paging(replace(shape, tight=tight)),
+    )
 
 
 def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | None) -> Simulation:

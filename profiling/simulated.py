@@ -27,7 +27,7 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
     Parameters
     ----------
     trace : Trace
-        What was replayed.
+        What was to be replayed.
     run : Simulation
         With its events (`record=True`).
     **metadata
@@ -47,6 +47,7 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
     >>> session_of(trace, simulate(trace, "h200"), policy="base").summary()["bytes_to_device"]
     8388608
     """
+    trace = run.trace  # as it was replayed: where the program moves blocks, step by step
     launches = [at for at, step in enumerate(trace.steps) if isinstance(step, Launch)]
     if launches and not len(run.events):
         raise OptionError("the simulation kept no events; pass record=True")

@@ -54,7 +54,8 @@ def simulate(
         str,
         typer.Option(
             metavar="ORDER",
-            help="Who leaves first: driver (NVIDIA's), lru, lfu, second_chance or tree_pre.",
+            help="Who leaves first: driver (NVIDIA's), lru, lfu, second_chance or tree_pre; or "
+            "program: nobody, since blocks go and come as louvain-um itself moves them.",
             rich_help_panel=DRIVER,
         ),
     ] = "driver",
@@ -187,7 +188,7 @@ def keep(
     if found is None:
         raise LouvainUmError(f"{path}: there is nothing to save: {row['reason']}")
     again = simulate(
-        trace, machine, placements=found.provenance["placements"],
+        found.trace, machine, placements=found.provenance["placements"],
         capacity=found.capacity_bytes, driver=driver,
     )  # fmt: skip
     about = {"policy": row["policy"], "graph": {"name": row["graph"]}}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.events import EventTable
-from louvain_um.profiling.simulator.trace import Array
+from louvain_um.profiling.simulator.trace import Array, Trace
 
 #: Terms of cost, in the order of the compiled parts. All but the last add up; `hidden` is the
 #: computing that went on beside remote reading, and is subtracted.
@@ -36,8 +36,8 @@ class Simulation:
 
     Parameters
     ----------
-    arrays : tuple of Array
-        The trace's arrays.
+    trace : Trace
+        What was replayed.
     addresses : int64[arrays]
         Where each begins.
     events : EventTable
@@ -64,7 +64,7 @@ class Simulation:
         Machine, driver, placements and "modelled".
     """
 
-    arrays: tuple[Array, ...]
+    trace: Trace
     addresses: NDArray[np.int64]
     events: EventTable
     dropped_events: int
@@ -80,6 +80,11 @@ class Simulation:
     load_seconds: float
     launch_seconds: NDArray[np.float64]
     provenance: dict[str, Any]
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """The trace's arrays."""
+        return self.trace.arrays
 
     @property
     def seconds(self) -> float:

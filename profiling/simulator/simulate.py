@@ -89,7 +89,7 @@ def simulate(
     seconds = np.array([replay.step(step) for step in trace.steps], np.float64)
     s = replay.state
     return Simulation(
-        arrays=trace.arrays,
+        trace=trace,
         addresses=np.array([layout.address(i) for i in range(len(trace.arrays))], np.int64),
         events=replay.events(),
         dropped_events=int(s.counters[c.DROPPED]),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -100,7 +100,8 @@ class Trace:
     """Arrays and steps of one program.
 
     Of the shorter of the two, computing and reading over the bus, kernels hide the share `hidden`
-    beside the other: all of it, unless they wait for their slowest.
+    beside the other: all of it, unless they wait for their slowest. `about` is what the program's
+    own plan follows from, if that is known.
 
     Raises
     ------
@@ -118,6 +119,7 @@ class Trace:
     arrays: tuple[Array, ...]
     steps: tuple[Step, ...]
     hidden: float = 1.0
+    about: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         names = [array.name for array in self.arrays]
@@ -174,6 +176,7 @@ class Trace:
             "arrays": [asdict(array) for array in self.arrays],
             "steps": [_plain(step) for step in self.steps],
             "hidden": self.hidden,
+            "about": None if self.about is None else dict(self.about),
         }
         text = np.frombuffer(json.dumps(header).encode(), np.uint8)
         columns = {name: getattr(whole, name) for name in Touches.__slots__}
@@ -216,7 +219,7 @@ def load_trace(path: str | Path) -> Trace:
             HostTouches(touches=touches) if kind == "host" else Launch(touches=touches, **values)
         )
     arrays = tuple(Array(**values) for values in header["arrays"])
-    return Trace(arrays, tuple(steps), float(header.get("hidden", 1.0)))
+    return Trace(arrays, tuple(steps), float(header.get("hidden", 1.0)), header.get("about"))
 
 
 _PLAIN: dict[str, type[Prefetch | Allocate | Free]] = {

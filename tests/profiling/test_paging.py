@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from louvain_um.generators import lfr
+from louvain_um.placement.machine import load_machine
+from louvain_um.placement.policy import find_policy
+from louvain_um.profiling.paging import in_pages
+from louvain_um.profiling.recorder import record
+from louvain_um.profiling.replays import plan_of, run
+from louvain_um.profiling.simulator import Driver, Launch, Prefetch, simulate
+
+PROGRAM = Driver(eviction="program")
+BLOCK = 2 << 20
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return record(lfr(150_000, seed=1).graph)
+
+
+def budget(trace):
+    """Return a budget with which only some of the arcs are on the device."""
+    capacity = trace.peak_bytes * 2
+    while True:
+        plan = plan_of(trace.about, find_policy("base"), load_machine("h200"), capacity)
+        if plan.paged:
+            return capacity
+        capacity -= 2 << 20
+
+
+def touched(trace, *, but=()):
+    """Return how much is touched of each array, in the kernels of the recording."""
+    sums = np.zeros(len(trace.arrays), np.int64)
+    for step in trace.steps:
+        if isinstance(step, Launch) and step.kernel not in but:
+            t = step.touches
+            np.add.at(sums, t.array, t.length * t.amount)
+    return dict(zip((a.name for a in trace.arrays), sums.tolist(), strict=True))
+
+
+def test_with_a_budget_the_program_moves_blocks_and_the_driver_evicts(trace):
+    machine, capacity = load_machine("h200"), budget(trace)
+    ours = run(trace, find_policy("base"), machine, capacity, PROGRAM)
+    theirs = run(trace, find_policy("base"), machine, trace.peak_bytes // 2, Driver())
+    assert ours.total("bytes_out_user") > 0 == ours.total("bytes_out_eviction")
+    assert theirs.total("bytes_out_eviction") > 0 == theirs.total("bytes_out_user")
+    whole = run(trace, find_policy("base"), machine, 1 << 40, PROGRAM)
+    assert whole.bytes_to_host == 0
+
+
+def test_a_block_comes_before_it_is_read_and_room_is_kept(trace):
+    room, number = 8 * BLOCK, 1
+    assert trace.arrays[number].name == "targets.0"
+    placements = dict.fromkeys((a.name for a in trace.arrays), "managed")
+    paged, own = in_pages(trace, placements, room, "fault")
+    here = np.zeros(-(-trace.arrays[number].pages // 512), bool)
+    for step in paged.steps:
+        if isinstance(step, Prefetch):
+            assert step.to == "host"
+            here[step.first // 512 : -(-(step.first + step.pages) // 512)] = False
+        elif isinstance(step, Launch):
+            mine = step.touches.array == number
+            first, end = step.touches.first[mine], (step.touches.first + step.touches.length)[mine]
+            for low, high in zip(first // 512, -(-end // 512), strict=True):
+                if step.kernel == "touch_pages":
+                    here[low:high] = True
+                assert here[low:high].all()
+            assert here.sum() * BLOCK <= room
+    before, after = touched(trace), touched(paged, but=("touch_pages",))
+    assert {n: v for n, v in after.items() if n != "targets.0"} == {
+        n: v for n, v in before.items() if n != "targets.0"
+    }
+    assert simulate(paged, placements=own, capacity=1 << 40, driver=PROGRAM).bytes_to_host > 0
+
+
+def test_blocks_that_are_prefetched_fault_nowhere(trace):
+    placements = dict.fromkeys((a.name for a in trace.arrays), "managed")
+    paged, _ = in_pages(trace, placements | {"targets.0": "prefetched"}, 8 * BLOCK, "prefetch")
+    kinds = {s.to for s in paged.steps if isinstance(s, Prefetch)}
+    assert kinds == {"gpu", "host"}
+    assert all(s.kernel != "touch_pages" for s in paged.steps if isinstance(s, Launch))
+
+
+def test_what_a_plan_follows_from_is_kept_in_files(trace, tmp_path):
+    from louvain_um.profiling.simulator import load_trace
+
+    trace.save(tmp_path / "t.npz")
+    again = load_trace(tmp_path / "t.npz")
+    assert (again.about, again.hidden) == (trace.about, trace.hidden)
