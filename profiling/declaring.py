@@ -16,6 +16,7 @@ USES: Final[dict[Way, Use]] = {
     Way.GATHER: "gather",
     Way.SCATTER: "gather",
     Way.ATOMIC: "atomic",
+    Way.CONTENDED: "atomic",
 }
 
 

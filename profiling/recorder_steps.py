@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.events import Event
+from louvain_um.gpu.job import LIMITS, SLOTS, slots_for
+from louvain_um.gpu.launch import THREADS
 from louvain_um.profiling.program import Slots, added_up, running, stretches
-from louvain_um.profiling.simulator.touches import Way
+from louvain_um.profiling.simulator.constants import PAGE_BYTES
+from louvain_um.profiling.simulator.touches import Touches, Way
 
 if TYPE_CHECKING:
     from louvain_um.profiling.recorder import Recorder
@@ -56,6 +60,45 @@ def refine(recorder: Recorder, event: Event, work: Any) -> None:
             touched.append(slots.take())
     program.launch("refine", touched, "refine", level)
     program.end(*(named(name, level) for name in ("part totals", "part sizes", "cuts", "ties")))
+
+
+def giant_rows(
+    kept: Any, arcs: Any, width: int, first: int, last: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where additions to the lengths of giants' rows queue, and how many.
+
+    Communities too large for a block's table are added up by all blocks, as many at a time as
+    there are tables for. A warp that finds entries in its 32 slots of a table adds their number to
+    the length of that row: all warps of a table to the same 8 bytes. Of the giants at work at one
+    time the longest queue counts.
+
+    Parameters
+    ----------
+    kept, arcs : int64[k]
+        Arcs of each community's row on the next level, and of its members on this one.
+    width : int
+        Bytes of a sum.
+    first, last : int
+        The communities asked for.
+
+    Returns
+    -------
+    pages, counts : int64[queues]
+        Pages of the next level's offsets, and additions there.
+    """
+    giants = first + np.flatnonzero(kept[first:last] > SLOTS[width] // 4 * 3)
+    if not len(giants):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    slots = np.array([slots_for(int(min(arcs[c], len(kept)))) for c in giants], np.int64)
+    found = slots / 32 * (1 - (1 - kept[giants] / slots) ** 32)
+    room = max(int(slots.max()), int(arcs.sum()) // LIMITS.arcs_a_slot)
+    queues: list[int] = []
+    begin = 0
+    while begin < len(giants):
+        fit = int(np.searchsorted(np.cumsum(slots[begin : begin + THREADS]), room, side="right"))
+        queues.append(begin + int(np.argmax(found[begin : begin + fit])))
+        begin += fit
+    return 8 * giants[queues] // PAGE_BYTES, np.rint(found[queues]).astype(np.int64)
 
 
 def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
@@ -121,6 +164,10 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
             slots, widths, (offsets, targets), lists, np.arange(first, last), IN_FLIGHT,
             recorder.stretch,
         )  # fmt: skip
+        at, queued = giant_rows(np.diff(found), np.diff(before), recorder.sums, first, last)
+        if len(at):
+            number = program.numbers[f"offsets.{after}"]
+            touched.append(Touches.of(number, at, Way.CONTENDED, queued))
         program.launch("sum_arcs", touched, "aggregate", level)
         counting.move_together(together.book, recorder.sums, places, found, first, last)
         program.launch("move_arcs", [together.take()], "aggregate", level)

@@ -135,7 +135,8 @@ WRITE = 1
 GATHER = 2
 SCATTER = 3
 ATOMIC = 4
-WAYS = 5
+CONTENDED = 5  # atomics on so few addresses that they wait for each other
+WAYS = 6
 LOCAL = 0
 REMOTE = 1
 

@@ -79,7 +79,7 @@ def settle(s, sums):
                 totals[T_REMOTE_BYTES] += amount
                 continue
             totals[T_REMOTE_BYTES] += amount * SECTOR_BYTES
-            if way == ATOMIC:
+            if way >= ATOMIC:
                 s.costs[REMOTE_ATOMIC] += time
                 totals[T_REMOTE_ATOMICS] += amount
             else:

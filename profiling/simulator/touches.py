@@ -15,13 +15,14 @@ from louvain_um.profiling.simulator.constants import PAGE_BYTES
 
 
 class Way(IntEnum):
-    """How a page is touched: streamed, at random, or updated by atomics."""
+    """How a page is touched: streamed, at random, or by atomics, those that queue apart."""
 
     READ = 0
     WRITE = 1
     GATHER = 2
     SCATTER = 3
     ATOMIC = 4
+    CONTENDED = 5
 
 
 @dataclass(frozen=True, slots=True)

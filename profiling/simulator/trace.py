@@ -18,7 +18,7 @@ from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Phase
 from louvain_um.files import replacing
 from louvain_um.ledger import Group
-from louvain_um.profiling.simulator.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES
+from louvain_um.profiling.simulator.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES, WAYS
 from louvain_um.profiling.simulator.touches import Touches, join
 
 SCHEMA = "louvain-um trace 1"
@@ -141,7 +141,7 @@ class Trace:
                     end = t.first + t.length
                     inside = bool(
                         np.all((t.first >= 0) & (t.length > 0) & (end <= pages[t.array]))
-                        and t.way.max() <= 4
+                        and t.way.max() < WAYS
                         and t.amount.min() >= 0
                     )
             if not inside:

@@ -149,3 +149,15 @@ def test_counts_are_kept_and_evened_out_only_between_likes():
 def test_stretches_hold_one_item_at_least():
     assert stretches(np.array([0, 5, 6, 7, 20, 21]), 0, 5, 8) == [(0, 3), (3, 4), (4, 5)]
     assert stretches(np.array([0]), 0, 0, 8) == []
+
+
+def test_giants_queue_for_the_lengths_of_their_rows():
+    from louvain_um.profiling.recorder_steps import giant_rows
+
+    kept = np.array([10, 4000, 3000, 20_000] + [0] * 40_000)
+    arcs = 4 * kept
+    at, queued = giant_rows(kept, arcs, 4, 0, len(kept))
+    # Both at a time have no room: a table each, one after the other.
+    assert at.tolist() == [0, 0]
+    assert queued[0] == pytest.approx(1024 * (1 - (1 - 4000 / 32768) ** 32), rel=1e-3)
+    assert len(giant_rows(kept, arcs, 4, 0, 1)[0]) == 0
