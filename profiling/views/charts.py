@@ -93,9 +93,9 @@ def charts(sessions: Sequence[Session], sweep: Sweep | None = None) -> dict[str,
     --------
     >>> from louvain_um.profiling.session import PhaseSpan, Session
     >>> from louvain_um.profiling.views.charts import charts
-    >>> span = PhaseSpan(phase="move", level=0, iteration=0, start_ns=0, end_ns=2000)
+    >>> span = PhaseSpan(phase="move", level=0, iteration=-1, start_ns=0, end_ns=2000)
     >>> list(charts([Session(phases=(span,))]))
-    ['level-times', 'iteration-times']
+    ['level-times']
     """
     found: dict[str, Figure | None] = {}
     if sessions:
@@ -258,10 +258,12 @@ def bytes_over_time(reading: Reading) -> Figure | None:
         axes = figure.add_subplot(len(curves), 1, at)
         names = list(each.values)
         axes.stackplot(each.times, [each.values[name] / 2**20 for name in names],
-                       colors=[colour(name, 0) for name in names], labels=names)  # fmt: skip
+                       colors=[colour(name, 0) for name in names], labels=names,
+                       step="post", linewidth=0)  # fmt: skip
         axes.set_title("\n".join(wrap(f"{each.title}; {each.evidence}", 90)), fontsize=8)
         axes.set_ylabel("MiB")
-        axes.legend(frameon=False, fontsize=7, loc="upper left")
+        axes.margins(x=0)
+        axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.axes[-1].set_xlabel("seconds")
     return figure
 

@@ -82,7 +82,7 @@ def by_array(reading: Reading) -> Table:
             "array": array.name,
             "group": array.group,
             "nbytes": array.nbytes,
-            "alive": (array.end_ns - array.start_ns) / 1e9,
+            "alive": array.alive_ns / 1e9,
         }
     rows[-1] |= {"array": "(no array of the run)", "group": "other"}
     if counted is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from louvain_um.profiling.events import Kind
@@ -9,6 +11,31 @@ from louvain_um.profiling.views.evidence import evidence
 from louvain_um.profiling.views.moved import MOST_ROWS
 from louvain_um.profiling.views.reading import Reading
 from louvain_um.profiling.views.table import Column, Table
+
+LONG = 48
+"""Letters of a kernel's name that a table shows whole."""
+
+
+def short(name: str) -> str:
+    """Return a kernel's name without what makes those of templates fill a page.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.kernels import short
+    >>> short("cub::detail::radix_sort::Histogram<cub::Policy<long, int>, (cub::Order)0, long>")
+    'cub::Histogram<…>'
+    >>> short("move<Narrow, unsigned int>")
+    'move<Narrow, unsigned int>'
+    """
+    if len(name) <= LONG:
+        return name
+    bare, before = name, ""
+    while bare != before:
+        before, bare = bare, re.sub(r"\([^()]*\)", "", re.sub(r"<[^<>]*>", "\0", bare))
+    parts = bare.removeprefix("void ").split("::")
+    told = parts[0] if len(parts) == 1 else f"{parts[0]}::{parts[-1]}"
+    told = re.sub("\0+", "<…>", told).strip()
+    return told if len(told) <= LONG else f"{told[: LONG - 1]}…"
 
 
 def kernels(reading: Reading) -> Table:
@@ -23,7 +50,8 @@ def kernels(reading: Reading) -> Table:
     order = np.argsort(-spent, kind="stable")
     found = [
         {
-            "kernel": reading.events.kernels[at],
+            "kernel": short(reading.events.kernels[at]),
+            "whole": reading.events.kernels[at],
             "launches": int(launches[at]),
             "seconds": float(spent[at]),
             "each": float(spent[at] / launches[at]),

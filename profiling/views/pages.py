@@ -17,6 +17,9 @@ from louvain_um.profiling.views.reading import OTHER, Reading
 ROWS, COLUMNS = 1024, 1024
 """Cells of a map at most, about."""
 
+BRIEF = 1 / 16
+"""Height of what lived for a moment, to that of what lived as long as the run."""
+
 MOST_STRIPES = 120
 """Arrays that get rows of their own; the smallest of a group share some."""
 
@@ -54,11 +57,14 @@ class Axis:
 
     @classmethod
     def of(cls, reading: Reading, rows: int = ROWS, columns: int = COLUMNS) -> Axis:
-        """Return the axis of a session; every array has a row, large ones by their bytes."""
+        """Return the axis of a session; every array has a row, large and lasting ones more."""
         arrays = reading.arrays
-        large = sorted(range(len(arrays)), key=lambda at: -arrays[at].nbytes)[:MOST_STRIPES]
+        first, end = reading.window
+        # Else buffers that come by dozens, for a moment each, leave no room for the graph.
+        weight = [a.nbytes * min(max(a.alive_ns / (end - first), BRIEF), 1.0) for a in arrays]
+        large = sorted(range(len(arrays)), key=lambda at: -weight[at])[:MOST_STRIPES]
         own = set(large)
-        whole = sum(array.nbytes for array in arrays) or 1
+        whole = sum(weight) or 1
         stripes: list[Stripe] = []
         stripe_of = np.full(len(arrays) + 1, -1, np.int32)
         shared: dict[str, list[int]] = {}
@@ -71,7 +77,7 @@ class Axis:
                     continue
                 stripe_of[at] = len(stripes)
                 size = arrays[at].nbytes
-                share = max(2, round(rows * size / whole))
+                share = max(2, round(rows * weight[at] / whole))
                 stripes.append(_stripe(stripes, arrays[at].name, group, size, share))
             if group in shared:
                 small = shared[group]
@@ -81,7 +87,6 @@ class Axis:
                                        largest, 2))  # fmt: skip
         stripe_of[-1] = len(stripes)
         stripes.append(_stripe(stripes, "(no array of the run)", OTHER, 1, 1))
-        first, end = reading.window
         return cls(
             stripes=tuple(stripes),
             stripe_of=stripe_of,

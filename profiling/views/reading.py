@@ -28,15 +28,13 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """All arrays of one name: largest extent, when the first began and the last ended."""
+    """All arrays of one name: the largest extent, and for how long there was one of them."""
 
     name: str
     group: str
     level: int
     nbytes: int
-    start_ns: int
-    end_ns: int
-    times: int
+    alive_ns: int
 
 
 class Reading:
@@ -70,9 +68,7 @@ class Reading:
                 life.group,
                 life.level,
                 max(life.nbytes, old.nbytes if old else 0),
-                min(life.start_ns, old.start_ns) if old else life.start_ns,
-                max(life.end_ns, old.end_ns) if old else life.end_ns,
-                (old.times if old else 0) + 1,
+                life.end_ns - life.start_ns + (old.alive_ns if old else 0),
             )
         order = {group: at for at, group in enumerate(NAMES)}
         return tuple(

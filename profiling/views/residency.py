@@ -34,23 +34,29 @@ class Curves:
 
 
 def allocated(reading: Reading) -> Curves | None:
-    """Return the bytes of arrays alive, by group."""
-    lives = reading.session.lifetimes
-    if not lives:
+    """Return the bytes of arrays alive, by group: in each step those of its fullest moment."""
+    lives = [life for life in reading.session.lifetimes if life.nbytes]
+    if not reading.session.lifetimes:
         return None
     edges = _edges(reading)
-    values = {}
-    for group in NAMES:
-        mine = [life for life in lives if life.group == group and life.nbytes]
-        if mine:
-            change = np.zeros(len(edges) + 1)
-            starts = np.searchsorted(edges, [life.start_ns for life in mine])
-            ends = np.searchsorted(edges, [life.end_ns for life in mine])
-            size = np.array([life.nbytes for life in mine], np.float64)
-            # What lives shorter than a step still shows in one.
-            np.add.at(change, starts, size)
-            np.add.at(change, np.minimum(np.maximum(ends, starts + 1), POINTS), -size)
-            values[group] = np.cumsum(change[:-1])
+    times = np.array([life.start_ns for life in lives] + [life.end_ns for life in lives], np.int64)
+    group = np.array([NAMES.index(life.group) for life in lives] * 2, np.intp)
+    size = np.array([life.nbytes for life in lives], np.float64)
+    starts = np.arange(len(times)) < len(lives)
+    # What ends when another begins makes room for it.
+    order = np.lexsort((starts, times))
+    levels = np.zeros((len(NAMES), len(times) + 1))
+    levels[group[order], np.arange(len(times)) + 1] = np.concatenate([size, -size])[order]
+    levels = np.cumsum(levels, axis=1)
+    whole = levels.sum(axis=0)
+    # Level `n` is that after the first `n` changes; a step sees what it begins with and on.
+    first = np.searchsorted(times[order], edges)
+    last = np.append(first[1:], first[-1])
+    fullest = [
+        low + int(np.argmax(whole[low : high + 1]))
+        for low, high in zip(first.tolist(), last.tolist(), strict=True)
+    ]
+    values = {name: levels[at, fullest] for at, name in enumerate(NAMES) if np.any(group == at)}
     return Curves(
         title="Arrays alive",
         evidence=evidence(reading.session, "time"),
@@ -87,7 +93,7 @@ def resident(reading: Reading, more: NDArray[np.float64] | None = None) -> Curve
     level = _never_negative(np.cumsum(flow[:, :-1], axis=1))
     values = {name: row for name, row in zip(NAMES, level, strict=True) if row.any()}
     return Curves(
-        title="Managed memory on the device",
+        title="Managed memory that came to the device and stayed",
         evidence="modelled from migrations: what came, less what left; "
         "pages first touched on the device are not seen",
         times=edges / 1e9,

@@ -91,11 +91,12 @@ def by_phase_and_group(reading: Reading) -> Table:
             Column("group", "group", "text"),
             Column("accesses", "accesses"),
             *MOVED,
-            Column("resident", "on the device at its end", "bytes"),
+            Column("resident", "came and there at its end", "bytes"),
         ),
         rows=tuple(found[:MOST_ROWS]),
         evidence=f"{both_of(reading)}; residency modelled from migrations",
-        about="What is on the device is what came, less what left, of managed memory.",
+        about="What came and is there is what came less what left, of managed memory; pages first "
+        "touched on the device are not seen.",
     )
 
 

@@ -75,7 +75,7 @@ class PageMap {
     if (this.layer.data) await unpack(this.layer);
     const cell = (this.map.end - this.map.start) / 1e9 / this.layer.columns;
     this.box.querySelector(".evidence").textContent = `${this.layer.evidence}; a cell is ` +
-      `${seconds(cell)} wide; every array is drawn as high as its bytes, small ones higher`;
+      `${seconds(cell)} wide; every array is drawn as high as its bytes, small ones higher, short-lived ones lower`;
     this.legend();
     this.draw();
   }

@@ -7,10 +7,11 @@ import pytest
 
 from louvain_um.profiling.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.join import place
-from louvain_um.profiling.session import Session
+from louvain_um.profiling.session import Lifetime, PhaseSpan, Session
 from louvain_um.profiling.views import figures, kernels, residency, stages
 from louvain_um.profiling.views.blocks import fetched_again, ping_pong, spread
 from louvain_um.profiling.views.evidence import evidence
+from louvain_um.profiling.views.pages import Axis
 from louvain_um.profiling.views.reading import Reading
 from louvain_um.profiling.views.table import say
 from louvain_um.profiling.views.verdict import verdict
@@ -139,6 +140,43 @@ def test_residency_never_exceeds_what_came():
     assert alive is not None
     assert alive.values["graph"].max() == 72 * MIB
     assert residency.resident(Reading(cpu_run())) is None
+
+
+def test_arrays_alive_are_those_of_one_moment():
+    span = PhaseSpan(phase="move", level=0, iteration=-1, start_ns=0, end_ns=4000 * MS)
+    # A hundred buffers one after the other, each far shorter than a step of the chart, and one
+    # that shrinks under its name.
+    brief = [
+        Lifetime(name="buffer", group="scratch", address=BASE + BLOCK, nbytes=MIB,
+                 start_ns=at * 10_000, end_ns=(at + 1) * 10_000)
+        for at in range(100)
+    ]  # fmt: skip
+    lasting = Lifetime(name="targets.0", group="graph", address=BASE, nbytes=2 * MIB, start_ns=0,
+                       end_ns=4000 * MS)  # fmt: skip
+    reading = Reading(Session(phases=(span,), lifetimes=(lasting, *brief)))
+    alive = residency.allocated(reading)
+    assert alive is not None
+    assert sum(values.max() for values in alive.values.values()) == 3 * MIB
+    assert alive.values["scratch"][0] == MIB  # what lived shorter than a step still shows
+    assert not alive.values["scratch"][2:].any()
+    rows = rows_of(figures.by_array(reading), "array")
+    assert rows["buffer"]["alive"] == pytest.approx(1e-3)
+    # Brief ones take little of the map.
+    stripes = {stripe.name: stripe for stripe in Axis.of(reading, rows=100).stripes}
+    assert stripes["targets.0"].rows > 0.9 * 100
+
+
+def test_names_of_templates_are_cut():
+    policy = "Policy<unsigned long, std::less<int> >"
+    name = f"void cub::detail::sort::Onesweep<cub::{policy}::P1000, (cub::Order)0>({policy}*, int)"
+    assert kernels.short(name) == "cub::Onesweep<…>"
+    assert kernels.short("at::(anonymous namespace)::f<int>") == "at::(anonymous namespace)::f<int>"
+    assert kernels.short(f"at::(anonymous namespace)::{'f' * 30}<int>(int)") == f"at::{'f' * 30}<…>"
+    assert len(kernels.short("x" * 900)) == kernels.LONG
+    session = paged_run()
+    session = replace(session, events=EventTable(session.events.columns, (name, "other")))
+    row = kernels.kernels(Reading(session)).rows[0]
+    assert (row["kernel"], row["whole"]) == ("cub::Onesweep<…>", name)
 
 
 def test_the_verdict_blames_eviction_and_names_the_remedy():
