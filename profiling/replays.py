@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from louvain_um.arrays import Declared
-from louvain_um.errors import MemoryBudgetError
+from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.placement.kinds import kind_of
 from louvain_um.placement.layout import ARCS, placed
 from louvain_um.placement.machine import Machine
@@ -113,8 +113,14 @@ def run(
 ) -> Simulation:
     """Simulate a trace under a policy; "auto" is what the plan chooses for this capacity.
 
+    With `Driver(eviction="program")` that is a run of this program with such a budget: it moves
+    blocks of level 0 itself, by its plan, and is refused what that refuses. With any other, it is
+    one of a program that leaves its memory to the driver, which evicts.
+
     Raises
     ------
+    OptionError
+        This program is to be replayed, and the recording is not of it.
     MemoryBudgetError
         The policy needs more device memory than there is.
     """
@@ -122,7 +128,12 @@ def run(
         placements: dict[str, Any] = {
             array.name: str(policy.placement_of(array.name, array.group)) for array in trace.arrays
         }
-        if driver is not None and driver.eviction == "program" and trace.about is not None:
+        if driver is not None and driver.eviction == "program":
+            if trace.about is None:
+                raise OptionError(
+                    'eviction="program" is for recordings of this program, which say what its '
+                    "plan follows from; record the graph again, or let the driver evict"
+                )
             plan = plan_of(trace.about, policy, machine, capacity)
             held = sum(plan.paged.values())
             if plan.paged:

@@ -98,6 +98,14 @@ def sweep(
             rich_help_panel=STUDY,
         ),
     ] = None,
+    eviction: Annotated[
+        str,
+        typer.Option(
+            metavar="WHO",
+            help="Who makes room on simulated GPUs: driver, which evicts, or program, which moves "
+            "blocks itself, as louvain-um does where it is measured.",
+        ),
+    ] = "driver",
     method: Annotated[Method, typer.Option(help="What to run.")] = Method.louvain,
     seed: common.Seed = 0,
     json: common.Json = False,
@@ -118,7 +126,9 @@ def sweep(
         raise OptionError("--scale is of a --study; graphs are taken as they are")
     if scale is not None and not 0 < scale <= 1:
         raise OptionError(f"--scale must be above 0 and at most 1, not {scale:g}")
-    settings = settings_for(policies, rates, device, gpu, study, method.value, seed)
+    if study is not None and eviction == "program":
+        raise OptionError("a --study is of another program, which leaves its memory to the driver")
+    settings = settings_for(policies, rates, device, gpu, study, method.value, seed, eviction)
     # A folder that cannot be used is refused before graphs are read.
     from louvain_um.profiling.sweep_progress import Progress
     from louvain_um.profiling.sweep_store import check_folder
@@ -152,12 +162,13 @@ def sweep(
 
 def settings_for(
     policies: str, rates: str, device: str, gpu: str | None, study: str | None, method: Any,
-    seed: int,
+    seed: int, eviction: Any,
 ) -> Settings:  # fmt: skip
     """Return what is to be swept, checked."""
     from louvain_um.gpu.device import pick
     from louvain_um.placement.machine import load_machine
     from louvain_um.profiling.asked import parse_policies, parse_rates
+    from louvain_um.profiling.simulator import Driver
     from louvain_um.profiling.sweep import Settings
 
     if study is not None:
@@ -182,6 +193,7 @@ def settings_for(
         device=measured,
         method=method,
         seed=seed,
+        driver=Driver(eviction=eviction),
     )
 
 

@@ -33,6 +33,23 @@ def test_simulate_prints_one_object(run, source, tmp_path):
     assert {row["graph"] for row in rows} == {"small"}
 
 
+def test_the_program_may_see_to_its_memory_itself(run, source, tmp_path):
+    kept = tmp_path / "s.npz"
+    wanted = ("--policies", "base", "--oversubscription", "0", "--eviction", "program", "--json")
+    done = run("simulate", source, *wanted)
+    assert done.code == 0, done.err
+    assert done.json["results"][0]["evictions"] == 0 or not done.json["results"][0]["feasible"]
+    swept = run("sweep", source, "-o", tmp_path / "swept", "--gpu", "h200", *wanted)
+    assert swept.code == 0, swept.err
+    assert swept.json["results"][0]["seconds"] == done.json["results"][0]["seconds"]
+    assert run("profile", source, "-o", kept, "--device", "cpu").code == 0
+    refused = run("simulate", kept, *wanted)
+    assert refused.code != 0
+    assert "record the graph again" in refused.complaint()
+    study = run("sweep", "--study", "p4000", "-o", tmp_path / "study", "--eviction", "program")
+    assert "another program" in study.complaint()
+
+
 def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
     trace = tmp_path / "t.npz"
     first = run("simulate", source, "--policies", "adv2", "--oversubscription", "50", "--json",
