@@ -110,6 +110,10 @@ class Nvml:
         self._halt.set()
         self._thread.join()
         self._library.nvmlShutdown()
+        if self.energy() is None:
+            self.notes.append(
+                "energy is not known: the run was shorter than what the GPU counts by"
+            )
 
     def maps(self) -> tuple[PageMap, ...]:
         """Return nothing."""
@@ -124,7 +128,8 @@ class Nvml:
         samples = list(self.samples)
         end = getattr(self, "ended", None) or self.clock.now()
         last = self._last if hasattr(self, "ended") else self._energy()
-        if self._first is not None and last is not None:
+        # A counter that stands still says that the run was shorter than its step, no more.
+        if self._first is not None and last is not None and last > self._first:
             joules, counter = (last - self._first) / 1e3, "total energy"
         elif len(samples) > 1:
             joules, counter = _integral(samples, self.began, end), "integrated power"

@@ -60,7 +60,7 @@ def summary(session: Session) -> dict[str, Any]:
         for group in by_groups.values():
             group[name] = None
     arcs = (session.metadata.get("graph") or {}).get("arcs")
-    joules = (session.energy or {}).get("joules")
+    joules = (session.energy or {}).get("joules") or None  # no run costs nothing
     memory = session.events["kind"] <= Kind.DTOD
     return {
         "seconds": session.seconds,

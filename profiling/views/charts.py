@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 WIDE, TALL = 7.0, 4.2
 """Inches of a chart."""
 
+ROWS, COLUMNS, DOTS = 320, 512, 300
+"""Cells of a map, about, and dots an inch: a panel has a dot for every cell, or it would lose some.
+"""
+
 MOST_LEVELS = 24
 """Levels drawn of a run."""
 
@@ -80,7 +84,7 @@ def save(
     for path, figure in zip(paths, drawn.values(), strict=True):
         # In memory first: on a full disc Matplotlib hides what the system said.
         drawing = io.BytesIO()
-        figure.savefig(drawing, format=suffix.lstrip("."), bbox_inches="tight", dpi=160)
+        figure.savefig(drawing, format=suffix.lstrip("."), bbox_inches="tight", dpi=DOTS)
         with replacing(path, force=force) as part:
             part.write_bytes(drawing.getbuffer())
     return paths
@@ -100,7 +104,7 @@ def charts(sessions: Sequence[Session], sweep: Sweep | None = None) -> dict[str,
     found: dict[str, Figure | None] = {}
     if sessions:
         reading = Reading(sessions[0])
-        axis = Axis.of(reading)
+        axis = Axis.of(reading, ROWS, COLUMNS)
         found["access-by-group"] = by_group(reading, "accesses")
         found["faults-by-group"] = by_group(reading, "gpu_faults")
         found["access-map"] = page_map(reading, axis, accesses, "Memory accesses")

@@ -14,7 +14,7 @@ WHOLE: tuple[tuple[str, str, As], ...] = (
     ("arcs_per_second", "arcs a second", "rate"),
     ("bytes_to_device", "moved to the device", "bytes"),
     ("bytes_to_host", "moved to the host", "bytes"),
-    ("bytes_evicted", "bytes evicted", "bytes"),
+    ("bytes_evicted", "evicted by the driver", "bytes"),
     ("gpu_fault_groups", "fault groups", "count"),
     ("gpu_faults", "GPU faults", "count"),
     ("cpu_faults", "CPU faults", "count"),

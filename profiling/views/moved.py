@@ -15,7 +15,7 @@ MOST_ROWS = 400
 MOVED = (
     Column("bytes_to_device", "to the device", "bytes"),
     Column("bytes_to_host", "to the host", "bytes"),
-    Column("bytes_evicted", "bytes evicted", "bytes"),
+    Column("bytes_evicted", "evicted by the driver", "bytes"),
     Column("evictions", "evictions"),
     Column("fault_groups", "fault groups"),
     Column("gpu_faults", "GPU faults"),

@@ -27,6 +27,7 @@ def show(
 
     from louvain_um.profiling.views import figures
     from louvain_um.profiling.views.compare import compared
+    from louvain_um.profiling.views.origins import origins
     from louvain_um.profiling.views.verdict import verdict
 
     out = console or Console(highlight=False, markup=False, emoji=False)
@@ -37,6 +38,8 @@ def show(
         if len(readings) == 1:
             for table in figures.tables(reading):
                 put(table, out)
+            for text in origins(reading.session):
+                out.print(text)
             for note in reading.session.notes:
                 out.print(f"note: {note}")
     if len(readings) > 1:

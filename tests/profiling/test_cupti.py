@@ -27,6 +27,7 @@ from louvain_um.profiling.cupti_records import (
 )
 from louvain_um.profiling.events import Cause, Kind, Source
 from louvain_um.profiling.nvml import Nvml
+from louvain_um.profiling.session import Session
 from louvain_um.profiling.source import Clock, SourceUnavailableError
 
 SIZES = {UNIFIED_MEMORY: 104, CONCURRENT_KERNEL: 216, MEMCPY: 96, OVERHEAD: 56, 99: 32}
@@ -198,8 +199,10 @@ def test_times_follow_the_session_s_clock():
 class FakeNvml:
     """NVML of a GPU that draws 100 W."""
 
-    def __init__(self, *, energy: bool = True, power: bool = True, status: int = 0) -> None:
-        self.energy, self.power, self.status = energy, power, status
+    def __init__(
+        self, *, energy: bool = True, power: bool = True, status: int = 0, step: float = 1e-5
+    ) -> None:
+        self.energy, self.power, self.status, self.step = energy, power, status, step
         self.began = time.perf_counter()
 
     def nvmlInit_v2(self) -> int:  # noqa: N802
@@ -212,7 +215,8 @@ class FakeNvml:
         return 0 if bus == b"0000:01:00.0" else 6
 
     def nvmlDeviceGetTotalEnergyConsumption(self, device: Any, value: Any) -> int:  # noqa: N802
-        value._obj.value = round((time.perf_counter() - self.began) * 1e5)
+        steps = int((time.perf_counter() - self.began) / self.step)
+        value._obj.value = round(steps * self.step * 1e5)
         return 0 if self.energy else 3
 
     def nvmlDeviceGetPowerUsage(self, device: Any, value: Any) -> int:  # noqa: N802
@@ -240,6 +244,17 @@ def test_energy_that_nobody_tells_is_not_made_up():
         Nvml("0000:01:00.0", FakeNvml(status=4)).start(Clock())
     with pytest.raises(SourceUnavailableError, match="status 6"):
         Nvml("0000:02:00.0", FakeNvml()).start(Clock())
+
+
+def test_a_run_too_short_for_the_counter_cost_no_zero_joules():
+    source = Nvml("0000:01:00.0", FakeNvml(step=1000.0))
+    source.start(Clock())
+    source.stop()
+    assert source.energy() is None
+    assert "energy is not known" in source.notes[0]
+    recorded = Session(energy={"joules": 0.0, "seconds": 0.01})  # before that was seen to
+    assert recorded.summary()["joules"] is None
+    assert "0.0 J" not in str(recorded)
 
 
 def test_samples_stay_few(monkeypatch: pytest.MonkeyPatch):

@@ -14,6 +14,7 @@ from louvain_um.profiling.views.evidence import evidence, there
 from louvain_um.profiling.views.glance import glance
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.payload import ROOM, packed
+from louvain_um.profiling.views.origins import origins
 from louvain_um.profiling.views.passes import around, passes
 from louvain_um.profiling.views.reading import Reading
 from louvain_um.profiling.views.table import As, Table, say
@@ -115,7 +116,7 @@ def _cards(session: Session) -> tuple[Card, ...]:
         ("groups' peaks together", sum(peaks.values()) or None, "bytes", time),
         ("moved to the device", summary["bytes_to_device"], "bytes", memory),
         ("moved to the host", summary["bytes_to_host"], "bytes", memory),
-        ("bytes evicted", summary["bytes_evicted"], "bytes", memory),
+        ("evicted by the driver", summary["bytes_evicted"], "bytes", memory),
         ("GPU faults", summary["gpu_faults"], "count", memory),
         ("fault groups", summary["gpu_fault_groups"], "count", memory),
         ("accesses", summary["accesses"], "count", evidence(session, "access")),
@@ -182,11 +183,8 @@ def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> l
         Part(
             anchor="sources",
             title="Sources",
-            texts=("Who recorded this session, and what nobody could:",),
-            notes=tuple(
-                f"{name}: {status}" for name, status in session.metadata.get("sources", {}).items()
-            )
-            or ("the session names no source",),
+            texts=("Who recorded this session, what came of it, and what nobody could tell:",),
+            notes=origins(session) or ("the session names no source",),
         )
     )
     return parts

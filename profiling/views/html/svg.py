@@ -114,7 +114,10 @@ def lines(
     x_title: str = "",
     logarithmic: bool = False,
 ) -> Markup:
-    """Return lines over numbers, each `(x, y)`; with `logarithmic` the values' decades are even."""
+    """Return lines over numbers, each `(x, y)`; with `logarithmic` the values' decades are even.
+
+    An `x_title` of "seconds" makes the numbers a clock.
+    """
     height, left, bottom = 220, 70, 34
     room = WIDTH - left - 20
     xs = np.concatenate([np.asarray(x, float) for x, _ in series.values()] or [np.zeros(1)])
@@ -135,10 +138,14 @@ def lines(
     for tick in decades(low, high * 1.2) if logarithmic else ticks(high or 1.0, kind):
         y = height_of(tick)
         body += [_rule(left, y), _text(left - 6, y + 4, brief(tick, kind), "end")]
-    for tick in np.unique(xs)[:: max(1, len(np.unique(xs)) // 12)]:
-        x = left + room * (tick - first) / max(last - first, 1e-12)
-        body.append(_text(x, height + 15, f"{tick:g}", "middle"))
-    body.append(_text(WIDTH - 20, height + 30, x_title, "end"))
+    clock = x_title == "seconds"
+    if clock:
+        body += _clock(np.array([first, last]), left, height, room)
+    else:
+        for tick in np.unique(xs)[:: max(1, len(np.unique(xs)) // 12)]:
+            x = left + room * (tick - first) / max(last - first, 1e-12)
+            body.append(_text(x, height + 15, f"{tick:g}", "middle"))
+        body.append(_text(WIDTH - 20, height + 30, x_title, "end"))
     seen: list[str] = []
     for at, (name, (x_values, y_values)) in enumerate(series.items()):
         fill = colour(name, at)
@@ -163,7 +170,8 @@ def lines(
         )
         body += [
             Markup('<circle cx="{:.1f}" cy="{:.1f}" r="2.6" fill="{}"><title>{}</title></circle>')
-            .format(a, b, fill, f"{name}: {say(y, kind)} at {x:g}")
+            .format(a, b, fill,
+                    f"{name}: {say(y, kind)} at {say(x, 'seconds') if clock else f'{x:g}'}")
             for a, b, x, y in points[:600]
         ]  # fmt: skip
     return _svg(height + bottom, body) + legend(list(series))
@@ -200,13 +208,14 @@ def _grid(top: float, kind: As, left: int, height: int) -> list[Markup]:
     return body
 
 
-def _clock(times: NDArray[np.float64], left: int, y: int) -> list[Markup]:
+def _clock(times: NDArray[np.float64], left: int, y: int, room: int = 0) -> list[Markup]:
+    room = room or WIDTH - left - 10
     first, length = float(times[0]), max(float(times[-1] - times[0]), 1e-12)
     step = (*ticks(length, "seconds", 10), length)[1]
     body = []
     for number in range(math.ceil(first / step - 1e-9), int((first + length) / step + 1e-9) + 1):
         time = float(f"{number * step:.12g}")
-        x = left + (WIDTH - left - 10) * (time - first) / length
+        x = left + room * (time - first) / length
         body.append(_text(min(x, WIDTH - 24), y + 16, brief(time, "seconds"), "middle"))
     return body
 

@@ -9,7 +9,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session import PhaseSpan, Session
 from louvain_um.profiling.simulated import session_of
 from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
-from louvain_um.profiling.views.charts import charts, save
+from louvain_um.profiling.views.charts import DOTS, charts, save
 from louvain_um.profiling.views.figures import by_group
 from louvain_um.profiling.views.reading import Reading
 from louvain_um.profiling.views.sweep import Sweep
@@ -28,6 +28,14 @@ def test_the_charts_of_a_run():
     assert "targets.0" in [tick.get_text() for tick in panels[0].get_yticklabels()]
     drawn = np.ma.getdata(panels[0].images[0].get_array())
     assert drawn.sum() == paged_run().summary()["gpu_faults"]
+    # No cell is lost between dots, in whichever panel.
+    found["fault-map"].set_dpi(DOTS)
+    found["fault-map"].draw_without_rendering()
+    for axes in panels:
+        rows, columns = axes.images[0].get_array().shape
+        box = axes.get_window_extent()
+        assert rows <= box.height
+        assert columns <= box.width
     assert len(found["iteration-times"].axes[0].lines) == 2
     assert "measured (engine)" in found["iteration-times"].axes[0].get_ylabel()
     shares = found["faults-by-group"].axes[0].patches

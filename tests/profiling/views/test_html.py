@@ -12,9 +12,10 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.events import Kind
 from louvain_um.profiling.profiler import profile
 from louvain_um.profiling.session import Session
-from louvain_um.profiling.views.html import payload, render, write
+from louvain_um.profiling.views.html import payload, render, svg, write
 from louvain_um.profiling.views.html.page import embedded
 from louvain_um.profiling.views.html.payload import cells, encoded, halved, packed
+from louvain_um.profiling.views.origins import origins
 from louvain_um.profiling.views.pages import Axis, Layer, accesses, faults, migrations, rebin
 from louvain_um.profiling.views.reading import Reading
 from tests.profiling.views.made import BLOCK, HOSTILE, MIB, cpu_run, paged_run
@@ -59,7 +60,7 @@ def test_figures_that_nobody_recorded_share_a_line_of_notes():
     page = render(cpu_run())
     told = re.findall(r"<li>([^<]*: not available[^<]*)</li>", page)
     names = {name for line in told for name in line.partition(":")[0].split(", ")}
-    assert {"moved to the device", "bytes evicted", "GPU faults", "energy"} <= names
+    assert {"moved to the device", "evicted by the driver", "GPU faults", "energy"} <= names
     assert not re.search(r'class="what">[^<]*</span><b>–', page)
 
 
@@ -84,6 +85,43 @@ def test_columns_of_zeros_are_named_below_their_table():
     table = page.partition('id="by-group"')[2].partition("</section>")[0]
     assert ">thrashing</button>" not in table
     assert re.search(r"zero throughout: [^<]*thrashing", table)
+
+
+def test_sources_say_what_came_of_them_and_what_was_lost():
+    session = paged_run()
+    whole = session.summary()
+    mine = {key: whole[key] for key in ("bytes_to_device", "bytes_to_host", "cpu_faults")}
+    theirs = mine | {"cpu_faults": 9}
+    told = {
+        "uvm": {"migrations": True, "events": 1234, "dropped": 5, "recorded": mine,
+                "driver_totals": theirs},
+        "cupti": {"events": 2, "dropped": 0, "overhead_seconds": 0.25},
+        "nvml": {"samples": 2, "period_seconds": 0.1},
+    }  # fmt: skip
+    lines = dict(
+        line.split(": ", 1) for line in origins(paged_run(about_sources=told)) if ": " in line
+    )
+    assert lines["uvm"].startswith("measured; 1,234 events; 5 dropped; ")
+    exactly = f"{mine['bytes_to_device']:,} bytes to device, the driver's own count exactly"
+    assert exactly in lines["uvm"]
+    assert "3 CPU faults of 9 that the driver counted" in lines["uvm"]
+    assert lines["cupti"] == (
+        "measured; 2 events; 0 dropped; 250.00 ms spent on recording, by its own account"
+    )
+    assert lines["nvml"] == "measured; 2 samples; one every 100.00 ms"
+    assert lines["tracer"] == "measured"
+    share = f"of {whole['memory_events']:,} events of memory 1 (0.3 %) lie in no array of the run"
+    assert origins(session)[-1] == share
+    page = render(paged_run(about_sources=told)).partition('id="sources"')[2]
+    assert "1,234 events" in page
+    assert share in page
+
+
+def test_a_chart_over_seconds_has_a_clock():
+    text = str(svg.lines({"watts": ([0.0404706, 7.25], [1.0, 2.0])}, "count", x_title="seconds"))
+    assert ">2 s</text>" in text
+    assert "0.0404706" not in text
+    assert "at 7.25 s" in text
 
 
 def test_the_api_writes_it(tmp_path: Path):
