@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.arrays import Declared
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.placement.kinds import kind_of
-from louvain_um.placement.layout import ARCS, placed
+from louvain_um.placement.layout import ARCS, device_bytes_in_core, placed
 from louvain_um.placement.machine import Machine
 from louvain_um.placement.plan import Plan, make_plan
+from louvain_um.placement.planned import Declare
 from louvain_um.placement.policy import AUTO, Policy, find_policy
 from louvain_um.profiling.declaring import declared
 from louvain_um.profiling.paging import in_pages
@@ -19,6 +20,9 @@ from louvain_um.profiling.simulator import Driver, Simulation, simulate
 from louvain_um.profiling.simulator.constants import BLOCK_BYTES, PAGE_BYTES
 from louvain_um.profiling.simulator.layout import lay_out
 from louvain_um.profiling.simulator.trace import Trace
+
+if TYPE_CHECKING:
+    from louvain_um.gpu.shape import Shape
 
 FIGURES: Final = (
     "seconds", "bytes_to_device", "bytes_to_host", "bytes_remote", "fault_groups", "faults",
@@ -68,7 +72,7 @@ def replay(
     faster, that one: the row tells which (`chosen`) and what the plan's alone takes
     (`seconds_of_plan`).
     """
-    peak = trace.peak_bytes
+    peak = peak_of(trace, driver)
     known = {} if known is None else known
     row: dict[str, Any] = {
         "graph": point.graph,
@@ -148,6 +152,17 @@ def run(
     return _planned(trace, machine, capacity, driver)
 
 
+def peak_of(trace: Trace, driver: Driver | None) -> int:
+    """Return the bytes that shares of memory are of: what the arrays of a recording occupy.
+
+    Where the program sees to its memory itself, that is what its plan would lay out in core; a
+    measured run's budget is a share of the same.
+    """
+    if driver is None or driver.eviction != "program" or trace.about is None:
+        return trace.peak_bytes
+    return device_bytes_in_core(_declarer(trace.about)(False), apart=True)
+
+
 def plan_of(about: Mapping[str, Any], policy: Policy, machine: Machine, capacity: int) -> Plan:
     """Return the plan that the program itself makes, from what a recording says of its graph.
 
@@ -156,23 +171,36 @@ def plan_of(about: Mapping[str, Any], policy: Policy, machine: Machine, capacity
     MemoryBudgetError
         The policy needs more device memory than there is.
     """
-    from louvain_um.gpu.arrays import declare, declare_paging
-    from louvain_um.gpu.shape import Shape
+    from louvain_um.gpu.arrays import declare_paging
 
-    known = dict(about)
-    skew = known.pop("skew")
-    kind = kind_of(skew * known["vertices"] / max(known["arcs"], 1)).name
-    shape = Shape(**known, kind=kind)
+    shape = _shape(about)
     return make_plan(
-        lambda tight: declare(replace(shape, tight=tight)),
+        _declarer(about),
         policy,
         machine,
         capacity,
-        skew=skew,
+        skew=about["skew"],
         widest=shape.widest,
         source="host",
         paging=lambda tight: declare_paging(replace(shape, tight=tight)),
     )
+
+
+def _declarer(about: Mapping[str, Any]) -> Declare:
+    """Return what declares the arrays of a run, with tight scratch or not."""
+    from louvain_um.gpu.arrays import declare
+
+    shape = _shape(about)
+    return lambda tight: declare(replace(shape, tight=tight))
+
+
+def _shape(about: Mapping[str, Any]) -> Shape:
+    """Return what the sizes of a recorded run's arrays follow from."""
+    from louvain_um.gpu.shape import Shape
+
+    known = dict(about)
+    skew = known.pop("skew") * known["vertices"] / max(known["arcs"], 1)
+    return Shape(**known, kind=kind_of(skew).name)
 
 
 def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | None) -> Simulation:

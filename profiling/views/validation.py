@@ -132,7 +132,8 @@ def validation(sweep: Sweep) -> Table:
         ),
         rows=tuple(rows),
         evidence=f"ratios are modelled ÷ measured; limits: {limits}",
-        about="Without what the program itself copies to the device before its first kernel.",
+        about="Without what the program itself copies to the device before its first kernel. With "
+        "a budget, the program moves blocks itself: --eviction program models that.",
     )
 
 

@@ -50,6 +50,18 @@ def test_with_a_budget_the_program_moves_blocks_and_the_driver_evicts(trace):
     assert whole.bytes_to_host == 0
 
 
+def test_shares_of_memory_are_of_what_a_measured_run_s_budget_is_of(trace):
+    from louvain_um.profiling.replays import Point, peak_of, replay
+
+    peak = peak_of(trace, PROGRAM)
+    plan = plan_of(trace.about, find_policy("base"), load_machine("h200"), peak)
+    assert plan.device_bytes == plan.limit == peak > trace.peak_bytes == peak_of(trace, None)
+    point = Point(graph="g", policy="base", oversubscription=0.0, gpu="h200")
+    row, found = replay(trace, point, load_machine("h200"), driver=PROGRAM)
+    assert (row["budget_bytes"], row["feasible"], row["evictions"]) == (peak, True, 0)
+    assert found.bytes_to_host == 0
+
+
 def test_a_block_comes_before_it_is_read_and_room_is_kept(trace):
     room, number = 8 * BLOCK, 1
     assert trace.arrays[number].name == "targets.0"
