@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import json
 import os
 import re
 import shlex
@@ -163,6 +164,61 @@ def test_the_policy_language_is_told_as_it_is():
         placements = find_policy(name).placements
         told = [str(placements[group]) for group in GROUPS]
         assert name == "auto" or rows[name] == told, name
+
+
+def told(page: str, heading: str) -> dict[str, list[str]]:
+    """Return the rows of the table under a heading, by the policy that stands first in them."""
+    text = (DOCS / page).read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return {
+        cells[0].strip(" `"): [cell.strip() for cell in cells[1:]]
+        for line in text.splitlines() if line.startswith("| `")
+        for cells in [line.strip("|").split("|")]
+    }  # fmt: skip
+
+
+def close(text: str, value: float) -> bool:
+    """Return whether a number is what a value is when rounded to as many digits."""
+    digits = len(text.partition(".")[2])
+    return abs(float(text.replace(",", "")) - value) <= 0.501 * 10**-digits
+
+
+def test_why_policies_win_is_told_with_what_was_measured():
+    grid = json.loads((HOUSE / "benchmarks/results/policies_h200.json").read_text())["results"]
+    points = {(r["graph"], r["policy"], r["oversubscription"]): r for r in grid}
+
+    def agrees(text: str, graph: str, policy: str, percent: int, key: str) -> bool:
+        row = points.get((graph, policy, percent))
+        if row is None or not row["feasible"]:
+            return text == ("" if row is None or not key.startswith("seconds") else "–")
+        return close(text, row["phases"][key] if key in row["phases"] else row[key])
+
+    large = told("guide/why.md", "Everything fits")
+    for policy, (_, seconds, times, move, aggregate, half) in large.items():
+        row = "lfr24", policy
+        assert agrees(seconds, *row, 0, "seconds_best"), policy
+        core = points["lfr24", "device", 0]["seconds_best"]
+        assert close(times, points[(*row, 0)]["seconds_best"] / core), policy
+        assert agrees(move, *row, 0, "move"), policy
+        assert agrees(aggregate, *row, 0, "aggregate"), policy
+        assert agrees(half, *row, 50, "seconds_best"), policy
+    small = told("guide/why.md", "Memory is short")
+    for policy, cells in small.items():
+        for text, percent in zip(cells, (0, 30, 50, 70), strict=False):
+            assert agrees(text, "lfr20", policy, percent, "seconds_best"), policy
+        for text, percent in zip(cells[6:], (0, 50), strict=True):
+            assert agrees(text, "lfr20", policy, percent, "fault_groups"), policy
+        for text, percent in zip(cells[4:6], (0, 50), strict=True):
+            moved = points["lfr20", policy, percent].get("bytes_to_device", 0) / 1e9
+            assert close(text, moved) if text else policy == "device", policy
+    study = json.loads((HOUSE / "benchmarks/results/thesis_study_modelled.json").read_text())
+    gains = told("guide/why.md", "The thesis, beside this")
+    for policy, cells in gains.items():
+        for at, (rate, percent) in enumerate(zip((0, 2, 3), (0, 30, 50), strict=True)):
+            base = points["lfr20", "base", percent]["seconds_best"]
+            here = base / points["lfr20", policy, percent]["seconds_best"]
+            assert close(cells[2 * at], study["published"][policy][rate]), policy
+            assert close(cells[2 * at + 1], here), policy
+    assert set(large) == set(small) > set(gains) == {f"adv{i}" for i in range(1, 10)}
 
 
 def test_formats_and_machines_are_told():
