@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
-import cupy
 import numpy as np
 from common import DATA, GENERATED, STANDARD, bandwidth, device_graph, machine, real_names, save
 
@@ -29,6 +29,11 @@ from louvain_um.gpu.device import pick
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.hierarchy import detect
 from louvain_um.options import Options
+
+try:
+    import cupy
+except ImportError:
+    cupy = None  # `pick` says so, in a line
 
 LEVEL = (
     "cycle",
@@ -213,4 +218,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except lu.LouvainUmError as error:
+        sys.exit(str(error))

@@ -2,8 +2,9 @@
 
     python benchmarks/peers.py lfr20 email-Enron.txt.gz --only cugraph,igraph
 
-A peer that is not installed is left out. Times are of the algorithm alone: the graph stands
-in the peer's own form, on the device for those that run there, before the clock starts.
+A peer that is not installed is left out, and that is said. Times are of the algorithm alone: the
+graph stands in the peer's own form, on the device for those that run there, before the clock
+starts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import statistics
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -140,6 +142,20 @@ PEERS: dict[str, tuple[str, Callable[[lu.Graph, str], Iterator[Peer]]]] = {
 """Name → the module it needs, and its ways to detect communities."""
 
 
+def installed(names: list[str]) -> list[str]:
+    """Return the peers that can be imported; say which cannot, stop if none is left."""
+    unknown = [name for name in names if name not in PEERS]
+    if unknown:
+        sys.exit(f"no peer {', '.join(unknown)}; choose from {', '.join(PEERS)}")
+    found = [name for name in names if importlib.util.find_spec(PEERS[name][0])]
+    for name in names:
+        if name not in found:
+            print(f"{name} is not installed (no module {PEERS[name][0]}): left out", flush=True)
+    if not found:
+        sys.exit("no peer is left; install one, or name another with --only")
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("graphs", nargs="+", help=f"of {', '.join(GENERATED)}, or real files")
@@ -148,7 +164,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("-o", "--out", type=Path)
     arguments = parser.parse_args()
-    wanted = [p for p in arguments.only.split(",") if importlib.util.find_spec(PEERS[p][0])]
+    wanted = installed(arguments.only.split(","))
     record: dict[str, Any] = {"machine": machine(), "results": []}
     for name in arguments.graphs:
         graph = host_graph(name, arguments.data)
@@ -176,4 +192,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except lu.LouvainUmError as error:
+        sys.exit(str(error))
