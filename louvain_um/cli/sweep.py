@@ -99,13 +99,15 @@ def sweep(
         ),
     ] = None,
     eviction: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="WHO",
             help="Who makes room on simulated GPUs: driver, which evicts, or program, which moves "
-            "blocks itself, as louvain-um does where it is measured.",
+            "blocks itself, as louvain-um does where it is measured.  [default: program beside "
+            "measured runs, driver otherwise]",
+            show_default=False,
         ),
-    ] = "driver",
+    ] = None,
     method: Annotated[Method, typer.Option(help="What to run.")] = Method.louvain,
     seed: common.Seed = 0,
     json: common.Json = False,
@@ -162,7 +164,7 @@ def sweep(
 
 def settings_for(
     policies: str, rates: str, device: str, gpu: str | None, study: str | None, method: Any,
-    seed: int, eviction: Any,
+    seed: int, eviction: Any = None,
 ) -> Settings:  # fmt: skip
     """Return what is to be swept, checked."""
     from louvain_um.gpu.device import pick
@@ -193,7 +195,7 @@ def settings_for(
         device=measured,
         method=method,
         seed=seed,
-        driver=Driver(eviction=eviction),
+        driver=Driver(eviction=eviction or ("program" if measured and wanted else "driver")),
     )
 
 

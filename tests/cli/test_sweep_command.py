@@ -50,6 +50,20 @@ def test_the_program_may_see_to_its_memory_itself(run, source, tmp_path):
     assert "another program" in study.complaint()
 
 
+@pytest.mark.parametrize(
+    ("device", "gpu", "who"),
+    [("cuda", "h200", "program"), ("cuda", None, "driver"), ("cpu", "h200", "driver")],
+)
+def test_beside_measured_runs_the_program_makes_room(monkeypatch, device, gpu, who):
+    from louvain_um.cli.sweep import settings_for
+    from louvain_um.gpu import device as devices
+
+    found = devices.Choice(kind=device, index=0, reason="asked for")
+    monkeypatch.setattr(devices, "pick", lambda wanted: found)
+    settings = settings_for("base", "50", device, gpu, None, "louvain", 0)
+    assert settings.driver.eviction == who
+
+
 def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
     trace = tmp_path / "t.npz"
     first = run("simulate", source, "--policies", "adv2", "--oversubscription", "50", "--json",
