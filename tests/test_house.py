@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
 import subprocess
@@ -201,6 +202,35 @@ def test_readme_python_runs(tmp_path, monkeypatch):
     known: dict[str, object] = {}
     exec(compile(code, "README.md", "exec"), known)
     assert known["r"].n_communities == 1
+
+
+def test_readme_tells_what_was_measured():
+    found = HOUSE / "benchmarks/results"
+    runs = {
+        (f"{row['arcs'] / 1e6:.0f} M", row["method"].capitalize()): row
+        for name in ("gpu_detect_h200", "gpu_detect_h200_leiden")
+        for row in json.loads((found / f"{name}.json").read_text())["results"]
+        if not row.get("older_code")
+    }
+    told = re.findall(
+        r"^\| .*, .* \| (\w+) \| (.* M) \| (.*) \| (.*) \| (.*) \|$", README, re.MULTILINE
+    )
+    assert len(told) == len(runs) == 7
+    for method, arcs, ms, each, modularity in told:
+        row = runs[arcs, method]
+        assert ms == f"{1e3 * row['algorithm_median']:.1f}"
+        assert each == f"{row['bytes_taken'] / row['arcs']:.1f}"
+        assert modularity == f"{row['modularity']:.3f}"[1:]
+    grid = json.loads((found / "policies_h200.json").read_text())["results"]
+    auto = {
+        (f"{row['arcs'] / 1e6:.0f}", row["oversubscription"]): f"{row['seconds_best']:.3f}"
+        for row in grid if row["policy"] == "auto"
+    }  # fmt: skip
+    lines = re.findall(r"^\| .*, (\d+) M arcs \| (.*) \|$", README, re.MULTILINE)
+    assert len(lines) == 2
+    for arcs, cells in lines:
+        for rate, cell in zip((0, 10, 30, 50, 70), cells.split("|"), strict=True):
+            assert cell.strip() == auto.get((arcs, rate), "")
 
 
 def test_pages_name_rooms_that_exist():
