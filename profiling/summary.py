@@ -137,6 +137,8 @@ def by_group(session: Session) -> dict[str, dict[str, int]]:
 
 def lines(session: Session) -> Iterable[str]:
     """Yield the session in a few lines of text."""
+    from louvain_um.profiling.views.table import say
+
     figures = summary(session)
     about = session.metadata
     named = [about.get("method"), about.get("policy"), about.get("device")]
@@ -145,11 +147,11 @@ def lines(session: Session) -> Iterable[str]:
     what = " ".join(str(name) for name in named if name)
     rate = figures["arcs_per_second"]
     cost = [f"{figures['seconds']:.3f} s"]
-    cost += [f"{rate / 1e6:,.1f} M arcs/s"] if rate else []
+    cost += [f"{say(rate, 'rate')} arcs/s"] if rate else []
     if figures["joules"] is not None:
         cost.append(f"{figures['joules']:,.1f} J")
     if figures["arcs_per_joule"]:
-        cost.append(f"{figures['arcs_per_joule'] / 1e6:,.2f} M arcs/J")
+        cost.append(f"{say(figures['arcs_per_joule'], 'rate')} arcs/J")
     yield f"{what or 'session'}: {', '.join(cost)}"
     shown = {name: value for name, value in SHOWN.items() if figures[name] is not None}
     for group, values in [("all", figures), *figures["by_group"].items()]:

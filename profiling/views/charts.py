@@ -19,6 +19,7 @@ from louvain_um.files import check_output, replacing
 from louvain_um.profiling.session import Session
 from louvain_um.profiling.views import figures, residency
 from louvain_um.profiling.views.colours import colour
+from louvain_um.profiling.views.compare import called
 from louvain_um.profiling.views.evidence import evidence
 from louvain_um.profiling.views.pages import Axis, Layer, accesses, faults
 from louvain_um.profiling.views.passes import passes
@@ -196,11 +197,13 @@ def level_times(sessions: Sequence[Session]) -> Figure | None:
     )
     if not places:
         return None
+    from matplotlib.patches import Patch
+
     number = {place: at for at, (place, _) in enumerate(places[:MOST_LEVELS])}
     figure, axes = new(WIDE, TALL)
     wide = 0.8 / len(found)
     named: set[str] = set()
-    for at, (session, runs) in enumerate(zip(sessions, found, strict=True)):
+    for at, runs in enumerate(found):
         for each in runs:
             if (each.cycle, each.level) not in number:
                 continue
@@ -210,25 +213,26 @@ def level_times(sessions: Sequence[Session]) -> Figure | None:
                 label = None if phase in named else phase
                 named.add(phase)
                 axes.bar(left, seconds, wide * 0.92, bottom, align="edge", label=label,
-                         color=colour(phase, 0), alpha=1 - 0.35 * at)  # fmt: skip
+                         color=colour(phase, 0), alpha=_shade(at))  # fmt: skip
                 bottom += seconds
-            if len(found) > 1 and each is runs[0]:
-                axes.annotate(called(session), (left + wide / 2, bottom), rotation=90, fontsize=7,
-                              xytext=(0, 3), textcoords="offset points", ha="center")  # fmt: skip
     labels = [label.replace(", ", ",\n") for _, label in places[:MOST_LEVELS]]
     crowded = len(labels) > 8
     axes.set_xticks(range(len(labels)), labels, rotation=90 if crowded else 0, fontsize=8)
-    axes.margins(y=0.25 if len(found) > 1 else 0.05)
+    axes.margins(y=0.05)
     axes.set_ylabel(f"seconds, {evidence(sessions[0], 'time')}")
-    axes.legend(frameon=False, fontsize=8)
+    told, _ = axes.get_legend_handles_labels()
+    if len(found) > 1:
+        told += [
+            Patch(facecolor="black", alpha=_shade(at), label=called(session) or "run")
+            for at, session in enumerate(sessions)
+        ]
+    axes.legend(handles=told, frameon=False, fontsize=8)
     return figure
 
 
-def called(session: Session) -> str:
-    """Return what a session is called in a legend."""
-    about = session.metadata
-    words = [str(about[key]) for key in ("policy", "device") if about.get(key)]
-    return " on ".join(words) or "run"
+def _shade(at: int) -> float:
+    """Return how opaque the bars of a session are."""
+    return max(1 - 0.35 * at, 0.2)
 
 
 def iteration_times(sessions: Sequence[Session]) -> Figure | None:
@@ -241,7 +245,7 @@ def iteration_times(sessions: Sequence[Session]) -> Figure | None:
     for session in sessions:
         spans = Reading(session).iterations
         axes.plot(range(1, len(spans) + 1), [span.seconds for span in spans], ".-",
-                  label=called(session), linewidth=1)  # fmt: skip
+                  label=called(session) or "run", linewidth=1)  # fmt: skip
     axes.set_yscale("log")
     axes.set_xlabel("iteration of moving, all levels in turn")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

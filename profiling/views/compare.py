@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from louvain_um.profiling.session import Session
 from louvain_um.profiling.views import figures, stages
 from louvain_um.profiling.views.evidence import evidence
 from louvain_um.profiling.views.reading import Reading
@@ -24,6 +25,9 @@ WHOLE: tuple[tuple[str, str, As], ...] = (
     ("arcs_per_joule", "arcs a joule", "rate"),
 )
 
+KINDS: dict[str, As] = {"modularity": "score", "communities": "count", "budget_bytes": "bytes"}
+"""How what else is told of both is meant, where it is no text."""
+
 
 def compared(first: Reading, second: Reading) -> tuple[Table, ...]:
     """Return tables that compare two sessions: as a whole, by group, by phase."""
@@ -38,7 +42,7 @@ def whole(first: Reading, second: Reading) -> Table:
     for key in ("policy", "device", "modularity", "communities", "budget_bytes"):
         values = [reading.session.metadata.get(key) for reading in (first, second)]
         if any(value is not None for value in values):
-            kind: As = "bytes" if key == "budget_bytes" else "text"
+            kind = KINDS.get(key, "text")
             texts = [say(value, kind) for value in values]
             rows.append({"what": key.replace("_", " "), "first": texts[0], "second": texts[1]})
     return Table(
@@ -96,9 +100,24 @@ def _by(
 
 def name_of(reading: Reading, otherwise: str) -> str:
     """Return what a session is called beside another."""
-    about = reading.session.metadata
-    words = [str(about[key]) for key in ("policy", "device") if about.get(key)]
-    return " on ".join(words) or f"the {otherwise}"
+    return called(reading.session) or f"the {otherwise}"
+
+
+def called(session: Session) -> str:
+    """Return policy, budget and device of a session, as far as they are known.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session import Session
+    >>> from louvain_um.profiling.views.compare import called
+    >>> called(Session(metadata={"policy": "base", "budget_bytes": 1 << 30, "device": "cuda:0"}))
+    'base within 1.0 GiB on cuda:0'
+    """
+    about = session.metadata
+    budget = about.get("budget_bytes")
+    within = f" within {say(budget, 'bytes')}" if budget else ""
+    policy = f"{about['policy']}{within}" if about.get("policy") else ""
+    return " on ".join(filter(None, (policy, str(about.get("device") or ""))))
 
 
 def _columns(key: str, first: Reading, second: Reading) -> tuple[Column, ...]:

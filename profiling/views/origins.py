@@ -42,7 +42,9 @@ def origins(session: Session) -> tuple[str, ...]:
 def _parts(about: Mapping[str, Any]) -> list[str]:
     """Return what a source says of itself, as far as it is about numbers of the session."""
     parts = [
-        f"{about[key]:,} {key.replace('_', ' ')}" for key in COUNTED if about.get(key) is not None
+        f"{about[key]:,} {key.replace('_', ' ').removesuffix('s' if about[key] == 1 else ' ')}"
+        for key in COUNTED
+        if about.get(key) is not None
     ]
     if about.get("dropped") is not None:
         parts.append(f"{about['dropped']:,} dropped")

@@ -200,13 +200,19 @@ def _by_time(reading: Reading) -> Verdict:
         totals[key] = totals.get(key, 0.0) + span.seconds
     (phase, level), most = max(totals.items(), key=lambda item: item[1])
     where = f"{phase} on level {level}" if level >= 0 else phase
-    finding = f"Most of the time, {say(most / whole, 'share')}, went into {where}."
+    part = "Most of the time" if most > whole / 2 else "The largest part of the time"
+    finding = f"{part}, {say(most / whole, 'share')}, went into {where}."
     if session.metadata.get("device", "").startswith("cpu"):
         finding += " The run was the CPU's, whose memory is never paged."
         remedy = "Try --device cuda where there is a GPU, or more --threads."
     elif not there(session, "memory"):
         finding += f" What memory did is {known}."
         remedy = "Record again where that source can work; see louvain-um doctor."
+    elif phase == "load":
+        remedy = (
+            "Loading brings the graph to the device once a run; --memory auto does it fastest, "
+            "and the larger the graph, the smaller its part."
+        )
     else:
         remedy = "The run is as fast as its kernels; a faster GPU or --max-level would help."
     return Verdict(finding=finding, remedy=remedy, grounds=grounds)

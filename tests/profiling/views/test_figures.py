@@ -10,6 +10,7 @@ from louvain_um.profiling.join import place
 from louvain_um.profiling.session import Lifetime, PhaseSpan, Session
 from louvain_um.profiling.views import figures, kernels, residency, stages
 from louvain_um.profiling.views.blocks import fetched_again, ping_pong, spread
+from louvain_um.profiling.views.compare import compared
 from louvain_um.profiling.views.evidence import evidence
 from louvain_um.profiling.views.pages import Axis
 from louvain_um.profiling.views.reading import Reading
@@ -222,8 +223,31 @@ def test_the_verdict_on_other_runs():
     assert "move on level 0" in cpu.finding
     assert "--device cuda" in cpu.remedy
     assert "cut short" in verdict(Reading(paged_run(complete=False))).finding
+    spans = [
+        PhaseSpan(phase=phase, level=level, iteration=-1, start_ns=at * MS, end_ns=(at + 4) * MS)
+        for phase, level, at in (("load", -1, 0), ("move", 0, 4), ("aggregate", 0, 7))
+    ]
+    spans[1:] = [replace(span, end_ns=span.start_ns + 3 * MS) for span in spans[1:]]
+    loaded = verdict(
+        Reading(Session(phases=tuple(spans), metadata={"sources": {"uvm": "measured"}}))
+    )
+    assert "the largest part of the time, 40.0 %, went into load" in loaded.finding
+    assert loaded.remedy.startswith("Loading brings the graph")
     missing = verdict(Reading(paged_run(sources={"engine": "measured"})))
     assert missing.finding  # events without a source that vouches for them are still read
+
+
+def test_sessions_of_one_policy_are_told_apart_by_their_budgets():
+    tables = compared(Reading(paged_run()), Reading(paged_run(budget_bytes=64 * MIB)))
+    assert tables[0].title == "base on cuda:0 against base within 64.0 MiB on cuda:0"
+    rows = rows_of(tables[0], "what")
+    assert (rows["modularity"]["first"], rows["communities"]["second"]) == ("0.5000", "7")
+
+
+def test_rates_of_small_runs_are_not_rounded_away():
+    text = str(paged_run(seconds=1.0, graph={"arcs": 852}))
+    assert "852 arcs/s" in text
+    assert "28 arcs/J" in text
 
 
 def test_causes_keep_their_names():
