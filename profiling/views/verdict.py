@@ -104,7 +104,7 @@ def _of_whole(reading: Reading) -> Verdict:
     return Verdict(
         finding=f"Memory did not hold the run back ({still}): {_lower(found.finding)}",
         remedy=found.remedy,
-        grounds=f"memory {evidence(session, 'memory')}; {found.grounds}",
+        grounds=found.grounds,
     )
 
 
@@ -209,9 +209,11 @@ def _by_time(reading: Reading) -> Verdict:
         finding += f" What memory did is {known}."
         remedy = "Record again where that source can work; see louvain-um doctor."
     elif phase == "load":
-        remedy = (
-            "Loading brings the graph to the device once a run; --memory auto does it fastest, "
-            "and the larger the graph, the smaller its part."
+        came = Kind.HTOD in reading.rows
+        remedy = "Loading brings the graph to the device, once a run; " + (
+            "try --memory auto, which copies it rather than letting it be paged in."
+            if came
+            else "the rest is as fast as its kernels."
         )
     else:
         remedy = "The run is as fast as its kernels; a faster GPU or --max-level would help."

@@ -232,7 +232,10 @@ def test_the_verdict_on_other_runs():
         Reading(Session(phases=tuple(spans), metadata={"sources": {"uvm": "measured"}}))
     )
     assert "the largest part of the time, 40.0 %, went into load" in loaded.finding
-    assert loaded.remedy.startswith("Loading brings the graph")
+    assert loaded.remedy.endswith("once a run; the rest is as fast as its kernels.")
+    assert loaded.grounds.count("memory") == 1
+    paged = EventTable({"kind": [Kind.HTOD], "bytes": [4096], "source": [Source.UVM]})
+    assert "--memory auto" in verdict(Reading(Session(phases=tuple(spans), events=paged))).remedy
     missing = verdict(Reading(paged_run(sources={"engine": "measured"})))
     assert missing.finding  # events without a source that vouches for them are still read
 
