@@ -6,21 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.events import Kind
 from louvain_um.profiling.views import kernels, stages
 from louvain_um.profiling.views.blocks import ping_pong
 from louvain_um.profiling.views.moved import MOST_ROWS, MOVED, both_of, memory_of, moved
-from louvain_um.profiling.views.reading import NAMES, Reading
+from louvain_um.profiling.views.reading import CAUSES, NAMES, Reading
 from louvain_um.profiling.views.table import Column, Table
-
-CAUSES = {
-    Cause.UNKNOWN: "no cause given",
-    Cause.USER: "the program asked",
-    Cause.COHERENCE: "a fault: someone needed it there",
-    Cause.PREFETCH: "density prefetcher",
-    Cause.EVICTION: "eviction: room was needed",
-    Cause.ACCESS_COUNTERS: "access counters",
-}
 
 
 def tables(reading: Reading) -> tuple[Table, ...]:

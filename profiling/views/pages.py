@@ -12,7 +12,7 @@ from louvain_um.profiling.events import Cause, Kind
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.views.blocks import chunks, last_byte, spread
 from louvain_um.profiling.views.evidence import evidence
-from louvain_um.profiling.views.reading import OTHER, Reading
+from louvain_um.profiling.views.reading import CAUSES, OTHER, Reading
 
 ROWS, COLUMNS = 1024, 1024
 """Cells of a map at most, about."""
@@ -201,7 +201,7 @@ def migrations(reading: Reading, axis: Axis) -> Layer | None:
             if not len(reading.of(kind, cause)):
                 continue
             values = of_kind(reading, axis, kind, cause, column="bytes")
-            names.append(f"{way}: {cause.name.lower().replace('_', ' ')}")
+            names.append(f"{way}: {CAUSES[cause]}")
             codes.append(f"{kind.name}-{cause.name}")
             kinds[values > most] = len(names)
             np.maximum(most, values, out=most)

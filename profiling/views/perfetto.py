@@ -16,8 +16,7 @@ from louvain_um.profiling.events import EventTable, Kind
 from louvain_um.profiling.merge import merge
 from louvain_um.profiling.session import Session
 from louvain_um.profiling.views import residency
-from louvain_um.profiling.views.figures import CAUSES
-from louvain_um.profiling.views.reading import NAMES, Reading
+from louvain_um.profiling.views.reading import CAUSES, NAMES, Reading
 
 MOST = 300_000
 """Events in a trace; more are merged where they are alike, and the trace says so."""

@@ -25,6 +25,16 @@ TITLES = {
     "other": "No array of the run",
 }
 
+CAUSES = {
+    Cause.UNKNOWN: "no cause given",
+    Cause.USER: "the program asked",
+    Cause.COHERENCE: "a fault: someone needed it there",
+    Cause.PREFETCH: "density prefetcher",
+    Cause.EVICTION: "eviction: room was needed",
+    Cause.ACCESS_COUNTERS: "access counters",
+}
+"""Causes of migrations in words."""
+
 
 @dataclass(frozen=True, slots=True)
 class Named:

@@ -13,7 +13,7 @@ from louvain_um.profiling.views.blocks import fetched_again, ping_pong, spread
 from louvain_um.profiling.views.compare import compared
 from louvain_um.profiling.views.evidence import evidence
 from louvain_um.profiling.views.pages import Axis
-from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.reading import CAUSES, Reading
 from louvain_um.profiling.views.table import say
 from louvain_um.profiling.views.verdict import verdict
 from tests.profiling.views.made import BASE, BLOCK, MIB, MS, cpu_run, paged_run, phases
@@ -256,10 +256,10 @@ def test_rates_of_small_runs_are_not_rounded_away():
 def test_causes_keep_their_names():
     rows = figures.by_cause(Reading(paged_run())).rows
     assert {(row["way"], row["cause"]) for row in rows} == {
-        ("to the device", figures.CAUSES[Cause.COHERENCE]),
-        ("to the device", figures.CAUSES[Cause.PREFETCH]),
-        ("to the device", figures.CAUSES[Cause.USER]),
-        ("to the host", figures.CAUSES[Cause.EVICTION]),
+        ("to the device", CAUSES[Cause.COHERENCE]),
+        ("to the device", CAUSES[Cause.PREFETCH]),
+        ("to the device", CAUSES[Cause.USER]),
+        ("to the host", CAUSES[Cause.EVICTION]),
     }
     assert all(row["each"] == row["bytes"] // row["copies"] for row in rows)
 

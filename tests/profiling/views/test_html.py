@@ -165,7 +165,7 @@ def test_cells_add_up_to_the_events():
     assert moved.values.sum() == pytest.approx(total)
     low, high = axis.rows_of("community")
     assert moved.values[low:high].sum() == pytest.approx(4 * MIB)
-    assert moved.names[moved.kinds[low:high].max() - 1] == "to the device: user"  # type: ignore[index]
+    assert moved.names[moved.kinds[low:high].max() - 1] == "to the device: the program asked"  # type: ignore[index]
     seen = accesses(reading, axis)
     assert seen is not None
     assert seen.values.sum() == pytest.approx(1024 * 5 * 7)
