@@ -64,6 +64,9 @@ class Engine(Protocol[L]):
     def restart(self, path: list[L]) -> L:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
 
+    def forget(self, level: L) -> None:
+        """Give back what moving left behind on a level where nothing moved."""
+
     def size(self, level: L) -> tuple[int, int]:
         """Return vertices and arcs of a level."""
 
@@ -171,6 +174,10 @@ class Run:
         vertices, arcs = engine.size(level)
         where = {"level": number, "vertices": vertices, "arcs": arcs, "modularity": self.best}
         moved: Moved = watch.run("move", engine.move, level, **where)
+        if not moved.moves:
+            engine.forget(level)
+            self.gained = 0.0
+            return None
         if self.options.method == "leiden":
             watch.run("refine", engine.refine, level, **where)
         coarse = watch.run("aggregate", engine.aggregate, level, **where)

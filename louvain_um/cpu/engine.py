@@ -264,6 +264,10 @@ class CpuEngine:
             aggregate.append(rooms, chunk, offsets, room_targets, room_weights, targets, weights)
         return int(offsets[-1])
 
+    def forget(self, level: CpuLevel) -> None:
+        """Give back what moving left behind on a level where nothing moved."""
+        level.labels, level.totals = NOBODY, NONE
+
     def sums(self, level: CpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""
         if level.start is None:

@@ -217,6 +217,10 @@ class GpuEngine:
             level.labels = None
         return coarse
 
+    def forget(self, level: GpuLevel) -> None:
+        """Give back what moving left behind on a level where nothing moved."""
+        self.memory.free("totals")
+
     def sums(self, level: GpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""
         if level.start is None:

@@ -44,13 +44,24 @@ __device__ __forceinline__ u32 first_weight(const Narrow* weights, i64 j) {
   return __ldcs((const u8*)weights + j);
 }
 
-__device__ __forceinline__ u64 whole_weight(const Narrow* weights, i64 j, u32 first) {
-  if (first != WIDE) return first;
+// Returns the weight of a heavy arc. For Blackwell in data centres a function of its own: built in,
+// it leaves the assembler of CUDA 13.5 without registers for predicates.
+#if __CUDA_ARCH__ >= 1000 && __CUDA_ARCH__ < 1200
+__device__ __noinline__
+#else
+__device__ __forceinline__
+#endif
+    u64
+    heavy_weight(const Narrow* weights, i64 j) {
   const u64 slots = wide_slots(weights);
   const WideWeight* table = wide_table(weights, slots);
   u64 slot = wide_slot(j, slots);
   while (table[slot].arc != (u64)j) slot = slot + 1 == slots ? 0 : slot + 1;
   return table[slot].weight;
+}
+
+__device__ __forceinline__ u64 whole_weight(const Narrow* weights, i64 j, u32 first) {
+  return first != WIDE ? first : heavy_weight(weights, j);
 }
 
 // Weight of arc j.

@@ -25,6 +25,15 @@ pytestmark = pytest.mark.gpu
 METHODS = ("louvain", "leiden")
 SEEDS = range(20)
 
+
+def heavy(graph: Graph) -> Graph:
+    """Return the graph with weights whose sums take eight bytes."""
+    ends = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
+    once = ends < graph.targets
+    ends, others = ends[once], graph.targets[once]
+    return Graph.from_edges(ends, others, 1 + (ends + others) % 7 * 2**30)
+
+
 KINDS: dict[str, Callable[[], Graph]] = {
     "rmat": lambda: rmat(13).graph,
     "rmat weighted": lambda: rmat(12, weights="uniform").graph,
@@ -33,6 +42,10 @@ KINDS: dict[str, Callable[[], Graph]] = {
     "stencil": lambda: stencil((16, 16, 16)).graph,
     "planted": lambda: planted(5000, blocks=40).graph,
     "geometric": lambda: geometric(8000, degree=10.0).graph,
+    "stencil weighted": lambda: stencil((12, 12, 12), weights="uniform").graph,
+    "planted weighted": lambda: planted(3000, blocks=30, weights="uniform").graph,
+    "geometric weighted": lambda: geometric(5000, degree=10.0, weights="uniform").graph,
+    "lfr heavy": lambda: heavy(lfr(1 << 12, max_degree=400).graph),
     "ring": lambda: ring_of_cliques(50, size=8).graph,
 }
 

@@ -75,7 +75,9 @@ class DryKernels:
         return 5 * 132
 
     def get(self, source: str, kernel: str, types: str = "", observer: Any = None) -> Any:
-        answer = getattr(self, kernel, None) if source != "paged" else None
+        answer = (
+            getattr(self, kernel, None) if source != "paged" or kernel == "begin_sweep" else None
+        )
         return lambda grid, block, args: answer(*args) if answer else None
 
     def move(self, *args: Any) -> None:
@@ -83,6 +85,12 @@ class DryKernels:
         control = self.leave(args[14], CONTROL)
         control["iterations"], control["visited"] = moved.iterations, moved.arcs_visited
         control["total_moves"] = moved.moves
+
+    def begin_sweep(self, rule: Any, shared: Any) -> None:
+        """Say how a sweep in blocks went, which is the last one: it gains nothing."""
+        moved = self.script.moves.pop(0)
+        control = self.leave(np.frombuffer(shared.tobytes(), np.uint64).tolist()[7], CONTROL)
+        control["moves"], control["visited"] = (moved.moves, 0), moved.arcs_visited
 
     def sum_communities(self, *args: Any) -> None:
         sums = self.script.sums.pop(0)
