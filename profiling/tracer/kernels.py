@@ -14,7 +14,8 @@ from louvain_um.errors import KernelCompileError
 from louvain_um.events import Event, Observer
 from louvain_um.gpu import compile
 from louvain_um.gpu.nvrtc import Image
-from louvain_um.profiling.tracer.rewrite import Rewritten, rewrite
+from louvain_um.profiling.tracer.kept import rewritten
+from louvain_um.profiling.tracer.rewrite import Rewritten
 from louvain_um.profiling.tracer.state import SYMBOL
 from louvain_um.profiling.tracer.tokenizer import PtxError
 
@@ -164,7 +165,7 @@ class TracedKernels(compile.Kernels):
         virtual = architecture.replace("=sm_", "=compute_")
         ptx = compile.build(source, names, virtual, self.folder)
         try:
-            done = rewrite(ptx.code.rstrip(b"\0").decode(), log=self.log)
+            done = rewritten(ptx.code.rstrip(b"\0").decode(), log=self.log)
             code = finish(done.text)
         except (PtxError, KernelCompileError) as error:
             for name in names:
