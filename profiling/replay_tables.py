@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from louvain_um.arrays import STAGES
@@ -12,7 +13,7 @@ from louvain_um.placement.reasons import seconds
 from louvain_um.profiling.declaring import declared
 from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.constants import BLOCK_BYTES
-from louvain_um.profiling.simulator.trace import Launch, Trace
+from louvain_um.profiling.simulator.trace import Launch, Prefetch, Trace
 
 
 def groups(trace: Trace, graph: str, base: Simulation | None, rate: float) -> list[dict[str, Any]]:
@@ -43,11 +44,18 @@ def groups(trace: Trace, graph: str, base: Simulation | None, rate: float) -> li
     return rows
 
 
-def iterations(trace: Trace, graph: str, found: Simulation, rate: float) -> list[dict[str, Any]]:
-    """Return the seconds of each sweep, refinement and aggregation: a table of iterations."""
+def iterations(graph: str, found: Simulation, rate: float) -> list[dict[str, Any]]:
+    """Return the seconds of each sweep, refinement and aggregation: a table of iterations.
+
+    Blocks that the program sends back make room for what follows, and count there.
+    """
     rows: list[dict[str, Any]] = []
     last: tuple[Any, ...] | None = None
-    for step, took in zip(trace.steps, found.launch_seconds.tolist(), strict=True):
+    sent = 0.0
+    # What was replayed may have more steps than the recording: blocks that come and go.
+    for step, took in zip(found.trace.steps, found.launch_seconds.tolist(), strict=True):
+        if isinstance(step, Prefetch):
+            sent += took
         if not isinstance(step, Launch):
             continue
         place = (step.phase, step.level, step.iteration)
@@ -60,7 +68,8 @@ def iterations(trace: Trace, graph: str, found: Simulation, rate: float) -> list
                 }
             )  # fmt: skip
             last = place
-        rows[-1]["seconds"] += took
+        rows[-1]["seconds"] += sent + took
+        sent = 0.0
     return rows
 
 
@@ -78,9 +87,38 @@ def best(rows: Sequence[Mapping[str, Any]]) -> str:
                 if rate not in found or order < (found[rate]["seconds"], True):
                     found[rate] = row
         graph, gpu, evidence = place
-        told = [f"{row['policy']} at {rate:g} %" for rate, row in sorted(found.items())]
+        winners = [(row["policy"], rate) for rate, row in sorted(found.items())]
+        told = [f"{policy} at {say_rates(at)}" for policy, at in runs(winners)]
         lines.append(f"{graph} on {gpu}, {evidence}: fastest {', '.join(told) or 'none'}")
     return "\n".join(lines)
+
+
+def runs(winners: Sequence[tuple[str, float]]) -> list[tuple[str, list[float]]]:
+    """Return who won, with the rates in a row at which they did.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.replay_tables import runs
+    >>> runs([("base", 0), ("adv2", 30), ("adv2", 50)])
+    [('base', [0]), ('adv2', [30, 50])]
+    """
+    return [
+        (name, [rate for _, rate in of_one])
+        for name, of_one in groupby(winners, key=lambda winner: winner[0])
+    ]
+
+
+def say_rates(rates: Sequence[float]) -> str:
+    """Return rates that follow each other in words.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.replay_tables import say_rates
+    >>> say_rates([30]), say_rates([30, 50, 70])
+    ('30 %', '30 to 70 %')
+    """
+    first, last = f"{rates[0]:g}", f"{rates[-1]:g}"
+    return f"{first} %" if len(rates) == 1 else f"{first} to {last} %"
 
 
 SMALLEST = 16

@@ -165,7 +165,7 @@ def _replay(
         row, found = replay(trace, point, machines[gpu], driver=settings.driver, known=known[gpu])
         tables: dict[str, list[dict[str, Any]]] = {}
         if key["policy"] == "base" and gpu == settings.gpus[0] and found is not None:
-            tables["iterations"] = iterations(trace, key["graph"], found, rate)
+            tables["iterations"] = iterations(key["graph"], found, rate)
             if rate == told_at:
                 tables["groups"] = groups(trace, key["graph"], found, rate)
         return {**row, **_told(key), "scale": subject.scale}, tables

@@ -62,6 +62,15 @@ def test_shares_of_memory_are_of_what_a_measured_run_s_budget_is_of(trace):
     assert found.bytes_to_host == 0
 
 
+def test_times_of_iterations_hold_what_blocks_cost(trace):
+    from louvain_um.profiling.replay_tables import iterations
+
+    found = run(trace, find_policy("base"), load_machine("h200"), budget(trace), PROGRAM)
+    assert len(found.trace.steps) > len(trace.steps)
+    rows = iterations("g", found, 50.0)
+    assert sum(row["seconds"] for row in rows) == pytest.approx(found.seconds, rel=0.05)
+
+
 def test_a_block_comes_before_it_is_read_and_room_is_kept(trace):
     room, number = 8 * BLOCK, 1
     assert trace.arrays[number].name == "targets.0"

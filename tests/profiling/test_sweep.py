@@ -110,7 +110,7 @@ def test_what_is_loaded_is_told_apart(trace):
 
 def test_times_of_iterations_add_up(trace):
     found = simulate(trace, "p4000", record=False)
-    rows = iterations(trace, "g", found, 0.0)
+    rows = iterations("g", found, 0.0)
     launched = sum(row["seconds"] for row in rows)
     assert launched == pytest.approx(found.seconds, rel=0.05)
     assert [row["number"] for row in rows] == list(range(1, len(rows) + 1))
