@@ -39,7 +39,7 @@ def whole(first: Reading, second: Reading) -> Table:
     """Return the figures that matter of both."""
     a, b = first.session.summary(), second.session.summary()
     rows = [_row(name, a.get(key), b.get(key), kind) for key, name, kind in WHOLE]
-    for key in ("policy", "device", "modularity", "communities", "budget_bytes"):
+    for key in ("method", "policy", "device", "modularity", "communities", "budget_bytes"):
         values = [reading.session.metadata.get(key) for reading in (first, second)]
         if any(value is not None for value in values):
             kind = KINDS.get(key, "text")
@@ -104,7 +104,7 @@ def name_of(reading: Reading, otherwise: str) -> str:
 
 
 def called(session: Session) -> str:
-    """Return policy, budget and device of a session, as far as they are known.
+    """Return policy, budget and device of a session, and a method other than Louvain.
 
     Examples
     --------
@@ -112,12 +112,16 @@ def called(session: Session) -> str:
     >>> from louvain_um.profiling.views.compare import called
     >>> called(Session(metadata={"policy": "base", "budget_bytes": 1 << 30, "device": "cuda:0"}))
     'base within 1.0 GiB on cuda:0'
+    >>> called(Session(metadata={"policy": "host", "method": "leiden", "device": "cpu"}))
+    'leiden, host on cpu'
     """
     about = session.metadata
     budget = about.get("budget_bytes")
     within = f" within {say(budget, 'bytes')}" if budget else ""
     policy = f"{about['policy']}{within}" if about.get("policy") else ""
-    return " on ".join(filter(None, (policy, str(about.get("device") or ""))))
+    where = " on ".join(filter(None, (policy, str(about.get("device") or ""))))
+    method = str(about.get("method") or "louvain")
+    return ", ".join(filter(None, ("" if method == "louvain" else method, where)))
 
 
 def _columns(key: str, first: Reading, second: Reading) -> tuple[Column, ...]:

@@ -10,6 +10,9 @@ from typing import Any, Literal
 As = Literal["text", "count", "bytes", "seconds", "share", "times", "score", "rate"]
 """How a column's values are meant."""
 
+PLACES = ("level", "oversubscription", "oversubscribed")
+"""Headings of numbers that tell which row it is, beside its texts: 0 is a name there, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -83,7 +86,7 @@ class Table:
             column
             for column in used
             if column.kind in ("count", "bytes", "share")
-            and column.head != "level"
+            and column.head not in PLACES
             and not any(row.get(column.key) for row in self.rows)
         )
         return tuple(column for column in used if column not in idle), idle

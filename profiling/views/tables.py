@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from louvain_um.profiling.views.reading import Reading
-from louvain_um.profiling.views.table import Column, Table
+from louvain_um.profiling.views.table import PLACES, Column, Table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,9 +60,9 @@ def show(
 def put(table: Table, console: Console) -> None:
     """Print one table under its title, in as many parts as its width takes."""
     parts, idle = layout(table, console.width)
-    for columns in parts:
+    for number, columns in enumerate(parts):
         console.print()
-        console.print(drawn(table, columns))
+        console.print(drawn(table, columns, more=number > 0))
     left = len(table.rows) - MOST
     if left > 0:
         console.print(f"… and {left:,} more")
@@ -87,7 +87,7 @@ def layout(table: Table, width: int) -> tuple[list[list[Column]], list[Column]]:
     [['n', 'a'], ['n', 'b']]
     """
     told, idle = table.split()
-    names = [column for column in told if column.kind == "text" or column.head == "level"]
+    names = [column for column in told if column.kind == "text" or column.head in PLACES]
     rest = [column for column in told if column not in names]
     own = sum(_width(table, column) for column in names)
     parts, room = [[*names]], width - own
@@ -106,8 +106,8 @@ def _width(table: Table, column: Column) -> int:
     return max(map(len, [column.head, *texts])) + 2
 
 
-def drawn(table: Table, columns: Sequence[Column] | None = None) -> Drawn:
-    """Return a table, or some of its columns, as rich draws it.
+def drawn(table: Table, columns: Sequence[Column] | None = None, *, more: bool = False) -> Drawn:
+    """Return a table, or some of its columns, as rich draws it; `more` of one begun before.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def drawn(table: Table, columns: Sequence[Column] | None = None) -> Drawn:
     from rich.text import Text
 
     found = Drawn(box=None, pad_edge=False, header_style="bold", title_justify="left")
-    found.title = Text(table.title, style="bold")
+    found.title = Text(f"{table.title}, continued" if more else table.title, style="bold")
     columns = table.used() if columns is None else columns
     for column in columns:
         text = column.kind == "text"

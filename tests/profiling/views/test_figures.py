@@ -247,6 +247,12 @@ def test_sessions_of_one_policy_are_told_apart_by_their_budgets():
     assert (rows["modularity"]["first"], rows["communities"]["second"]) == ("0.5000", "7")
 
 
+def test_sessions_of_two_methods_are_told_apart():
+    tables = compared(Reading(paged_run()), Reading(paged_run(method="leiden")))
+    assert tables[0].title == "base on cuda:0 against leiden, base on cuda:0"
+    assert rows_of(tables[0], "what")["method"]["second"] == "leiden"
+
+
 def test_rates_of_small_runs_are_not_rounded_away():
     text = str(paged_run(seconds=1.0, graph={"arcs": 852}))
     assert "852 arcs/s" in text

@@ -21,6 +21,16 @@ GROUPS = [
 ]  # fmt: skip
 
 
+def test_every_part_of_a_wide_table_tells_its_rows_apart():
+    table = study.everything(Sweep.of(sweep_rows()))
+    parts, _ = tables.layout(table, 70)
+    assert len(parts) > 1
+    for columns in parts:
+        told = [tuple(row.get(c.key) for c in columns if c in parts[1]) for row in table.rows]
+        assert "oversubscription" in [column.key for column in columns]
+        assert len(set(told)) == len(table.rows)
+
+
 def test_gains_are_means_over_graphs():
     rows = sweep_rows()
     assert gains(Sweep.of(rows).results) == {
