@@ -67,7 +67,10 @@ def prepare(extra: str) -> None:
 def install(requirement: str) -> None:
     """Install into the environment."""
     arguments = ["install", "--quiet", "--disable-pip-version-check", "--editable", requirement]
-    subprocess.run([*installer(), *arguments], check=True)
+    pip = installer()
+    subprocess.run([*pip, *arguments], check=True)
+    # So that `pip` is the environment's own once it is activated; all else works without.
+    works([*pip, "install", "--disable-pip-version-check", "pip"])
 
 
 def installer() -> list[str]:

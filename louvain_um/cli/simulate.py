@@ -142,13 +142,15 @@ def simulate(
 
         console = tables.console()
         console.print(f"{graphs.name_of(source)} on {machine.name}, modelled; peak "
-                      f"{trace.peak_bytes / 2**20:,.0f} MiB", soft_wrap=True)  # fmt: skip
+                      f"{rows[0]['peak_bytes'] / 2**20:,.0f} MiB", soft_wrap=True)  # fmt: skip
         console.print()
         console.print(results_table(rows))
         console.print()
-        for row in rows:
-            if not row["feasible"] and verbose:
-                note(f"{row['policy']} at {row['oversubscription']:g} %: {row['reason']}")
+        refused = [row for row in rows if not row["feasible"]]
+        if refused and not verbose:
+            note("– is a policy that cannot keep to so little memory; --verbose tells why")
+        for row in refused if verbose else ():
+            note(f"{row['policy']} at {row['oversubscription']:g} %: {row['reason']}")
         for text in (*unknown_arrays(trace, names, graphs.name_of(source)), *remarks(rows)):
             note(text)
     typer.echo(best(rows))

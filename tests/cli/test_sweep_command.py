@@ -50,6 +50,16 @@ def test_the_program_may_see_to_its_memory_itself(run, source, tmp_path):
     assert "another program" in study.complaint()
 
 
+def test_what_cannot_run_is_told_and_why(run, source):
+    wanted = ("--policies", "device", "--oversubscription", "0,90", "--eviction", "program")
+    done = run("simulate", source, *wanted)
+    rows = run("simulate", source, *wanted, "--json").json["results"]
+    assert [row["feasible"] for row in rows] == [True, False]
+    assert f"peak {rows[0]['peak_bytes'] / 2**20:,.0f} MiB" in done.out
+    assert "cannot keep to so little memory; --verbose tells" in done.err
+    assert "device at 90 %: " in run("simulate", source, *wanted, "--verbose").err
+
+
 @pytest.mark.parametrize(
     ("device", "gpu", "who"),
     [("cuda", "h200", "program"), ("cuda", None, "driver"), ("cpu", "h200", "driver")],
