@@ -28,7 +28,9 @@ MaxLevel = Annotated[
 ]
 Device = Annotated[
     str,
-    typer.Option(metavar="DEVICE", help="auto (a GPU where there is one), cpu, cuda or cuda:N."),
+    typer.Option(
+        "--device", metavar="DEVICE", help="auto (a GPU where there is one), cpu, cuda or cuda:N."
+    ),
 ]
 Budget = Annotated[
     str | None,

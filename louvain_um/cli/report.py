@@ -40,6 +40,7 @@ def report(
     trace: Annotated[
         Path | None,
         typer.Option(
+            "--trace",
             metavar="TRACE",
             help="Also a timeline for Perfetto or chrome://tracing: .json, .json.gz or .pftrace.",
             show_default=False,

@@ -85,6 +85,7 @@ def simulate(
     session: Annotated[
         Path | None,
         typer.Option(
+            "--session",
             metavar="SESSION",
             help="Also what one policy did at one oversubscription, for louvain-um report: .npz.",
             show_default=False,

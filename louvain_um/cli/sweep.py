@@ -65,6 +65,7 @@ def sweep(
     device: Annotated[
         str,
         typer.Option(
+            "--device",
             metavar="DEVICE",
             help="cuda or cuda:N measures, cpu simulates; auto measures where there is a GPU, "
             "unless --gpu is said. Say both cuda and --gpu to have both.",

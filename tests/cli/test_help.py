@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import typer
@@ -61,3 +64,26 @@ def test_reading_has_a_section_of_its_own(text):
     assert "--force" in options
     assert "--separator" in reading
     assert "--help" not in reading
+
+
+def declared(commands: typer.Typer) -> Iterator[tuple[str, str, Any]]:
+    """Yield what the commands declare: command, parameter, how Typer is to take it."""
+    for command in commands.registered_commands:
+        for parameter in inspect.signature(command.callback, eval_str=True).parameters.values():
+            for about in getattr(parameter.annotation, "__metadata__", ()):
+                yield command.callback.__name__, parameter.name, about
+    for group in commands.registered_groups:
+        yield from declared(group.typer_instance)
+
+
+def test_options_that_typer_would_name_in_capitals_say_their_name():
+    # Typer 0.27 takes an option's name from its metavar where they differ in case alone:
+    # --DEVICE was there, --device was not.
+    named = 0
+    for command, name, about in declared(app):
+        if isinstance(about, typer.models.OptionInfo):
+            alike = (about.metavar or "").lower() == name.replace("_", "-")
+            said = about.default, *about.param_decls  # the first name is where a default would be
+            assert not alike or f"--{name}" in said, f"{command} --{name}"
+            named += alike
+    assert named >= 5
