@@ -9,6 +9,7 @@ import numpy as np
 
 from louvain_um.ledger import GROUPS
 from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.running import joules
 from louvain_um.profiling.session import Session
 
 OTHER = "other"
@@ -60,13 +61,13 @@ def summary(session: Session) -> dict[str, Any]:
         for group in by_groups.values():
             group[name] = None
     arcs = (session.metadata.get("graph") or {}).get("arcs")
-    joules = (session.energy or {}).get("joules") or None  # no run costs nothing
+    spent = joules(session)
     memory = session.events["kind"] <= Kind.DTOD
     return {
         "seconds": session.seconds,
         "arcs_per_second": arcs / session.seconds if arcs and session.seconds else None,
-        "joules": joules,
-        "arcs_per_joule": arcs / joules if arcs and joules else None,
+        "joules": spent,
+        "arcs_per_joule": arcs / spent if arcs and spent else None,
         **whole,
         "by_group": by_groups,
         "events": len(session.events),

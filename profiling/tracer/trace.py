@@ -101,7 +101,8 @@ def notes(
         said.append(
             f"accesses of {len(register.modules)} instrumented modules are counted in pages of "
             f"{min(pages):,} to {max(pages):,} bytes and bins of {width / 1e6:g} ms; CuPy's own "
-            "kernels and copies are not counted"
+            "kernels and copies are not counted; kernels that count take longer, and so do all "
+            "seconds here"
         )
         if maps[0].edges[-1] == counters.edges()[bins]:
             said.append("the run outlasted the bins: the last holds all that came after it began")

@@ -37,7 +37,7 @@ def compared(first: Reading, second: Reading) -> tuple[Table, ...]:
 
 def whole(first: Reading, second: Reading) -> Table:
     """Return the figures that matter of both."""
-    a, b = first.session.summary(), second.session.summary()
+    a, b = first.recorded.summary(), second.recorded.summary()
     rows = [_row(name, a.get(key), b.get(key), kind) for key, name, kind in WHOLE]
     for key in ("method", "policy", "device", "modularity", "communities", "budget_bytes"):
         values = [reading.session.metadata.get(key) for reading in (first, second)]

@@ -14,6 +14,7 @@ import numpy as np
 from louvain_um.files import replacing
 from louvain_um.profiling.events import EventTable, Kind
 from louvain_um.profiling.merge import merge
+from louvain_um.profiling.running import COMPILE
 from louvain_um.profiling.session import Session
 from louvain_um.profiling.views import residency
 from louvain_um.profiling.views.reading import CAUSES, NAMES, Reading
@@ -133,7 +134,9 @@ def _enter(
 
 def items(session: Session) -> Iterator[Slice | Counter]:
     """Yield everything that a trace shows, track by track."""
-    reading = Reading(session)
+    # A timeline tells what the clock on the wall did, compiling among it.
+    uncut = tuple(span for span in session.phases if span.phase != COMPILE)
+    reading = Reading(replace(session, phases=uncut))
     for span in session.phases:
         whole = span.iteration < 0
         level = f" {span.level}" if span.level >= 0 else ""

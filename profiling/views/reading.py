@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from louvain_um.ledger import GROUPS
 from louvain_um.profiling.events import Cause, Kind
+from louvain_um.profiling.running import compiling, running
 from louvain_um.profiling.session import PhaseSpan, Session
 
 OTHER = "other"
@@ -50,6 +51,9 @@ class Named:
 class Reading:
     """Everything that is derived from a session's events more than once.
 
+    Its `session`, phases, maps and times are those of the run without compiling, which is told
+    apart: `compiled` are its seconds, `recorded` is the session as it came.
+
     Examples
     --------
     >>> from louvain_um.profiling.session import Session
@@ -59,13 +63,15 @@ class Reading:
     """
 
     def __init__(self, session: Session) -> None:
-        self.session = session
-        self.events = session.events
+        self.recorded = session
+        self.session = running(session)
+        self.events = self.session.events
+        self.compiled = float(np.diff(compiling(session)).sum()) / 1e9
 
     @cached_property
     def owners(self) -> NDArray[np.int32]:
         """Which lifetime each event belongs to, −1 for none."""
-        return self.session.owners()
+        return self.recorded.owners()  # what came before what is lost where time stands still
 
     @cached_property
     def arrays(self) -> tuple[Named, ...]:
@@ -136,7 +142,7 @@ class Reading:
     @cached_property
     def window(self) -> tuple[int, int]:
         """From when to when there is something to see, in nanoseconds; never empty."""
-        spans = [span for span in self.session.phases if span.phase != "compile"]
+        spans = self.session.phases
         starts = [span.start_ns for span in spans] + [int(page.edges[0]) for page in self.maps]
         ends = [span.end_ns for span in spans] + [int(page.edges[-1]) for page in self.maps]
         if len(self.events):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.events import Kind
+from louvain_um.profiling.running import COMPILE
 from louvain_um.profiling.views import residency
 from louvain_um.profiling.views.evidence import evidence, there
 from louvain_um.profiling.views.moved import MOST_ROWS, MOVED, both_of, memory_of, moved
@@ -31,6 +32,8 @@ def by_phase(reading: Reading) -> Table:
     for span in reading.iterations:
         row = spans.get((span.phase, span.level), {})
         row["iterations"] = row.get("iterations", 0) + 1
+    if reading.compiled:
+        spans[COMPILE, -1] = {"phase": COMPILE, "level": None, "seconds": reading.compiled}
     if len(events) and there(reading.session, "memory"):
         levels = events["level"].astype(np.int64)
         low, high = int(levels.min()), int(levels.max())
@@ -60,13 +63,15 @@ def by_phase(reading: Reading) -> Table:
         ),
         rows=tuple(spans.values())[:MOST_ROWS],
         evidence=f"seconds {evidence(reading.session, 'time')}; {memory_of(reading)}",
-        about="Levels count from the input graph, 0; each is the one before, aggregated.",
+        about="Levels count from the input graph, 0; each is the one before, aggregated."
+        + (" Compiling is no part of any other phase." if reading.compiled else ""),
     )
 
 
 def by_phase_and_group(reading: Reading) -> Table:
     """Return accesses, faults, bytes moved and residency of each group in each phase."""
     places = list(dict.fromkeys((span.phase, span.level) for span in reading.phases))
+    places += [(COMPILE, -1)] if reading.compiled else []
     number = {place: at for at, place in enumerate(places)}
     size = (len(places) + 1) * len(NAMES)
     key = _places(reading, number) * len(NAMES) + reading.group_of

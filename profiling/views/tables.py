@@ -33,12 +33,12 @@ def show(
     out = console or Console(highlight=False, markup=False, emoji=False)
     readings = [Reading(session) for session in sessions]
     for reading in readings:
-        out.print(str(reading.session).partition("\n")[0], style="bold")
+        out.print(str(reading.recorded).partition("\n")[0], style="bold")
         out.print(str(verdict(reading)))
         if len(readings) == 1:
             for table in figures.tables(reading):
                 put(table, out)
-            for text in origins(reading.session):
+            for text in origins(reading.recorded):
                 out.print(text)
             for note in reading.session.notes:
                 out.print(f"note: {note}")

@@ -16,6 +16,9 @@ AGAIN = 0.25
 SHARE = 0.2
 """Share of the run from which something is said to hold it back."""
 
+BUSY = 0.5
+"""Share of the run below which kernels are not what it waited for."""
+
 FAULT_RATE, REMOTE_RATE = 12.9e9, 51.3e9
 """Bytes/s of paging in on demand, and of reading over the bus (H200, PCIe 5); used where the
 session has no durations or plan to tell."""
@@ -183,8 +186,7 @@ def _paged(reading: Reading, flow: _Flow, share: float, how: str) -> Verdict:
 def _by_time(reading: Reading) -> Verdict:
     """Say which phase took longest."""
     session = reading.session
-    # A run's own seconds are without compiling.
-    spans = [span for span in reading.phases if span.phase != "compile"]
+    spans = reading.phases
     whole = sum(span.seconds for span in spans)
     known = evidence(session, "memory")
     grounds = f"seconds {evidence(session, 'time')}; memory {known}"
@@ -217,6 +219,13 @@ def _by_time(reading: Reading) -> Verdict:
         )
     else:
         remedy = "The run is as fast as its kernels; a faster GPU or --max-level would help."
+        busy = int(reading.events["duration"][reading.of(Kind.KERNEL)].sum()) / 1e9
+        if 0 < busy < BUSY * whole:
+            finding += f" Kernels ran for {say(busy / whole, 'share')} of it."
+            remedy = (
+                "The rest is the host's: launches, allocation, and what a first run on a machine "
+                "makes ready. Record the run again, or a larger graph."
+            )
     return Verdict(finding=finding, remedy=remedy, grounds=grounds)
 
 

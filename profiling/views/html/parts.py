@@ -135,7 +135,7 @@ def _cards(session: Session) -> tuple[Card, ...]:
 
 def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> list[Part]:
     """Return the parts on one session; what the script draws goes into `data`."""
-    session = reading.session
+    session = reading.recorded
     group, phase = figures.by_group(reading), stages.by_phase(reading)
     parts = [
         Part(
@@ -176,7 +176,7 @@ def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> l
     more = [kernels.kernels(reading), kernels.copies(reading)]
     if any(table.rows for table in more):
         parts.append(Part(anchor="kernels", title="Kernels", items=_there(*more)))
-    power = _power(session)
+    power = _power(reading.session)
     if power is not None:
         parts.append(Part(anchor="energy", title="Energy", items=[power]))
     parts.append(
@@ -201,8 +201,7 @@ def _glance(reading: Reading) -> list[Table | Figure]:
 
 def band(reading: Reading) -> list[tuple[str, str, float, float]]:
     """Return the phases that a chart over time shows above it, the longest if there are many."""
-    spans = [span for span in reading.phases if span.phase != "compile"]
-    spans = sorted(spans, key=lambda span: span.start_ns - span.end_ns)[:MOST_PHASES]
+    spans = sorted(reading.phases, key=lambda span: span.start_ns - span.end_ns)[:MOST_PHASES]
     return [
         (
             f"{span.phase} {span.level}" if span.level >= 0 else span.phase,
@@ -221,7 +220,7 @@ def _there(*tables: Table) -> list[Table | Figure]:
 def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
     how = evidence(reading.session, "time")
     rows = [(each.label, each.seconds) for each in passes(reading)]
-    others = {phase: spent for phase, spent in around(reading).items() if phase != "compile"}
+    others = around(reading)
     if others:
         rows.insert(0, (", ".join(others), others))
     found: list[Table | Figure] = []
