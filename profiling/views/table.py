@@ -13,6 +13,9 @@ As = Literal["text", "count", "bytes", "seconds", "share", "times", "score", "ra
 PLACES = ("level", "oversubscription", "oversubscribed")
 """Headings of numbers that tell which row it is, beside its texts: 0 is a name there, too."""
 
+BRIEFLY = 1e9
+"""Counts from which on there may be no room for every digit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -118,6 +121,19 @@ def say(value: Any, kind: As = "count") -> str:
     if kind == "rate":
         return _scaled(value, 1000, ("", "k", "M", "G", "T")).strip()
     return f"{value:,.1f}" if isinstance(value, float) and value % 1 else f"{int(value):,}"
+
+
+def say_briefly(value: Any, kind: As = "count") -> str:
+    """Return a value in few letters, where there is no room for a count of billions.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.table import say_briefly
+    >>> say_briefly(28_336_058_572), say_briefly(92_192), say_briefly(None)
+    ('28.3 G', '92,192', '–')
+    """
+    large = kind == "count" and value is not None and abs(value) >= BRIEFLY
+    return say(value, "rate" if large else kind)
 
 
 def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:

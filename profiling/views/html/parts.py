@@ -17,7 +17,7 @@ from louvain_um.profiling.views.html.payload import ROOM, packed
 from louvain_um.profiling.views.origins import origins
 from louvain_um.profiling.views.passes import around, passes
 from louvain_um.profiling.views.reading import Reading
-from louvain_um.profiling.views.table import As, Table, say
+from louvain_um.profiling.views.table import As, Table, say, say_briefly
 from louvain_um.profiling.views.verdict import Verdict, verdict
 
 MOST_BARS = 24
@@ -126,7 +126,8 @@ def _cards(session: Session) -> tuple[Card, ...]:
     return tuple(
         Card(
             what=what,
-            text=say(value, kind) + (" J" if what == "energy" and value is not None else ""),
+            text=say_briefly(value, kind)
+            + (" J" if what == "energy" and value is not None else ""),
             evidence=how if value is not None or how.startswith("not") else "not available",
         )
         for what, value, kind, how in wanted

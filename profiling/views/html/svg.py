@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from louvain_um.profiling.views.colours import colour
 from louvain_um.profiling.views.html.ticks import brief, decades, ticks
-from louvain_um.profiling.views.table import As, say
+from louvain_um.profiling.views.table import As, say, say_briefly
 
 WIDTH = 1100
 LABEL = 150
@@ -65,7 +65,7 @@ def bars(
             if value * scale > LETTER * len(told) + 8:
                 body.append(_inside(x + value * scale / 2, y + ROW / 2, told))
             x += value * scale
-        body.append(_text(x + 6, y + ROW - 5, say(whole, kind), "start"))
+        body.append(_text(x + 6, y + ROW - 5, say_briefly(whole, kind), "start"))
     return _svg(len(rows) * (ROW + GAP), body) + legend(names)
 
 
