@@ -4,8 +4,9 @@
 
 Prints, for each budget, the seconds of the fastest of `--repeat` runs and their ratio to the run
 that nobody watches, and checks that every run finds the same communities. Seconds are without
-compiling, which the tracer does anew for each run: those are told apart. A resident run is one
-whose budget holds everything (`none`, `--memory device`); a fault-bound one has half of that.
+compiling, or taking up what was kept of it, which the tracer does for each run: that is told
+apart. A resident run is one whose budget holds everything (`none`, `--memory device`); a
+fault-bound one has half of that.
 """
 
 from __future__ import annotations

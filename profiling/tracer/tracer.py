@@ -52,9 +52,9 @@ class Tracer:
     Notes
     -----
     The counters lie beside the run's own memory, outside its budget. On an H200, runs of
-    Louvain and Leiden on LFR and R-MAT graphs of 40 to 160 million arcs took 3.4 to 6.2 times as
-    long with pages of 4 KiB, 2.2 to 3.5 times with 64 KiB; the first run on a machine waits ten
-    seconds more for its kernels, which are then kept.
+    Louvain and Leiden on LFR and R-MAT graphs of 40 to 160 million arcs took 1.8 to 6.2 times as
+    long with pages of 4 KiB, 2.2 to 3.5 times with 64 KiB. Kernels compile once on a machine, for
+    up to half a minute; to take up what was kept of them takes each later run .3 seconds.
 
     A sweep of moving reads the target of each arc it visits once to decide, and those of each
     vertex that moved once more to wake its neighbours.
