@@ -45,11 +45,20 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What moving on one level did: sweeps, vertices moved, arcs visited."""
+    """What moving on one level did.
+
+    Parameters
+    ----------
+    iterations, moves, arcs_visited : int
+        Sweeps, vertices moved, arcs of those who decided.
+    gain : int
+        Sum of the gains of all moves, each as it looked when it was decided, in units of 2⁻⁵⁰.
+    """
 
     iterations: int
     moves: int
     arcs_visited: int
+    gain: int
 
 
 class Engine(Protocol[L]):
@@ -168,13 +177,17 @@ class Run:
             )
         return path
 
+    def pays(self, moved: Moved, cycle: int, number: int) -> bool:
+        """Whether what moved is worth adding up."""
+        return rules.gained(moved.gain) > self.options.threshold * rules.stakes(cycle, number)
+
     def step(self, level: Any, cycle: int, number: int) -> Any:
         """Move, refine and aggregate; return the next level, or None if nothing was gained."""
         engine, watch, since = self.engine, self.watch, time.perf_counter()
         vertices, arcs = engine.size(level)
         where = {"level": number, "vertices": vertices, "arcs": arcs, "modularity": self.best}
         moved: Moved = watch.run("move", engine.move, level, **where)
-        if not moved.moves:
+        if not moved.moves or (self.levels and not self.pays(moved, cycle, number)):
             engine.forget(level)
             self.gained = 0.0
             return None

@@ -63,6 +63,19 @@ CYCLES: Final = {"louvain": 2, "leiden": 3}
 MAX_ITERATIONS: Final = 100
 """Sweeps of a level at most: simultaneous moves could undo each other without end."""
 
+RESTLESS: Final = 2
+"""First sweeps of a level where every vertex begins alone, after which all decide once more.
+
+Most move, so that nearly all would be woken: on LFR 18, 97 and 90 % of the arcs are visited again
+anyhow, and to find those who sleep would mean to read the rows of all who moved.
+"""
+
+
+def wakes(alone: bool, iteration: int) -> bool:
+    """Return whether a sweep sends to sleep whom nothing concerns, and wakes whom a move does."""
+    return not alone or iteration >= RESTLESS
+
+
 FIRST_TOLERANCE: Final = 1e-3
 TOLERANCE_STEP: Final = 0.3
 """A level's tolerance over that of the level before.
@@ -75,6 +88,24 @@ sweeps (54 for 70) and hence fewer launches.
 def tolerance(level: int) -> int:
     """Return the gain, in units of 2⁻⁵⁰, below which an iteration of `level` is the last."""
     return round(FIRST_TOLERANCE * TOLERANCE_STEP**level * 2.0**GAIN_BITS)
+
+
+ANEW: Final = 100
+"""Thresholds that the first moving of a second cycle must gain for the cycle to go on.
+
+Where the first cycle left nothing to do (LFR: 0 to 4e-7, R-MAT: .003, lattices: .005), adding
+level 0 up once more would be a fifth of the run.
+"""
+
+
+def stakes(cycle: int, level: int) -> int:
+    """Return how many thresholds moving on a level must gain to be worth adding up."""
+    return ANEW if cycle and not level else 1
+
+
+def gained(gain: int) -> float:
+    """Return a sum of gains as modularity."""
+    return gain / 2.0**GAIN_BITS
 
 
 REFINE_SWEEP: Final = 0xFFFF

@@ -21,7 +21,7 @@ from louvain_um.profiling.program import Program, Slots, running, stretches
 from louvain_um.profiling.recorder_steps import aggregate, numbered, refine
 from louvain_um.profiling.simulator.touches import Touches, Way
 from louvain_um.profiling.simulator.trace import Trace
-from louvain_um.rules import SUB_ROUNDS
+from louvain_um.rules import SUB_ROUNDS, wakes
 
 STRETCH: Final = 1 << 15
 """Arcs, about, whose touches have no order: as many as a small GPU works on at one time."""
@@ -205,7 +205,7 @@ class Recorder:
                 touched.append(slots.take())
             counting.apply(slots.book, widths, self.labels, queue, goals, first, last, STAYS)
             touched.append(slots.take())
-            for begin, end in parts:
+            for begin, end in parts if wakes(work["start"] is None, event.iteration) else ():
                 counting.activate(
                     slots.book, offsets, targets, self.labels, queue, goals, begin, end, STAYS
                 )

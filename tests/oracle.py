@@ -69,9 +69,12 @@ def detect(
         before = best
         level, reached, path = net, start, []
         while max_level is None or len(levels) < max_level:
-            labels, iterations, visited = move(
-                level, reached, total, resolution, seed, cycle, len(path)
+            alone = method == "louvain" if path else cycle == 0
+            labels, iterations, visited, gain = move(
+                level, reached, total, resolution, seed, cycle, len(path), alone
             )
+            if levels and rules.gained(gain) <= threshold * rules.stakes(cycle, len(path)):
+                break
             parts = labels
             if method == "leiden":
                 parts = refine(level, labels, total, resolution, seed, cycle)
@@ -111,8 +114,9 @@ def move(
     seed: int,
     cycle: int,
     number: int,
-) -> tuple[list[int], int, int]:
-    """Sweep until the gain dries up; return labels, sweeps and arcs visited."""
+    alone: bool,
+) -> tuple[list[int], int, int, int]:
+    """Sweep until the gain dries up; return labels, sweeps, arcs visited and all gains."""
     labels = list(start)
     degrees = [net.degree(v) for v in net.vertices]
     totals, sizes = [0] * len(labels), [0] * len(labels)
@@ -121,7 +125,7 @@ def move(
         sizes[labels[v]] += 1
     active = set(net.vertices)
     rate = resolution / total
-    visited = 0
+    visited, gains = 0, 0
     for iteration in range(rules.MAX_ITERATIONS):
         salt = rules.salt(cycle, iteration, seed)
         queue = sorted(active)
@@ -161,9 +165,12 @@ def move(
             for v in moved:
                 active.update(u for u in net.neighbours[v] if labels[u] != labels[v])
             moves += len(moved)
+        gains += gain
+        if not rules.wakes(alone, iteration):
+            active = set(net.vertices)
         if moves == 0 or gain < rules.tolerance(number):
             break
-    return labels, iteration + 1, visited
+    return labels, iteration + 1, visited, gains
 
 
 def tie(community: int, seed: int) -> tuple[int, int]:

@@ -86,19 +86,22 @@ class CpuEngine:
         wake[:] = move.AWAKE
 
         rate, seed = self.options.resolution / self.total, np.uint32(self.options.seed)
-        total, iteration, visited, moves = float(self.total), 0, 0, 0
+        total, iteration, visited, moves, gains = float(self.total), 0, 0, 0, 0
         while iteration < rules.MAX_ITERATIONS:
             salt = np.uint32(rules.salt(level.cycle, iteration, self.options.seed))
             starts, arcs = self.enqueue(level, wake, goals, queue, salt)
             visited += arcs
+            wakes = rules.wakes(level.start is None, iteration)
             iteration += 1
             progress, result = np.zeros(2 * move.STAGES, np.int64), np.zeros(2, np.int64)
             parallel.run(
                 move.sweep, self.threads if arcs >= move.SERIAL_ARCS else 1, graph, state, tallies,
-                queue, starts, rate, total, seed, progress, result,
+                queue, starts, rate, total, seed, wakes, progress, result,
             )  # fmt: skip
             count, gain = result.tolist()
-            moves += count
+            moves, gains = moves + count, gains + gain
+            if not wakes:
+                wake[:] = move.AWAKE
             self.show(
                 "move", level, iteration=iteration - 1, queue=queue, starts=starts, goals=goals
             )
@@ -118,7 +121,7 @@ class CpuEngine:
         level.labels, level.totals = labels, totals
         self.memory.free("totals", "sizes", "wake", "queue", "goals")
         self.free_tallies()
-        return Moved(iteration, moves, visited)
+        return Moved(iteration, moves, visited, gains)
 
     def show(self, phase: Phase, level: CpuLevel, iteration: int = -1, **work: Any) -> None:
         """Let the observer look at what a step worked on."""

@@ -201,8 +201,12 @@ def activate(graph, state, names, queue, begin, end, sub_round):
 
 
 @njit(nogil=True, cache=True)
-def sweep(t, threads, graph, state, tallies, queue, starts, rate, total, seed, progress, result):
+def sweep(
+    t, threads, graph, state, tallies, queue, starts, rate, total, seed, wakes, progress, result
+):
     """Run all sub-rounds of a sweep; add moves and gain to `result`.
+
+    Unless it `wakes`, nobody is woken: all decide again in the next sweep.
 
     Threads claim stretches of a stage, two counters each in `progress`, and wait for its work
     to be finished, never for each other: any one of them could do a sweep alone.
@@ -212,7 +216,7 @@ def sweep(t, threads, graph, state, tallies, queue, starts, rate, total, seed, p
     moves, gain = 0, 0
     for r in range(SUB_ROUNDS + 1):
         deciding, applying, activating = 3 * r, 3 * r + 1, 3 * r - 1
-        if r > 0:
+        if r > 0 and wakes:
             first, last = starts[r - 1], starts[r]
             step = stretch(last - first, threads)
             begin = first + claim(progress, activating, step)
@@ -233,7 +237,7 @@ def sweep(t, threads, graph, state, tallies, queue, starts, rate, total, seed, p
             gain += found[1]
             finish(progress, deciding, end - begin)
             begin = first + claim(progress, deciding, step)
-        if r > 0:
+        if r > 0 and wakes:
             wait(progress, activating, starts[r] - starts[r - 1])
         wait(progress, deciding, last - first)
         begin = first + claim(progress, applying, step)

@@ -42,6 +42,7 @@ struct Control {
   i64 gain[2];
   u64 moves[2];
   u64 total_moves;
+  i64 total_gain;
   u64 visited;
   u64 iterations;
   u64 batch_end;
@@ -238,14 +239,16 @@ __device__ __forceinline__ A fill(const S& s, const typename S::Vertex& x, i64 l
                                   u32 rank, u32* keys, A* sums, u32 slots) {
   constexpr int ahead = 4;
   A home = 0;
-  for (i64 j = low + rank; j < high; j += ahead * G) {
+  // A warp reads whole lines, which count where they come over the bus.
+  for (i64 j = (low & -(i64)WARP) + rank; j < high; j += ahead * G) {
     u32 label[ahead];
     A weight[ahead];
 #pragma unroll
     for (int q = 0; q < ahead; ++q) {
       i64 k = j + q * (i64)G;
-      label[q] = k < high ? s.label(x, __ldcs(s.targets + k)) : EMPTY;
-      weight[q] = k < high ? weight_at(s.weights, k) : 0;
+      bool mine = k >= low && k < high;
+      label[q] = mine ? s.label(x, __ldcs(s.targets + k)) : EMPTY;
+      weight[q] = mine ? weight_at(s.weights, k) : 0;
     }
 #pragma unroll
     for (int q = 0; q < ahead; ++q) {

@@ -38,6 +38,7 @@ CONTROL: Final = np.dtype(
         ("gain", np.int64, 2),
         ("moves", np.uint64, 2),
         ("total_moves", np.uint64),
+        ("total_gain", np.int64),
         ("visited", np.uint64),
         ("iterations", np.uint64),
         ("batch_end", np.uint64),

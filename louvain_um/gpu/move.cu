@@ -11,14 +11,15 @@
 
 #include "mover.cuh"
 
-// The kernel. `start` is null when every vertex begins alone. A vertex of degree 0 is never
-// queued; it stays where it starts.
+// The kernel. `start` is null when every vertex begins alone; all stay awake for the first
+// `restless` sweeps. A vertex of degree 0 is never queued; it stays where it starts.
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
     move(i64 n, const i64* offsets, const u32* targets, const W* weights, const A* degrees,
          const u32* start, u32* labels, A* totals, u32* sizes, u32* queue, u32* goals, u8* awake,
          u8* next, Giants<A> giants, Control* control, double rate, double total, u32 seed,
-         u32 seed_salt, u32 cycle, u32 sub_rounds, u32 max_iterations, i64 tolerance) {
+         u32 seed_salt, u32 cycle, u32 sub_rounds, u32 max_iterations, u32 restless,
+         i64 tolerance) {
   __shared__ Shared<A> shared;
   Barrier* barrier = &control->barrier;
   const Mover<W, A> s = {offsets, targets, weights, degrees, labels, totals,
@@ -32,11 +33,12 @@ __global__ void __launch_bounds__(THREADS, 5)
   for (u32 iteration = 0; iteration < max_iterations; ++iteration) {
     const u32 salt = mix32((cycle << 16) + iteration + seed_salt);
     const u32 slot = iteration & 1;
+    const bool wakes = iteration >= restless;
     if (thread == 0) control->gain[slot] = 0, control->moves[slot] = 0;
     enqueue(
         0, n, offsets, sub_rounds, 0,
         [=](i64 v, bool first) {
-          if (first && iteration) next[v] = 0;
+          if (first && iteration > restless) next[v] = 0;
           return awake[v] ? bucket(v, salt, sub_rounds) : EMPTY;
         },
         queue, control, shared);
@@ -48,7 +50,7 @@ __global__ void __launch_bounds__(THREADS, 5)
       if (r < sub_rounds && from[0] == from[BINS]) continue;
       // Waking after the last sub-round may overlap with deciding in this one: it writes
       // nothing that deciding reads.
-      if (moved < sub_rounds) {
+      if (wakes && moved < sub_rounds) {
         const u32* was = starts + moved * BINS;
         activate<THREADS>(s, was[GIANT], was[WARPED], moved, sub_rounds, salt, awake, next);
         activate<WARP>(s, was[WARPED], was[TILE16], moved, sub_rounds, salt, awake, next);
@@ -74,13 +76,15 @@ __global__ void __launch_bounds__(THREADS, 5)
     if (thread == 0) {
       control->iterations = iteration + 1;
       control->total_moves += all_moves;
+      control->total_gain += gain;
       control->ended[iteration] = nanoseconds();
       control->moved[iteration] = all_moves;
     }
+    if (all_moves == 0 || gain < tolerance) break;
+    if (!wakes) continue;
     u8* swap = awake;
     awake = next;
     next = swap;
-    if (all_moves == 0 || gain < tolerance) break;
   }
 }
 

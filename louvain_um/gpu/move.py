@@ -61,6 +61,7 @@ def move(
     giants = Giants(memory, level, tight)
     control = new_control(memory)
     seed_salt = rules.seed_salt(options.seed)
+    restless = rules.RESTLESS if level.start is None else 0
     kernel(
         (blocks,),
         (THREADS,),
@@ -69,7 +70,7 @@ def move(
             or_null(level.start), level.labels, level.totals, sizes, queue, goals, awake, woken,
             giants.argument, control, np.float64(options.resolution / total), np.float64(total),
             np.uint32(options.seed), np.uint32(seed_salt), np.uint32(level.cycle),
-            np.uint32(rules.SUB_ROUNDS), np.uint32(rules.MAX_ITERATIONS),
+            np.uint32(rules.SUB_ROUNDS), np.uint32(rules.MAX_ITERATIONS), np.uint32(restless),
             np.int64(rules.tolerance(level.number)),
         ),
     )  # fmt: skip
@@ -79,7 +80,8 @@ def move(
     count = int(found["iterations"])
     ended, gone = found["ended"][:count].tolist(), found["moved"][:count].tolist()
     sweeps = [Sweep(m, (ended[-1] - at) * 1e-9) for m, at in zip(gone, ended, strict=True)]
-    return Moved(count, int(found["total_moves"]), int(found["visited"])), sweeps
+    moves, visited, gain = (int(found[key]) for key in ("total_moves", "visited", "total_gain"))
+    return Moved(count, moves, visited, gain), sweeps
 
 
 def add_degrees(kernels: Kernels, level: GpuLevel) -> None:

@@ -146,31 +146,37 @@ def move_in_pages(
     fields = [n, blocks, pages.begins, awake, woken, spans, present, control, 0]
     steps = Steps(kernels, level, pages, rule, fields)
     steps.run("begin_paged", level.start if level.start is not None else np.uint64(0))
-    moves, iteration = 0, 0
+    moves, gain, iteration = 0, 0, 0
     ended = list[tuple[int, float]]()
     while iteration < rules.MAX_ITERATIONS:
         salt = rules.salt(level.cycle, iteration, options.seed)
         steps.fields[8] = salt | rounds << 32
         present.fill(0)
         steps.run("begin_sweep")
-        sweep(steps, giants, present.get().reshape(blocks, rounds))
+        wakes = rules.wakes(level.start is None, iteration)
+        sweep(steps, giants, present.get().reshape(blocks, rounds), wakes)
         found = control.get().view(CONTROL)[0]
         iteration += 1
         gone = int(found["moves"][0])
-        moves += gone
+        gained = int(found["gain"][0])
+        moves, gain = moves + gone, gain + gained
         ended.append((gone, time.perf_counter()))
-        steps.fields[3], steps.fields[4] = steps.fields[4], steps.fields[3]
-        if gone == 0 or int(found["gain"][0]) < rules.tolerance(level.number):
+        if gone == 0 or gained < rules.tolerance(level.number):
             break
+        if wakes:
+            steps.fields[3], steps.fields[4] = steps.fields[4], steps.fields[3]
     giants.free()
     memory.free(*MOVING, "spans", "present", "control")
     last = ended[-1][1]
     sweeps = [Sweep(gone, last - at) for gone, at in ended]
-    return Moved(iteration, moves, int(found["visited"])), sweeps
+    return Moved(iteration, moves, int(found["visited"]), gain), sweeps
 
 
-def sweep(steps: Steps, giants: Giants, present: Any) -> None:
-    """Decide and move, sub-round by sub-round and block by block; wake who is left behind."""
+def sweep(steps: Steps, giants: Giants, present: Any, wakes: bool) -> None:
+    """Decide and move, sub-round by sub-round and block by block.
+
+    A sweep that `wakes` also wakes those whom the moved ones left behind.
+    """
     before, there = NOBODY, set[int]()
     for number in range(present.shape[1]):
         here = set(np.flatnonzero(present[:, number]).tolist())
@@ -183,7 +189,8 @@ def sweep(steps: Steps, giants: Giants, present: Any) -> None:
                 np.uint32(before if block in there else NOBODY),
             )  # fmt: skip
         steps.run("end_round")
-        before, there = number, here
+        if wakes:
+            before, there = number, here
     for block, following in steps.pages.order(sorted(there)):
         steps.run_on(
             block, following, "move_block", giants.argument, np.uint32(block),

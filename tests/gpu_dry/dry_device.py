@@ -84,13 +84,15 @@ class DryKernels:
         moved = self.script.moves.pop(0)
         control = self.leave(args[14], CONTROL)
         control["iterations"], control["visited"] = moved.iterations, moved.arcs_visited
-        control["total_moves"] = moved.moves
+        control["total_moves"], control["total_gain"] = moved.moves, moved.gain
 
     def begin_sweep(self, rule: Any, shared: Any) -> None:
         """Say how a sweep in blocks went, which is the last one: it gains nothing."""
         moved = self.script.moves.pop(0)
         control = self.leave(np.frombuffer(shared.tobytes(), np.uint64).tolist()[7], CONTROL)
         control["moves"], control["visited"] = (moved.moves, 0), moved.arcs_visited
+        # As much as a last sweep may gain: the level is worth adding up.
+        control["gain"] = (min(moved.gain, 1 << 30), 0)
 
     def sum_communities(self, *args: Any) -> None:
         sums = self.script.sums.pop(0)

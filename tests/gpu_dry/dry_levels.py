@@ -159,5 +159,5 @@ def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
 def _add(
     script: Script, n: int, arcs: int, k: int, kept: int, inside: int, total: int, uneven: float
 ) -> None:
-    script.moves.append(Moved(4, n, 4 * arcs))
+    script.moves.append(Moved(4, n, 4 * arcs, 1 << 48))
     script.steps.append(Guess(n, arcs, k, kept, inside, total, uneven))
