@@ -92,7 +92,7 @@ class DryKernels:
         control = self.leave(np.frombuffer(shared.tobytes(), np.uint64).tolist()[7], CONTROL)
         control["moves"], control["visited"] = (moved.moves, 0), moved.arcs_visited
         # As much as a last sweep may gain: the level is worth adding up.
-        control["gain"] = (min(moved.gain, 1 << 30), 0)
+        control["gain"] = (min(moved.gain, 1 << 38), 0)
 
     def sum_communities(self, *args: Any) -> None:
         sums = self.script.sums.pop(0)
