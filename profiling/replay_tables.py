@@ -44,6 +44,24 @@ def groups(trace: Trace, graph: str, base: Simulation | None, rate: float) -> li
     return rows
 
 
+def once(rows: Sequence[dict[str, Any]], rate: float) -> list[dict[str, Any]]:
+    """Return the groups of each graph at one oversubscription, the nearest at which base ran.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.replay_tables import once
+    >>> rows = [{"graph": graph, "oversubscription": at} for graph, at in
+    ...         [("a", 0.0), ("a", 30.0), ("b", 0.0), ("b", 10.0)]]
+    >>> [(row["graph"], row["oversubscription"]) for row in once(rows, 30.0)]
+    [('a', 30.0), ('b', 10.0)]
+    """
+    nearest: dict[str, float] = {}
+    for row in rows:
+        graph, at = row["graph"], row["oversubscription"]
+        nearest[graph] = min(nearest.get(graph, at), at, key=lambda each: abs(each - rate))
+    return [row for row in rows if row["oversubscription"] == nearest[row["graph"]]]
+
+
 def iterations(graph: str, found: Simulation, rate: float) -> list[dict[str, Any]]:
     """Return the seconds of each sweep, refinement and aggregation: a table of iterations.
 

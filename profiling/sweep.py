@@ -14,7 +14,7 @@ from louvain_um.placement.machine import Machine, load_machine
 from louvain_um.placement.policy import AUTO, find_policy
 from louvain_um.profiling.explain import against_thesis, explain
 from louvain_um.profiling.premises import premises
-from louvain_um.profiling.replay_tables import groups, iterations, remarks, unknown_arrays
+from louvain_um.profiling.replay_tables import groups, iterations, once, remarks, unknown_arrays
 from louvain_um.profiling.replays import Known, Point, replay
 from louvain_um.profiling.simulator import Trace, load_trace
 from louvain_um.profiling.sweep_points import Settings, Subject, points
@@ -87,6 +87,7 @@ def sweep(
             if measured:
                 _measure(store, subject, measured, settings, clock)
         tables = store.rows(every)
+        tables["groups"] = once(tables["groups"], FAULTS_AT)
         told = [*notes, *premises(subjects, settings, machines), *remarks(tables["results"])]
         if settings.gpus and any(find_policy(policy).arrays for policy in settings.policies):
             for subject in subjects:
@@ -150,7 +151,6 @@ def _replay(
         known[gpu] = fresh
     # Others first: auto is tried against them and need not run them again.
     keys = sorted(keys, key=lambda key: key["policy"] == AUTO.name)
-    told_at = min(settings.rates, key=lambda rate: abs(rate - FAULTS_AT))
 
     def one(key: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
         policy, gpu = key["source"]
@@ -166,8 +166,7 @@ def _replay(
         tables: dict[str, list[dict[str, Any]]] = {}
         if key["policy"] == "base" and gpu == settings.gpus[0] and found is not None:
             tables["iterations"] = iterations(key["graph"], found, rate)
-            if rate == told_at:
-                tables["groups"] = groups(trace, key["graph"], found, rate)
+            tables["groups"] = groups(trace, key["graph"], found, rate)
         return {**row, **_told(key), "scale": subject.scale}, tables
 
     for row, tables in parallel.stream(one, keys, parallel.default_threads()):

@@ -198,6 +198,20 @@ def gains(results: Iterable[Row]) -> dict[str, dict[float, float]]:
     }
 
 
+def compared(results: Iterable[Row]) -> tuple[int, dict[float, int]]:
+    """Return how many graphs there are, and on how many base ran, by oversubscription.
+
+    Gains are means over these alone: base cannot keep to every budget.
+    """
+    rows = list(results)
+    ran: dict[float, set[str]] = {row["oversubscription"]: set() for row in rows}
+    for row in rows:
+        if row["policy"] == "base" and row["feasible"] and row["seconds"]:
+            ran[row["oversubscription"]].add(row["graph"])
+    counts = {rate: len(graphs) for rate, graphs in sorted(ran.items())}
+    return len({row["graph"] for row in rows}), counts
+
+
 def _cell(row: Row) -> tuple[Any, ...]:
     return row["graph"], row["oversubscription"], row["evidence"], row.get("gpu")
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 MOST = 30
 """Rows printed of a table."""
 
+PROSE = 60
+"""Letters of a text from which on it is a sentence, and printed under its table."""
+
 
 def show(
     sessions: Sequence[Session], sweep: Sweep | None = None, console: Console | None = None
@@ -64,8 +67,14 @@ def put(table: Table, console: Console) -> None:
         console.print()
         console.print(drawn(table, columns, more=number > 0))
     left = len(table.rows) - MOST
+    for text in prose(table):
+        console.print(text)
     if left > 0:
         console.print(f"… and {left:,} more")
+    same = throughout(table)
+    if same:
+        texts = ", ".join(f"{column.head} {text}" for column, text in same)
+        console.print(f"throughout: {texts}", style="dim")
     if idle:
         console.print(f"zero throughout: {', '.join(column.head for column in idle)}", style="dim")
     if table.evidence:
@@ -86,7 +95,9 @@ def layout(table: Table, width: int) -> tuple[list[list[Column]], list[Column]]:
     >>> [[column.key for column in part] for part in layout(table, 13)[0]]
     [['n', 'a'], ['n', 'b']]
     """
-    told, idle = table.split()
+    some, idle = table.split()
+    same = [column for column, _ in throughout(table)]
+    told = [c for c in some if c not in same and not _is_prose(table, c)]
     names = [column for column in told if column.kind == "text" or column.head in PLACES]
     rest = [column for column in told if column not in names]
     own = sum(_width(table, column) for column in names)
@@ -99,6 +110,52 @@ def layout(table: Table, width: int) -> tuple[list[list[Column]], list[Column]]:
         parts[-1].append(column)
         room -= wide
     return parts, list(idle)
+
+
+def throughout(table: Table) -> list[tuple[Column, str]]:
+    """Return texts that every row repeats, which are told once, under the table."""
+    told, _ = table.split()
+    found = []
+    for column in told[1:]:
+        values = {table.text(row, column) for row in table.rows}
+        if column.kind == "text" and len(values) == 1 and len(table.rows) > 1:
+            found.append((column, _printable(values.pop())))
+    return found
+
+
+def _is_prose(table: Table, column: Column) -> bool:
+    """Say whether a column holds sentences, which no width of a terminal has room for."""
+    return column.kind == "text" and _width(table, column) > PROSE
+
+
+def prose(table: Table) -> list[str]:
+    """Return a line for each sentence that stands in no column, after what names its row.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.table import Column, Table
+    >>> from louvain_um.profiling.views.tables import prose
+    >>> columns = (Column("p", "policy", "text"), Column("level", "level"),
+    ...            Column("w", "why", "text"))
+    >>> row = {"p": "adv1", "level": 2, "w": 9 * "because "}
+    >>> prose(Table(name="t", title="T", columns=columns, rows=(row,)))[0][:31]
+    'adv1, level 2: because because '
+    """
+    told, _ = table.split()
+    long = [column for column in told if _is_prose(table, column)]
+    same = [column for column, _ in throughout(table)]
+    short = [c for c in told if c not in [*long, *same] and (c.kind == "text" or c.head in PLACES)]
+    found = []
+    for row in table.rows[:MOST]:
+        names = [
+            table.text(row, c) if c.kind == "text" else f"{c.head} {table.text(row, c)}"
+            for c in short
+            if row.get(c.key) is not None
+        ]
+        found += [
+            f"{', '.join(names)}: {_printable(table.text(row, c))}" for c in long if row.get(c.key)
+        ]
+    return found
 
 
 def _width(table: Table, column: Column) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from louvain_um.profiling.views.runs import evidence_of, machines, of, say_rate, told
-from louvain_um.profiling.views.sweep import Row, Sweep, gains
+from louvain_um.profiling.views.sweep import Row, Sweep, compared, gains
 from louvain_um.profiling.views.table import Column, Table, say
 from louvain_um.profiling.views.verdict import Verdict
 
@@ -71,7 +71,10 @@ def best(sweep: Sweep) -> Verdict:
                 winners.append(("base", rate))
         if winners:
             spans = ", ".join(f"{name} at {say_rate(rate)}" for name, rate in winners)
-            texts.append(f"Fastest on the mean of all graphs ({told(machine)}): {spans}.")
+            graphs, ran = compared(of(sweep.results, machine))
+            all_of_them = all(ran[rate] == graphs for rate in rates)
+            whose = "all graphs" if all_of_them else "the graphs that base could run"
+            texts.append(f"Fastest on the mean of {whose} ({told(machine)}): {spans}.")
     return Verdict(
         finding=" ".join(texts) or "There is no base to compare with.",
         remedy="auto chooses by cost for each graph and budget; compare its rows.",

@@ -171,6 +171,24 @@ def test_one_command_measures_and_models_side_by_side(graph, tmp_path, monkeypat
     assert "The model against the machine" in page
 
 
+def test_groups_are_told_where_base_could_run(graph, tmp_path, monkeypatch):
+    from louvain_um.profiling import sweep as module
+
+    def refusing(trace, point, machine, **options):
+        row, found = replay(trace, point, machine, **options)
+        refused = point.policy == "base" and point.oversubscription > 0
+        return ({**row, "feasible": False, "seconds": None}, None) if refused else (row, found)
+
+    monkeypatch.setattr(module, "replay", refusing)
+    settings = Settings(policies=("base",), rates=(0.0, 30.0), gpus=("h200",))
+    found = sweep([Subject(name="g", graph=graph)], settings, tmp_path / "refused")
+    assert {row["oversubscription"] for row in found.groups} == {0.0}
+    assert len(found.groups) == 4
+    monkeypatch.setattr(module, "replay", replay)
+    found = sweep([Subject(name="g", graph=graph)], settings, tmp_path / "ran")
+    assert [row["oversubscription"] for row in found.groups] == [30.0] * 4
+
+
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(LouvainUmError, match="holds something else"):

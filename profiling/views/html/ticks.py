@@ -55,7 +55,7 @@ def brief(value: float, kind: As) -> str:
     Examples
     --------
     >>> from louvain_um.profiling.views.html.ticks import brief
-    >>> brief(0.2, "seconds"), brief(32 << 20, "bytes"), brief(1500, "rate")
-    ('200 ms', '32 MiB', '1.5 k')
+    >>> brief(0.2, "seconds"), brief(32 << 20, "bytes"), brief(1500, "rate"), brief(10, "times")
+    ('200 ms', '32 MiB', '1.5 k', '10×')
     """
-    return re.sub(r"(\.\d*?)0+(?!\d)", r"\1", say(value, kind)).replace(". ", " ").rstrip(".")
+    return re.sub(r"\.(?!\d)", "", re.sub(r"(\.\d*?)0+(?!\d)", r"\1", say(value, kind)))

@@ -158,6 +158,36 @@ def test_no_number_is_cut_off_whatever_the_width(width: int):
         assert word in text
 
 
+def test_sentences_stand_under_a_table_and_what_is_the_same_is_told_once():
+    why_not = "needs 66 MiB, more than the 44 MiB it may use; raise the budget, or let auto choose"
+    rows = [{**row, "reason": None if row["feasible"] else why_not} for row in sweep_rows()]
+    out = io.StringIO()
+    console = Console(file=out, width=80, highlight=False, markup=False, emoji=False)
+    tables.put(study.everything(Sweep.of(rows)), console)
+    lines = out.getvalue().splitlines()
+    assert "throughout: evidence modelled" in lines
+    assert not any("evidence" in line for line in lines if not line.startswith("throughout"))
+    text = " ".join(lines)
+    assert text.count("uk-2002-like, adv9, oversubscription 0, no: needs 66 MiB, more than") == 1
+    assert max(map(len, lines)) <= 80
+    assert (
+        sum(line.startswith("karate") for line in lines) < 5 * 6
+    )  # a few parts, not a column each
+
+
+def test_a_mean_tells_whose_it_is():
+    rows = sweep_rows()
+    whole = Sweep.of(rows)
+    assert "mean of all graphs" in why.best(whole).finding
+    assert "could run" not in study.mean_gains(whole).about
+    for row in rows:
+        if (row["graph"], row["policy"], row["oversubscription"]) == ("karate", "base", 30):
+            row.update(feasible=False, seconds=None)
+    some = Sweep.of(rows)
+    assert "mean of the graphs that base could run" in why.best(some).finding
+    assert "1 of 2 at 30 %" in study.mean_gains(some).about
+
+
 def test_without_pyarrow_the_csv_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from louvain_um.profiling.views import sweep
 
