@@ -59,6 +59,9 @@ __global__ void touch(u32 n, const u32* reads, const uint4* wide, u32* writes, u
   sum += staged[t].x;
 
 #if __CUDA_ARCH__ >= 900
+  // All copies of the block have arrived before they are copied on.
+  asm volatile("fence.proxy.async;" ::: "memory");
+  __syncthreads();
   // 8160 bytes to `bulk` from byte 4080 on: three pages of 4 KiB.
   if (i == 0) {
     u32 from = (u32)__cvta_generic_to_shared(staged);
