@@ -24,10 +24,16 @@ POLICIES = ("adv1", "adv2", "adv3", "adv4", "adv5", "adv6", "adv7", "adv8", "adv
             "device", "zero_copy")  # fmt: skip
 """Policies look the same in every chart, too."""
 
+TERMS = ("compute", "launch", "faults", "migration", "write back", "prefetch", "remote sequential",
+         "remote random", "remote atomic", "host")  # fmt: skip
+"""And so do the terms that a run's seconds consist of."""
+
 
 def colour(name: str, at: int) -> str:
-    """Return the colour of a group, policy or phase, or the next one."""
+    """Return the colour of a group, policy, phase or term of cost, or the next one."""
     first = name.split(",")[0].split(" ")[0]
     if first in POLICIES:
         return MORE[POLICIES.index(first) % len(MORE)]
+    if name in TERMS:
+        return MORE[TERMS.index(name)]
     return COLOURS.get(name) or MORE[at % len(MORE)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from louvain_um.profiling.views import published, why
@@ -34,6 +35,12 @@ def grids(sweep: Sweep) -> list[Table]:
             rows = [row for row in of(sweep.results, machine) if row["graph"] == graph]
             if rows:
                 found.append(_grid(graph, rows, f"grid-{len(found)}-{number}", told(machine)))
+    evidences = {row["evidence"] for row in sweep.results}
+    if len(evidences) > 1:
+        found = [
+            replace(grid, title=f"{grid.title}, {grid.evidence.removeprefix('seconds ')}")
+            for grid in found
+        ]
     return found
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from louvain_um.profiling.views.colours import colour
+from louvain_um.profiling.views.colours import POLICIES, colour
 from louvain_um.profiling.views.html.ticks import brief, decades, ticks
 from louvain_um.profiling.views.table import As, say, say_briefly
 
@@ -174,7 +174,13 @@ def lines(
                     f"{name}: {say(y, kind)} at {say(x, 'seconds') if clock else f'{x:g}'}")
             for a, b, x, y in points[:600]
         ]  # fmt: skip
-    return _svg(height + bottom, body) + legend(list(series))
+    return _svg(height + bottom, body) + legend(_apart(series))
+
+
+def _apart(names: Iterable[str]) -> list[str]:
+    """Return what a legend names: a policy once, whose lines differ in their dashes."""
+    shown = (name.split(",")[0] if name.split(",")[0] in POLICIES else name for name in names)
+    return list(dict.fromkeys(shown))
 
 
 def legend(names: Sequence[str]) -> Markup:

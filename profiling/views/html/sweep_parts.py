@@ -171,7 +171,8 @@ def _iteration_chart(sweep: Sweep) -> list[Table | Figure]:
         rows = [row for row in sweep.iterations if row["graph"] == graph]
         series: dict[str, tuple[list[float], list[float]]] = {}
         for row in sorted(rows, key=lambda row: (row["oversubscription"], row["number"])):
-            name = f"{row.get('policy') or 'base'} at {runs.say_rate(row['oversubscription'])}"
+            # Named by what differs, or all were drawn in the policy's colour.
+            name = f"{runs.say_rate(row['oversubscription'])}, {row.get('policy') or 'base'}"
             x, y = series.setdefault(name, ([], []))
             x.append(row["number"])
             y.append(row["seconds"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,38 @@ def test_sentences_stand_under_a_table_and_what_is_the_same_is_told_once():
     assert (
         sum(line.startswith("karate") for line in lines) < 5 * 6
     )  # a few parts, not a column each
+
+
+def test_one_thing_has_one_colour_and_one_name_in_a_legend():
+    rows = sweep_rows()
+    for row in rows:
+        row |= {"seconds_remote_random": 1.0}
+        if row["oversubscription"] == 0:
+            row |= {"seconds_compute": 2.0}
+    measured = [{**row, "evidence": "measured", "gpu": "H200"} for row in rows]
+    for row in measured:
+        row.pop("seconds_remote_random")
+        row.pop("seconds_compute", None)
+    steps = [{"graph": "karate", "policy": "base", "oversubscription": rate, "number": number,
+              "seconds": 1.0, "evidence": "modelled"}
+             for rate in (0, 10, 30, 50, 70) for number in (1, 2)]  # fmt: skip
+    page = render(None, sweep=Sweep.of([*rows, *measured], iterations=steps))
+    legends = re.findall(r'<p class="legend">(.*?)</p>', page)
+    told = [re.findall(r'background:(#\w+)"></i>([^<]*)', legend) for legend in legends]
+    random = {colour for items in told for colour, name in items if name == "remote random"}
+    assert len(random) == 1
+    times = next(items for items in told if ("#5566cc", "base") in items)
+    assert len({name for _, name in times}) == len(times) == 3
+    rates = next(items for items in told if any(name == "30 %, base" for _, name in items))
+    assert len({colour for colour, _ in rates}) == 5
+
+
+def test_tables_measured_and_modelled_are_told_apart_by_their_titles():
+    rows = sweep_rows()
+    measured = [{**row, "evidence": "measured", "gpu": "H200"} for row in rows]
+    titles = [grid.title for grid in study.grids(Sweep.of([*rows, *measured]))]
+    assert len(set(titles)) == len(titles) == 4
+    assert titles[0].endswith(", measured, H200")
 
 
 def test_a_mean_tells_whose_it_is():
