@@ -3,7 +3,8 @@
     python benchmarks/policies_joined.py grid24.json grid20.json -o policies_h200.json
 
 Takes what `policies.py` wrote; of a point measured twice the later file counts. Needs no GPU: a
-prediction follows from the graph's size and kind, the policy and the budget.
+prediction follows from the graph's size and kind, the policy and the budget. Points marked
+`older_code` are kept where no newer ones are; labels and predictions are not judged by them.
 """
 
 from __future__ import annotations
@@ -83,15 +84,16 @@ def verdicts(rows: list[dict[str, Any]]) -> dict[str, Any]:
             "by_best_other": auto / others[best],
             "policies": len(by_policy),
         }
+    today = [r for r in rows if "older_code" not in r]
     labels = {
-        g: len({r["labels_hash"] for r in rows if r["graph"] == g and r["feasible"]})
-        for g in {r["graph"] for r in rows}
+        g: len({r["labels_hash"] for r in today if r["graph"] == g and r["feasible"]})
+        for g in {r["graph"] for r in today}
     }
     spread = {}
     for graph in sorted(labels):
         ratios = [
             r["predicted_by_measured"]
-            for r in rows
+            for r in today
             if r["graph"] == graph and "predicted_by_measured" in r
         ]
         spread[graph] = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from louvain_um.arrays import STAGES, Declared, Stage
-from louvain_um.placement.cost import arrival_seconds, remote_seconds
+from louvain_um.placement.cost import Scales, arrival_seconds, remote_seconds
 from louvain_um.placement.forecast import Forecast, Work, forecast
 from louvain_um.placement.layout import ALIGNED, JOINT_SLACK, Fit, aligned, fit, lay_out
 from louvain_um.placement.policy import AUTO, POLICY_NAMES, Placement, Policy, find_policy
@@ -118,11 +118,11 @@ def hosting(arrays: Sequence[Declared], work: Work, limit: int) -> Policy:
 
     The order does not depend on the limit, so that a larger one never leaves less on the device.
     """
-    moving = work.moving(arrays)
+    scales = work.scales(arrays)
     left = [array for array in arrays if not array.device_only and array.nbytes]
     # What is small wins next to nothing and is often hot: only if all else is not enough.
     small = {array.name for array in left if array.nbytes < BLOCK}
-    lost = {array.name: _lost(array, work, moving) for array in left}
+    lost = {array.name: _lost(array, work, scales) for array in left}
     held = dict.fromkeys(STAGES, 0)
     for array in arrays:
         for stage in array.stages:
@@ -147,9 +147,9 @@ def hosting(arrays: Sequence[Declared], work: Work, limit: int) -> Policy:
     return replace(AUTO, arrays=hosted)
 
 
-def _lost(array: Declared, work: Work, moving: float) -> float:
+def _lost(array: Declared, work: Work, scales: Scales) -> float:
     """Return the seconds that an array costs on the host."""
-    bus = remote_seconds(array, HOSTED, work.machine, work.mean_degree, moving, work.kind.searched)
+    bus = remote_seconds(array, HOSTED, work.machine, work.mean_degree, scales)
     fresh = "load" not in array.stages
     made = arrival_seconds(array.nbytes, HOSTED, work.machine, given=False) if fresh else 0.0
     return sum(bus.values()) + made

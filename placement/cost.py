@@ -94,13 +94,45 @@ class Estimate:
         return Estimate(self.phi + other.phi, self.tau + other.tau, self.sigma + other.sigma)
 
 
-def touches_of(array: Declared, moving: float = 1.0) -> dict[tuple[Stage, Use], float]:
-    """Return an array's element accesses; those of moving times `moving`."""
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """By how much a kind of graph differs from what arrays declare for any.
+
+    Parameters
+    ----------
+    moving, rows : float
+        Accesses of moving; of these once more, those of arcs and of the labels at their ends.
+    adding : float
+        Adding level 0 up: arcs read, sums made. What is looked up for them hardly depends on it:
+        most is the first time, while communities are small.
+    searched : float
+        Accesses to find rows of level 1.
+    """
+
+    moving: float = 1.0
+    rows: float = 1.0
+    adding: float = 1.0
+    searched: float = 1.0
+
+    def of(self, array: Declared, stage: Stage, use: Use) -> float:
+        """Return the factor for accesses of an array."""
+        along = (array.name in ARCS and use == "stream") or array.name == "labels"
+        if stage == "move":
+            return self.moving * (self.rows if along else 1.0)
+        each = along or array.group in ("hash", "scratch")
+        return self.adding if stage == "aggregate" and each else 1.0
+
+
+AS_DECLARED: Final = Scales()
+
+
+def touches_of(array: Declared, scales: Scales = AS_DECLARED) -> dict[tuple[Stage, Use], float]:
+    """Return an array's element accesses."""
     if not array.touches:
         count = float(UNSEEN_TIMES * array.size)
         return {(stage, "gather"): count for stage in UNSEEN if stage in array.stages}
     return {
-        (stage, use): count * (moving if stage == "move" else 1.0)
+        (stage, use): count * scales.of(array, stage, use)
         for (stage, use), count in array.touches.items()
     }
 
@@ -110,8 +142,7 @@ def remote_seconds(
     placement: Placement,
     machine: Machine,
     mean_degree: float,
-    moving: float = 1.0,
-    searched: float = 1.0,
+    scales: Scales = AS_DECLARED,
 ) -> dict[Stage, float]:
     """Return seconds a stage that the bus is busy for an array, what is on the device left out.
 
@@ -122,8 +153,7 @@ def remote_seconds(
     machine : Machine
     mean_degree : float
         Arcs a vertex; a row of the arcs is read as a whole and begins anywhere.
-    moving, searched : float
-        By how much to scale the accesses declared for moving, and for finding rows of level 1.
+    scales : Scales
     """
     away = 1 - placement.on_device
     if away == 0:
@@ -132,7 +162,7 @@ def remote_seconds(
     reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
     atomics = machine.remote_atomic_rate * (reads / machine.remote_random_rate)
     found = dict[Stage, float]()
-    for (stage, use), count in touches_of(array, moving).items():
+    for (stage, use), count in touches_of(array, scales).items():
         if use == "atomic":
             seconds = count / atomics
         elif use == "gather":
@@ -141,7 +171,7 @@ def remote_seconds(
                 # Nobody writes it meanwhile: what the cache holds is not read again.
                 seconds *= 1 - min(1.0, machine.cache_bytes / max(array.nbytes, 1))
             elif stage == "aggregate" and array.name == "offsets.1":
-                seconds *= searched
+                seconds *= scales.searched
         elif array.name in ARCS and mean_degree > 0:
             # A row ends and begins in the middle of a sector: most of one more is moved.
             row = array.itemsize * mean_degree + SECTOR - array.itemsize

@@ -13,6 +13,7 @@ from louvain_um.placement.cost import (
     MERGED,
     TIGHT_AGGREGATE,
     TIGHT_REMOTE,
+    Scales,
     add,
     arrival_seconds,
     launches,
@@ -25,6 +26,7 @@ from louvain_um.placement.layout import HELD_BLOCKS, placed
 from louvain_um.placement.machine import Machine
 from louvain_um.placement.policy import Policy
 from louvain_um.placement.spec import ArenaSpec
+from louvain_um.rules import CYCLES
 
 Source = Literal["host", "device"]
 
@@ -83,6 +85,11 @@ class Work:
     def passes(self) -> float:
         """How often all arcs of level 0 are brought, if they are brought in blocks."""
         return sum(sweeps(self.kind, self.method).values())
+
+    def scales(self, arrays: Sequence[Declared]) -> Scales:
+        """Return by how much accesses differ from what arrays declare."""
+        adding = self.kind.methods[self.method].cycles / CYCLES[self.method]
+        return Scales(self.moving(arrays), self.kind.reread, adding, self.kind.searched)
 
     def moving(self, arrays: Sequence[Declared]) -> float:
         """Return by how much the accesses that arrays declare for moving differ from `visited`."""
@@ -173,11 +180,10 @@ def forecast(
     tight: bool = False,
 ) -> Forecast:
     """Return the seconds of a run under a layout of which `paged` arenas move in blocks."""
-    machine, moving = work.machine, work.moving(arrays)
-    degree, searched = work.mean_degree, work.kind.searched
+    machine, scales, degree = work.machine, work.scales(arrays), work.mean_degree
 
     def away(array: Declared) -> dict[Stage, float]:
-        found = remote_seconds(array, placed(array, policy), machine, degree, moving, searched)
+        found = remote_seconds(array, placed(array, policy), machine, degree, scales)
         if "aggregate" in found:
             merged = MERGED if paged and array.group == "scratch" else 1
             found["aggregate"] *= merged * (TIGHT_REMOTE if tight else 1)

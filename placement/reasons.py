@@ -48,10 +48,10 @@ def estimate(arrays: Sequence[Declared], room: int, work: Work) -> dict[str, Est
     An array that fits into the room is copied once, if it is given; one that does not is gone
     over in blocks, by as many copies and launches as the passes over it need.
     """
-    machine, moving, core = work.machine, work.moving(arrays), work.core
+    machine, scales, core = work.machine, work.scales(arrays), work.core
     found = dict[str, Estimate]()
     for array in arrays:
-        remote = remote_seconds(array, HOST, machine, work.mean_degree, moving, work.kind.searched)
+        remote = remote_seconds(array, HOST, machine, work.mean_degree, scales)
         phi = exposed(core, {stage: work.bus_scale * s for stage, s in remote.items()})
         given = work.source == "host" and array.group == "graph" and "load" in array.stages
         copies, extra = (1.0 if given else 0.0), 0

@@ -36,7 +36,7 @@ def explain(rows: Sequence[Row]) -> list[str]:
         for rate in sorted({row["oversubscription"] for row in mine}):
             text = _at([row for row in mine if row["oversubscription"] == rate])
             if text:
-                found.append(f"why, on {gpu} at {rate:g} %: {text}")
+                found.append(f"why, modelled on {gpu} at {rate:g} %: {text}")
     return found
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from louvain_um.arrays import STAGES
 from louvain_um.ledger import GROUPS
 from louvain_um.placement.policy import AUTO, find_policy
-from louvain_um.placement.reasons import seconds
+from louvain_um.placement.reasons import seconds, size
 from louvain_um.profiling.declaring import declared
 from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.constants import BLOCK_BYTES
 from louvain_um.profiling.simulator.trace import Launch, Prefetch, Trace
+
+FAULTS_AT: Final = 30.0
+"""Oversubscription, percent, whose faults by group are told: that of Figure 4.10."""
 
 
 def groups(trace: Trace, graph: str, base: Simulation | None, rate: float) -> list[dict[str, Any]]:
@@ -166,6 +169,47 @@ def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             f"{graph}: its peak is {peak // BLOCK_BYTES} blocks of 2 MiB, in which the driver "
             "evicts; oversubscription means little for so few"
         )
+    return found + fitting(rows)
+
+
+def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return at which oversubscriptions nothing had to leave the device all the same.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.replay_tables import fitting
+    >>> run = dict(graph="g", policy="base", evidence="measured", feasible=True, bytes_to_host=0)
+    >>> fitting([run | dict(oversubscription=30.0, budget_bytes=7 << 20)])
+    ['g at 30 %: measured, base sends nothing back to the host: what it touches fits into what is \
+left of the 10 MiB that 0 % is of']
+    """
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for row in rows:
+        rate, budget = row["oversubscription"], row.get("budget_bytes")
+        if row["policy"] == "base" and row["feasible"] and rate and budget:
+            whole = size(round(budget / (1 - rate / 100)))
+            if row["bytes_to_host"] == 0:
+                found.setdefault((row["graph"], row["evidence"], whole), []).append(rate)
+    told: dict[tuple[str, str, str], list[str]] = {}
+    for (graph, evidence, whole), rates in found.items():
+        at = " and ".join(say_rates(each) for each in _in_a_row(rows, sorted(set(rates))))
+        told.setdefault((graph, at, whole), []).append(evidence)
+    return [
+        f"{graph} at {at}: {' and '.join(dict.fromkeys(how))}, base sends nothing back to the "
+        f"host: what it touches fits into what is left of the {whole} that 0 % is of"
+        for (graph, at, whole), how in told.items()
+    ]
+
+
+def _in_a_row(rows: Sequence[Mapping[str, Any]], rates: Sequence[float]) -> list[list[float]]:
+    """Return rates in stretches without another of the sweep between them."""
+    every = sorted({row["oversubscription"] for row in rows})
+    found: list[list[float]] = []
+    for rate in rates:
+        if found and every.index(rate) == every.index(found[-1][-1]) + 1:
+            found[-1].append(rate)
+        else:
+            found.append([rate])
     return found
 
 

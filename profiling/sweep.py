@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from louvain_um import parallel
 from louvain_um.errors import LouvainUmError, OptionError
@@ -14,7 +14,14 @@ from louvain_um.placement.machine import Machine, load_machine
 from louvain_um.placement.policy import AUTO, find_policy
 from louvain_um.profiling.explain import against_thesis, explain
 from louvain_um.profiling.premises import premises
-from louvain_um.profiling.replay_tables import groups, iterations, once, remarks, unknown_arrays
+from louvain_um.profiling.replay_tables import (
+    FAULTS_AT,
+    groups,
+    iterations,
+    once,
+    remarks,
+    unknown_arrays,
+)
 from louvain_um.profiling.replays import Known, Point, replay
 from louvain_um.profiling.simulator import Trace, load_trace
 from louvain_um.profiling.sweep_points import Settings, Subject, points
@@ -25,9 +32,6 @@ if TYPE_CHECKING:
     from louvain_um.profiling.views.sweep import Sweep
 
 __all__ = ["Settings", "Subject", "render", "sweep"]
-
-FAULTS_AT: Final = 30.0
-"""Oversubscription, percent, whose faults by group are told: that of Figure 4.10."""
 
 
 def sweep(
@@ -46,7 +50,8 @@ def sweep(
     subjects : sequence of Subject
     settings : Settings
     folder : path
-        Keeps finished points: a sweep that was killed goes on where it was.
+        Keeps finished points: a sweep that was killed goes on where it was, and a report on its
+        folder shows what is there.
     force : bool
         Begin anew.
     tell : callable
@@ -75,6 +80,9 @@ def sweep(
     with Store(folder, force=force) as store:
         plan = [(s, list(points(s, settings, machines))) for s in subjects]
         every = [key for _, keys in plan for key in keys]
+        told = [*notes, *premises(subjects, settings, machines)]
+        if any(key not in store for key in every):
+            store.begin(every, told)
         clock = Clock(len(every), [key for key in every if key in store], tell)
         for subject, keys in plan:
             missing = [key for key in keys if key not in store]
@@ -88,7 +96,7 @@ def sweep(
                 _measure(store, subject, measured, settings, clock)
         tables = store.rows(every)
         tables["groups"] = once(tables["groups"], FAULTS_AT)
-        told = [*notes, *premises(subjects, settings, machines), *remarks(tables["results"])]
+        told += remarks(tables["results"])
         if settings.gpus and any(find_policy(policy).arrays for policy in settings.policies):
             for subject in subjects:
                 trace = recorded(subject, settings, Path(folder), anew=False)

@@ -16,6 +16,9 @@ from louvain_um.files import replacing
 POINTS: Final = "points.jsonl"
 """Finished points, one a line, in the order in which they were finished."""
 
+UNFINISHED: Final = "unfinished.json"
+"""Which points a sweep that has not ended was asked for, and what its reader should know."""
+
 BEGINNING: Final = b'{"row": {'
 """How the line of every point begins."""
 
@@ -70,30 +73,25 @@ class Store:
 
     def _read(self) -> dict[tuple[Any, ...], dict[str, Any]]:
         """Return the points on disc; the last line, if a kill cut it short, is dropped."""
-        *lines, rest = (self.folder / POINTS).read_bytes().split(b"\n")
-        found: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for number, line in enumerate(lines, 1):
-            try:
-                point: dict[str, Any] = json.loads(line)
-                found[key_of(point["row"])] = point
-            except (ValueError, TypeError, KeyError, RecursionError):
-                raise self._foreign(number) from None
-        if rest:
-            if not (rest.startswith(BEGINNING) or BEGINNING.startswith(rest)):
-                raise self._foreign(len(lines) + 1)
-            self.file.truncate(sum(len(line) + 1 for line in lines))
+        try:
+            found, whole = read_points(self.folder)
+        except LouvainUmError as error:
+            # Nothing is dropped that may be somebody's.
+            self.file.close()
+            raise LouvainUmError(
+                f"{error}; name another folder, or pass --force (force=True) to begin anew"
+            ) from None
+        self.file.truncate(whole)
         return found
-
-    def _foreign(self, line: int) -> LouvainUmError:
-        """Return that a line is no point: nothing is dropped that may be somebody's."""
-        self.file.close()
-        return LouvainUmError(
-            f"{self.folder / POINTS}:{line}: is no point of a sweep; name another folder, or "
-            "pass --force (force=True) to begin anew"
-        )
 
     def __contains__(self, row: Mapping[str, Any]) -> bool:
         return key_of(row) in self.points
+
+    def begin(self, keys: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> None:
+        """Note which points are asked for, so that a report can tell which are missing."""
+        asked = [{name: key[name] for name in KEY} for key in keys]
+        with replacing(self.folder / UNFINISHED, force=True) as part:
+            part.write_text(json.dumps({"notes": list(notes), "points": asked}), encoding="utf-8")
 
     def add(self, row: Mapping[str, Any], **tables: Sequence[Mapping[str, Any]]) -> None:
         """Keep a finished point, and rows of other tables that came with it."""
@@ -114,7 +112,10 @@ class Store:
     def write(
         self, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str]
     ) -> None:
-        """Write tables as CSV and, where PyArrow is installed, as Parquet; notes as text."""
+        """Write tables as CSV and, where PyArrow is installed, as Parquet; notes as text.
+
+        What `begin` noted is over with that.
+        """
         for name, rows in tables.items():
             if not rows:
                 continue
@@ -129,6 +130,28 @@ class Store:
             write_parquet(self.folder / f"{name}.parquet", columns, rows)
         with replacing(self.folder / "notes.txt", force=True) as part:
             part.write_text("".join(f"{note}\n" for note in notes), encoding="utf-8")
+        (self.folder / UNFINISHED).unlink(missing_ok=True)
+
+
+def read_points(folder: Path) -> tuple[dict[tuple[Any, ...], dict[str, Any]], int]:
+    """Return finished points, and the bytes of their lines; a last one that was cut is no point.
+
+    Raises
+    ------
+    LouvainUmError
+        A line is something else.
+    """
+    *lines, rest = (folder / POINTS).read_bytes().split(b"\n")
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            point: dict[str, Any] = json.loads(line)
+            found[key_of(point["row"])] = point
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise LouvainUmError(f"{folder / POINTS}:{number}: is no point of a sweep") from None
+    if rest and not (rest.startswith(BEGINNING) or BEGINNING.startswith(rest)):
+        raise LouvainUmError(f"{folder / POINTS}:{len(lines) + 1}: is no point of a sweep")
+    return found, sum(len(line) + 1 for line in lines)
 
 
 def check_folder(folder: str | Path, *, force: bool = False) -> None:

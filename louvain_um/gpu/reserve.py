@@ -50,7 +50,7 @@ class Coarse:
         return replace(self, kept=max(self.kept, least), vertices=max(self.vertices, least))
 
 
-SKEWED: Final = Coarse(0.38, 0.6, 1 / 4, 0.5, deep=6)
+SKEWED: Final = Coarse(0.37, 0.6, 1 / 4, 0.5, deep=6)
 SKEWED_LEIDEN: Final = Coarse(1.0, 0.61, 0.8, 0.5, deep=5, third=0.2)
 
 COARSE: Final[Mapping[tuple[Method, str], Coarse]] = {

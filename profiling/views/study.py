@@ -9,7 +9,7 @@ from louvain_um.profiling.views import published, why
 from louvain_um.profiling.views.runs import evidence_of, machines, of, say_rate, told
 from louvain_um.profiling.views.sweep import Row, Sweep, compared, gains
 from louvain_um.profiling.views.table import As, Column, Table
-from louvain_um.profiling.views.validation import validation
+from louvain_um.profiling.views.validation import by_policy, validation
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:
@@ -17,6 +17,7 @@ def tables(sweep: Sweep) -> tuple[Table, ...]:
     found = [
         *grids(sweep),
         mean_gains(sweep),
+        by_policy(sweep),
         validation(sweep),
         peaks(sweep),
         accesses(sweep),

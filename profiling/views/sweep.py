@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.sweep_store import POINTS
 
 Row = Mapping[str, Any]
 
@@ -41,12 +42,13 @@ may be told. The number counts through the run from 1."""
 
 OPTIONAL: dict[str, type] = {
     "policy": str, "oversubscription": float, "evidence": str, "gpu": str, "phase": str,
-    "peak_bytes": int, "faults": int, "vertices": int, "arcs": int, "scale": float,
+    "peak_bytes": int, "budget_bytes": int, "faults": int, "vertices": int, "arcs": int, "scale": float,
     "level": int, "iteration": int, "reason": str, "bytes_loaded": int, "load_seconds": float,
 }  # fmt: skip
 
 NAMES = ("results", "groups", "iterations")
 SUFFIXES = (".parquet", ".csv")
+TABLES = tuple(f"results{suffix}" for suffix in SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,8 @@ class Sweep:
         See `GROUPS` and `ITERATIONS`; may be empty.
     notes : tuple of str
         What a reader should know: machine, scale of stand-ins, what is missing.
+    unfinished : str
+        How many points are missing of a sweep that was stopped; empty if none is.
 
     Examples
     --------
@@ -78,6 +82,7 @@ class Sweep:
     groups: tuple[Row, ...] = ()
     iterations: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
+    unfinished: str = ""
 
     @classmethod
     def of(
@@ -87,6 +92,7 @@ class Sweep:
         groups: Any = (),
         iterations: Any = (),
         notes: Sequence[str] = (),
+        unfinished: str = "",
     ) -> Sweep:
         """Return a sweep from tables: data frames, mappings of columns, or rows.
 
@@ -100,26 +106,33 @@ class Sweep:
             groups=_checked("groups", groups, GROUPS),
             iterations=_checked("iterations", iterations, ITERATIONS),
             notes=tuple(notes),
+            unfinished=unfinished,
         )
 
 
 def is_results(path: str | Path) -> bool:
-    """Say whether a path is a sweep's folder or its table of results."""
+    """Say whether a path is a sweep's folder, ended or not, or its table of results."""
     path = Path(path)
     if path.is_dir():
-        return any((path / f"results{suffix}").is_file() for suffix in SUFFIXES)
+        return any((path / name).is_file() for name in (*TABLES, POINTS))
     return path.is_file() and path.suffix in SUFFIXES
 
 
 def read(path: str | Path) -> Sweep:
     """Read a sweep's folder (`results`, `groups`, `iterations`, each .parquet or .csv) or table.
 
+    Of a sweep that was stopped, the points that are finished are read.
+
     Raises
     ------
     LouvainUmError
         A file cannot be read, or is no such table.
     """
+    from louvain_um.profiling.unfinished import is_unfinished, read_unfinished
+
     path = Path(path)
+    if is_unfinished(path):
+        return read_unfinished(path)
     folder, first = (path, None) if path.is_dir() else (path.parent, path)
     tables: dict[str, Any] = dict.fromkeys(NAMES, ())
     order = SUFFIXES if find_spec("pyarrow") else SUFFIXES[::-1]
@@ -175,6 +188,7 @@ def joined(first: Sweep, second: Sweep) -> Sweep:
         groups=both(first.groups, second.groups),
         iterations=both(first.iterations, second.iterations),
         notes=tuple(dict.fromkeys(notes)),
+        unfinished=" ".join(filter(None, (first.unfinished, second.unfinished))),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -132,8 +133,57 @@ def validation(sweep: Sweep) -> Table:
         ),
         rows=tuple(rows),
         evidence=f"ratios are modelled ÷ measured; limits: {limits}",
-        about="Without what the program itself copies to the device before its first kernel. With "
-        "a budget, the program moves blocks itself: --eviction program models that.",
+        about="Without what the program itself copies to the device before its first kernel. "
+        + budgets(found),
+    )
+
+
+def by_policy(sweep: Sweep) -> Table:
+    """Return the median and the range of the ratios of each policy."""
+    found: dict[str, list[dict[str, float | None]]] = {}
+    for row, other in pairs(sweep.results):
+        found.setdefault(row["policy"], []).append(ratios(row, other))
+    rows: list[dict[str, Any]] = []
+    lines = list(found.items())
+    if len(lines) > 1:
+        lines.append(("all", [ratio for every in found.values() for ratio in every]))
+    for policy, every in lines:
+        line: dict[str, Any] = {"policy": policy, "runs": len(every)}
+        for name in LIMITS:
+            known = [value for each in every if (value := each[name]) is not None]
+            if known:
+                line[f"median {name}"] = statistics.median(known)
+                line[f"least {name}"], line[f"most {name}"] = min(known), max(known)
+        rows.append(line)
+    return Table(
+        name="validation-policies",
+        title="How far the model is off, by policy: modelled ÷ measured",
+        columns=(
+            Column("policy", "policy", "text"),
+            Column("runs", "runs"),
+            *(
+                Column(f"{what} {name}", f"{NAMES[name]}, {what}", "times")
+                for name in ("seconds", "bytes", "fault_groups")
+                for what in ("median", "least", "most")
+            ),
+        ),
+        rows=tuple(rows),
+        evidence="ratios of what was modelled and measured; – where something was for nothing",
+    )
+
+
+def budgets(found: Iterable[tuple[Row, Row, Any]]) -> str:
+    """Return whether runs that are compared had the same memory."""
+    both = [(row.get("budget_bytes"), other.get("budget_bytes")) for row, other, _ in found]
+    known = [(mine, theirs) for mine, theirs in both if mine and theirs]
+    if len(known) < len(both) or not known:
+        return "With a budget, the program moves blocks itself: --eviction program models that."
+    most = max(abs(theirs / mine - 1) for mine, theirs in known)
+    if most < 0.001:
+        return "At each oversubscription both had the same bytes of device memory."
+    return (
+        f"Modelled runs had up to {100 * most:.1f} % more or less device memory than measured ones "
+        "at the same oversubscription: --eviction program models the same budgets."
     )
 
 

@@ -75,8 +75,9 @@ def best(sweep: Sweep) -> Verdict:
             all_of_them = all(ran[rate] == graphs for rate in rates)
             whose = "all graphs" if all_of_them else "the graphs that base could run"
             texts.append(f"Fastest on the mean of {whose} ({told(machine)}): {spans}.")
+    finding = " ".join(texts) or "There is no base to compare with."
     return Verdict(
-        finding=" ".join(texts) or "There is no base to compare with.",
+        finding=f"{sweep.unfinished} {finding}".strip(),
         remedy="auto chooses by cost for each graph and budget; compare its rows.",
         grounds=f"seconds {evidence_of(sweep.results)}",
     )

@@ -120,14 +120,26 @@ def levels_of(name: str, method: str) -> list[dict[str, int]]:
         names = ("cycle", "vertices", "arcs", "communities")
         return [dict(zip(names, level, strict=True)) for level in LARGE[name, method]]
     results = json.loads((RESULTS / MEASURED[method]).read_text())["results"]
-    return next(r["levels"] for r in results if r["graph"] == name)
+    run = next(r for r in results if r["graph"] == name)
+    # The level after a cycle's last one moved, too, and was dropped for what it gained.
+    tried = {(p["cycle"], p["level"]): p["arcs"] for p in run["phases"] if p["phase"] == "move"}
+    levels = list[dict[str, int]]()
+    for level in run["levels"]:
+        number = sum(before["cycle"] == level["cycle"] for before in levels)
+        left = tried.get((level["cycle"], number + 1))
+        levels.append(level | ({} if left is None else {"left": left}))
+    return levels
 
 
 def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
     """Return a graph of the sizes of one measured, or that much smaller, and its script."""
     kind = name.rstrip("0123456789")
     levels = [
-        {k: max(1, int(lev[k]) // shrink) for k in ("vertices", "arcs", "communities")}
+        {
+            k: max(1, int(lev[k]) // shrink)
+            for k in ("vertices", "arcs", "communities", "left")
+            if k in lev
+        }
         | {"cycle": lev["cycle"]}
         for lev in levels_of(name, method)
     ]
@@ -140,7 +152,8 @@ def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
         following = levels[at + 1] if at + 1 < len(levels) else None
         last = following is None or following["cycle"] > level["cycle"]
         k = level["communities"] if last else following["vertices"]
-        kept = min(level["arcs"] * 9 // 10, k * (k - 1)) if last else following["arcs"]
+        most = min(level["arcs"] * 9 // 10, k * (k - 1))
+        kept = level.get("left", most) if last else following["arcs"]
         inside += arcs // 1000
         _add(script, level["vertices"], level["arcs"], k, kept, inside, arcs, UNEVEN[kind])
         if last:  # and one that gains nothing

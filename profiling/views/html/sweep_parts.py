@@ -7,7 +7,7 @@ from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.parts import Figure, Part
 from louvain_um.profiling.views.sweep import Row, Sweep, gains
 from louvain_um.profiling.views.table import Table
-from louvain_um.profiling.views.validation import validation
+from louvain_um.profiling.views.validation import by_policy, validation
 
 MOST_CHARTS = 40
 
@@ -38,7 +38,9 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
     ]
     checked = validation(sweep)
     if checked.rows:
-        parts.append(Part(anchor="validation-part", title="Validation", items=[checked]))
+        parts.append(
+            Part(anchor="validation-part", title="Validation", items=[by_policy(sweep), checked])
+        )
     shapes = [*_shares(sweep), *_there(study.peaks(sweep), study.accesses(sweep))]
     if shapes:
         parts.append(Part(anchor="study-groups", title="Groups, graph by graph", items=shapes))
