@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from louvain_um.placement.reasons import seconds, size
+from louvain_um.profiling.views.rates import alike
 
 Row = Mapping[str, Any]
 
@@ -33,10 +34,9 @@ def explain(rows: Sequence[Row]) -> list[str]:
     known = [row for row in rows if row["feasible"] and row.get("seconds_faults") is not None]
     for gpu in dict.fromkeys(row["gpu"] for row in known):
         mine = [row for row in known if row["gpu"] == gpu]
-        for rate in sorted({row["oversubscription"] for row in mine}):
-            text = _at([row for row in mine if row["oversubscription"] == rate])
-            if text:
-                found.append(f"why, modelled on {gpu} at {rate:g} %: {text}")
+        found += [
+            f"why, modelled on {gpu} at {at}: {text}" for at, text in alike(mine, _at) if text
+        ]
     return found
 
 

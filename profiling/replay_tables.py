@@ -14,6 +14,7 @@ from louvain_um.profiling.declaring import declared
 from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.constants import BLOCK_BYTES
 from louvain_um.profiling.simulator.trace import Launch, Prefetch, Trace
+from louvain_um.profiling.views.rates import say_rates, say_spans
 
 FAULTS_AT: Final = 30.0
 """Oversubscription, percent, whose faults by group are told: that of Figure 4.10."""
@@ -129,19 +130,6 @@ def runs(winners: Sequence[tuple[str, float]]) -> list[tuple[str, list[float]]]:
     ]
 
 
-def say_rates(rates: Sequence[float]) -> str:
-    """Return rates that follow each other in words.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.replay_tables import say_rates
-    >>> say_rates([30]), say_rates([30, 50, 70])
-    ('30 %', '30 to 70 %')
-    """
-    first, last = f"{rates[0]:g}", f"{rates[-1]:g}"
-    return f"{first} %" if len(rates) == 1 else f"{first} to {last} %"
-
-
 SMALLEST = 16
 """Blocks of 2 MiB below which a program is too small for oversubscription to mean much."""
 
@@ -179,9 +167,8 @@ def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     --------
     >>> from louvain_um.profiling.replay_tables import fitting
     >>> run = dict(graph="g", policy="base", evidence="measured", feasible=True, bytes_to_host=0)
-    >>> fitting([run | dict(oversubscription=30.0, budget_bytes=7 << 20)])
-    ['g at 30 %: measured, base sends nothing back to the host: what it touches fits into what is \
-left of the 10 MiB that 0 % is of']
+    >>> fitting([run | dict(oversubscription=30.0, budget_bytes=7 << 20)])[0][:51]
+    'g at 30 %: measured, base sends nothing back to the'
     """
     found: dict[tuple[str, str, str], list[float]] = {}
     for row in rows:
@@ -192,25 +179,13 @@ left of the 10 MiB that 0 % is of']
                 found.setdefault((row["graph"], row["evidence"], whole), []).append(rate)
     told: dict[tuple[str, str, str], list[str]] = {}
     for (graph, evidence, whole), rates in found.items():
-        at = " and ".join(say_rates(each) for each in _in_a_row(rows, sorted(set(rates))))
+        at = say_spans(rates, [row["oversubscription"] for row in rows])
         told.setdefault((graph, at, whole), []).append(evidence)
     return [
         f"{graph} at {at}: {' and '.join(dict.fromkeys(how))}, base sends nothing back to the "
         f"host: what it touches fits into what is left of the {whole} that 0 % is of"
         for (graph, at, whole), how in told.items()
     ]
-
-
-def _in_a_row(rows: Sequence[Mapping[str, Any]], rates: Sequence[float]) -> list[list[float]]:
-    """Return rates in stretches without another of the sweep between them."""
-    every = sorted({row["oversubscription"] for row in rows})
-    found: list[list[float]] = []
-    for rate in rates:
-        if found and every.index(rate) == every.index(found[-1][-1]) + 1:
-            found[-1].append(rate)
-        else:
-            found.append([rate])
-    return found
 
 
 def unknown_arrays(trace: Trace, policies: Sequence[str], graph: str) -> list[str]:

@@ -42,8 +42,9 @@ may be told. The number counts through the run from 1."""
 
 OPTIONAL: dict[str, type] = {
     "policy": str, "oversubscription": float, "evidence": str, "gpu": str, "phase": str,
-    "peak_bytes": int, "budget_bytes": int, "faults": int, "vertices": int, "arcs": int, "scale": float,
-    "level": int, "iteration": int, "reason": str, "bytes_loaded": int, "load_seconds": float,
+    "peak_bytes": int, "budget_bytes": int, "faults": int, "vertices": int, "arcs": int,
+    "scale": float, "level": int, "iteration": int, "reason": str, "bytes_loaded": int,
+    "load_seconds": float,
 }  # fmt: skip
 
 NAMES = ("results", "groups", "iterations")

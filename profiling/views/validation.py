@@ -162,7 +162,7 @@ def by_policy(sweep: Sweep) -> Table:
             Column("policy", "policy", "text"),
             Column("runs", "runs"),
             *(
-                Column(f"{what} {name}", f"{NAMES[name]}, {what}", "times")
+                Column(f"{what} {name}", f"{name.removeprefix('fault_')}, {what}", "times")
                 for name in ("seconds", "bytes", "fault_groups")
                 for what in ("median", "least", "most")
             ),

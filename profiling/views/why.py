@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from louvain_um.profiling.views.rates import alike
 from louvain_um.profiling.views.runs import evidence_of, machines, of, say_rate, told
 from louvain_um.profiling.views.sweep import Row, Sweep, compared, gains
 from louvain_um.profiling.views.table import Column, Table, say
@@ -122,17 +123,21 @@ def sentences(sweep: Sweep) -> tuple[str, ...]:
     found = []
     for machine in machines(sweep.results):
         rows = of(sweep.results, machine)
-        for rate in sorted({row["oversubscription"] for row in rows}):
-            some = [row for row in rows if row["oversubscription"] == rate]
-            means = mean_terms(some)
-            if "base" in means and len(means) > 1:
-                seconds = {
-                    policy: _mean([row["seconds"] for row in some if row["policy"] == policy])
-                    for policy in means
-                }
-                text = _because(means, seconds)
-                found.append(f"At {say_rate(rate)} ({told(machine)}), {text}")
+        said = alike(rows, _sentence)
+        found += [f"At {at} ({told(machine)}), {text}" for at, text in said if text]
     return tuple(found)
+
+
+def _sentence(rows: Sequence[Row]) -> str:
+    """Return why the fastest policy beat base in runs at one oversubscription."""
+    means = mean_terms(rows)
+    if "base" not in means or len(means) < 2:
+        return ""
+    seconds = {
+        policy: _mean([row["seconds"] for row in rows if row["policy"] == policy])
+        for policy in means
+    }
+    return _because(means, seconds)
 
 
 def _mean(values: Sequence[float]) -> float:

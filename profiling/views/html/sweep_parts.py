@@ -5,6 +5,7 @@ from __future__ import annotations
 from louvain_um.profiling.views import published, runs, study, why
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.parts import Figure, Part
+from louvain_um.profiling.views.rates import alike
 from louvain_um.profiling.views.sweep import Row, Sweep, gains
 from louvain_um.profiling.views.table import Table
 from louvain_um.profiling.views.validation import by_policy, validation
@@ -130,13 +131,12 @@ def _term_charts(sweep: Sweep) -> list[Table | Figure]:
     found: list[Table | Figure] = []
     for machine in runs.machines(sweep.results):
         rows = runs.of(sweep.results, machine)
-        for rate in sorted({row["oversubscription"] for row in rows}):
-            means = why.mean_terms(row for row in rows if row["oversubscription"] == rate)
+        for at, means in alike(rows, why.mean_terms):
             if means:
                 found.append(
                     Figure(
                         name=f"terms-{len(found)}",
-                        title=f"What the seconds consist of at {runs.say_rate(rate)}",
+                        title=f"What the seconds consist of at {at}",
                         svg=svg.bars(list(means.items()), "seconds"),
                         evidence=f"means over graphs, {runs.told(machine)}; what overlaps "
                         "counts twice",
