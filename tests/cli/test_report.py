@@ -148,3 +148,16 @@ def test_nothing_is_written_where_a_chart_is_in_the_way(run: Run, session: Path,
     assert "residency.pdf: exists already" in out.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["charts", "run.npz"]
     assert [path.name for path in charts.iterdir()] == ["residency.pdf"]
+
+
+def test_a_sweep_that_was_stopped_is_shown_with_what_it_lacks(run: Run, tmp_path: Path):
+    about = {"gpu": "h200", "setup": "", "vertices": 34, "arcs": 156, "peak_bytes": 1 << 30}
+    rows = [{**row, **about} for row in sweep_rows()]
+    lines = [json.dumps({"row": row}) + "\n" for row in (*rows[:2], *rows[3:])]
+    (tmp_path / "points.jsonl").write_text("".join(lines))
+    out = run("report", tmp_path)
+    assert out.code == 0, out.err
+    assert "12 of 16 points are there" in " ".join(out.out.split())
+    page = tmp_path / "r.html"
+    assert run("report", tmp_path, "-o", page, "-q").code == 0
+    assert "give its command again" in page.read_text()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,12 +15,15 @@ from louvain_um.profiling.declaring import declared
 from louvain_um.profiling.profiler import profile
 from louvain_um.profiling.recorder import record
 from louvain_um.profiling.recordings import recording_in
-from louvain_um.profiling.replay_tables import iterations, remarks
+from louvain_um.profiling.replay_tables import fitting, iterations, remarks
 from louvain_um.profiling.replays import Point, chosen, replay
 from louvain_um.profiling.simulator import simulate
 from louvain_um.profiling.study import GRAPHS, stand_in
 from louvain_um.profiling.sweep import Settings, Subject, sweep
 from louvain_um.profiling.sweep_store import Store
+from louvain_um.profiling.unfinished import is_unfinished
+from louvain_um.profiling.views.sweep import REQUIRED, read
+from louvain_um.profiling.views.why import best
 
 RATES = (0.0, 50.0, 70.0)
 
@@ -130,6 +134,11 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
         sweep([subject], settings, tmp_path, tell=stop)
     lines = (tmp_path / "points.jsonl").read_text().splitlines()
     assert len(lines) == 3
+    stopped = read(tmp_path)
+    assert len(stopped.results) == 3
+    assert "3 of 6 points are there; missing are 3 of g modelled on p4000" in stopped.unfinished
+    assert "give its command again" in str(best(stopped))
+    assert any(note.startswith("modelled: ") for note in stopped.notes)
     with (tmp_path / "points.jsonl").open("a") as file:
         file.write('{"row": {"gra')  # as a kill leaves it
     told.clear()
@@ -145,10 +154,62 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
         assert len(list(csv.DictReader(file))) == 6
     assert {row["group"] for row in found.groups} == {"graph", "hash", "community", "scratch"}
     assert "report.html" in {path.name for path in tmp_path.iterdir()}
+    assert read(tmp_path) == found
+    assert (found.unfinished, is_unfinished(tmp_path)) == ("", False)
 
     # A finished sweep replays nothing; another policy adds its points.
     monkeypatch.setattr("louvain_um.profiling.sweep.replay", None)
     assert sweep([subject], settings, tmp_path).results == found.results
+    more = replace(settings, policies=(*settings.policies, "adv7"))
+    with pytest.raises(TypeError):
+        sweep([subject], more, tmp_path)
+    assert "6 of 8 points are there" in read(tmp_path).unfinished
+
+
+def test_a_sweep_that_noted_nothing_lacks_what_its_points_have_in_common(tmp_path):
+    point = dict.fromkeys(REQUIRED, 0) | {"evidence": "modelled", "gpu": "h200", "seconds": 1.0,
+             "vertices": 3, "arcs": 6, "setup": "", "feasible": True, "peak_bytes": 1 << 30,
+             "budget_bytes": 1 << 30}  # fmt: skip
+    places = [("a", "base", 0.0), ("a", "adv2", 0.0), ("a", "base", 50.0), ("b", "base", 0.0)]
+    with Store(tmp_path) as store:
+        for graph, policy, rate in places:
+            store.add(point | {"graph": graph, "policy": policy, "oversubscription": rate})
+        store.file.write('{"row": {"gra')  # as a kill leaves it; reading writes nothing
+        store.file.flush()
+        before = (tmp_path / "points.jsonl").read_bytes()
+        found = read(tmp_path)
+    assert (tmp_path / "points.jsonl").read_bytes() == before
+    assert "4 of 8 points are there" in found.unfinished
+    assert "missing are 1 of a modelled on h200, 3 of b modelled on h200" in found.unfinished
+    assert [row["policy"] for row in found.results] == ["base", "base", "adv2", "base"]
+    assert [path.name for path in tmp_path.iterdir()] == ["points.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("points", "unfinished", "told"),
+    [("", None, "no point of the sweep is finished"), ("hello\n", None, ":1: is no point"),
+     ("", "{}", "unfinished.json: is damaged"), ("", "[", "unfinished.json: is damaged")],
+)  # fmt: skip
+def test_what_cannot_be_read_of_a_stopped_sweep_is_told(tmp_path, points, unfinished, told):
+    (tmp_path / "points.jsonl").write_text(points)
+    if unfinished is not None:
+        (tmp_path / "unfinished.json").write_text(unfinished)
+    with pytest.raises(LouvainUmError, match=told):
+        read(tmp_path)
+
+
+def test_readers_are_told_where_nothing_has_to_leave(rows):
+    run = {**rows["base", 50.0], "bytes_to_host": 0}
+    rates = {
+        rate: {**run, "oversubscription": rate, "budget_bytes": round((100 - rate) * (1 << 20))}
+        for rate in (10.0, 30.0, 50.0, 70.0)
+    }
+    rates[50.0]["bytes_to_host"] = 4096
+    measured = {**rates[10.0], "evidence": "measured"}
+    assert fitting([*rates.values()])[0].startswith("g at 10 to 30 % and 70 %: modelled, base")
+    assert len(fitting([*rates.values(), measured])) == 2
+    assert "of the 100.0 MiB that 0 % is of" in fitting([measured])[0]
+    assert fitting([{**run, "oversubscription": 0.0}]) == []
 
 
 def test_one_command_measures_and_models_side_by_side(graph, tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from louvain_um.profiling.views import tables
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.sweep import Sweep, joined
 from louvain_um.profiling.views.sweep_charts import time_chart
-from louvain_um.profiling.views.validation import misses, pairs, ratios, validation
+from louvain_um.profiling.views.validation import by_policy, misses, pairs, ratios, validation
 from tests.profiling.views.made import sweep_rows
 
 
@@ -103,3 +103,18 @@ def test_sweeps_are_joined_run_by_run():
     assert again.notes[-1].startswith("13 runs are in both")
     with pytest.raises(LouvainUmError, match="rename a graph"):
         joined(first, Sweep.of(modelled(arcs=158)))
+
+
+def test_how_far_the_model_is_off_is_told_by_policy_and_whether_both_had_the_same_memory():
+    mine = [{**row, "budget_bytes": 1000} for row in measured()]
+    theirs = [{**row, "seconds": row["seconds"] and row["seconds"] * (2 if row["policy"] == "adv2"
+               else 1), "budget_bytes": 1000} for row in modelled()]  # fmt: skip
+    sweep = Sweep.of([*mine, *theirs])
+    found = {row["policy"]: row for row in by_policy(sweep).rows}
+    assert found["adv2"]["least seconds"] == found["adv2"]["most seconds"] == 2.0
+    assert found["base"]["median seconds"] == found["all"]["least seconds"] == 1.0
+    assert found["all"]["runs"] == len(pairs(sweep.results))
+    assert "same bytes of device memory" in validation(sweep).about
+    other = Sweep.of([*mine, *({**row, "budget_bytes": 1500} for row in theirs)])
+    assert "up to 50.0 % more or less" in validation(other).about
+    assert "How far the model is off" in render(None, sweep=sweep)
