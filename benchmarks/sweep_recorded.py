@@ -1,0 +1,87 @@
+"""A sweep's folder as one record of results, and the chart of it that the guide shows.
+
+    python benchmarks/sweep_recorded.py FOLDER --machine other.json --about "..." -o sweep_h200.json
+    python benchmarks/sweep_recorded.py sweep_h200.json --chart docs/howto/sweep_h200.svg
+
+The folder may be of a sweep that was stopped: the record says what is missing. Which machine it was
+is taken from a record that another benchmark wrote there. Needs no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from common import save
+
+from louvain_um.profiling.views.sweep import REQUIRED, Sweep, read
+from louvain_um.profiling.views.validation import by_policy, validation
+
+MORE = (
+    "gpu", "vertices", "arcs", "faults", "peak_bytes", "budget_bytes", "bytes_loaded",
+    "load_seconds", "chosen", "reason", "modularity",
+)  # fmt: skip
+"""Columns that are kept where they say something, beside those that every run has."""
+
+
+def record(sweep: Sweep, machine: Any, about: list[str]) -> dict[str, Any]:
+    """Return what is kept of a sweep: every run, and how far the model is off."""
+    return {
+        "machine": machine,
+        "about": [*about, *filter(None, [sweep.unfinished.partition(". ")[0]])],
+        "notes": list(sweep.notes),
+        "verdict": validation(sweep).title,
+        "modelled_by_measured": [
+            # Something for nothing is no number that JSON has.
+            {key: None if value == math.inf else value for key, value in row.items()}
+            for row in by_policy(sweep).rows
+        ],
+        "results": [
+            {
+                **{name: row[name] for name in REQUIRED},
+                **{name: row[name] for name in MORE if row.get(name) is not None},
+            }
+            for row in sweep.results
+        ],
+    }
+
+
+def chart(record: dict[str, Any], graph: str, file: Path) -> None:
+    """Draw the seconds of a graph, measured beside modelled."""
+    import matplotlib
+
+    from louvain_um.profiling.views.sweep_charts import time_chart
+
+    # No random names in the file, so that the same record gives the same bytes.
+    matplotlib.rcParams.update({"svg.hashsalt": "louvain-um", "svg.fonttype": "none"})
+    figure = time_chart(Sweep.of(record["results"]), graph)
+    assert figure is not None, f"{graph} has no runs"
+    figure.savefig(file, bbox_inches="tight", metadata={"Date": None})
+
+
+def main() -> None:
+    """Write a record, or its chart."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("--machine", type=Path)
+    parser.add_argument("--about", action="append", default=[])
+    parser.add_argument("--chart", type=Path)
+    parser.add_argument("--graph", default="lfr")
+    parser.add_argument("-o", "--out", type=Path)
+    args = parser.parse_args()
+    if args.source.is_dir():
+        machine = json.loads(args.machine.read_text("utf-8"))["machine"] if args.machine else None
+        found = record(read(args.source), machine, args.about)
+        print(save("sweep", found, args.out))
+    else:
+        found = json.loads(args.source.read_text("utf-8"))
+    if args.chart:
+        chart(found, args.graph, args.chart)
+        print(args.chart)
+
+
+if __name__ == "__main__":
+    main()
