@@ -69,6 +69,15 @@ def test_the_guide_tells_why(sweep):
     for policy, other in away:
         modelled = seconds[policy, 0, "modelled"] - seconds[other, 0, "modelled"]
         assert 0.5e-3 < modelled < 1.5e-3
+    grid = json.loads((HOUSE / "benchmarks/results/policies_h200.json").read_text("utf-8"))
+    large = {
+        row["policy"]: row["seconds"]
+        for row in grid["results"]
+        if (row["graph"], row["oversubscription"], row["feasible"]) == ("lfr20", 0, True)
+    }
+    for policy, other in away:
+        here = seconds[policy, 0, "measured"] - seconds[other, 0, "measured"]
+        assert (large[policy] - large[other]) / here == pytest.approx(2, abs=0.3)
     few = ("base", "adv2", "adv3", "auto")
     missing = [
         1e3 * (seconds[policy, rate, "measured"] - seconds[policy, rate, "modelled"])
