@@ -125,7 +125,7 @@ def move(
         sizes[labels[v]] += 1
     active = set(net.vertices)
     rate = resolution / total
-    visited, gains = 0, 0
+    visited, gains, before = 0, 0, 0
     for iteration in range(rules.MAX_ITERATIONS):
         salt = rules.salt(cycle, iteration, seed)
         queue = sorted(active)
@@ -168,8 +168,9 @@ def move(
         gains += gain
         if not rules.wakes(alone, iteration):
             active = set(net.vertices)
-        if moves == 0 or gain < rules.tolerance(number):
+        if moves == 0 or rules.dried_up(number, iteration, gain, before):
             break
+        before = gain
     return labels, iteration + 1, visited, gains
 
 

@@ -54,3 +54,23 @@ def test_tolerances_fall_from_level_to_level() -> None:
     values = [rules.tolerance(level) for level in range(12)]
     assert values == sorted(values, reverse=True)
     assert values[0] < 2**rules.GAIN_BITS
+
+
+def test_only_levels_that_begin_alone_have_restless_sweeps() -> None:
+    assert [rules.wakes(True, k) for k in range(4)] == [False, False, True, True]
+    assert all(rules.wakes(False, k) for k in range(4))
+
+
+def test_a_level_ends_when_gains_dry_up_or_no_longer_fall() -> None:
+    least = rules.tolerance(0)
+    assert rules.dried_up(0, 0, least - 1, 0)
+    assert not rules.dried_up(0, 0, least, 0)
+    assert not rules.dried_up(0, rules.PATIENCE - 1, 5 * least, 5 * least)
+    assert rules.dried_up(0, rules.PATIENCE, 5 * least, 5 * least)
+    assert not rules.dried_up(0, rules.PATIENCE, 5 * least, 6 * least)
+
+
+def test_a_second_cycle_has_to_promise_more() -> None:
+    assert rules.stakes(0, 0) == rules.stakes(1, 1) == 1
+    assert rules.stakes(1, 0) == rules.stakes(2, 0) == rules.ANEW
+    assert rules.gained(2**rules.GAIN_BITS) == 1.0

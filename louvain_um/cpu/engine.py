@@ -86,7 +86,7 @@ class CpuEngine:
         wake[:] = move.AWAKE
 
         rate, seed = self.options.resolution / self.total, np.uint32(self.options.seed)
-        total, iteration, visited, moves, gains = float(self.total), 0, 0, 0, 0
+        total, iteration, visited, moves, gains, before = float(self.total), 0, 0, 0, 0, 0
         while iteration < rules.MAX_ITERATIONS:
             salt = np.uint32(rules.salt(level.cycle, iteration, self.options.seed))
             starts, arcs = self.enqueue(level, wake, goals, queue, salt)
@@ -116,8 +116,9 @@ class CpuEngine:
                     moved=count,
                 )
             )
-            if count == 0 or gain < rules.tolerance(number):
+            if count == 0 or rules.dried_up(number, iteration - 1, gain, before):
                 break
+            before = gain
         level.labels, level.totals = labels, totals
         self.memory.free("totals", "sizes", "wake", "queue", "goals")
         self.free_tallies()

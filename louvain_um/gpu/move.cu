@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(THREADS, 5)
          const u32* start, u32* labels, A* totals, u32* sizes, u32* queue, u32* goals, u8* awake,
          u8* next, Giants<A> giants, Control* control, double rate, double total, u32 seed,
          u32 seed_salt, u32 cycle, u32 sub_rounds, u32 max_iterations, u32 restless,
-         i64 tolerance) {
+         u32 patience, i64 tolerance) {
   __shared__ Shared<A> shared;
   Barrier* barrier = &control->barrier;
   const Mover<W, A> s = {offsets, targets, weights, degrees, labels, totals,
@@ -30,6 +30,7 @@ __global__ void __launch_bounds__(THREADS, 5)
   clear_table(shared);
   begin_level(s, n, start, awake, next, thread, threads, barrier);
 
+  i64 before = 0;  // what the last sweep gained
   for (u32 iteration = 0; iteration < max_iterations; ++iteration) {
     const u32 salt = mix32((cycle << 16) + iteration + seed_salt);
     const u32 slot = iteration & 1;
@@ -80,7 +81,8 @@ __global__ void __launch_bounds__(THREADS, 5)
       control->ended[iteration] = nanoseconds();
       control->moved[iteration] = all_moves;
     }
-    if (all_moves == 0 || gain < tolerance) break;
+    if (all_moves == 0 || gain < tolerance || (iteration >= patience && gain >= before)) break;
+    before = gain;
     if (!wakes) continue;
     u8* swap = awake;
     awake = next;

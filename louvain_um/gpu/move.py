@@ -71,7 +71,7 @@ def move(
             giants.argument, control, np.float64(options.resolution / total), np.float64(total),
             np.uint32(options.seed), np.uint32(seed_salt), np.uint32(level.cycle),
             np.uint32(rules.SUB_ROUNDS), np.uint32(rules.MAX_ITERATIONS), np.uint32(restless),
-            np.int64(rules.tolerance(level.number)),
+            np.uint32(rules.PATIENCE), np.int64(rules.tolerance(level.number)),
         ),
     )  # fmt: skip
     found = control.get().view(CONTROL)[0]

@@ -146,7 +146,7 @@ def move_in_pages(
     fields = [n, blocks, pages.begins, awake, woken, spans, present, control, 0]
     steps = Steps(kernels, level, pages, rule, fields)
     steps.run("begin_paged", level.start if level.start is not None else np.uint64(0))
-    moves, gain, iteration = 0, 0, 0
+    moves, gain, before, iteration = 0, 0, 0, 0
     ended = list[tuple[int, float]]()
     while iteration < rules.MAX_ITERATIONS:
         salt = rules.salt(level.cycle, iteration, options.seed)
@@ -161,8 +161,9 @@ def move_in_pages(
         gained = int(found["gain"][0])
         moves, gain = moves + gone, gain + gained
         ended.append((gone, time.perf_counter()))
-        if gone == 0 or gained < rules.tolerance(level.number):
+        if gone == 0 or rules.dried_up(level.number, iteration - 1, gained, before):
             break
+        before = gained
         if wakes:
             steps.fields[3], steps.fields[4] = steps.fields[4], steps.fields[3]
     giants.free()

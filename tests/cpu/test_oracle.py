@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from louvain_um import Graph, api
 from louvain_um.cpu import move
+from louvain_um.generators import stencil
+from louvain_um.rules import PATIENCE
 from tests import oracle
 from tests.graphs import graphs
 
@@ -37,3 +39,13 @@ def test_labels_and_levels_are_the_oracles(
         (x.cycle, x.vertices, x.communities, x.modularity, x.iterations, x.arcs_visited)
         for x in levels
     ]
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_levels_of_many_sweeps_end_as_the_oracles_do(method: str) -> None:
+    graph = stencil((9, 9, 9)).graph
+    labels, levels = oracle.detect(graph, method)
+    result = getattr(api, method)(graph, device="cpu")
+    assert result.labels.tolist() == labels
+    assert [x.iterations for x in result.levels] == [x.iterations for x in levels]
+    assert levels[0].iterations > PATIENCE

@@ -1,0 +1,120 @@
+"""What goes wrong in the middle of a run ends it in a word, and leaves the device usable."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.events import Event
+from louvain_um.generators import lfr
+from louvain_um.gpu.device import Choice
+
+pytestmark = pytest.mark.gpu
+
+HOUSE = Path(__file__).resolve().parents[2]
+
+
+def child(code: str) -> subprocess.Popen[str]:
+    """Start a process that runs some lines of Python with the package at hand."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(HOUSE)},
+    )
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("memory", ["auto", "base", "adv7"])
+@pytest.mark.parametrize(
+    ("phase", "kind"), [("move", "start"), ("move", "end"), ("fetch", "start")]
+)
+def test_an_interrupted_run_gives_everything_back(
+    gpu: Choice, memory: str, phase: str, kind: str
+) -> None:
+    import cupy
+
+    graph = lfr(1 << 14, max_degree=400, seed=3).graph
+    want = lu.louvain(graph, device="cuda", memory=memory).labels
+    free = cupy.cuda.runtime.memGetInfo()[0]
+
+    def interrupt(event: Event) -> None:
+        if (event.phase, event.kind) == (phase, kind):
+            raise KeyboardInterrupt
+
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            lu.louvain(graph, device="cuda", memory=memory, observer=interrupt)
+    cupy.get_default_memory_pool().free_all_blocks()
+    assert cupy.cuda.runtime.memGetInfo()[0] >= free - (4 << 20)
+    found = lu.louvain(graph, device="cuda", memory=memory)
+    np.testing.assert_array_equal(found.labels, want)
+
+
+AGAIN_AND_AGAIN = """
+import louvain_um as lu
+from louvain_um.generators import lfr
+graph = lfr(1 << 16, max_degree=400, seed=3).graph
+lu.louvain(graph, device="cuda")
+print("going", flush=True)
+while True:
+    lu.louvain(graph, device="cuda")
+"""
+
+
+def test_ctrl_c_ends_a_run_at_once(gpu: Choice) -> None:
+    process = child(AGAIN_AND_AGAIN)
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "going\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == -signal.SIGINT
+    assert told.rstrip().endswith("KeyboardInterrupt")
+    graph = lfr(1 << 13, max_degree=400, seed=5).graph
+    want = lu.louvain(graph, device="cpu").labels
+    np.testing.assert_array_equal(lu.louvain(graph, device="cuda").labels, want)
+
+
+LOST = """
+import cupy
+import louvain_um as lu
+from louvain_um.errors import LouvainUmError
+from louvain_um.generators import lfr
+
+graph = lfr(1 << 13, max_degree=400, seed=5).graph
+lost = cupy.RawKernel('extern "C" __global__ void lost() { asm("trap;"); }', "lost")
+
+def lose(event):
+    if (event.phase, event.kind) == ("move", "start"):
+        lost((1,), (1,), ())
+
+try:
+    lu.louvain(graph, device="cuda", observer=lose)
+except LouvainUmError as error:
+    print(type(error).__name__, error, flush=True)
+"""
+
+
+def test_a_device_lost_in_the_middle_is_told_in_a_line(gpu: Choice) -> None:
+    process = child(LOST)
+    try:
+        told, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    # Freeing what the run had fails as well, and may be what is told.
+    assert told.startswith(("DeviceUnavailableError ", "CudaError "))
+    assert told.count("\n") == 1
+    assert "cpu" in told.lower()
