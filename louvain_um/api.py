@@ -34,7 +34,8 @@ def louvain(
     resolution : float
         γ; larger values give smaller communities.
     threshold : float
-        A level that raises modularity by no more ends the run.
+        A level that raises modularity by no more ends the run. To go over the graph once more has
+        to promise a hundred times as much.
     max_level : int, optional
         Levels at most.
     seed : int

@@ -22,11 +22,23 @@ from tests.graphs import graphs
     resolution=st.sampled_from([0.3, 1.0, 1.7]),
     threads=st.sampled_from([1, 2, 4]),
     max_level=st.sampled_from([None, None, 1, 2]),
+    threshold=st.sampled_from([1e-7, 1e-7, 0.0, 1e-3, 1.0]),
 )
 def test_labels_and_levels_are_the_oracles(
-    method: str, graph: Graph, seed: int, resolution: float, threads: int, max_level: int | None
+    method: str,
+    graph: Graph,
+    seed: int,
+    resolution: float,
+    threads: int,
+    max_level: int | None,
+    threshold: float,
 ) -> None:
-    options = {"resolution": resolution, "seed": seed, "max_level": max_level}
+    options = {
+        "resolution": resolution,
+        "seed": seed,
+        "max_level": max_level,
+        "threshold": threshold,
+    }
     labels, levels = oracle.detect(graph, method, **options)
     # Graphs this small would never see a second thread.
     with mock.patch.object(move, "SERIAL_ARCS", 0):
