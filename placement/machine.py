@@ -11,7 +11,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,9 @@ GIB = 1 << 30
 
 WHOLE = ("memory_bytes", "faults_in_flight", "cache_bytes")
 """Figures without a fraction."""
+
+MAYBE_NOTHING = ("fault_wake_seconds", "prefetch_call_seconds")
+"""Figures that are 0 where others contain them."""
 
 MOST_WHOLE = (1 << 63) - 1
 MOST_CHARACTERS = 1 << 20
@@ -60,6 +63,15 @@ class Machine:
         One page fault of the host on managed memory, without its copy.
     launch_seconds, readback_seconds : float
         One kernel launch; one launch whose result is read back.
+    fault_wake_seconds : float
+        From a fault until the driver is at work, where it was not already.
+    prefetch_call_seconds : float
+        One explicit prefetch, without its copies.
+    step_seconds : float
+        A step of a kernel that does next to nothing: a few accesses, each of which the last one led
+        to, and a barrier.
+    arrival_seconds : float
+        A block's arrival at a barrier in host memory while others look whether all are there.
     faults_in_flight : int
         Touches of different pages that may wait for the driver at one time.
     cache_bytes : int
@@ -97,6 +109,10 @@ class Machine:
     cpu_fault_seconds: float
     launch_seconds: float
     readback_seconds: float
+    fault_wake_seconds: float = 0.0
+    prefetch_call_seconds: float = 0.0
+    step_seconds: float = 8e-6
+    arrival_seconds: float = 10e-6
     faults_in_flight: int = 256
     cache_bytes: int = 50 << 20
     coherent: bool = False
@@ -112,7 +128,7 @@ class Machine:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise OptionError(f"machine profile: {item.name} must be a number, not {value!r}")
             most = MOST_WHOLE if item.name in WHOLE else sys.float_info.max
-            if not 0 < value <= most:
+            if not (0 < value <= most or (value == 0 and item.name in MAYBE_NOTHING)):
                 raise OptionError(
                     f"machine profile: {item.name} must be positive and at most {most:.3g}, "
                     f"not {_short(value)}"
@@ -193,7 +209,7 @@ def _from_dict(values: Any, path: Path) -> Machine:
 PROFILE_FIELDS = tuple(
     item.name
     for item in fields(Machine)
-    if item.name not in ("faults_in_flight", "cache_bytes", "coherent", "notes")
+    if item.default is MISSING and item.default_factory is MISSING
 )
 
 

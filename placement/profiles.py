@@ -15,6 +15,8 @@ _FROM_H200 = (
     "assumed: the H200's share of its own bus (51.3 / 55.5 in place, a random read is one "
     "32-byte sector at a third of the bus) on PCIe 3.0 x16 at 12.5 GB/s"
 )
+_AS_H200 = "assumed: as on the H200"
+_IN_BATCHES = "assumed: nothing beside what batches and bytes take"
 
 H200 = Machine(
     name="h200",
@@ -39,6 +41,10 @@ H200 = Machine(
     cpu_fault_seconds=20e-6,
     launch_seconds=3.7e-6,
     readback_seconds=16e-6,
+    fault_wake_seconds=100e-6,
+    prefetch_call_seconds=100e-6,
+    step_seconds=8e-6,
+    arrival_seconds=10e-6,
     faults_in_flight=264,
     cache_bytes=50 << 20,
     notes={
@@ -51,6 +57,11 @@ H200 = Machine(
         "fault_batch_seconds": _FAULTS,
         "block_service_seconds": _FAULTS,
         "cpu_fault_seconds": "measured by calibrate: 18.5 to 20.4 µs in six runs",
+        "fault_wake_seconds": "fitted to LFR 18 and 20 under base: .09 to .28 ms for each time",
+        "prefetch_call_seconds": "fitted to blocks of LFR 18 and 20 that come and go: part of .41 "
+        "and .47 ms each",
+        "step_seconds": "fitted to LFR 18 in device memory; 6 to 9 µs on levels of R-MAT 18",
+        "arrival_seconds": "fitted to LFR 18 with scratch in host memory: 240 ms more",
         "cache_bytes": "data sheet: 50 MB, taken as MiB",
         "faults_in_flight": "132 processors x 2,048 threads x 4 bytes, in pages of 4 KiB",
     },
@@ -95,6 +106,10 @@ P4000 = Machine(
         "fault_batch_seconds": "assumed: host software, as fitted on the H200's host",
         "block_service_seconds": "assumed: host software, as fitted on the H200's host",
         "cache_bytes": "data sheet: 2 MB",
+        "step_seconds": _AS_H200,
+        "arrival_seconds": _AS_H200,
+        "fault_wake_seconds": _IN_BATCHES,
+        "prefetch_call_seconds": _IN_BATCHES,
         "faults_in_flight": "14 processors x 2,048 threads x 4 bytes, in pages of 4 KiB",
     },
 )
@@ -138,6 +153,10 @@ RTX3060TI = Machine(
         "fault_batch_seconds": "assumed: host software, as fitted on the H200's host",
         "block_service_seconds": "assumed: host software, as fitted on the H200's host",
         "cache_bytes": "data sheet: 4 MB",
+        "step_seconds": _AS_H200,
+        "arrival_seconds": _AS_H200,
+        "fault_wake_seconds": _IN_BATCHES,
+        "prefetch_call_seconds": _IN_BATCHES,
         "faults_in_flight": "38 processors x 1,536 threads x 4 bytes, in pages of 4 KiB",
     },
 )

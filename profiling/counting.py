@@ -152,6 +152,21 @@ def group(book, widths, numbers, cursor, begin, end):
 
 
 @njit(nogil=True, cache=True)
+def longest_queue(numbers, communities):
+    """Return the most warps of 32 neighbouring vertices that have a member of one community."""
+    last = np.full(communities, -1, np.int64)
+    queued = np.zeros(communities, np.int64)
+    most = 0
+    for v in range(len(numbers)):
+        c = np.int64(numbers[v])
+        if last[c] != v >> 5:
+            last[c] = v >> 5
+            queued[c] += 1
+            most = max(most, queued[c])
+    return most
+
+
+@njit(nogil=True, cache=True)
 def add_up(book, widths, graph, lists, order, last, flight, quota, keys):
     """Let every worker add up about `quota` more arcs of its community; count what that touches.
 

@@ -17,6 +17,7 @@ USES: Final[dict[Way, Use]] = {
     Way.SCATTER: "gather",
     Way.ATOMIC: "atomic",
     Way.CONTENDED: "atomic",
+    Way.BARRIER: "atomic",
 }
 
 

@@ -17,7 +17,7 @@ SAVED: Final = {
 }
 """Terms that an advice saves, and what they are."""
 
-REMOTE: Final = ("remote_sequential", "remote_random", "remote_atomic")
+REMOTE: Final = ("remote_sequential", "remote_random", "remote_atomic", "remote_barrier")
 
 
 def explain(rows: Sequence[Row]) -> list[str]:

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.placement import calls
+from louvain_um.placement.forecast import STEP_SECONDS
 from louvain_um.placement.layout import ARCS, HELD_BLOCKS
 from louvain_um.placement.residency import Mode, Residency, Span
 from louvain_um.profiling.simulator.constants import BIG_PAGES, PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Touches, Way, join
 from louvain_um.profiling.simulator.trace import Launch, Prefetch, Step, Trace
+from louvain_um.profiling.waits import ENDS, blocks_for
 from louvain_um.rules import SUB_ROUNDS
 
 APART: Final = 1 << 40
@@ -32,6 +34,11 @@ touches a region, two pages a warp. Measured: 4.0 faults a region in a batch of 
 
 IN_FLIGHT: Final = 1056
 """Such regions touched side by side: 132 processors with 8 blocks of 256 threads each."""
+
+
+MERGING: Final = 0.7
+"""Barriers of merging a block's rows with those of the blocks before, by those of adding it up:
+`ranges.py` runs two of five kernels less."""
 
 
 def in_pages(
@@ -84,6 +91,7 @@ class _Writer:
         self.blocks = len(cuts) - 1
         self.forward = True
         self.now = Launch(touches=join([]))
+        self.chain = 0
         self.added = False
 
     def add(self, step: Step) -> None:
@@ -92,27 +100,30 @@ class _Writer:
             self.added = self.added and not (isinstance(step, Launch) and step.phase == "move")
             self.steps.append(step)
             return
-        self.now = step
+        self.now, self.chain = step, 0
         if step.kernel == "move":
+            self.chain = max(0, step.chain - ENDS) // SUB_ROUNDS
             self._sweep(step.touches)
         elif step.kernel == "sum_arcs":
             if not self.added:
+                self.chain = round((1 + MERGING) * step.chain)
+                waits = self._waits(step.touches)
                 for block in range(self.blocks):
-                    self._work(block, [self._whole(block)])
+                    self._work(block, [self._whole(block), waits])
             self.added = True
-            self._launch(self._without(step.touches))
+            self._launch(self._without(step.touches), step)
         else:
             passes = 1 + SUB_ROUNDS if step.kernel == "refine" else 1
             rest = self._without(step.touches)
             for number in range(passes):
                 for block in self._order(range(self.blocks)):
                     self._work(block, [self._whole(block)] if number < 2 else [])
-            self._launch(rest)
+            self._launch(rest, self.now)
 
     def _sweep(self, touches: Touches) -> None:
         """Write a sweep down, sub-round by sub-round; movers wake others in the next."""
         head, rounds = _sub_rounds(touches, self.names.index("queue"), self.names.index("goals"))
-        self._launch(head)
+        self._launch(head, replace(self.now, chain=ENDS))
         left, there = join([]), set[int]()
         for decided, moved in rounds:
             here = self._blocks(decided)
@@ -126,7 +137,7 @@ class _Writer:
         for block in self._order(sorted(blocks)):
             self._work(block, [self._within(part, block) for part in parts] + rest)
             rest = []
-        self._launch(join(rest))
+        self._launch(join(rest), replace(self.now, chain=self.chain, host_seconds=0.0))
 
     def _order(self, blocks: Iterable[int]) -> Iterator[int]:
         """Yield blocks, every second time backwards."""
@@ -137,11 +148,22 @@ class _Writer:
     def _work(self, block: int, parts: list[Touches]) -> None:
         """Bring a block, then touch what a kernel touches of it."""
         self.residency.need(block)
-        self._launch(join(parts))
+        each = replace(self.now, chain=self.chain, host_seconds=STEP_SECONDS)
+        self._launch(join(parts), each)
 
-    def _launch(self, touches: Touches) -> None:
+    def _launch(self, touches: Touches, like: Launch) -> None:
         if len(touches):
-            self.steps.append(replace(self.now, touches=touches))
+            self.steps.append(replace(like, touches=touches))
+
+    def _waits(self, t: Touches) -> Touches:
+        """Return what adding up one block waits for, and merging its rows with what was there."""
+        sizes = {array.name: array.nbytes // array.itemsize for array in self.trace.arrays}
+        items = sizes["offsets.0"] + sizes["targets.0"]
+        # Two blocks' rows are as many as all arcs of the next level, at most, each.
+        merged = MERGING * blocks_for(2 * sizes.get("targets.1", 0))
+        share = (blocks_for(items // self.blocks) + merged) / blocks_for(items)
+        mine = _rows(t, t.way >= Way.CONTENDED)
+        return replace(mine, amount=np.rint(share * mine.amount).astype(np.int64))
 
     def _reads(self, t: Touches) -> NDArray[np.bool_]:
         return np.isin(t.array, self.arcs)
@@ -189,7 +211,9 @@ class _Writer:
             _side_by_side(number, begin, min(IN_FLIGHT * BIG_PAGES, first + pages - begin))
             for begin in range(first, first + pages, IN_FLIGHT * BIG_PAGES)
         )
-        self.steps.append(replace(self.now, touches=touched, kernel="touch_pages"))
+        self.steps.append(
+            replace(self.now, touches=touched, kernel="touch_pages", chain=0, host_seconds=0.0)
+        )
 
     def send(self, address: int, nbytes: int, to: int) -> None:
         """Write a prefetch down."""

@@ -101,13 +101,17 @@ class Program:
         phase: Phase,
         level: int,
         iteration: int = -1,
+        *,
+        chain: int = 0,
+        host_seconds: float = 0.0,
     ) -> None:
         """Note a kernel and what it touched, in order."""
         whole = join(touches)
         if len(whole):
             self.steps.append(
-                Launch(touches=whole, kernel=kernel, phase=phase, level=level, iteration=iteration)
-            )
+                Launch(touches=whole, kernel=kernel, phase=phase, level=level,
+                       iteration=iteration, chain=chain, host_seconds=host_seconds)
+            )  # fmt: skip
 
     def on_host(self, *touches: Touches) -> None:
         """Note what the host touched."""

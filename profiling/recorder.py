@@ -21,6 +21,7 @@ from louvain_um.profiling.program import Program, Slots, running, stretches
 from louvain_um.profiling.recorder_steps import aggregate, numbered, refine
 from louvain_um.profiling.simulator.touches import Touches, Way
 from louvain_um.profiling.simulator.trace import Trace
+from louvain_um.profiling.waits import ENDS, MOVE_SECONDS, sweep_steps
 from louvain_um.rules import SUB_ROUNDS, wakes
 
 STRETCH: Final = 1 << 15
@@ -136,7 +137,7 @@ class Recorder:
         self.giants = self._giants(work, level)
         for name in ("giant keys", "giant sums"):
             touched.append(program.whole(named(name, level), Way.WRITE))
-        program.launch("begin", touched, "move", level)
+        program.launch("begin", touched, "move", level, chain=ENDS, host_seconds=MOVE_SECONDS)
 
     def _drop_coarser(self, level: int) -> None:
         """Give back what belongs to levels that are over."""
@@ -193,6 +194,8 @@ class Recorder:
         queue, starts, goals = work["queue"], work["starts"], work["goals"]
         total = int(starts[-1])
         arcs = running(offsets, queue[:total])
+        waking = wakes(work["start"] is None, event.iteration)
+        chain = sweep_steps(np.diff(arcs), starts, self.sums, wakes=waking)
         touched = self._enqueued(level, total)
         for r in range(SUB_ROUNDS):
             first, last = int(starts[r]), int(starts[r + 1])
@@ -205,12 +208,12 @@ class Recorder:
                 touched.append(slots.take())
             counting.apply(slots.book, widths, self.labels, queue, goals, first, last, STAYS)
             touched.append(slots.take())
-            for begin, end in parts if wakes(work["start"] is None, event.iteration) else ():
+            for begin, end in parts if waking else ():
                 counting.activate(
                     slots.book, offsets, targets, self.labels, queue, goals, begin, end, STAYS
                 )
                 touched.append(slots.take())
-        program.launch("move", touched, "move", level, event.iteration)
+        program.launch("move", touched, "move", level, event.iteration, chain=chain)
 
     def _enqueued(self, level: int, total: int) -> list[Touches]:
         """Return what listing the awake vertices touches."""

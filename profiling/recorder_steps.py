@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.events import Event
-from louvain_um.gpu.job import LIMITS, SLOTS, slots_for
-from louvain_um.gpu.launch import THREADS
+from louvain_um.gpu.job import SLOTS, STATE, slots_for
 from louvain_um.profiling.program import Slots, added_up, running, stretches
 from louvain_um.profiling.simulator.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Touches, Way
+from louvain_um.profiling.waits import adding, batches_of
 
 if TYPE_CHECKING:
     from louvain_um.profiling.recorder import Recorder
@@ -91,13 +91,10 @@ def giant_rows(
         return np.empty(0, np.int64), np.empty(0, np.int64)
     slots = np.array([slots_for(int(min(arcs[c], len(kept)))) for c in giants], np.int64)
     found = slots / 32 * (1 - (1 - kept[giants] / slots) ** 32)
-    room = max(int(slots.max()), int(arcs.sum()) // LIMITS.arcs_a_slot)
-    queues: list[int] = []
-    begin = 0
-    while begin < len(giants):
-        fit = int(np.searchsorted(np.cumsum(slots[begin : begin + THREADS]), room, side="right"))
-        queues.append(begin + int(np.argmax(found[begin : begin + fit])))
-        begin += fit
+    queues = [
+        begin + int(np.argmax(found[begin:end]))
+        for begin, end in batches_of(slots, int(arcs.sum()))
+    ]
     return 8 * giants[queues] // PAGE_BYTES, np.rint(found[queues]).astype(np.int64)
 
 
@@ -115,6 +112,7 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
     sizes = {
         "members": (4, n + 1), "starts": (4, n + 1), "before": (8, n + 1), "rooms": (8, k + 1),
         "room_targets": (4, room), "room_weights": (recorder.sums, room),
+        "state": (1, STATE.itemsize),
     }  # fmt: skip
     for name, (width, size) in sizes.items():
         program.begin(named(f"aggregate {name}", level), "scratch", width, size)
@@ -148,6 +146,8 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
     program.launch("group_members", touched, "aggregate", level)
 
     before = running(offsets, members[:n])[starts]
+    waits = adding(n, np.diff(before), np.diff(found), recorder.sums)
+    state = program.numbers[own["state"]]
     together = Slots(
         program,
         [
@@ -168,7 +168,16 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
         if len(at):
             number = program.numbers[f"offsets.{after}"]
             touched.append(Touches.of(number, at, Way.CONTENDED, queued))
-        program.launch("sum_arcs", touched, "aggregate", level)
+        if first == 0:
+            # What all members of the largest community queue for is there, too.
+            queue = counting.longest_queue(numbers, k)
+            amounts = [waits.arrivals, waits.claims + queue, waits.looks]
+            ways = [Way.BARRIER, Way.CONTENDED, Way.GATHER]
+            touched.append(Touches.runs(state, 0, 1, ways, amounts))
+        program.launch(
+            "sum_arcs", touched, "aggregate", level,
+            chain=waits.chain if first == 0 else 0, host_seconds=waits.seconds if first == 0 else 0,
+        )  # fmt: skip
         counting.move_together(together.book, recorder.sums, places, found, first, last)
         program.launch("move_arcs", [together.take()], "aggregate", level)
     program.launch("offsets", [program.whole(own["rooms"], Way.READ),

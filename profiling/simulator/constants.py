@@ -107,8 +107,10 @@ REMOTE_RANDOM = 6
 REMOTE_ATOMIC = 7
 PREFETCH = 8
 HOST = 9
-HIDDEN = 10
-COST_TERMS = 11
+STEPS = 10
+REMOTE_BARRIER = 11
+HIDDEN = 12
+COST_TERMS = 13
 
 # The clock, ns: when the launch began plus what it stalled; what it computed; what it read over
 # the bus.
@@ -127,7 +129,8 @@ PER_BYTE_PREFETCH_BACK = 5
 PER_BYTE_DUPLICATE = 6
 PER_HOST_FAULT = 7
 SHARE_HIDDEN = 8  # of the shorter of computing and remote reading, beside the other
-RATES = 9
+PER_WAKE = 9
+RATES = 10
 
 # Ways of touching a page, and where the page lies.
 READ = 0
@@ -136,7 +139,8 @@ GATHER = 2
 SCATTER = 3
 ATOMIC = 4
 CONTENDED = 5  # atomics on so few addresses that they wait for each other
-WAYS = 6
+BARRIER = 6  # a block's arrival where all wait for all
+WAYS = 7
 LOCAL = 0
 REMOTE = 1
 

@@ -10,6 +10,7 @@ import numpy as np
 from louvain_um.profiling.simulator.compiled import compiled
 from louvain_um.profiling.simulator.constants import (
     ATOMIC,
+    BARRIER,
     BY_ACCESS,
     BY_TREE,
     COMPUTE,
@@ -27,6 +28,7 @@ from louvain_um.profiling.simulator.constants import (
     RECORD,
     REMOTE,
     REMOTE_ATOMIC,
+    REMOTE_BARRIER,
     REMOTE_RANDOM,
     REMOTE_SEQUENTIAL,
     REPLAYED,
@@ -80,7 +82,7 @@ def settle(s, sums):
                 continue
             totals[T_REMOTE_BYTES] += amount * SECTOR_BYTES
             if way >= ATOMIC:
-                s.costs[REMOTE_ATOMIC] += time
+                s.costs[REMOTE_BARRIER if way == BARRIER else REMOTE_ATOMIC] += time
                 totals[T_REMOTE_ATOMICS] += amount
             else:
                 s.costs[REMOTE_RANDOM] += time

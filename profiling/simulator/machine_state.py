@@ -85,6 +85,7 @@ def build_state(
 def _rates(machine: Machine, hidden: float) -> NDArray[np.float64]:
     rates = np.zeros(c.RATES)
     rates[c.PER_BATCH] = machine.fault_batch_seconds * 1e9
+    rates[c.PER_WAKE] = machine.fault_wake_seconds * 1e9
     rates[c.PER_SERVICE] = machine.block_service_seconds * 1e9
     rates[c.PER_HOST_FAULT] = machine.cpu_fault_seconds * 1e9
     rates[c.PER_BYTE_IN] = 1e9 / machine.migrate_to_device
@@ -107,6 +108,7 @@ def _per_access(arrays: tuple[Array, ...], layout: Layout, machine: Machine) -> 
     table[:, c.REMOTE, [c.GATHER, c.SCATTER]] = 1e9 / machine.remote_random_rate
     table[:, c.REMOTE, c.ATOMIC] = 1e9 / machine.remote_atomic_rate
     table[:, c.REMOTE, c.CONTENDED] = CONTENDED_NS
+    table[:, c.REMOTE, c.BARRIER] = machine.arrival_seconds * 1e9
     for number, array in enumerate(arrays):
         if any(part.advice & c.PINNED for part in layout.parts(number, array.pages)):
             rate = 1e9 / machine.pinned_random_rate

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from louvain_um.profiling.events import EventTable
 from louvain_um.profiling.simulator.trace import Array, Trace
 
-#: Terms of cost, in the order of the compiled parts. All but the last add up; `hidden` is the
-#: computing that went on beside remote reading, and is subtracted.
+#: Terms of cost, in the order of the compiled parts. All but the last add up; `waiting` is for
+#: steps that follow each other, as far as they compute for less; `remote_barrier` is for barriers
+#: whose memory lies on the host; `hidden` is the computing that went on beside remote reading, and
+#: is subtracted.
 TERMS = (
     "compute", "launch", "faults", "migration", "write_back", "remote_sequential",
-    "remote_random", "remote_atomic", "prefetch", "host", "hidden",
+    "remote_random", "remote_atomic", "prefetch", "host", "waiting", "remote_barrier", "hidden",
 )  # fmt: skip
 
 #: Totals of each array, in the order of the compiled parts: counts, or bytes where the name says.

@@ -32,6 +32,7 @@ from louvain_um.profiling.simulator.constants import (
     PER_BATCH,
     PER_BYTE_IN,
     PER_SERVICE,
+    PER_WAKE,
     PREFERS_GPU,
     PREFERS_HOST,
     PREFETCHING,
@@ -250,6 +251,7 @@ def serve_batch(s):
     s.counters[BATCHES] += 1
     if s.counters[STREAK] % s.switches[BATCHES_PER_SERVICE] == 0:
         s.counters[SERVICES] += 1
+        spend(s, FAULT, s.rates[PER_WAKE])
     s.counters[STREAK] += 1
     spend(s, FAULT, s.rates[PER_BATCH])
     low = 0

@@ -191,7 +191,7 @@ class _Replay:
         number = self.kernels.setdefault(step.kernel, len(self.kernels))
         phase = -1 if step.phase is None else PHASES.index(step.phase)
         self.place = (number, phase, step.level, step.iteration)
-        spend(s, c.LAUNCH, self.machine.launch_seconds * 1e9)
+        spend(s, c.LAUNCH, (self.machine.launch_seconds + step.host_seconds) * 1e9)
         local = s.per_access[:, c.LOCAL].copy()
         if step.compute_seconds is not None:
             s.per_access[:, c.LOCAL] = 0.0
@@ -213,6 +213,7 @@ class _Replay:
                 page = int(self.layout.starts[array])
                 self._note(Kind.REMOTE_ACCESS, page, int(row[c.T_REMOTE_BYTES]), count)
         hidden = float(s.rates[c.SHARE_HIDDEN]) * min(computed, remote)
+        spend(s, c.STEPS, max(0.0, step.chain * self.machine.step_seconds * 1e9 - computed))
         s.costs[c.HIDDEN] += hidden
         s.clock[c.STALLED] += computed + remote - hidden
         s.clock[c.COMPUTED] = s.clock[c.READ_REMOTELY] = 0.0
@@ -240,7 +241,9 @@ class _Replay:
 
     def _prefetch(self, step: Prefetch) -> None:
         from louvain_um.profiling.simulator.prefetch import to_host
+        from louvain_um.profiling.simulator.state import spend
 
+        spend(self.state, c.PREFETCH, self.machine.prefetch_call_seconds * 1e9)
         array = self.trace.arrays[step.array]
         pages = array.pages - step.first if step.pages is None else step.pages
         first = int(self.layout.starts[step.array]) + step.first

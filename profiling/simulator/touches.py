@@ -23,6 +23,7 @@ class Way(IntEnum):
     SCATTER = 3
     ATOMIC = 4
     CONTENDED = 5
+    BARRIER = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,9 @@ class Launch:
     """A kernel: what it touched, in time order, and where in the run it stood.
 
     `compute_seconds` is the kernel's time with all its data on the device, if it was measured;
-    without it the time comes from the touches and the machine's rates.
+    without it the time comes from the touches and the machine's rates, and from its `chain`: so
+    many steps wait for each other, and each takes its time however little it does. `host_seconds`
+    is what the host takes besides the launch.
     """
 
     touches: Touches
@@ -58,6 +60,8 @@ class Launch:
     level: int = -1
     iteration: int = -1
     compute_seconds: float | None = None
+    chain: int = 0
+    host_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,4 +266,6 @@ def _plain(step: Step) -> dict[str, Any]:
         "level": step.level,
         "iteration": step.iteration,
         "compute_seconds": step.compute_seconds,
+        "chain": step.chain,
+        "host_seconds": step.host_seconds,
     }

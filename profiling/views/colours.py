@@ -25,7 +25,7 @@ POLICIES = ("adv1", "adv2", "adv3", "adv4", "adv5", "adv6", "adv7", "adv8", "adv
 """Policies look the same in every chart, too."""
 
 TERMS = ("compute", "launch", "faults", "migration", "write back", "prefetch", "remote sequential",
-         "remote random", "remote atomic", "host")  # fmt: skip
+         "remote random", "remote atomic", "host", "waiting", "remote barrier")  # fmt: skip
 """And so do the terms that a run's seconds consist of."""
 
 
