@@ -5,6 +5,11 @@
 
 The folder may be of a sweep that was stopped: the record says what is missing. Which machine it was
 is taken from a record that another benchmark wrote there. Needs no GPU.
+
+    louvain-um sweep lfr.npz rmat.npz --gpu h200 --eviction program -o AGAIN
+    python benchmarks/sweep_recorded.py FOLDER --modelled AGAIN ...
+
+Measured runs stay what they are; a model that has learned is set beside them anew.
 """
 
 from __future__ import annotations
@@ -12,12 +17,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from common import save
 
-from louvain_um.profiling.views.sweep import REQUIRED, Sweep, read
+from louvain_um.profiling.premises import of_evidence
+from louvain_um.profiling.views.sweep import REQUIRED, Sweep, joined, read
 from louvain_um.profiling.views.validation import by_policy, validation
 
 MORE = (
@@ -25,6 +32,20 @@ MORE = (
     "load_seconds", "chosen", "reason", "modularity",
 )  # fmt: skip
 """Columns that are kept where they say something, beside those that every run has."""
+
+
+def modelled_anew(sweep: Sweep, other: Sweep) -> Sweep:
+    """Return the measured runs of one sweep and the modelled runs of another, graph by graph."""
+    runs = joined(_of(sweep, "measured"), _of(other, "modelled")).results
+    graphs = list(dict.fromkeys(row["graph"] for row in runs))
+    order = sorted(
+        runs, key=lambda row: (graphs.index(row["graph"]), row["evidence"] == "measured")
+    )
+    return replace(sweep, results=tuple(order), notes=tuple(of_evidence(("modelled", "measured"))))
+
+
+def _of(sweep: Sweep, evidence: str) -> Sweep:
+    return replace(sweep, results=tuple(r for r in sweep.results if r["evidence"] == evidence))
 
 
 def record(sweep: Sweep, machine: Any, about: list[str]) -> dict[str, Any]:
@@ -67,6 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path)
     parser.add_argument("--machine", type=Path)
+    parser.add_argument("--modelled", type=Path, help="folder whose modelled runs count")
     parser.add_argument("--about", action="append", default=[])
     parser.add_argument("--chart", type=Path)
     parser.add_argument("--graph", default="lfr")
@@ -74,7 +96,10 @@ def main() -> None:
     args = parser.parse_args()
     if args.source.is_dir():
         machine = json.loads(args.machine.read_text("utf-8"))["machine"] if args.machine else None
-        found = record(read(args.source), machine, args.about)
+        sweep = read(args.source)
+        if args.modelled:
+            sweep = modelled_anew(sweep, read(args.modelled))
+        found = record(sweep, machine, args.about)
         print(save("sweep", found, args.out))
     else:
         found = json.loads(args.source.read_text("utf-8"))

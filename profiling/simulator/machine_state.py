@@ -77,7 +77,7 @@ def build_state(
         thrash=detect,
     )
     later = {step.array for step in trace.steps if isinstance(step, Allocate)}
-    _fill(state, arrays, layout, later)
+    _fill(state, arrays, layout, later, driver)
     _check_room(state, trace, layout, capacity, brought)
     return state
 
@@ -116,7 +116,9 @@ def _per_access(arrays: tuple[Array, ...], layout: Layout, machine: Machine) -> 
     return table
 
 
-def _fill(state: State, arrays: tuple[Array, ...], layout: Layout, later: Set[int]) -> None:
+def _fill(
+    state: State, arrays: tuple[Array, ...], layout: Layout, later: Set[int], driver: Driver
+) -> None:
     """Put blocks and pages into their initial state."""
     blocks = state.blocks
     blocks[:, [c.FIRST, c.PAGES, c.OWNER, c.ADVICE]] = layout.blocks
@@ -139,7 +141,27 @@ def _fill(state: State, arrays: tuple[Array, ...], layout: Layout, later: Set[in
         for part in layout.parts(number, array.pages):
             if not part.advice & (c.DEVICE | c.PINNED):
                 bits = c.ON_HOST | (c.MAP_REMOTE if part.advice & c.ACCESSED_BY else 0)
-                state.pages[part.first : part.end] = bits
+                end = part.end
+                if layout.pooled and not part.advice & _MAPPED:
+                    end = _written(part.end, layout, driver)
+                state.pages[part.first : end] = bits
+
+
+def _written(end: int, layout: Layout, driver: Driver) -> int:
+    """Return where pages that the host wrote up to `end` of an arena cease to be on the host.
+
+    Its own faults bring neighbours along, too: whole big pages, and around them as much of the
+    block as is denser than the threshold.
+    """
+    there = max(part.end for part in layout.ranges if part.first < end <= part.end)
+    base = (end - 1) // c.BLOCK_PAGES * c.BLOCK_PAGES
+    count = -(-(end - base) // c.BIG_PAGES) * c.BIG_PAGES if driver.prefetcher else end - base
+    size = c.BIG_PAGES
+    while driver.prefetcher and size < c.BLOCK_PAGES:
+        size *= 2
+        if count < size and 100 * count > driver.density_percent * size:
+            count = size
+    return min(base + count, there)
 
 
 def _check_room(

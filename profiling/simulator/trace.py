@@ -21,7 +21,7 @@ from louvain_um.ledger import Group
 from louvain_um.profiling.simulator.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES, WAYS
 from louvain_um.profiling.simulator.touches import Touches, join
 
-SCHEMA = "louvain-um trace 1"
+SCHEMA = "louvain-um trace 2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,17 @@ from louvain_um.placement.policy import find_policy
 from louvain_um.profiling.paging import in_pages
 from louvain_um.profiling.recorder import record
 from louvain_um.profiling.replays import plan_of, run
-from louvain_um.profiling.simulator import Driver, Launch, Prefetch, simulate
+from louvain_um.profiling.simulator import (
+    Allocate,
+    Array,
+    Driver,
+    Launch,
+    Prefetch,
+    Touches,
+    Trace,
+    Way,
+    simulate,
+)
 
 PROGRAM = Driver(eviction="program")
 BLOCK = 2 << 20
@@ -112,3 +124,17 @@ def test_what_a_plan_follows_from_is_kept_in_files(trace, tmp_path):
     trace.save(tmp_path / "t.npz")
     again = load_trace(tmp_path / "t.npz")
     assert (again.about, again.hidden) == (trace.about, trace.hidden)
+
+
+@pytest.mark.parametrize(("pages", "there"), [(257, 512), (1, 16), (184, 256), (256, 256)])
+def test_what_the_host_writes_brings_the_rest_of_a_dense_block_along(pages, there):
+    given = Array(name="given", group="graph", nbytes=4096 * pages)
+    later = Array(name="later", group="graph", nbytes=4 << 20, starts="nowhere")
+    scan = Launch(touches=Touches.runs(0, 0, pages))
+    steps = (scan, Allocate(array=1), Launch(touches=Touches.runs(1, 0, 1024, Way.WRITE)))
+    trace = Trace((given, later), steps)
+    program = simulate(trace, "h200", driver=PROGRAM)
+    assert program.bytes_to_device == 4096 * there
+    assert simulate(trace, "h200").bytes_to_device == given.nbytes
+    plain = replace(PROGRAM, prefetcher=False)
+    assert simulate(trace, "h200", driver=plain).bytes_to_device == given.nbytes
