@@ -3,6 +3,7 @@
     python benchmarks/validation.py                              # both, on a machine with a GPU
     python benchmarks/validation.py --measure -o measured.json   # on a machine with a GPU
     python benchmarks/validation.py --against measured.json      # then anywhere
+    python benchmarks/validation.py --grid results/policies_h200.json -o grid.json
 
 Each point is timed twice without a watcher, the better counts, and watched once by the driver's
 own events. The CPU engine's run of the graph is then replayed with the budget that the measured
@@ -11,13 +12,16 @@ copies to the device before its first kernel is left out of all.
 
 With a budget, a run moves blocks itself, and the driver never has to evict; that is what is
 replayed (`eviction="program"`): the program's own plan, arenas and bookkeeping of blocks. Constants
-of the model were measured on other graphs (LFR 22 and 24, R-MAT 22 and 24).
+of the model were measured on other graphs (LFR 18, 22 and 24, R-MAT 22 and 24).
+
+The last one replays the points of `benchmarks/policies.py`: all policies, more oversubscriptions.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -158,16 +162,65 @@ def with_model(rows: Sequence[dict[str, Any]], profile: Machine) -> list[dict[st
     return found
 
 
+def grid(points: Sequence[dict[str, Any]], names: Sequence[str], profile: Machine) -> Any:
+    """Return measured and modelled seconds of the points of `benchmarks/policies.py`."""
+    from louvain_um.profiling.recorder import record
+
+    found = []
+    for name in names:
+        trace = record(host_graph(name))
+        peak = replays.peak_of(trace, Driver(eviction="program"))
+        for point in points:
+            if point["graph"] != name or not point["feasible"]:
+                continue
+            capacity = round(peak * (1 - point["oversubscription"] / 100))
+            modelled = model(trace, point["policy"], capacity, profile)
+            row = {key: point[key] for key in ("graph", "policy", "oversubscription", "seconds")}
+            if modelled["feasible"]:
+                row["modelled"] = modelled["seconds"] - modelled["load_seconds"]
+                row["ratio"] = row["modelled"] / point["seconds"]
+                row["terms"] = modelled["terms"]
+            found.append(row)
+            print({key: row.get(key) for key in ("graph", "policy", "oversubscription", "ratio")})
+    return found
+
+
+def told(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return in how many points of a grid seconds are within their limit, and the ratios."""
+    ratios = sorted(row["ratio"] for row in rows if "ratio" in row)
+    within = sum(abs(ratio - 1) <= LIMITS["seconds"] for ratio in ratios)
+    return {
+        "points": len(ratios), "within": within, "least": ratios[0],
+        "median": statistics.median(ratios), "most": ratios[-1],
+    }  # fmt: skip
+
+
 def main() -> None:
     """Measure, model, or both; save all points."""
     options = argparse.ArgumentParser(description="The simulator against an H200.")
     options.add_argument("graphs", nargs="*", default=GRAPHS)
     options.add_argument("--measure", action="store_true", help="measure alone")
     options.add_argument("--against", type=Path, help="results of --measure, JSON")
+    options.add_argument("--grid", type=Path, help="results of benchmarks/policies.py, JSON")
     options.add_argument("--machine", default="h200", help="profile to replay on")
     options.add_argument("-o", "--output", type=Path)
     chosen = options.parse_args()
     since = time.perf_counter()
+    if chosen.grid:
+        record = json.loads(chosen.grid.read_text())
+        rows = grid(record["results"], chosen.graphs, load_machine(chosen.machine))
+        found = {
+            name: told([row for row in rows if row["graph"] == name]) for name in chosen.graphs
+        }
+        about = {
+            "machine": record["machine"],
+            "profile": chosen.machine,
+            "limit": LIMITS["seconds"],
+        }
+        save("validation_grid_h200", {**about, "seconds_modelled": found, "results": rows},
+             chosen.output)  # fmt: skip
+        print(found)
+        return
     if chosen.against:
         record = json.loads(chosen.against.read_text())
     else:

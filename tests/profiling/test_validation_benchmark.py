@@ -73,3 +73,26 @@ def test_measured_points_get_their_model(benchmark, monkeypatch, capsys):
     assert "seconds" in found[0]["misses"]
     with pytest.raises(SystemExit, match="measure it again"):
         benchmark.with_model([{**row, "arcs": 1}], load_machine("h200"))
+
+
+def test_a_grid_is_told_by_how_many_points_are_within_the_limit(benchmark):
+    rows = [{"ratio": ratio} for ratio in (0.5, 0.6, 1.4, 1.5)] + [{"graph": "g"}]
+    found = benchmark.told(rows)
+    assert (found["points"], found["within"]) == (4, 2)
+    assert (found["least"], found["median"], found["most"]) == (0.5, 1.0, 1.5)
+
+
+def test_points_of_a_grid_are_replayed_at_their_oversubscription(benchmark, monkeypatch):
+    graph = lfr(30_000, seed=1).graph
+    monkeypatch.setattr(benchmark, "host_graph", lambda name: graph)
+    point = {"graph": "g", "policy": "base", "feasible": True, "seconds": 0.01}
+    points = [
+        {**point, "oversubscription": 0},
+        {**point, "oversubscription": 99},
+        {**point, "oversubscription": 10, "feasible": False},
+        {**point, "oversubscription": 0, "graph": "other"},
+    ]
+    whole, refused = benchmark.grid(points, ["g"], load_machine("h200"))
+    assert whole["ratio"] == whole["modelled"] / 0.01
+    assert whole["terms"]["waiting"] > 0
+    assert "ratio" not in refused
