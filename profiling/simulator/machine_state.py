@@ -13,12 +13,16 @@ from louvain_um.profiling.simulator import constants as c
 from louvain_um.profiling.simulator.driver import EVICTIONS, Driver
 from louvain_um.profiling.simulator.layout import Layout
 from louvain_um.profiling.simulator.state import State, empty_state
+from louvain_um.profiling.simulator.touches import Touches, Way
 from louvain_um.profiling.simulator.trace import Allocate, Array, Trace, live_peak
 
 CONTENDED_NS = 1000.0
 """Time of an atomic over the bus that waits for another to the same address. Measured on an H200:
 R-MAT 22 with offsets.1 in host memory took 750 ms more, for 751,000 additions one after the other.
 """
+
+BLOCKS = 2.5
+"""Blocks that are there at one time, for each touch in flight: an H200 has 660 and 264."""
 
 _EVENT_ROWS = 1 << 18
 _MAPPED = c.PREFERS_HOST | c.ACCESSED_BY
@@ -80,6 +84,18 @@ def build_state(
     _fill(state, arrays, layout, later, driver)
     _check_room(state, trace, layout, capacity, brought)
     return state
+
+
+def arrivals(touches: Touches, chain: int, machine: Machine) -> NDArray[np.int64]:
+    """Return the amounts of touches on a machine; it may hold fewer blocks than were recorded.
+
+    At each step of the chain no more arrive than are there.
+    """
+    if not chain:
+        return touches.amount
+    most = chain * int(BLOCKS * machine.faults_in_flight)
+    barrier = touches.way == Way.BARRIER
+    return np.where(barrier, np.minimum(touches.amount, most), touches.amount)
 
 
 def _rates(machine: Machine, hidden: float) -> NDArray[np.float64]:

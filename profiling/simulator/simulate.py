@@ -185,6 +185,7 @@ class _Replay:
 
     def _launch(self, step: Launch) -> None:
         from louvain_um.profiling.simulator.launch import run
+        from louvain_um.profiling.simulator.machine_state import arrivals
         from louvain_um.profiling.simulator.state import spend
 
         s, t = self.state, step.touches
@@ -197,10 +198,10 @@ class _Replay:
             s.per_access[:, c.LOCAL] = 0.0
         before = s.totals.copy()
         self._note(Kind.KERNEL, _NO_PAGE, 0, t.touches)
-        cursor = np.zeros(2, np.int64)
-        first = t.first + self.layout.starts[t.array]
+        cursor, first = np.zeros(2, np.int64), t.first + self.layout.starts[t.array]
         sums = np.zeros((len(self.trace.arrays), 2, c.WAYS), np.int64)
-        while not run(s, sums, (first, t.length, t.way, t.amount, t.array), cursor):
+        amount = arrivals(t, step.chain, self.machine)
+        while not run(s, sums, (first, t.length, t.way, amount, t.array), cursor):
             self._drain()
         s.per_access[:, c.LOCAL] = local
         if step.compute_seconds is not None:
@@ -232,12 +233,12 @@ class _Replay:
 
         first = int(self.layout.starts[step.array])
         end = first + self.trace.arrays[step.array].pages
+        begins = isinstance(step, Allocate)
         if self.layout.pooled:  # its pages are an arena's, whoever has them
-            if isinstance(step, Allocate):
+            if begins:
                 self.state.blocks[np.unique(self.state.block_of[first:end]), c.OWNER] = step.array
             return
-        act = lifetimes.allocate if isinstance(step, Allocate) else lifetimes.free
-        act(self.state, first, end)
+        (lifetimes.allocate if begins else lifetimes.free)(self.state, first, end)
 
     def _prefetch(self, step: Prefetch) -> None:
         from louvain_um.profiling.simulator.prefetch import to_host
@@ -248,8 +249,7 @@ class _Replay:
         pages = array.pages - step.first if step.pages is None else step.pages
         first = int(self.layout.starts[step.array]) + step.first
         if step.to == "gpu":
-            self._to_gpu(first, first + pages)
-            return
+            return self._to_gpu(first, first + pages)
         for start in range(first, first + pages, _PREFETCH_STRETCH):
             to_host(self.state, start, min(first + pages, start + _PREFETCH_STRETCH))
             self._drain()

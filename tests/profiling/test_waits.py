@@ -48,6 +48,9 @@ def test_a_barrier_costs_by_its_blocks_where_its_memory_is_on_the_host():
     there = run(arrive, placements=ON_HOST)
     assert there.costs["remote_barrier"] == pytest.approx(660 * H200.arrival_seconds)
     assert there.costs["remote_atomic"] == 0
+    small = replace(H200, faults_in_flight=28)
+    most = run(replace(arrive, chain=1), placements=ON_HOST, machine=small)
+    assert most.costs["remote_barrier"] == pytest.approx(70 * H200.arrival_seconds)
     assert run(arrive).costs["remote_barrier"] == 0 == run(arrive).costs["compute"]
 
 
