@@ -22,7 +22,7 @@ from louvain_um.profiling.simulator.constants import BIG_PAGES, PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Touches, Way, join
 from louvain_um.profiling.simulator.trace import Launch, Prefetch, Step, Trace
 from louvain_um.profiling.waits import ENDS, blocks_for
-from louvain_um.rules import SUB_ROUNDS
+from louvain_um.rules import SUB_ROUNDS, wakes
 
 APART: Final = 1 << 40
 """Addresses between two arrays of arcs."""
@@ -92,10 +92,13 @@ class _Writer:
         self.forward = True
         self.now = Launch(touches=join([]))
         self.chain = 0
+        self.begun = 0
         self.added = False
 
     def add(self, step: Step) -> None:
         """Write a step of the recording down."""
+        if isinstance(step, Launch) and (step.kernel, step.level) == ("begin", 0):
+            self.begun += 1
         if not isinstance(step, Launch) or step.level > 0 or not self._reads(step.touches).any():
             self.added = self.added and not (isinstance(step, Launch) and step.phase == "move")
             self.steps.append(step)
@@ -124,11 +127,14 @@ class _Writer:
         """Write a sweep down, sub-round by sub-round; movers wake others in the next."""
         head, rounds = _sub_rounds(touches, self.names.index("queue"), self.names.index("goals"))
         self._launch(head, replace(self.now, chain=ENDS))
+        # A level's first sweeps wake nobody. The pass behind the last sub-round is then over no
+        # block, but turns around like any other.
+        waking = wakes(self.begun == 1, self.now.iteration)
         left, there = join([]), set[int]()
         for decided, moved in rounds:
             here = self._blocks(decided)
             self._pass(here | there, [decided, left])
-            left, there = moved, here
+            left, there = moved, here if waking else set()
         self._pass(there, [left])
 
     def _pass(self, blocks: Iterable[int], parts: list[Touches]) -> None:

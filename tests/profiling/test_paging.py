@@ -138,3 +138,29 @@ def test_what_the_host_writes_brings_the_rest_of_a_dense_block_along(pages, ther
     assert simulate(trace, "h200").bytes_to_device == given.nbytes
     plain = replace(PROGRAM, prefetcher=False)
     assert simulate(trace, "h200", driver=plain).bytes_to_device == given.nbytes
+
+
+def test_sweeps_that_wake_nobody_have_no_pass_behind_their_last_sub_round(trace):
+    placements = dict.fromkeys((a.name for a in trace.arrays), "managed")
+    paged, _ = in_pages(trace, placements, 8 * BLOCK, "fault")
+    number = [array.name for array in trace.arrays].index("targets.0")
+    reads, brought = dict[int, int](), dict[int, list[int]]()
+    begun = 0
+    for step in paged.steps:
+        begun += isinstance(step, Launch) and (step.kernel, step.level) == ("begin", 0)
+        if begun > 1:
+            break  # a second cycle wakes from its first sweep on
+        if not isinstance(step, Launch) or step.level != 0 or step.phase != "move":
+            continue
+        mine = step.touches.array == number
+        if step.kernel == "move" and mine.any():
+            reads[step.iteration] = reads.get(step.iteration, 0) + 1
+            first = int(step.touches.first[mine].min())
+            brought.setdefault(step.iteration, []).append(first)
+    blocks, rest = divmod(reads[0], 8)
+    assert rest == 0
+    assert reads[1] == reads[0]
+    assert 8 * blocks < reads[2] <= 9 * blocks
+    # What would have been that pass turns around: the next goes the way that the last one went.
+    last, then = brought[0][-blocks:], brought[1][:blocks]
+    assert (last[0] < last[-1]) == (then[0] < then[-1])

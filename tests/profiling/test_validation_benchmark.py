@@ -75,17 +75,20 @@ def test_measured_points_get_their_model(benchmark, monkeypatch, capsys):
         benchmark.with_model([{**row, "arcs": 1}], load_machine("h200"))
 
 
-def test_a_grid_is_told_by_how_many_points_are_within_the_limit(benchmark):
-    rows = [{"ratio": ratio} for ratio in (0.5, 0.6, 1.4, 1.5)] + [{"graph": "g"}]
-    found = benchmark.told(rows)
-    assert (found["points"], found["within"]) == (4, 2)
+def test_a_grid_is_told_by_how_many_points_keep_the_limits(benchmark):
+    run = {"feasible": True, "bytes_to_device": 100, "bytes_to_host": 0, "fault_groups": 10,
+           "seconds": 1.0}  # fmt: skip
+    rows = [benchmark.compare(run, {**run, "seconds": at}) for at in (0.5, 0.6, 1.4, 1.5)]
+    found = benchmark.told([*rows, {"ratio": None, "misses": ["feasible"]}])
+    assert found["within"] == {"bytes": "4 of 4", "fault_groups": "4 of 4", "seconds": "2 of 4"}
     assert (found["least"], found["median"], found["most"]) == (0.5, 1.0, 1.5)
 
 
 def test_points_of_a_grid_are_replayed_at_their_oversubscription(benchmark, monkeypatch):
     graph = lfr(30_000, seed=1).graph
     monkeypatch.setattr(benchmark, "host_graph", lambda name: graph)
-    point = {"graph": "g", "policy": "base", "feasible": True, "seconds": 0.01}
+    point = {"graph": "g", "policy": "base", "feasible": True, "seconds": 0.01,
+             "bytes_to_device": 1, "bytes_to_host": 0, "fault_groups": 1}  # fmt: skip
     points = [
         {**point, "oversubscription": 0},
         {**point, "oversubscription": 99},
@@ -93,6 +96,6 @@ def test_points_of_a_grid_are_replayed_at_their_oversubscription(benchmark, monk
         {**point, "oversubscription": 0, "graph": "other"},
     ]
     whole, refused = benchmark.grid(points, ["g"], load_machine("h200"))
-    assert whole["ratio"] == whole["modelled"] / 0.01
+    assert whole["ratio"]["seconds"] == whole["seconds_modelled"] / 0.01
     assert whole["terms"]["waiting"] > 0
-    assert "ratio" not in refused
+    assert (refused["ratio"], refused["misses"]) == (None, ["feasible"])
