@@ -110,18 +110,17 @@ def measure(graph: Any, method: Method) -> Measured:
     """Return the shape of a graph and what its degrees tell."""
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.planning import shape_of
+    from louvain_um.gpu.spread import spread_of
     from louvain_um.graph import Graph
 
     if not isinstance(graph, Graph | DeviceGraph):
         from louvain_um.formats import as_graph
 
         graph = as_graph(graph)
-    arcs = graph.offsets[1:] - graph.offsets[:-1]
-    widest = int(arcs.max()) if len(arcs) else 0
-    squares = float((arcs.astype("float64") ** 2).sum())
+    spread = spread_of(graph.offsets)
     source: Source = "device" if isinstance(graph, DeviceGraph) else "host"
-    shape = shape_of(graph, Options(method=method), widest)
-    return Measured(shape, squares / max(graph.n_arcs, 1), source)
+    shape = shape_of(graph, Options(method=method), spread)
+    return Measured(shape, spread.squares / max(graph.n_arcs, 1), source)
 
 
 def shape_of_size(
@@ -169,7 +168,7 @@ def plan_shape(
     source: Source = "host",
 ) -> Plan:
     """Return the plan of a run on a graph of a shape."""
-    from louvain_um.gpu.planning import scaled
+    from louvain_um.gpu.planning import packing, scaled
 
     if machine is None:
         machine = machine_for()
@@ -189,6 +188,7 @@ def plan_shape(
         skew=skew,
         source=source,
         widest=shape.widest,
-        at=lambda arcs: declare(scaled(shape, arcs)),
+        at=lambda arcs: declare(scaled(shape, arcs, memory)),
         paging=lambda tight: declare_paging(replace(shape, tight=tight)),
+        pack=packing(shape),
     )

@@ -22,6 +22,7 @@ class Candidate:
     policy: Policy
     arrays: tuple[Declared, ...]
     tight: bool
+    packed: bool
     layout: tuple[ArenaSpec, ...]
     fitted: Fit
     expected: Forecast
@@ -34,6 +35,7 @@ def candidate(
     limit: int,
     *,
     tight: bool,
+    packed: bool = False,
     joint: bool = False,
     paging: tuple[Declared, ...] = (),
 ) -> Candidate:
@@ -48,6 +50,7 @@ def candidate(
         policy=policy,
         arrays=arrays,
         tight=tight,
+        packed=packed,
         layout=layout,
         fitted=fitted,
         expected=forecast(arrays, policy, layout, fitted.paged, work, tight=tight),
@@ -71,21 +74,31 @@ def choose(
     work: Work,
     limit: int,
     paging: Callable[[bool], tuple[Declared, ...]] = no_paging,
+    pack: Callable[[bool], tuple[Declared, ...]] | None = None,
 ) -> Candidate:
     """Return what the model holds best within the limit; what needs least if nothing fits.
 
-    Where everything fits, that is plain device memory, with scratch as small as it must be.
-    Otherwise it is the best of two: arrays taken off the device in the order of time lost per
-    byte won, the last one split; and every policy that comes with the package.
+    Where everything fits, that is plain device memory, with arcs packed (`pack`) rather than
+    scratch made small, and both if they must be. Otherwise it is the best of two: arrays taken
+    off the device in the order of time lost per byte won, the last one split; and every policy
+    that comes with the package.
     """
     first = candidate(AUTO, roomy, work, limit, tight=False)
     if first.fitted.within(limit):
         return first
     tight = declare(True)
-    second = candidate(AUTO, tight, work, limit, tight=True, joint=True)
-    if second.fitted.within(limit):
-        return second
-    own = hosted_within(tight, work, limit)
+    packed = pack(True) if pack else ()
+    in_core = [(tight, True, False)]
+    if pack:
+        in_core = [(pack(False), False, True), *in_core, (packed, True, True)]
+    for arrays, small, less in in_core:
+        found = candidate(AUTO, arrays, work, limit, tight=small, packed=less, joint=small)
+        if found.fitted.within(limit):
+            return found
+    own = [
+        hosted_within(packed or tight, work, limit, packed=bool(packed), greedy=greedy)
+        for greedy in (True, False)
+    ]
     names = (name for name in POLICY_NAMES if name != AUTO.name)
     known = [
         candidate(
@@ -99,24 +112,34 @@ def choose(
         for name in names
         for arrays, small in ((tight, True), (roomy, False))
     ]
-    return best_of([own, *known], limit) or own
+    return best_of([*own, *known], limit) or own[0]
 
 
-def hosted_within(arrays: tuple[Declared, ...], work: Work, limit: int) -> Candidate:
+def hosted_within(
+    arrays: tuple[Declared, ...],
+    work: Work,
+    limit: int,
+    *,
+    packed: bool = False,
+    greedy: bool = True,
+) -> Candidate:
     """Return the candidate whose arrays leave the device until the rest fits."""
     room = limit
     while True:
-        found = candidate(hosting(arrays, work, room), arrays, work, limit, tight=True, joint=True)
+        policy = hosting(arrays, work, room, greedy=greedy)
+        found = candidate(policy, arrays, work, limit, tight=True, packed=packed, joint=True)
         over = found.fitted.needed - limit
         if over <= 0 or room <= over:
             return found
         room -= over  # arenas of their own are rounded up
 
 
-def hosting(arrays: Sequence[Declared], work: Work, limit: int) -> Policy:
+def hosting(arrays: Sequence[Declared], work: Work, limit: int, *, greedy: bool = True) -> Policy:
     """Return a policy that takes arrays off the device until the rest fits.
 
-    The order does not depend on the limit, so that a larger one never leaves less on the device.
+    The order does not depend on the limit, so that a larger one never leaves less on the device:
+    that of time lost per byte won at the time if `greedy`, else per byte of the array, which an
+    array that is at the peak alone later may win.
     """
     scales = work.scales(arrays)
     left = [array for array in arrays if not array.device_only and array.nbytes]
@@ -137,9 +160,8 @@ def hosting(arrays: Sequence[Declared], work: Work, limit: int) -> Policy:
             won = {array.name: 0 for array in left}
         if not useful:
             break
-        first = min(
-            useful, key=lambda a: (a.name in small, lost[a.name] / (won[a.name] or a.nbytes))
-        )
+        wins = {a.name: (won[a.name] if greedy else 0) or a.nbytes for a in useful}
+        first = min(useful, key=lambda a: (a.name in small, lost[a.name] / wins[a.name]))
         left.remove(first)
         for stage in first.stages:
             held[stage] -= aligned(first.nbytes, ALIGNED)

@@ -34,6 +34,7 @@ def make_plan(
     widest: int | None = None,
     at: Callable[[int], Sequence[Declared]] | None = None,
     paging: Declare = no_paging,
+    pack: Declare | None = None,
 ) -> Plan:
     """Decide where every array of a run will live, and predict what that costs.
 
@@ -68,6 +69,9 @@ def make_plan(
         many arcs; by default sizes are taken to grow in proportion.
     paging : callable, optional
         ``paging(tight)`` returns what the run takes besides where level 0's arcs come and go.
+    pack : callable, optional
+        ``pack(tight)`` returns the arrays with level 0's arcs packed, if they can be: what
+        "auto" does where they do not fit as they are.
 
     Returns
     -------
@@ -103,6 +107,7 @@ def make_plan(
         limit=there if allowed is None else min(allowed, there),
         at=at,
         paging=paging,
+        pack=pack,
     )
     work = work_for(
         roomy,
@@ -130,7 +135,7 @@ def plan_for(request: Request, work: Work) -> Plan:
     policy, limit = request.policy, request.limit
     roomy = request.declare(False)
     if policy.name == AUTO.name:
-        found = choose(roomy, request.declare, work, limit, request.paging)
+        found = choose(roomy, request.declare, work, limit, request.paging, request.pack)
     else:
         found = candidate(policy, roomy, work, limit, tight=False, paging=request.paging(False))
         if found.fitted.paged or not found.fitted.within(limit):
@@ -142,7 +147,7 @@ def plan_for(request: Request, work: Work) -> Plan:
             found,
             limit,
             work.widest,
-            lambda: choose(roomy, request.declare, work, limit, request.paging),
+            lambda: choose(roomy, request.declare, work, limit, request.paging, request.pack),
         )
     return Plan(
         arrays=found.arrays,
@@ -151,6 +156,7 @@ def plan_for(request: Request, work: Work) -> Plan:
         paged=found.fitted.paged,
         device_bytes=found.fitted.occupied,
         tight=found.tight,
+        packed=found.packed,
         expected=found.expected,
         work=work,
         request=request,

@@ -39,6 +39,8 @@ class Request:
         so many arcs.
     paging : callable
         ``paging(tight)`` returns what the run takes besides where level 0's arcs come and go.
+    pack : callable, optional
+        ``pack(tight)`` returns the arrays with level 0's arcs packed, if they can be.
     """
 
     declare: Declare
@@ -47,6 +49,7 @@ class Request:
     limit: int
     at: Callable[[int], Sequence[Declared]] | None = None
     paging: Declare = no_paging
+    pack: Declare | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -66,6 +69,8 @@ class Plan:
         What will occupy the device.
     tight : bool
         Scratch is as small as it works with.
+    packed : bool
+        Level 0's arcs take fewer bytes than they came in.
     expected : Forecast
         Seconds by stage and cause.
     work : Work
@@ -79,6 +84,7 @@ class Plan:
     paged: Mapping[str, int]
     device_bytes: int
     tight: bool
+    packed: bool
     expected: Forecast
     work: Work
     request: Request
@@ -220,6 +226,7 @@ class Plan:
             f"machine {machine.name}: {machine.notes.get('profile', machine.notes.get('all', ''))}",
             f"kind of graph: {kind.name} ({kind.about}); {self.work.visited:.1f} passes of moving",
             *([unused + ", ".join(lost)] if lost else []),
+            *(["level 0's targets take 24 bits instead of 32"] if self.packed else []),
         )
 
     @property

@@ -64,6 +64,7 @@ def to_dict(plan: Plan) -> dict[str, Any]:
             for group, reason in plan.reasons.items()
         },
         "tight": plan.tight,
+        "packed": plan.packed,
         "blocks": plan.blocks,
         "blocking": plan.blocking,
         "paged": dict(plan.paged),

@@ -42,7 +42,7 @@ __device__ __forceinline__ void visit_arcs(const Job<W, A>& job, i64 i, i64 low,
       community[d] = EMPTY;
       weight[d] = 0;
       if (at[d] >= 0) {
-        community[d] = __ldcs(job.targets + at[d]);
+        community[d] = target_at(job.targets, job.weights, at[d]);
         weight[d] = weight_at(job.weights, at[d]);
       }
     }

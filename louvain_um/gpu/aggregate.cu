@@ -30,9 +30,10 @@ __global__ void BOUNDS sum_members(Job<W, A> job) {
   add_up_members(job, job.k);
 }
 
-// Sets rooms and chunks. Cooperative.
+// Sets rooms and chunks. Communities without arcs are nobody's neighbours. Cooperative.
 template <class W, class A>
 __global__ void BOUNDS lay_out(Job<W, A> job) {
+  if (job.state->filled) job.distinct = job.state->filled;
   lay_out_rooms(job, job.k);
 }
 
@@ -91,7 +92,7 @@ __global__ void BOUNDS sum_level(Job<W, A> job) {
   Squares squares;
   u64 inside = 0, widest = 0;
   for (i64 v = grid_thread(); v < job.n; v += grid_threads()) {
-    squares.add(job.degrees[v]);
+    squares.add(degree_of(job.weights, job.degrees, job.offsets, v));
     if (job.loops) inside += 2 * (u64)job.loops[v];
     widest = max(widest, (u64)(job.offsets[v + 1] - job.offsets[v]));
   }

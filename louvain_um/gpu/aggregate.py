@@ -13,12 +13,12 @@ import numpy as np
 
 from louvain_um.gpu.carry import carry_labels
 from louvain_um.gpu.compile import Kernels
-from louvain_um.gpu.job import LIMITS, STRETCH, TIGHT, Job, Limits, new_rows, squares, tables
+from louvain_um.gpu.job import LIMITS, STRETCH, Job, Limits, new_rows, squares, tables
 from louvain_um.gpu.level import GpuLevel, home_after, tag_after
 from louvain_um.gpu.ranges import Partial
 from louvain_um.placement.allocator import Allocator
 
-__all__ = ["LIMITS", "TIGHT", "Limits", "aggregate", "prepare"]
+__all__ = ["LIMITS", "Limits", "aggregate", "prepare"]
 
 
 def aggregate(

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from louvain_um.arrays import STAGES, Declared, Stage, Use
 from louvain_um.gpu import narrow
-from louvain_um.gpu.job import LIMITS, chunk_for, slots_for_wide, stretch_for, tables
+from louvain_um.gpu.job import LIMITS, chunk_for, slots_for_wide, slots_of, stretch_for, tables
 from louvain_um.gpu.launch import CONTROL, DRAIN_SLOTS, giant_tables
+from louvain_um.gpu.packing import CHUNK, words_for
 from louvain_um.gpu.reserve import Home
 from louvain_um.gpu.shape import Shape
 from louvain_um.ledger import GROUPS, Group
@@ -104,7 +105,11 @@ def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
         ("aggregate", "gather"): LOOKED_UP * CYCLES[shape.method] * arcs,
     }
     yield _array("offsets.0", "graph", 8, n + 1, ALWAYS, rows)
-    yield _array("targets.0", "graph", 4, arcs, ALWAYS, passes)
+    if shape.packed:
+        yield _array("targets.0", "graph", 3, -(-4 * words_for(arcs) // 3), ALWAYS, passes)
+        yield _array("incoming", "scratch", 4, min(arcs, CHUNK), ("load",))
+    else:
+        yield _array("targets.0", "graph", 4, arcs, ALWAYS, passes)
     if shape.weight_bytes:
         yield _array("weights.0", "graph", shape.weight_bytes, arcs, ALWAYS, passes)
     if shape.loops:
@@ -151,7 +156,8 @@ def _community(shape: Shape, visited: float) -> Iterator[Declared]:
     moving: tuple[Stage, ...] = ("move", "refine", "aggregate")
     if not leiden:
         moving = (*moving, "coarse", "fetch")
-    yield _array("degrees.0", "community", sums, n, ALWAYS, {("move", "gather"): visited * n})
+    if not shape.packed:
+        yield _array("degrees.0", "community", sums, n, ALWAYS, {("move", "gather"): visited * n})
     labels: dict[tuple[Stage, Use], float] = {
         ("move", "gather"): seen,
         ("aggregate", "gather"): LOOKED_UP * CYCLES[shape.method] * shape.arcs,
@@ -159,8 +165,9 @@ def _community(shape: Shape, visited: float) -> Iterator[Declared]:
     if leiden:
         labels["refine", "gather"] = 2 * shape.arcs
     yield _array("labels", "community", 4, n, moving, labels)
-    # What a level begins with is there until a later one is better.
-    yield _array("start", "community", 4, n, ("move", "refine", "aggregate"))
+    # What a level begins with is there until a later one is better; Louvain hardly looks at it.
+    begun: dict[tuple[Stage, Use], float] = {} if leiden else {("move", "stream"): 3 * n}
+    yield _array("start", "community", 4, n, ("move", "refine", "aggregate"), begun)
     totals: dict[tuple[Stage, Use], float] = {("move", "gather"): seen / 2, ("move", "atomic"): n}
     yield _array("totals", "community", sums, n, ("move", "refine"), totals)
     yield _array("sizes", "community", 4, n, ("move",), {("move", "atomic"): n})
@@ -241,7 +248,7 @@ def _room(shape: Shape, arcs: int, communities: int) -> int:
     """Return the most arcs that a chunk of communities has room for."""
     chunk = chunk_for(arcs, shape.limits, leiden=shape.method == "leiden")
     # The last community of a chunk may have as many neighbours as there are others.
-    return min(chunk + communities, arcs)
+    return min(chunk + min(communities, shape.filled), arcs)
 
 
 def at_once_bytes(vertices: int, arcs: int, sums: int) -> int:
@@ -278,9 +285,8 @@ def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
     widest = shape.arcs if shape.widest is None else shape.widest
     if shape.widest is None:
         widest = min(widest, max(1, shape.vertices // 4))
-    count, slots = giant_tables(
-        shape.vertices, shape.arcs, widest, shape.sum_bytes, tight=shape.tight
-    )
+    size = shape.vertices, shape.arcs, widest, shape.sum_bytes
+    count, slots = giant_tables(*size, tight=shape.tight, wide=shape.wide)
     used: dict[tuple[Stage, Use], float] = {("move", "atomic"): visited * shape.arcs / 8}
     stages: tuple[Stage, ...] = ("move", "refine")
     yield _array("giant keys", "hash", 4, slots, stages, used)
@@ -292,8 +298,9 @@ def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
     yield _array("giant choices", "hash", 16, slots // DRAIN_SLOTS + count, stages)
     moving, adding = _later_tables(shape)
     yield _array("later tables", "hash", 1, adding, ("coarse",))
-    # Room of the second home serves them where all share an arena; else this is what they need.
-    yield _array("later giants", "hash", 1, moving, ("fetch",))
+    # Room of the second home serves them where all share an arena; else this is what they need,
+    # when nothing else is there.
+    yield _array("later giants", "hash", 1, moving, ("load",))
     if shape.at_once:
         return
     middles, giants, slots = _summing(shape, shape.communities, shape.arcs)
@@ -306,10 +313,11 @@ def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
 
 def _summing(shape: Shape, communities: int, arcs: int) -> tuple[int, int, int]:
     """Return the entries of lists and tables that adding up a large level takes."""
-    middles, giants, slots = tables(shape.sum_bytes, communities, communities, arcs, arcs)
+    distinct = min(communities, shape.filled)
+    middles, giants, slots = tables(shape.sum_bytes, communities, distinct, arcs, arcs)
     if shape.method == "leiden" and shape.kind == "even":
         return middles, giants, 0  # parts of a mesh are small
-    return middles, giants, max(slots, arcs // shape.limits.arcs_a_slot) if slots else 0
+    return middles, giants, slots_of(slots, arcs, shape.limits) if slots else 0
 
 
 def _later_tables(shape: Shape) -> tuple[int, int]:
@@ -318,7 +326,7 @@ def _later_tables(shape: Shape) -> tuple[int, int]:
     n, arcs, sums = home.vertices, home.arcs, shape.sum_bytes
     if shape.kind == "even":
         return 0, 0  # its levels stay even
-    count, slots = giant_tables(n, arcs, min(n, arcs), sums, tight=shape.tight)
+    count, slots = giant_tables(n, arcs, min(shape.filled, arcs), sums, tight=shape.tight)
     moving = (4 + sums) * slots + (16 + sums) * (count + 1) + 16 * (slots // DRAIN_SLOTS + count)
     k = min(after.vertices, n)
     large = max(n, arcs) > LIMITS.small

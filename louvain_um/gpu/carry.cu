@@ -76,7 +76,7 @@ __global__ void BOUNDS sum_communities(i64 n, const i64* offsets, const u32* tar
   for (i64 v = thread; v - lane_index() < n; v += threads) {
     u32 c = v < n ? start[v] : EMPTY;
     u32 peers = __match_any_sync(FULL, c);
-    A sum = sum_of_peers(peers, v < n ? degrees[v] : A(0));
+    A sum = sum_of_peers(peers, v < n ? degree_of(weights, degrees, offsets, v) : A(0));
     if (c == EMPTY) continue;
     if (loops) inside += 2 * (u64)loops[v];
     if (lane_index() != __ffs(peers) - 1) continue;
@@ -84,7 +84,8 @@ __global__ void BOUNDS sum_communities(i64 n, const i64* offsets, const u32* tar
     used[c] = 1;
   }
   visit_all_arcs(n, offsets, [&](i64 arc, u32 v) {
-    if (arc >= 0 && start[targets[arc]] == start[v]) inside += weight_at(weights, arc);
+    if (arc >= 0 && start[target_at(targets, weights, arc)] == start[v])
+      inside += weight_at(weights, arc);
   });
   inside = block_sum(inside);
   if (threadIdx.x == 0 && inside) atomicAdd(&found->inside, inside);
@@ -116,12 +117,12 @@ __device__ __forceinline__ u32 root_of(u32* parents, u32 v) {
 // Gives each connected part of a community its smallest member as label, in place. Parents are
 // never greater than their children, so the root of a part is its smallest member. Cooperative.
 __global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* targets,
-                                         u32* labels, u32* parents, Found* found) {
+                                         u32 packed, u32* labels, u32* parents, Found* found) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) parents[v] = v;
   grid_sync(&found->barrier);
   visit_all_arcs(n, offsets, [&](i64 arc, u32 v) {
     if (arc < 0) return;
-    u32 u = targets[arc];
+    u32 u = packed ? target_at(targets, (const Packed*)0, arc) : targets[arc];
     if (u >= v || labels[u] != labels[v]) return;
     u32 a = root_of(parents, u), b = root_of(parents, v);
     while (a != b) {
@@ -190,16 +191,36 @@ __global__ void BOUNDS follow(i64 n, const u32* map, const u32* from, u32* label
 }
 
 // Adds up how rows are spread: skew[0] becomes the most arcs of a row, skew[1] the sum of the
-// squares of all rows' arcs. Both are 0 before.
-__global__ void BOUNDS survey(i64 n, const i64* offsets, u64* skew) {
-  u64 widest = 0, squares = 0;
+// squares of all rows' arcs, skew[2] the rows without arcs, skew[3] the arcs of rows that have
+// more than `wide`. All are 0 before.
+__global__ void BOUNDS survey(i64 n, const i64* offsets, u64 wide, u64* skew) {
+  u64 widest = 0, squares = 0, isolated = 0, in_wide = 0;
   for (i64 v = grid_thread(); v < n; v += grid_threads()) {
     u64 arcs = offsets[v + 1] - offsets[v];
     widest = max(widest, arcs);
     squares += arcs * arcs;
+    isolated += arcs == 0;
+    in_wide += arcs > wide ? arcs : 0;
   }
   widest = warp_max(widest);
   squares = block_sum(squares);
+  isolated = block_sum(isolated);
+  in_wide = block_sum(in_wide);
   if (lane_index() == 0 && widest) atomicMax(skew, widest);
-  if (threadIdx.x == 0 && squares) atomicAdd(skew + 1, squares);
+  if (threadIdx.x == 0) {
+    atomicAdd(skew + 1, squares);
+    atomicAdd(skew + 2, isolated);
+    atomicAdd(skew + 3, in_wide);
+  }
+}
+
+// Packs targets of `arcs` arcs into 24 bits each (`packed.cuh`); the last words are whole.
+__global__ void BOUNDS pack_targets(i64 arcs, const u32* targets, u32* packed) {
+  const i64 words = (3 * arcs + 3) / 4;
+  for (i64 w = grid_thread(); w < words; w += grid_threads()) {
+    // Four bytes reach over two arcs at most.
+    const i64 arc = 4 * w / 3;
+    const u64 both = targets[arc] | (u64)(arc + 1 < arcs ? targets[arc + 1] : 0) << 24;
+    packed[w] = both >> (4 * w % 3 * 8);
+  }
 }

@@ -13,6 +13,7 @@ import numpy as np
 from louvain_um.gpu.compile import Kernel, Kernels
 from louvain_um.gpu.launch import THREADS, grid_for
 from louvain_um.gpu.level import NULL, GpuLevel, or_null
+from louvain_um.gpu.spread import WIDE, Spread
 from louvain_um.hierarchy import Sums
 from louvain_um.placement.allocator import Allocator
 
@@ -71,7 +72,7 @@ def community_sums(kernels: Kernels, memory: Allocator, level: GpuLevel) -> Sums
         (THREADS,),
         (
             np.int64(n), level.offsets, level.targets, or_null(level.weights),
-            or_null(level.loops), level.degrees, level.start, totals, used, found,
+            or_null(level.loops), or_null(level.degrees), level.start, totals, used, found,
         ),
     )  # fmt: skip
     sums = found.get().view(FOUND)[0]
@@ -86,7 +87,8 @@ def split(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
     parents = memory.empty("parents", "scratch", level.vertices, np.uint32)
     found = new_found(memory)
     kernel = kernels.get("carry", "split_communities")
-    arguments = (level.offsets, level.targets, level.start, parents, found)
+    packed = np.uint32(level.packed)
+    arguments = (level.offsets, level.targets, packed, level.start, parents, found)
     blocks = grid_for(kernels, kernel, level)
     kernel((blocks,), (THREADS,), (np.int64(level.vertices), *arguments))
     memory.free("parents", "found")
@@ -134,11 +136,10 @@ def number_by_size(kernels: Kernels, memory: Allocator, labels: Any) -> None:
     memory.free("community keys")
 
 
-def survey(kernels: Kernels, vertices: int, offsets: Any) -> tuple[int, int]:
-    """Return the most arcs of a vertex, and the sum of the squares of all vertices' arcs."""
+def survey(kernels: Kernels, vertices: int, offsets: Any) -> Spread:
+    """Return how many arcs vertices have."""
     import cupy
 
-    skew = cupy.zeros(2, np.uint64)
-    run(kernels, "survey", vertices, offsets, skew)
-    widest, squares = skew.tolist()
-    return widest, squares
+    skew = cupy.zeros(4, np.uint64)
+    run(kernels, "survey", vertices, offsets, np.uint64(WIDE), skew)
+    return Spread(*skew.tolist())

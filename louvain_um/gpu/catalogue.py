@@ -9,7 +9,13 @@ from typing import Final
 FIRST: Final = ("Unweighted, u32", "u32, u32", "Unweighted, u64", "u32, u64", "u64, u64")
 """Weight type of the input's arcs, and type of sums."""
 
-PAIRS: Final = (*FIRST, "Narrow, u32", "Narrow, u64")
+PACKED: Final = "Packed, u32"
+"""The same of unweighted arcs whose targets take 24 bits (`packing.py`)."""
+
+INPUT: Final = (*FIRST, PACKED)
+"""The same for the input, whether or not it is packed."""
+
+PAIRS: Final = (*INPUT, "Narrow, u32", "Narrow, u64")
 """The same for any level: a coarse level's arcs are narrow, or of the type of sums."""
 
 SUMS: Final = ("u32", "u64")
@@ -20,7 +26,7 @@ PLAIN: Final = ("",)
 
 CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
     {
-        "move": {"move": PAIRS, "add_degrees": FIRST},
+        "move": {"move": PAIRS, "add_degrees": INPUT},
         "refine": {"refine": PAIRS},
         "paged": {
             **dict.fromkeys(
@@ -50,7 +56,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 ),
                 PAIRS,
             ),
-            "sum_level": FIRST,
+            "sum_level": INPUT,
         },
         "carry": {
             "sum_communities": PAIRS,
@@ -63,6 +69,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                     "number_communities",
                     "follow",
                     "survey",
+                    "pack_targets",
                 ),
                 PLAIN,
             ),

@@ -12,6 +12,7 @@
 // settle needs the weight of the arcs towards the best label.
 #pragma once
 #include "grid.cuh"
+#include "lines.cuh"
 #include "rule.cuh"
 #include "table.cuh"
 
@@ -201,7 +202,7 @@ __device__ void decide_tile(const S& s, u32 begin, u32 end, u32* counter, Tally&
       valid = valid && !x.idle;
       i64 j = s.offsets[v] + rank;
       if (valid && j < s.offsets[v + 1]) {
-        label = s.label(x, __ldcs(s.targets + j));
+        label = s.label(x, target_at(s.targets, s.weights, j));
         weight = weight_at(s.weights, j);
       }
       u32 peers = __match_any_sync(FULL, label) & in_tile;
@@ -237,21 +238,21 @@ __device__ void decide_tile(const S& s, u32 begin, u32 end, u32* counter, Tally&
 template <u32 G, class S, class A>
 __device__ __forceinline__ A fill(const S& s, const typename S::Vertex& x, i64 low, i64 high,
                                   u32 rank, u32* keys, A* sums, u32 slots) {
-  constexpr int ahead = 4;
+  const u32 lane = rank % WARP;
   A home = 0;
-  // A warp reads whole lines, which count where they come over the bus.
-  for (i64 j = (low & -(i64)WARP) + rank; j < high; j += ahead * G) {
-    u32 label[ahead];
-    A weight[ahead];
+  // Each warp takes LINE arcs in a row, and reads whole lines: these count on the bus.
+  for (i64 j = (low & -line_of(s.weights)) + rank / WARP * LINE; j < high; j += G * (LINE / WARP)) {
+    u32 target[AHEAD], label[AHEAD];
+    A weight[AHEAD];
+    read_targets(s.targets, s.weights, j, low, high, target);
+    read_weights(s.weights, j, low, high, weight);
 #pragma unroll
-    for (int q = 0; q < ahead; ++q) {
-      i64 k = j + q * (i64)G;
-      bool mine = k >= low && k < high;
-      label[q] = mine ? s.label(x, __ldcs(s.targets + k)) : EMPTY;
-      weight[q] = mine ? weight_at(s.weights, k) : 0;
+    for (int q = 0; q < AHEAD; ++q) {
+      const i64 k = j + q * WARP + lane;
+      label[q] = k >= low && k < high ? s.label(x, target[q]) : EMPTY;
     }
 #pragma unroll
-    for (int q = 0; q < ahead; ++q) {
+    for (int q = 0; q < AHEAD; ++q) {
       if (label[q] == x.own)
         home += weight[q];
       else if (label[q] != EMPTY)
@@ -291,7 +292,7 @@ __device__ A weight_towards(const S& s, const typename S::Vertex& x, i64 low, i6
                             u32 label) {
   A weight = 0;
   for (i64 j = low + rank; j < high; j += G)
-    if (s.label(x, s.targets[j]) == label) weight += weight_at(s.weights, j);
+    if (s.label(x, target_at(s.targets, s.weights, j)) == label) weight += weight_at(s.weights, j);
   return weight;
 }
 

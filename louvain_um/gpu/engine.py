@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from louvain_um.events import Event, Observer, tell_arrays
 from louvain_um.gpu import again, carry
-from louvain_um.gpu.aggregate import LIMITS, TIGHT, aggregate, prepare
+from louvain_um.gpu.aggregate import LIMITS, aggregate, prepare
+from louvain_um.gpu.catalogue import PACKED
 from louvain_um.gpu.compile import kernels
 from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.job import tight_limits
 from louvain_um.gpu.level import CXX, GpuLevel, sum_type
 from louvain_um.gpu.loading import adopt, cut, survey, upload
 from louvain_um.gpu.move import move
@@ -75,18 +77,19 @@ class GpuEngine:
         later = [f"{CXX[sums]}, {CXX[sums]}"]
         if graph.n_arcs > LIMITS.small:
             later.append(f"Narrow, {CXX[sums]}")
-        self.compile(types, *later)
         device = cupy.cuda.runtime.getDevice()
         machine = machine_for(device)
         self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
+        self.compile(PACKED if self.plan.packed else types, *later)
         self.planned = self.plan.seconds
         near, far = shape.paged_homes if self.plan.paged else shape.homes
-        limits = TIGHT if self.plan.tight else LIMITS
+        limits = tight_limits(graph.n_arcs) if self.plan.tight else LIMITS
         self.limits = replace(limits, homes=(near.arcs, far.arcs))
         self.again = shape.again
         if self.options.method == "leiden" and self.plan.in_core:
             self.limits = replace(self.limits, later=shape.coarse.again)
-        given = graph if isinstance(graph, DeviceGraph) and self.plan.in_core else None
+        as_it_is = self.plan.in_core and not self.plan.packed
+        given = graph if isinstance(graph, DeviceGraph) and as_it_is else None
         layout = without_graph(self.plan) if given else self.plan.layout
         self.hold_ballast(device)
         self.memory = Allocator(
@@ -100,10 +103,14 @@ class GpuEngine:
         if self.plan.paged:
             self.compile(types, source="paged")
             kernels.prepare([("paged", "")], self.observer)
-        level = adopt(self.memory, given) if given else upload(self.memory, graph)
+        if given:
+            level = adopt(self.memory, given)
+        else:
+            level = upload(self.memory, graph, packed=self.plan.packed)
         prepare(kernels, self.memory, level)
         if self.plan.paged:
             self.pages = cut(self.memory, self.plan, graph, level, device)
+        level.wide = shape.wide
         self.first = level
         return level
 
@@ -190,7 +197,9 @@ class GpuEngine:
         """Correct the plan by how the first moving went, and follow it where that is possible."""
         corrected = self.plan.corrected([moved.arcs_visited], seconds)
         self.expected = corrected.seconds
-        if corrected.layout != self.plan.layout and self.memory.follow(corrected.layout):
+        if corrected.layout == self.plan.layout or corrected.packed != self.plan.packed:
+            return
+        if self.memory.follow(corrected.layout):
             self.plan = corrected
 
     def refine(self, level: GpuLevel) -> None:
@@ -288,6 +297,7 @@ class GpuEngine:
                 "seconds": self.planned,
                 "seconds_corrected": self.expected,
                 "device_bytes": self.plan.device_bytes,
+                "packed": self.plan.packed,
                 "pages_a_warp": self.pages.touch.factor if self.pages else None,
             },
             "traffic_bytes": self.traffic,

@@ -14,6 +14,7 @@ struct State {
   u32 claimed_small, middles, claimed_middle, giants;  // zero before each chunk
   u64 vertices, room, widest_room, chunk_room, arcs, widest, inside, total;
   u64 written, next;            // arcs that stay, and the first chunk that found no room to
+  u64 filled;                   // communities with arcs, once members are summed
   u64 squares[3];
   u64 bounds[BOUND_COUNT];      // chunk q: communities bounds[q]..bounds[q + 1] - 1
   u64 room_at[BOUND_COUNT];     // room of all communities before bounds[q]
@@ -164,7 +165,7 @@ __device__ void add_up_members(const Job<W, A>& job, i64 k) {
     if (i < n) {
       u32 v = job.members[i];
       c = job.numbers[v];
-      degree = job.degrees[v];
+      degree = degree_of(job.weights, job.degrees, job.offsets, v);
       if (job.loops) loop = 2 * job.loops[v];
     }
     for (int d = 1; d < WARP; d <<= 1) {
@@ -182,15 +183,22 @@ __device__ void add_up_members(const Job<W, A>& job, i64 k) {
     }
   }
   grid_sync(barrier);
+  const Before before = job.before();
   Squares squares;
-  u64 total = 0;
+  u64 total = 0, filled = 0;
   for (i64 c = thread; c < k; c += threads) {
-    squares.add(job.new_degrees[c]);
-    total += job.new_degrees[c];
+    const A degree = job.new_degrees[c];
+    squares.add(degree);
+    total += degree;
+    filled += before[job.starts[c + 1]] != before[job.starts[c]];
   }
   squares.publish(job.state->squares);
   total = block_sum(total);
-  if (threadIdx.x == 0 && total) atomicAdd(&job.state->total, total);
+  filled = block_sum(filled);
+  if (threadIdx.x == 0) {
+    if (total) atomicAdd(&job.state->total, total);
+    if (filled) atomicAdd(&job.state->filled, filled);
+  }
 }
 
 // Lays out room for the rows, and cuts the communities into chunks whose rooms begin within one

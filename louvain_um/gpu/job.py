@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -30,7 +30,7 @@ STATE: Final = np.dtype(
             (name, np.uint64)
             for name in (
                 "vertices", "room", "widest_room", "chunk_room", "arcs", "widest", "inside",
-                "total", "written", "next",
+                "total", "written", "next", "filled",
             )
         ),
         ("squares", np.uint64, 3),
@@ -82,9 +82,9 @@ class Limits:
         Arcs whose rows have room at a time: so many at least, or the level's divided by
         `chunks`, which are at most 64; where parts are aggregated, by half as many, unless
         that is more than `PARTS_CHUNK`.
-    arcs_a_slot : int
-        The tables of giants have a slot for so many arcs of the level, and so many at least
-        as the widest community needs.
+    arcs_a_slot, most_slots : int
+        The tables of giants have a slot for so many arcs of the level, but no more than that,
+        and so many at least as the widest community needs.
     kept : float, optional
         Share of a level's arcs that the next has room for at first, instead of `KEPT`.
     homes : (int, int), optional
@@ -100,6 +100,7 @@ class Limits:
     chunk: int = 1 << 23
     chunks: int = 8
     arcs_a_slot: int = 16
+    most_slots: int = 1 << 62
     kept: float | None = None
     homes: tuple[int, int] | None = None
     later: float = 0.0
@@ -108,8 +109,24 @@ class Limits:
 
 LIMITS: Final = Limits()
 
-TIGHT: Final = Limits(chunk=1 << 20, chunks=32, arcs_a_slot=64)
-"""For runs that do not fit otherwise."""
+TIGHT: Final = Limits(chunk=1 << 20, chunks=64)
+"""For runs that do not fit otherwise; see `tight_limits`."""
+
+LATER_CHUNKS: Final = 128
+TIGHT_ARCS_A_SLOT: Final = 64
+"""A tight run's later levels have chunks and tables that are small for level 0, not for them: with
+some of LFR 24 on the host, its level of 29 M arcs is added up in 14 ms; it took 24."""
+
+
+def tight_limits(arcs: int) -> Limits:
+    """Return how levels are aggregated in a run on so many arcs that does not fit otherwise."""
+    chunk, slots = max(TIGHT.chunk, arcs // LATER_CHUNKS), arcs // TIGHT_ARCS_A_SLOT
+    return replace(TIGHT, chunk=chunk, most_slots=slots)
+
+
+def slots_of(needed: int, arcs: int, limits: Limits) -> int:
+    """Return the slots of the tables of giants, of which one needs so many."""
+    return max(needed, min(arcs // limits.arcs_a_slot, limits.most_slots))
 
 
 def slots_for(communities: int) -> int:
@@ -236,7 +253,10 @@ class Job:
         self.set(chunk=chunk_for(arcs, limits, leiden=self.level.parts is not None))
         self.scratch("rooms", k + 1, np.uint32)
         self.launch("lay_out")
-        return self.read()
+        state = self.read()
+        # Communities without arcs are nobody's neighbours; who summed no members does not know.
+        self.set(distinct=int(state["filled"]) or self.values["distinct"])
+        return state
 
     def make_room(self, state: Any, limits: Limits) -> None:
         """Ask for what adding up a chunk takes."""
@@ -248,7 +268,7 @@ class Job:
             width, self.values["k"], distinct, int(state["widest_room"]), self.level.arcs
         )
         if slots:
-            slots = max(slots, self.level.arcs // limits.arcs_a_slot)
+            slots = slots_of(slots, self.level.arcs, limits)
         self.scratch("middles", middles, np.uint32)
         self.scratch("giants", giants, np.uint32)
         self.scratch("keys", slots, np.uint32, "hash")

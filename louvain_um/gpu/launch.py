@@ -24,6 +24,11 @@ TIGHT_ARCS_A_SLOT: Final = 32
 A tight run has fewer, and serves giants in more batches.
 """
 
+WIDE_ARCS_A_SLOT: Final = 1.6
+TIGHT_WIDE_ARCS_A_SLOT: Final = 8
+"""No more slots than one for so many arcs of giants: two to four slots an arc, an eighth of them in
+a sub-round and a quarter more to be safe; or, in a tight run, a fifth of that."""
+
 DRAIN_SLOTS: Final = 16 * THREADS
 """Slots a block empties at a time (`giants.cuh`)."""
 
@@ -67,15 +72,26 @@ def grid_for(kernels: Kernels, kernel: Kernel, level: GpuLevel) -> int:
 
 
 def giant_tables(
-    vertices: int, arcs: int, widest: int, sum_bytes: int, *, tight: bool = False
+    vertices: int,
+    arcs: int,
+    widest: int,
+    sum_bytes: int,
+    *,
+    tight: bool = False,
+    wide: int | None = None,
 ) -> tuple[int, int]:
-    """Return the most giants a level can have at once, and the slots of their tables."""
+    """Return the most giants a level can have at once, and the slots of their tables.
+
+    `wide` is how many arcs giants have, at most; None where that is not known.
+    """
     block_max = BLOCK_MAX[sum_bytes]
     if widest <= block_max:
         return 0, 0
     needed = 2 << (widest - 1).bit_length()
-    slots = max(needed, GIANT_SLOTS, arcs // (TIGHT_ARCS_A_SLOT if tight else ARCS_A_SLOT))
-    return min(vertices, arcs // block_max), slots
+    wide = arcs if wide is None else wide
+    slots = arcs // (TIGHT_ARCS_A_SLOT if tight else ARCS_A_SLOT)
+    slots = min(slots, int(wide / (TIGHT_WIDE_ARCS_A_SLOT if tight else WIDE_ARCS_A_SLOT)))
+    return min(vertices, wide // block_max), max(needed, GIANT_SLOTS, slots)
 
 
 class Giants:
@@ -87,9 +103,8 @@ class Giants:
     def __init__(self, memory: Allocator, level: GpuLevel, tight: bool = False) -> None:
         self.memory = memory
         sums = np.dtype(level.sums)
-        count, slots = giant_tables(
-            level.vertices, level.arcs, level.widest, sums.itemsize, tight=tight
-        )
+        size = level.vertices, level.arcs, level.widest, sums.itemsize
+        count, slots = giant_tables(*size, tight=tight, wide=level.wide)
         units = slots // DRAIN_SLOTS + count
         wanted: tuple[tuple[str, int, Any], ...] = (
             ("giant keys", slots, np.uint32),

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from louvain_um.gpu.catalogue import PACKED
+
 if TYPE_CHECKING:
     import cupy
 
@@ -36,13 +38,17 @@ class GpuLevel:
         weights are no wider, else uint64.
     offsets : int64[n + 1]
     targets : uint32[arcs]
+        If `packed`, as `packing.py` says.
     weights : uint32[arcs], uint64[arcs], uint8[arcs] or None
         Bytes are those of `narrow.py`.
     loops : sums[n] or None
         None where no vertex has one.
-    degrees : sums[n]
+    degrees : sums[n] or None
+        None where they are `packed`: they follow from offsets.
     inside, squares : int
         Σ 2·loops and Σ degree².
+    widest, wide : int
+        Most arcs of a vertex; arcs of vertices that have many (`spread.WIDE`), if known.
     start : uint32[n] or None
         Community each vertex starts in; None when every one is alone.
     labels, totals, parts, numbers
@@ -64,7 +70,7 @@ class GpuLevel:
     targets: cupy.ndarray
     weights: cupy.ndarray | None
     loops: cupy.ndarray | None
-    degrees: cupy.ndarray
+    degrees: cupy.ndarray | None
     inside: int = 0
     squares: int = 0
     start: Any = None
@@ -73,12 +79,16 @@ class GpuLevel:
     parts: Any = None
     numbers: Any = None
     widest: int = -1
+    wide: int | None = None
     home: int = 0
+    packed: bool = False
     tag: str = "0"
 
     @property
     def types(self) -> str:
         """Template arguments of the kernels that run on this level."""
+        if self.packed:
+            return PACKED
         weights = "Unweighted" if self.weights is None else CXX[self.weights.dtype]
         return f"{weights}, {CXX[np.dtype(self.sums)]}"
 

@@ -6,12 +6,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.gpu import carry
+from louvain_um.gpu import carry, packing
 from louvain_um.gpu.compile import kernels
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.move import add_degrees
 from louvain_um.gpu.paged import Pages, Toucher
+from louvain_um.gpu.spread import Spread, spread_of
 from louvain_um.graph import Graph
 from louvain_um.placement.allocator import Allocator
 from louvain_um.placement.plan import Plan
@@ -21,16 +22,15 @@ BLOCKS_HELD: Final = 4
 """Blocks of level 0's arcs that fit on the device at a time, where not all do."""
 
 
-def survey(graph: Graph | DeviceGraph) -> tuple[int, int]:
-    """Return the most arcs of a vertex, and the sum of the squares of all vertices' arcs."""
+def survey(graph: Graph | DeviceGraph) -> Spread:
+    """Return how many arcs vertices have."""
     if isinstance(graph, DeviceGraph):
         return carry.survey(kernels, graph.n_vertices, graph.offsets)
-    arcs = np.diff(graph.offsets).astype(np.float64)
-    return int(arcs.max(initial=0)), int(arcs @ arcs)
+    return spread_of(graph.offsets)
 
 
-def upload(memory: Allocator, graph: Graph | DeviceGraph) -> GpuLevel:
-    """Fill arrays of the run's own with a graph."""
+def upload(memory: Allocator, graph: Graph | DeviceGraph, *, packed: bool = False) -> GpuLevel:
+    """Fill arrays of the run's own with a graph, its targets `packed` or as they are."""
 
     def put(name: str, group: Any, array: Any) -> Any:
         there = memory.empty(f"{name}.0", group, len(array), array.dtype)
@@ -43,13 +43,18 @@ def upload(memory: Allocator, graph: Graph | DeviceGraph) -> GpuLevel:
         weights = put("weights", "graph", weights.view(unsigned))
     if graph.loops is not None and graph.loops.any():
         loops = put("loops", "graph", graph.loops.astype(sums))
-    level = first_level(
-        graph,
-        offsets=put("offsets", "graph", graph.offsets),
-        targets=put("targets", "graph", graph.targets),
-        weights=weights,
-        loops=loops,
-    )
+    offsets = put("offsets", "graph", graph.offsets)
+    if packed:
+        words = packing.words_for(graph.n_arcs)
+        targets = memory.empty("targets.0", "graph", words, np.uint32)
+        packing.pack(kernels, memory, graph.targets, targets)
+    else:
+        targets = put("targets", "graph", graph.targets)
+    arrays = {"offsets": offsets, "targets": targets, "weights": weights, "loops": loops}
+    level = first_level(graph, **arrays)
+    level.packed = packed
+    if packed:
+        return level  # which has no degrees: `packed.cuh`
     if isinstance(graph, Graph):
         level.degrees = put("degrees", "community", graph.degrees.astype(sums))
     else:

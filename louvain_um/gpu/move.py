@@ -66,7 +66,8 @@ def move(
         (blocks,),
         (THREADS,),
         (
-            np.int64(n), level.offsets, level.targets, or_null(level.weights), level.degrees,
+            np.int64(n), level.offsets, level.targets, or_null(level.weights),
+            or_null(level.degrees),
             or_null(level.start), level.labels, level.totals, sizes, queue, goals, awake, woken,
             giants.argument, control, np.float64(options.resolution / total), np.float64(total),
             np.uint32(options.seed), np.uint32(seed_salt), np.uint32(level.cycle),

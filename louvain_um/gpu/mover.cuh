@@ -8,7 +8,7 @@
 template <class W, class A>
 struct Mover {
   using Accumulator = A;
-  static constexpr bool unweighted = same<W, Unweighted>, wants_tie = false;
+  static constexpr bool unweighted = ::unweighted<W>, wants_tie = false;
   const i64* offsets;
   const u32* targets;
   const W* weights;
@@ -29,9 +29,13 @@ struct Mover {
     static constexpr bool idle = false;
   };
 
+  __device__ __forceinline__ A degree(i64 v) const {
+    return degree_of(weights, degrees, offsets, v);
+  }
+
   __device__ __forceinline__ Vertex vertex(u32 v) const {
-    A degree = degrees[v];
-    return {labels[v], degree, __dmul_rn(rate, __ull2double_rn(degree))};
+    const A total = degree(v);
+    return {labels[v], total, __dmul_rn(rate, __ull2double_rn(total))};
   }
 
   __device__ __forceinline__ u32 label(const Vertex&, u32 u) const { return labels[u]; }
@@ -75,7 +79,7 @@ __device__ void activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_
     u32 v = s.queue[i];
     i64 high = s.offsets[v + 1];
     for (i64 j = s.offsets[v] + rank; j < high; j += G) {
-      u32 u = __ldcs(s.targets + j);
+      u32 u = target_at(s.targets, s.weights, j);
       if (s.labels[u] != goal) wake(u, sub_round, sub_rounds, salt, awake, next);
     }
   }
@@ -93,7 +97,7 @@ __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 thre
     if (goal != EMPTY) {
       u32 v = s.queue[i];
       own = s.labels[v];
-      degree = s.degrees[v];
+      degree = s.degree(v);
       s.labels[v] = goal;
     }
     add_together(s.totals, own, (A)0 - degree);
@@ -111,7 +115,7 @@ __device__ void begin_level(const S& s, i64 n, const u32* start, u8* awake, u8* 
   using A = typename S::Accumulator;
   for (i64 v = thread; v < n; v += threads) {
     s.labels[v] = start ? start[v] : v;
-    s.totals[v] = start ? 0 : s.degrees[v];
+    s.totals[v] = start ? 0 : s.degree(v);
     s.sizes[v] = start ? 0 : 1;
     awake[v] = 1;
     next[v] = 0;
@@ -120,7 +124,7 @@ __device__ void begin_level(const S& s, i64 n, const u32* start, u8* awake, u8* 
   if (!start) return;
   for (i64 v = thread; v < whole_warps(n); v += threads) {
     u32 label = v < n ? start[v] : EMPTY;
-    add_together(s.totals, label, v < n ? s.degrees[v] : (A)0);
+    add_together(s.totals, label, v < n ? s.degree(v) : (A)0);
     add_together(s.sizes, label, 1u);
   }
   grid_sync(barrier);

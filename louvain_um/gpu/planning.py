@@ -6,23 +6,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from louvain_um.arrays import Declared
 from louvain_um.gpu.arrays import declare, declare_paging
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import sum_type
 from louvain_um.gpu.shape import Shape
+from louvain_um.gpu.spread import Spread
 from louvain_um.options import Options
 from louvain_um.placement import calls
 from louvain_um.placement.guard import MARGIN
 from louvain_um.placement.kinds import kind_of
 from louvain_um.placement.machine import Machine
 from louvain_um.placement.plan import Plan, make_plan
+from louvain_um.placement.policy import AUTO, Policy, find_policy
 from louvain_um.placement.spec import ArenaSpec
 
-Survey = Callable[[Any], tuple[int, int]]
-"""Returns the most arcs of a vertex, and the sum of the squares of all vertices' arcs."""
+Survey = Callable[[Any], Spread]
+"""Returns how many arcs a graph's vertices have."""
 
 
-def shape_of(graph: Any, options: Options, widest: int | None) -> Shape:
+def shape_of(graph: Any, options: Options, spread: Spread) -> Shape:
     """Return what the sizes of a run's arrays follow from."""
     return Shape(
         vertices=graph.n_vertices,
@@ -30,7 +33,9 @@ def shape_of(graph: Any, options: Options, widest: int | None) -> Shape:
         weight_bytes=0 if graph.weights is None else graph.weights.dtype.itemsize,
         sum_bytes=sum_type(graph).itemsize,
         loops=graph.loops is not None and bool(graph.loops.any()),
-        widest=widest,
+        widest=spread.widest,
+        isolated=spread.isolated,
+        wide=spread.wide,
         method=options.method,
     )
 
@@ -45,10 +50,10 @@ def plan_run(
     MemoryBudgetError
         The policy cannot keep to the budget, or the device is too small for it.
     """
-    widest, squares = survey(graph)
-    skew = squares / max(graph.n_arcs, 1)
+    spread = survey(graph)
+    skew = spread.squares / max(graph.n_arcs, 1)
     kind = kind_of(skew * graph.n_vertices / max(graph.n_arcs, 1)).name
-    shape = replace(shape_of(graph, options, widest), kind=kind)
+    shape = replace(shape_of(graph, options, spread), kind=kind)
     free, total = calls.free_memory()
     if options.allow_driver_eviction:
         free = total  # what the driver evicts need not have been free
@@ -59,20 +64,35 @@ def plan_run(
         machine,
         options.budget_bytes,
         skew=skew,
-        widest=widest,
+        widest=spread.widest,
         source="device" if on_device else "host",
         free=free + (graph.nbytes if isinstance(graph, DeviceGraph) else 0) - MARGIN,
-        at=lambda arcs: declare(scaled(shape, arcs)),
+        at=lambda arcs: declare(scaled(shape, arcs, options.memory)),
         paging=lambda tight: declare_paging(replace(shape, tight=tight)),
+        pack=packing(shape),
     )
     return plan, shape
 
 
-def scaled(shape: Shape, arcs: int) -> Shape:
-    """Return the shape of a larger or smaller graph of the same kind, with tight scratch."""
+def packing(shape: Shape) -> Callable[[bool], tuple[Declared, ...]] | None:
+    """Return what declares a run's arrays with targets packed; None if they cannot be."""
+    if not shape.packs:
+        return None
+    return lambda tight: declare(replace(shape, tight=tight, packed=True))
+
+
+def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
+    """Return the shape of a larger or smaller graph of the same kind, as small as it works with."""
     ratio = arcs / max(shape.arcs, 1)
-    vertices = max(1, round(shape.vertices * ratio))
-    return replace(shape, arcs=arcs, vertices=vertices, tight=True)
+    larger = replace(
+        shape,
+        arcs=arcs,
+        vertices=max(1, round(shape.vertices * ratio)),
+        isolated=int(shape.isolated * ratio),
+        wide=None if shape.wide is None else int(shape.wide * ratio),
+        tight=True,
+    )
+    return replace(larger, packed=larger.packs and find_policy(policy).name == AUTO.name)
 
 
 def without_graph(plan: Plan) -> tuple[ArenaSpec, ...]:

@@ -50,7 +50,8 @@ def refine(
         (blocks,),
         (THREADS,),
         (
-            np.int64(n), level.offsets, level.targets, or_null(level.weights), level.degrees,
+            np.int64(n), level.offsets, level.targets, or_null(level.weights),
+            or_null(level.degrees),
             level.labels, level.totals, level.parts, part_totals, part_sizes, cuts, queue, goals,
             ties, giants.argument, control, np.float64(options.resolution / total),
             np.uint32(options.seed), np.uint32(salt), np.uint32(rules.SUB_ROUNDS),

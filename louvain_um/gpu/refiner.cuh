@@ -14,7 +14,7 @@ __device__ __forceinline__ bool well_connected(A cut, A total, A community_total
 template <class W, class A>
 struct Refiner {
   using Accumulator = A;
-  static constexpr bool unweighted = same<W, Unweighted>, wants_tie = true;
+  static constexpr bool unweighted = ::unweighted<W>, wants_tie = true;
   const i64* offsets;
   const u32* targets;
   const W* weights;
@@ -42,13 +42,17 @@ struct Refiner {
     bool idle;
   };
 
+  __device__ __forceinline__ A degree(i64 v) const {
+    return degree_of(weights, degrees, offsets, v);
+  }
+
   // A vertex is idle if it has company already or is loosely tied to its community.
   __device__ __forceinline__ Vertex vertex(u32 v) const {
     u32 community = labels[v];
-    A degree = degrees[v], community_total = totals[community];
+    A weight = degree(v), community_total = totals[community];
     bool idle = parts[v] != v || part_sizes[v] != 1 ||
-                !well_connected(cuts[v], degree, community_total, rate);
-    return {v, community, community_total, __dmul_rn(rate, __ull2double_rn(degree)), idle};
+                !well_connected(cuts[v], weight, community_total, rate);
+    return {v, community, community_total, __dmul_rn(rate, __ull2double_rn(weight)), idle};
   }
 
   __device__ __forceinline__ u32 label(const Vertex& x, u32 u) const {
@@ -85,7 +89,7 @@ __device__ void cut_rows(const S& s, u32 begin, u32 end) {
       u32 own = s.labels[v];
       i64 high = s.offsets[v + 1];
       for (i64 j = s.offsets[v] + rank; j < high; j += G)
-        if (s.labels[s.targets[j]] == own) cut += weight_at(s.weights, j);
+        if (s.labels[target_at(s.targets, s.weights, j)] == own) cut += weight_at(s.weights, j);
     }
     if constexpr (G == THREADS)
       cut = block_sum(cut);
@@ -108,7 +112,7 @@ template <class S>
 __device__ void begin_parts(const S& s, i64 n, i64 thread, i64 threads) {
   for (i64 v = thread; v < n; v += threads) {
     s.parts[v] = v;
-    s.part_totals[v] = s.degrees[v];
+    s.part_totals[v] = s.degree(v);
     s.part_sizes[v] = 1;
     s.cuts[v] = 0;
   }
@@ -124,7 +128,7 @@ __device__ void join_parts(const S& s, u32 begin, u32 end, i64 thread, i64 threa
     u32 v = s.queue[i];
     s.parts[v] = goal;
     s.part_sizes[v] = 0;
-    atomicAdd(s.part_totals + goal, s.degrees[v]);
+    atomicAdd(s.part_totals + goal, s.degree(v));
     atomicAdd(s.part_sizes + goal, 1u);
     atomicAdd(s.cuts + goal, s.cuts[v] - (A)2 * s.ties[i]);
   }

@@ -55,7 +55,7 @@ SKEWED_LEIDEN: Final = Coarse(1.0, 0.61, 0.8, 0.5, deep=5, third=0.2)
 
 COARSE: Final[Mapping[tuple[Method, str], Coarse]] = {
     ("louvain", "even"): Coarse(0.05, 0.05, 0.3, 0.03, meshed=1.2),
-    ("louvain", "communities"): Coarse(0.2, 0.2, 0.5, 0.08),
+    ("louvain", "communities"): Coarse(0.2, 0.2, 0.35, 0.08),
     ("louvain", "skewed"): SKEWED,
     ("louvain", "unknown"): SKEWED,
     ("leiden", "even"): Coarse(0.1, 0.13, 0.4, 0.09, meshed=3.2),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from louvain_um.gpu.job import LIMITS, TIGHT, Limits
+from louvain_um.gpu.job import LIMITS, Limits, tight_limits
+from louvain_um.gpu.packing import MOST_VERTICES
 from louvain_um.gpu.reserve import Coarse, Home, coarse_of, homes
 from louvain_um.options import Method
 
@@ -24,11 +25,17 @@ class Shape:
         Some vertex has a loop.
     widest : int, optional
         Most arcs of a vertex, if known.
+    isolated : int
+        Vertices without arcs, as far as known.
+    wide : int, optional
+        Arcs of vertices that have many (`spread.WIDE`), if known.
     method : {"louvain", "leiden"}
     kind : str
         Kind of graph: how much of it later levels are expected to keep.
     tight : bool
         Scratch as small as it works with, for runs that do not fit otherwise.
+    packed : bool
+        The input's targets take 24 bits (`packing.py`), for the same runs.
     """
 
     vertices: int
@@ -37,9 +44,18 @@ class Shape:
     sum_bytes: int = 4
     loops: bool = False
     widest: int | None = None
+    isolated: int = 0
+    wide: int | None = None
     method: Method = "louvain"
     kind: str = "unknown"
     tight: bool = False
+    packed: bool = False
+
+    @property
+    def packs(self) -> bool:
+        """Whether the input's targets can be packed."""
+        plain = not self.weight_bytes and not self.loops and self.sum_bytes == 4
+        return plain and 0 < self.vertices <= MOST_VERTICES
 
     @property
     def coarse(self) -> Coarse:
@@ -70,9 +86,15 @@ class Shape:
         return self.homes[0].vertices
 
     @property
+    def filled(self) -> int:
+        """Communities of level 1 that have arcs, at most: no row of it is wider."""
+        joined = self.vertices - self.isolated
+        return max(1, min(joined, max(self.communities - self.isolated, joined // 4)))
+
+    @property
     def limits(self) -> Limits:
         """How levels are aggregated."""
-        return TIGHT if self.tight else LIMITS
+        return tight_limits(self.arcs) if self.tight else LIMITS
 
     @property
     def at_once(self) -> bool:

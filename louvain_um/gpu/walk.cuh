@@ -1,6 +1,7 @@
 // Walking stretches of arcs by warps, however long or short the rows are that they lie in.
 #pragma once
 #include "grid.cuh"
+#include "packed.cuh"
 
 // Arcs that a lane has under way at a time.
 #define DEPTH 4

@@ -45,17 +45,21 @@ def test_an_interrupted_run_gives_everything_back(
 
     graph = lfr(1 << 14, max_degree=400, seed=3).graph
     want = lu.louvain(graph, device="cuda", memory=memory).labels
-    free = cupy.cuda.runtime.memGetInfo()[0]
 
     def interrupt(event: Event) -> None:
         if (event.phase, event.kind) == (phase, kind):
             raise KeyboardInterrupt
 
-    for _ in range(3):
-        with pytest.raises(KeyboardInterrupt):
-            lu.louvain(graph, device="cuda", memory=memory, observer=interrupt)
-    cupy.get_default_memory_pool().free_all_blocks()
-    assert cupy.cuda.runtime.memGetInfo()[0] >= free - (4 << 20)
+    def lost() -> int:
+        free = cupy.cuda.runtime.memGetInfo()[0]
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                lu.louvain(graph, device="cuda", memory=memory, observer=interrupt)
+        cupy.get_default_memory_pool().free_all_blocks()
+        return int(free - cupy.cuda.runtime.memGetInfo()[0])
+
+    # What a run does not give back is lost every time; others may begin to use the device once.
+    assert min(lost() for _ in range(3)) <= 4 << 20
     found = lu.louvain(graph, device="cuda", memory=memory)
     np.testing.assert_array_equal(found.labels, want)
 

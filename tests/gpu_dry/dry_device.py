@@ -130,12 +130,14 @@ class DryKernels:
     def sum_members(self, job: Any) -> None:
         state, step = self.state(fields(job)), self.step
         state["squares"], state["total"] = parts(step.squares), step.total
+        state["filled"] = np.count_nonzero(step.rows.arcs)
 
     def lay_out(self, job: Any) -> None:
         job = fields(job)
         rows, state = self.rows(job), self.state(job)
         assert len(rows.arcs) == job["k"]
-        ends = np.cumsum(np.minimum(rows.arcs, job["distinct"]))
+        distinct = int(state["filled"]) or job["distinct"]
+        ends = np.cumsum(np.minimum(rows.arcs, distinct))
         bounds = np.searchsorted(ends, np.arange(1, BOUNDS - 1) * job["chunk"]) + 1
         state["bounds"] = [0, *np.minimum(bounds, job["k"]), job["k"]]
         state["room_at"] = np.append(0, ends)[state["bounds"].astype(np.int64)]

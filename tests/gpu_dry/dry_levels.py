@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from louvain_um.gpu.spread import Spread
 from louvain_um.graph import Graph
 from louvain_um.hierarchy import Moved, Sums
 from tests.gpu_dry.dry_script import Range, Rows, Script
@@ -46,6 +47,9 @@ LEAST_WIDEST = {"rmat": 3000, "lfr": 4000, "stencil": 26}
 
 SKEW = {"rmat": 80.0, "lfr": 8.0, "stencil": 1.0}
 
+ISOLATED = {"rmat": 0.42, "lfr": 0.0, "stencil": 0.0}
+"""Share of the vertices that have no arcs, and stay as they are on every level."""
+
 
 @dataclass
 class Guess:
@@ -58,13 +62,14 @@ class Guess:
     inside: int
     total: int
     uneven: float
+    isolated: int = 0
     squares: int = 0
     joined: float = 0.0
 
     @property
     def widest(self) -> int:
         """Arcs of the next level's widest vertex."""
-        k = self.communities
+        k = self.communities - self.isolated
         return int(min(k - 1, self.rows.outer.max(initial=0)))
 
     @cached_property
@@ -72,8 +77,9 @@ class Guess:
         """Arcs of each community, of which no more are left than there are others."""
         k = self.communities
         rank = np.random.default_rng(0).permutation(k) + 1.0
-        arcs = spread(rank**-self.uneven, self.arcs)
-        room = np.minimum(arcs, max(k - 1, 0))
+        filled = k - self.isolated
+        arcs = spread(np.where(rank > filled, 0.0, rank**-self.uneven), self.arcs)
+        room = np.minimum(arcs, max(filled - 1, 0))
         outer = np.minimum(spread(room, self.kept), room)
         return Rows(arcs, outer, np.minimum(outer + 1, arcs))
 
@@ -146,31 +152,41 @@ def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
     n, arcs = levels[0]["vertices"], levels[0]["arcs"]
     widest = max(int(WIDEST[kind] * n), LEAST_WIDEST[kind])
     script = Script(n, widest=widest, communities=levels[-1]["communities"])
-    script.survey = widest, int(SKEW[kind] * arcs * arcs / n)
+    isolated = int(ISOLATED[kind] * n)
+    script.survey = Spread(widest, int(SKEW[kind] * arcs * arcs / n), isolated)
     inside = 0
     for at, level in enumerate(levels):
         following = levels[at + 1] if at + 1 < len(levels) else None
         last = following is None or following["cycle"] > level["cycle"]
         k = level["communities"] if last else following["vertices"]
-        most = min(level["arcs"] * 9 // 10, k * (k - 1))
+        most = min(level["arcs"] * 9 // 10, (k - isolated) * (k - isolated - 1))
         kept = level.get("left", most) if last else following["arcs"]
         inside += arcs // 1000
-        _add(script, level["vertices"], level["arcs"], k, kept, inside, arcs, UNEVEN[kind])
+        made = (UNEVEN[kind], isolated)
+        _add(script, level["vertices"], level["arcs"], k, kept, inside, arcs, *made)
         if last:  # and one that gains nothing
-            _add(script, k, kept, k, kept, 0, arcs, UNEVEN[kind])
+            _add(script, k, kept, k, kept, 0, arcs, *made)
         if method == "leiden":
             script.sums.append(Sums(inside, 0, level["communities"]))
             if last:
                 script.sums += [Sums(0, 0, k), Sums(inside, 0, k)]
     if len({lev["cycle"] for lev in levels}) < (2 if method == "louvain" else 3):
-        _add(script, n, arcs, k, kept, 0, arcs, UNEVEN[kind])
+        _add(script, n, arcs, k, kept, 0, arcs, *made)
         script.sums += [Sums(0, 0, k)] if method == "leiden" else []
     ends = np.linspace(0, arcs, n + 1).astype(np.int64)
     return Graph(ends, np.empty(arcs, np.uint32), None, np.zeros(n, np.int64)), script
 
 
 def _add(
-    script: Script, n: int, arcs: int, k: int, kept: int, inside: int, total: int, uneven: float
+    script: Script,
+    n: int,
+    arcs: int,
+    k: int,
+    kept: int,
+    inside: int,
+    total: int,
+    uneven: float,
+    isolated: int,
 ) -> None:
     script.moves.append(Moved(4, n, 4 * arcs, 1 << 48))
-    script.steps.append(Guess(n, arcs, k, kept, inside, total, uneven))
+    script.steps.append(Guess(n, arcs, k, kept, inside, total, uneven, isolated))

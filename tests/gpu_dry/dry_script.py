@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel
+from louvain_um.gpu.spread import Spread
 from louvain_um.graph import Graph
 from louvain_um.hierarchy import Moved, Sums, detect
 from louvain_um.options import Options
@@ -108,7 +109,7 @@ class Script:
     inside: int = 0
     squares: int = 0
     widest: int = 0
-    survey: tuple[int, int] | None = None
+    survey: Spread | None = None
     communities: int = 0
     moves: list[Moved] = field(default_factory=list)
     steps: list[Any] = field(default_factory=list)

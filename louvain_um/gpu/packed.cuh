@@ -1,0 +1,43 @@
+// Targets of arcs that take 24 bits instead of 32: see packing.py.
+//
+// Arc j's target is in bytes 3j..3j + 2 of the array, which has a word to spare at its end.
+#pragma once
+#include "grid.cuh"
+
+// Stands for "every arc weighs 1, and its target takes 24 bits" where a weight type is expected.
+struct Packed {};
+
+__device__ __forceinline__ u32 weight_at(const Packed*, i64) { return 1; }
+
+// Whether every arc weighs 1.
+template <class W>
+constexpr bool unweighted = same<W, Unweighted> || same<W, Packed>;
+
+#define PACKED_BITS 0xFFFFFFu
+
+// Degree of vertex v. Packed arcs have no array of it: as many as they are, they weigh, and no
+// vertex has a loop.
+template <class W, class A>
+__device__ __forceinline__ A degree_of(const W*, const A* degrees, const i64*, i64 v) {
+  return degrees[v];
+}
+template <class A>
+__device__ __forceinline__ A degree_of(const Packed*, const A*, const i64* offsets, i64 v) {
+  return offsets[v + 1] - offsets[v];
+}
+
+// Returns the target that begins in byte `byte` of a word and may end in the next one.
+__device__ __forceinline__ u32 unpacked(u32 word, u32 next, u32 byte) {
+  return __funnelshift_r(word, next, 8 * byte) & PACKED_BITS;
+}
+
+// Target of arc j; a read that bypasses coherence, since no kernel writes a level's arcs.
+template <class W>
+__device__ __forceinline__ u32 target_at(const u32* targets, const W*, i64 j) {
+  return __ldcs(targets + j);
+}
+__device__ __forceinline__ u32 target_at(const u32* targets, const Packed*, i64 j) {
+  const u64 at = 3 * (u64)j;
+  const u32* word = targets + (at >> 2);
+  return unpacked(__ldcs(word), __ldcs(word + 1), at & 3);
+}

@@ -1,0 +1,88 @@
+"""Targets of 24 bits hold what they held, and nobody can tell from the labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.generators import lfr, rmat, stencil
+from louvain_um.gpu import packing
+from louvain_um.gpu.compile import kernels
+from louvain_um.gpu.device import Choice
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.graph import Graph
+from louvain_um.placement.allocator import Allocator
+
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
+
+
+def stars(leaves: int) -> Graph:
+    """Return hubs of every degree class, up to giants, whose leaves are tied to each other."""
+    hubs = [3, 6, 12, 24, 90, 700, 5000, leaves]
+    n = len(hubs) + leaves
+    u = np.concatenate([np.full(count, hub) for hub, count in enumerate(hubs)])
+    v = np.concatenate([len(hubs) + np.arange(count) for count in hubs])
+    ring = len(hubs) + np.arange(leaves)
+    return Graph.from_edges(
+        np.concatenate([u, ring]), np.concatenate([v, np.roll(ring, 1)]), n_vertices=n
+    )
+
+
+GRAPHS = {
+    "rmat": lambda: rmat(14, seed=5).graph,
+    "lfr": lambda: lfr(20_000, seed=5).graph,
+    "stencil": lambda: stencil((30, 30, 30)).graph,
+    "stars": lambda: stars(9000),
+}
+
+
+def unpacked(packed: np.ndarray, arcs: int) -> np.ndarray:
+    parts = packed.view(np.uint8)[: 3 * arcs].reshape(-1, 3).astype(np.uint32)
+    return parts[:, 0] | parts[:, 1] << 8 | parts[:, 2] << 16
+
+
+@pytest.mark.parametrize("arcs", [1, 2, 3, 4, 5, 127, 128, 129, 100_003])
+def test_packed_targets_are_the_targets(monkeypatch: pytest.MonkeyPatch, arcs: int) -> None:
+    import cupy
+
+    monkeypatch.setattr(packing, "CHUNK", 64)
+    targets = np.random.default_rng(arcs).integers(0, 1 << 24, arcs, dtype=np.uint32)
+    targets[::7] = (1 << 24) - 1
+    with Allocator((), cupy.cuda.runtime.getDevice()) as memory:
+        for given in (targets[:3000], cupy.asarray(targets)):
+            count = len(given)
+            packed = cupy.full(packing.words_for(count), 0xDEADBEEF, np.uint32)
+            packing.pack(kernels, memory, given, packed)
+            found = packed.get()
+            np.testing.assert_array_equal(unpacked(found, count), targets[:count])
+            assert found[-1] == 0xDEADBEEF  # the word to spare
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_labels_of_packed_arcs(gpu: Choice, name: str, method: str) -> None:
+    graph = GRAPHS[name]()
+    detect = getattr(lu, method)
+    want = detect(graph, device="cpu")
+    packed = 0
+    for budget in ("92%", "75%", "60%", "45%"):
+        for given in (graph, DeviceGraph.from_host(graph)):
+            found = detect(given, device="cuda", device_budget=budget)
+            packed += found.provenance["plan"]["packed"]
+            np.testing.assert_array_equal(found.labels, want.labels)
+            assert found.modularity == want.modularity
+    assert packed
+
+
+def test_every_vertex_number_of_24_bits_can_be_packed(gpu: Choice) -> None:
+    # The last number, 2^24 - 1, has every bit set; one vertex more does not fit any longer.
+    for more, packs in ((0, True), (1, False)):
+        n = packing.MOST_VERTICES + more
+        ring = n - 1 - np.arange(60_000)
+        graph = Graph.from_edges(ring, np.roll(ring, 1), n_vertices=n)
+        found = lu.louvain(graph, device="cuda", device_budget="70%")
+        assert found.provenance["plan"]["packed"] == packs
+        want = lu.louvain(graph, device="cuda", memory="device")
+        np.testing.assert_array_equal(found.labels, want.labels)
+        assert found.modularity > 0.9
