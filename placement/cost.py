@@ -47,8 +47,16 @@ SCATTER_IN_ORDER: Final = 0.5
 """Share of a random access that each row costs besides its bytes. Most passes take rows in the
 order of their vertices, but not one after the other; adding up takes them in that of communities.
 Rows of 110 bytes come at 23 GB/s in random order, at 37 to 43 in order, and bytes alone would
-come at 41 (`benchmarks/results/placement_stream_*`).
+come at 41 (`benchmarks/results/placement_stream_*`). Packed rows, of less than `WHOLE` bytes an
+arc, are read by whole lines, and in order cost their bytes alone: 12 arcs a nanosecond in rows of
+38, where whole words come at 9.7 (`packed_rows_h200.json`).
 """
+
+WHOLE: Final = 4
+"""Bytes of a target that is not packed."""
+
+TAKEN: Final = 0.8
+"""Share of what later levels have room for that they take: .79 on LFR 24, .96 on R-MAT 24."""
 
 TIGHT_AGGREGATE: Final = 1.2
 TIGHT_REMOTE: Final = 1.4
@@ -175,10 +183,13 @@ def remote_seconds(
         elif array.name in ARCS and mean_degree > 0:
             # A row ends and begins in the middle of a sector: most of one more is moved.
             row = array.itemsize * mean_degree + SECTOR - array.itemsize
-            apart = SCATTER.get(stage, SCATTER_IN_ORDER) / reads
+            in_order = SCATTER_IN_ORDER if array.itemsize >= WHOLE else 0.0
+            apart = SCATTER.get(stage, in_order) / reads
             seconds = count / mean_degree * (row / machine.remote_bandwidth + apart)
         else:
             seconds = count * array.itemsize / machine.remote_bandwidth
+            if stage == "coarse":
+                seconds *= TAKEN
         found[stage] = found.get(stage, 0.0) + away * seconds
     return found
 

@@ -56,6 +56,41 @@ def test_scratch_shrinks_before_anything_leaves_the_device():
     assert "as small as" in found.verdict
 
 
+def packed(tight=False):
+    return tuple(
+        replace(array, itemsize=3) if array.name == "targets.0" else array
+        for array in arrays(tight)
+    )
+
+
+def test_arcs_are_packed_before_scratch_shrinks_and_both_before_anything_leaves():
+    tried = [(arrays(), {}), (packed(), {}), (arrays(True), {"joint": True})]
+    for declared, how in (*tried, (packed(True), {"joint": True})):
+        found = plan(budget=device_bytes_in_core(declared, **how), pack=packed)
+        less = next(a for a in found.arrays if a.name == "targets.0").itemsize == 3
+        assert found.packed == less == (declared in (packed(), packed(True)))
+        assert found.tight == bool(how)
+        assert found.in_core
+        assert any("24 bits" in note for note in found.notes) == less
+        assert json.loads(json.dumps(found.to_dict()))["packed"] == less
+
+
+def test_packed_arcs_cost_no_more_than_whole_ones_where_some_lie_on_the_host():
+    least = device_bytes_in_core(packed(True), joint=True)
+    for share in (0.9, 0.7, 0.5):
+        found, whole = (plan(budget=int(share * least), **m) for m in ({"pack": packed}, {}))
+        assert found.packed
+        assert not whole.packed
+        assert not found.in_core
+        assert found.seconds <= whole.seconds
+
+
+def test_what_somebody_placed_is_not_packed():
+    for name in POLICY_NAMES:
+        if name != "auto":
+            assert not plan(name, "100%", pack=packed).packed
+
+
 @pytest.mark.parametrize("skew", SKEWS)
 @pytest.mark.parametrize("machine", [H200, P4000], ids=lambda m: m.name)
 @pytest.mark.parametrize("over", OVERSUBSCRIBED)

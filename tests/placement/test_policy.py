@@ -109,7 +109,7 @@ def test_files_are_found_by_path_and_by_name(tmp_path, monkeypatch):
     text = 'others = "managed"\ngraph = "split(0.5)"\n[arrays]\n"offsets.0" = "device"\n'
     (tmp_path / "policies/here.toml").write_text(text)
     (tmp_path / "listed/listed.toml").write_text('about = "é"\n')
-    (tmp_path / "config/louvain-um/policies/mine.toml").write_text('name = "other"\n')
+    (tmp_path / "config/louvain-um/policies/from-config.toml").write_text('name = "other"\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOUVAIN_UM_POLICIES", str(tmp_path / "listed"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -120,7 +120,7 @@ def test_files_are_found_by_path_and_by_name(tmp_path, monkeypatch):
     assert here.placements["scratch"] == Placement("managed")
     assert here.placement_of("offsets.0", "graph") == Placement("device")
     assert find_policy("listed").about == "é"
-    assert find_policy("mine").name == "other"
+    assert find_policy("from-config").name == "other"
 
 
 @pytest.mark.parametrize(
