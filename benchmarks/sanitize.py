@@ -25,7 +25,8 @@ PREFETCHED = Policy(
 )
 """Level 0's arcs come and go in blocks."""
 
-CASES = (("device", None), ("auto", "70%"), ("base", None))
+CASES = (("device", None), ("auto", "70%"), ("auto", "50%"), ("base", None))
+"""At 70 % scratch is small, at 50 % arcs are packed and some of the run lies on the host."""
 BLOCKS = (("base", "85%"), (PREFETCHED, "85%"))
 MESH = (40, 40, 40)
 
