@@ -1,0 +1,207 @@
+"""The engine's CUDA kernels, run by an emulated block on the CPU, do what the CPU engine does.
+
+`cuda.h` stands in for the device: 256 threads that take turns. What blocks do to each other is
+tested on devices (`tests/gpu`); what each kernel decides and writes, here, too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from louvain_um import rules
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.events import ignore
+from louvain_um.generators import lfr
+from louvain_um.gpu.compile import FOLDER
+from louvain_um.gpu.launch import BLOCK_MAX
+from louvain_um.gpu.packing import words_for
+from louvain_um.graph import Graph
+from louvain_um.options import Options
+
+HERE = Path(__file__).parent
+CLOCK = 'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));'
+"""The one line that is no C++: when sweeps end is not emulated."""
+
+KINDS = {"unweighted": 0, "packed": 1, "weighted": 2}
+SEED = 3
+
+
+@pytest.fixture(scope="module")
+def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ctypes.CDLL]:
+    """Libraries of kernels, compiled for the CPU."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++ here")
+    folder = tmp_path_factory.mktemp("emulated")
+    for file in (*FOLDER.glob("*.cu"), *FOLDER.glob("*.cuh")):
+        (folder / file.name).write_text(file.read_text().replace(CLOCK, "now = 0;"))
+    # As on the device: no multiplication and addition in one. Pragmas are the device compiler's,
+    # and jumps between stacks look wrong to what checks them.
+    options = ("-std=c++17", "-O2", "-w", "-fpermissive", "-ffp-contract=off", "-U_FORTIFY_SOURCE")
+    running = {}
+    for source in ("move", "aggregate", "carry"):
+        library = folder / f"{source}.so"
+        files = [str(HERE / f"{source}.cpp"), "-o", str(library)]
+        command = [compiler, *options, "-fPIC", "-shared", f"-I{HERE}", f"-I{folder}", *files]
+        running[library] = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    for process in running.values():
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors[-2000:]
+    return {library.stem: ctypes.CDLL(str(library)) for library in running}
+
+
+@dataclass
+class Device:
+    """A graph as kernels take it."""
+
+    kind: int
+    graph: Graph
+    offsets: Any
+    targets: Any
+    weights: Any
+    degrees: Any
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """Kind, vertices and arrays."""
+        kind, n = ctypes.c_int(self.kind), ctypes.c_int64(self.graph.n_vertices)
+        return kind, n, *map(address, (self.offsets, self.targets, self.weights, self.degrees))
+
+
+def address(array: Any) -> Any:
+    return ctypes.c_void_p(None if array is None else array.ctypes.data)
+
+
+def hubs(weighted: bool) -> Graph:
+    """Return a graph with vertices of every degree class, two giants among them."""
+    graph = lfr(2600, max_degree=1500, min_community=40, max_community=400, seed=SEED).graph
+    u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
+    random = np.random.default_rng(SEED)
+    ends = [random.choice(2600, count, replace=False) for count in (2300, 2200, 3, 7)]
+    u = np.concatenate([u, *(np.full(len(end), hub * 11) for hub, end in enumerate(ends))])
+    v = np.concatenate([graph.targets, *ends])
+    apart, pairs = u != v, np.minimum(u, v) * 4000 + np.maximum(u, v)
+    pairs = np.unique(pairs[apart])
+    weights = random.integers(0, 300, len(pairs)) if weighted else None
+    graph = Graph.from_edges(pairs // 4000, pairs % 4000, weights, n_vertices=2605)
+    assert (np.diff(graph.offsets) > BLOCK_MAX[4]).sum() == 2
+    return graph
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def device(request: pytest.FixtureRequest) -> Device:
+    kind = KINDS[request.param]
+    graph = hubs(weighted=kind == 2)
+    targets, weights = graph.targets, None
+    if kind == 1:
+        targets = np.zeros(words_for(graph.n_arcs), np.uint32)
+        parts = graph.targets.view(np.uint8).reshape(-1, 4)[:, :3]
+        targets.view(np.uint8)[: parts.size] = parts.ravel()
+    if kind == 2:
+        assert graph.weights is not None
+        weights = graph.weights.astype(np.uint32)
+    degrees = None if kind == 1 else graph.degrees.astype(np.uint32)
+    return Device(kind, graph, graph.offsets, targets, weights, degrees)
+
+
+def on_cpu(graph: Graph) -> tuple[CpuEngine, Any]:
+    engine = CpuEngine(Options(method="leiden", seed=SEED), ignore)
+    return engine, engine.load(graph)
+
+
+def test_moving_refining_and_adding_up(emulated: dict[str, ctypes.CDLL], device: Device) -> None:
+    graph, n = device.graph, device.graph.n_vertices
+    engine, level = on_cpu(graph)
+    moved = engine.move(level)
+    labels, totals, told = moved_by(emulated["move"], device)
+    np.testing.assert_array_equal(labels, level.labels)
+    assert told == [moved.iterations, moved.moves, moved.arcs_visited, moved.gain]
+    assert len(np.unique(labels)) < n // 4
+
+    engine.refine(level)
+    parts, salt = np.zeros(n, np.uint32), rules.salt(0, rules.REFINE_SWEEP, SEED)
+    emulated["move"].refine_level(
+        *device.arguments, address(labels), address(totals), address(parts),
+        ctypes.c_double(graph.total_weight), ctypes.c_uint32(SEED),
+        address(np.array([salt, 0, rules.SUB_ROUNDS], np.uint32)),
+    )  # fmt: skip
+    np.testing.assert_array_equal(parts, level.parts)
+
+    coarse = engine.aggregate(level)
+    for chunk in (0, 4000):
+        check_added_up(emulated["aggregate"], device, parts.copy(), chunk, level, coarse)
+
+
+def moved_by(
+    library: ctypes.CDLL, device: Device, start: Any = None, cycle: int = 0
+) -> tuple[Any, Any, list[int]]:
+    """Return labels, totals, and what the kernel tells of moving."""
+    n, told = device.graph.n_vertices, np.zeros(4, np.uint64)
+    labels, totals = (np.zeros(n, np.uint32) for _ in range(2))
+    restless = 0 if cycle else rules.RESTLESS
+    text = [
+        rules.seed_salt(SEED), cycle, rules.SUB_ROUNDS, rules.MAX_ITERATIONS, restless,
+        rules.PATIENCE,
+    ]  # fmt: skip
+    library.move_level(
+        *device.arguments, address(start), address(labels), address(totals),
+        ctypes.c_double(device.graph.total_weight), ctypes.c_uint32(SEED),
+        address(np.array(text, np.uint32)), ctypes.c_int64(rules.tolerance(0)), address(told),
+    )  # fmt: skip
+    return labels, totals, told.tolist()
+
+
+def check_added_up(
+    library: ctypes.CDLL, device: Device, numbers: Any, chunk: int, level: Any, coarse: Any
+) -> None:
+    n, arcs = device.graph.n_vertices, device.graph.n_arcs
+    offsets, told = np.zeros(n + 1, np.int64), np.array([arcs, 0, 0, 0], np.uint64)
+    targets, weights = (np.zeros(arcs, np.uint32) for _ in range(2))
+    loops, degrees = (np.zeros(n, np.uint32) for _ in range(2))
+    library.add_up_level(
+        *device.arguments, address(numbers), ctypes.c_int64(chunk), address(offsets),
+        address(targets), address(weights), address(loops), address(degrees), address(told),
+    )  # fmt: skip
+    k, kept = coarse.vertices, len(coarse.targets)
+    assert told[:2].tolist() == [k, kept]
+    np.testing.assert_array_equal(numbers, level.numbers)
+    np.testing.assert_array_equal(offsets[: k + 1], coarse.offsets)
+    np.testing.assert_array_equal(loops[:k], coarse.loops)
+    np.testing.assert_array_equal(degrees[:k], coarse.degrees)
+    rows = np.repeat(np.arange(k), np.diff(coarse.offsets))
+    order, other = (np.lexsort((t, rows)) for t in (targets[:kept], coarse.targets))
+    np.testing.assert_array_equal(targets[order], coarse.targets[other])
+    np.testing.assert_array_equal(weights[order], coarse.weights[other])
+
+
+def test_moving_on_from_communities(emulated: dict[str, ctypes.CDLL], device: Device) -> None:
+    engine, level = on_cpu(device.graph)
+    level.cycle = 1
+    level.start = (np.arange(device.graph.n_vertices, dtype=np.uint32) // 20) * 20
+    moved = engine.move(level)
+    labels, totals, told = moved_by(emulated["move"], device, level.start, cycle=1)
+    np.testing.assert_array_equal(labels, level.labels)
+    np.testing.assert_array_equal(totals, level.totals)
+    assert told == [moved.iterations, moved.moves, moved.arcs_visited, moved.gain]
+
+
+def test_communities_between_levels(emulated: dict[str, ctypes.CDLL], device: Device) -> None:
+    graph, n = device.graph, device.graph.n_vertices
+    engine, level = on_cpu(graph)
+    level.start = (np.arange(n, dtype=np.uint32) // 60) * 60
+    sums, told = engine.sums(level), np.zeros(3, np.uint64)
+    emulated["carry"].sum_level(*device.arguments, address(level.start), address(told))
+    assert told.tolist() == [sums.inside, sums.squares, sums.communities]
+    labels = level.start.copy()
+    engine.split(level)
+    emulated["carry"].split_level(*device.arguments[:4], address(labels))
+    np.testing.assert_array_equal(labels, level.start)
+    assert len(np.unique(labels)) > sums.communities
