@@ -5,25 +5,45 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from louvain_um.profiling.simulator.compiled import compiled
 from louvain_um.profiling.simulator.constants import BATCH_SIZE, FAULTS, WAITING
 
+DIGITS = 256
+
 
 @compiled
-def sort_keys(keys, count):
-    """Sort the first `count` keys, shell sort: batches are short and mostly in order."""
-    gap = 1
-    while gap * 3 < count:
-        gap = gap * 3 + 1
-    while gap > 0:
-        for i in range(gap, count):
-            key = keys[i]
-            j = i
-            while j >= gap and keys[j - gap] > key:
-                keys[j] = keys[j - gap]
-                j -= gap
-            keys[j] = key
-        gap //= 3
+def sort_keys(keys, count, spare):
+    """Sort the first `count` keys, eight bits at a time, unless they are in order as they come.
+
+    `spare` is scratch memory of `DIGITS` more than all keys.
+    """
+    differ = np.int64(0)
+    falls = False
+    for i in range(1, count):
+        differ |= keys[i] ^ keys[0]
+        falls |= keys[i] < keys[i - 1]
+    if not falls:
+        return
+    digits, other = spare[:DIGITS], spare[DIGITS:]
+    shift = 0
+    while differ >> shift:
+        digits[:] = 0
+        for i in range(count):
+            digits[(keys[i] >> shift) & (DIGITS - 1)] += 1
+        before = 0
+        for digit in range(DIGITS):
+            here = digits[digit]
+            digits[digit] = before
+            before += here
+        for i in range(count):
+            digit = (keys[i] >> shift) & (DIGITS - 1)
+            other[digits[digit]] = keys[i]
+            digits[digit] += 1
+        for i in range(count):
+            keys[i] = other[i]
+        shift += 8
 
 
 @compiled
@@ -33,7 +53,7 @@ def gather_batch(s):
     s.counters[FAULTS] += fetched
     for entry in range(fetched):
         s.batch[entry] = s.queue[entry, 0] * 2 + (s.queue[entry, 1] & 1)
-    sort_keys(s.batch, fetched)
+    sort_keys(s.batch, fetched, s.spare)
     kept = 0
     for entry in range(fetched):
         # Of reads and writes of one page the write, which sorts last, stands for all.

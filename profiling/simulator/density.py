@@ -17,7 +17,7 @@ LEAVES = BLOCK_PAGES // BIG_PAGES
 
 # Rows of the prefetcher's scratch memory.
 HAVE = 0  # by node of the tree: pages here or asked for; the root is 1, leaves are the last
-SIZE = 1  # by node: pages of the block
+SIZE = 1  # by node: pages of a block that is no whole frame
 ASKED = 2  # by big page: whether one of its pages faulted
 TREE_ROWS = 3
 
@@ -53,12 +53,12 @@ def add_dense(pages, want, tree, first, count, here, threshold):
     shift = np.uint64(here - 1)  # of the destination's bit: ON_GPU is 1, ON_HOST is 2
     if whole:
         weigh_words(frame.view(np.uint64), want.view(np.uint64), have[LEAVES:], asked, shift)
-        size[LEAVES:] = BIG_PAGES
     else:
         weigh(frame, want, tree, low, high, here)
     for node in range(LEAVES - 1, 0, -1):
         have[node] = have[2 * node] + have[2 * node + 1]
-        size[node] = size[2 * node] + size[2 * node + 1]
+        if not whole:
+            size[node] = size[2 * node] + size[2 * node + 1]
     for leaf in range(LEAVES):
         if not asked[leaf]:
             continue
@@ -69,7 +69,8 @@ def add_dense(pages, want, tree, first, count, here, threshold):
         while node > 1:
             node >>= 1
             width <<= 1
-            if have[node] * 100 > size[node] * threshold:
+            there = width * BIG_PAGES if whole else size[node]
+            if have[node] * 100 > there * threshold:
                 best = leaf & ~(width - 1)
                 best_width = width
         end = best + best_width

@@ -53,6 +53,7 @@ class State(NamedTuple):
     events: NDArray[np.int64]
     queue: NDArray[np.int64]  # page, way, amount, array of each touch that waits
     batch: NDArray[np.int64]  # keys of the faults being served: 2 · page + write
+    spare: NDArray[np.int64]  # scratch memory of sorting them
     want: NDArray[np.uint8]  # pages of a block to bring: 1 faulted, 2 by density
     tree: NDArray[np.int64]  # scratch memory of the density prefetcher
     thrash: NDArray[np.int64]  # by page: last time, last processor, events, throttles, pinned until
@@ -75,6 +76,7 @@ def empty_state(
     counters = np.zeros(COUNTERS, np.int64)
     counters[HEADS : HEADS + 2] = NOWHERE
     counters[TAILS : TAILS + 2] = NOWHERE
+    from louvain_um.profiling.simulator.batch import DIGITS
     from louvain_um.profiling.simulator.constants import BLOCK_COLUMNS, BLOCK_PAGES, TOTALS
     from louvain_um.profiling.simulator.density import LEAVES, TREE_ROWS
 
@@ -92,6 +94,7 @@ def empty_state(
         events=np.zeros((events, EVENT_COLUMNS), np.int64),
         queue=np.zeros((window, 4), np.int64),
         batch=np.zeros(batch, np.int64),
+        spare=np.zeros(DIGITS + batch, np.int64),
         want=np.zeros(BLOCK_PAGES, np.uint8),
         tree=np.zeros((TREE_ROWS, 2 * LEAVES), np.int64),
         thrash=np.zeros((pages if thrash else 1, 5), np.int64),

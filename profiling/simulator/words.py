@@ -24,6 +24,7 @@ from louvain_um.profiling.simulator.constants import (
 
 LOW = np.uint64(0x0101_0101_0101_0101)  # the lowest bit of each byte
 BYTE = np.uint64(0xFF)
+NONE = np.uint64(0)
 EIGHT = np.uint64(8)
 ONE = np.uint64(1)
 TOP = np.uint64(56)
@@ -72,6 +73,9 @@ def bring_words(pages, want, duplicate):
     before = np.uint64(0)
     shared = SHARED if duplicate else OWN
     for word in range(WORDS):
+        if want[word] == NONE:  # as most, where the driver evicts all the time
+            before = NONE
+            continue
         bits = pages[word]
         brought = (want[word] >> ONE) & LOW
         on_host = (bits >> ONE) & LOW & brought
@@ -90,11 +94,12 @@ def evict_words(pages, after):
     """Send the pages on the GPU to the host; return how many there were, and with a host copy."""
     here = np.uint64(0)
     dropped = np.uint64(0)
-    state = np.uint64(after)
+    state = np.uint64(after) * LOW
     for word in range(WORDS):
         bits = pages[word]
         on_gpu = bits & LOW
         here += on_gpu
         dropped += on_gpu & (bits >> ONE)
-        pages[word] = (bits & ~(on_gpu * BYTE)) | on_gpu * state
+        whole = (on_gpu << EIGHT) - on_gpu  # every bit of these bytes
+        pages[word] = (bits & ~whole) | (whole & state)
     return total(here), total(dropped)
