@@ -1,8 +1,8 @@
-// CUDA for one block of threads on the CPU: each thread a fibre, run in turns until it waits.
+// CUDA on the CPU: each block a thread of the system, each of its threads a fibre.
 //
-// Enough of the language and its intrinsics for the engine's kernels. Threads take turns where
-// they wait for each other (barriers, shuffles, votes), and nowhere else, so that every run is
-// the same. There is one block: what blocks do to each other is not seen here.
+// Enough of the language and its intrinsics for the engine's kernels. Fibres take turns where
+// they wait for each other (barriers, shuffles, votes), and nowhere else; blocks run side by side
+// and meet where the kernels make them, at barriers of the grid and in atomics.
 #pragma once
 #include <math.h>
 #include <setjmp.h>
@@ -12,6 +12,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #define __global__
@@ -19,12 +20,13 @@
 #define __forceinline__ inline
 #define __noinline__
 #define __launch_bounds__(...)
-#define __shared__ static
+#define __shared__ static thread_local
 
 struct Dimension {
   unsigned x = 1;
 };
-static Dimension threadIdx, blockIdx, gridDim, blockDim;
+static thread_local Dimension threadIdx, blockIdx;
+static Dimension gridDim, blockDim;
 
 namespace fibres {
 
@@ -38,9 +40,9 @@ struct Fibre {
   std::unique_ptr<char[]> stack{new char[STACK]};
   bool begun = false, alive = false;
 };
-static std::vector<Fibre> all(THREADS_A_BLOCK);
-static jmp_buf home;
-static int current;
+static thread_local std::vector<Fibre> all(THREADS_A_BLOCK);
+static thread_local jmp_buf home;
+static thread_local int current;
 static std::function<void()> kernel;
 
 static void begin() {
@@ -84,8 +86,8 @@ struct Warp {
   Meeting meeting;
   std::array<Bits, LANES> said, heard;
 };
-static Warp warps[THREADS_A_BLOCK / LANES];
-static Meeting block;
+static thread_local Warp warps[THREADS_A_BLOCK / LANES];
+static thread_local Meeting block;
 
 static int lane() { return current % LANES; }
 
@@ -112,19 +114,14 @@ static std::array<Bits, LANES> exchange(Bits word) {
   return warp.heard;
 }
 
-// Runs a kernel by one block.
-static void launch(std::function<void()> work) {
-  kernel = work;
-  blockIdx.x = 0;
-  gridDim.x = 1;
-  blockDim.x = THREADS_A_BLOCK;
+static void run_block(int number) {
+  blockIdx.x = number;
   for (Fibre& fibre : all) {
     getcontext(&fibre.context);
     fibre.context.uc_stack.ss_sp = fibre.stack.get();
     fibre.context.uc_stack.ss_size = STACK;
     fibre.context.uc_link = nullptr;
     makecontext(&fibre.context, begin, 0);
-    fibre.begun = false;
     fibre.alive = true;
   }
   for (bool left = true; left;) {
@@ -136,13 +133,23 @@ static void launch(std::function<void()> work) {
   }
 }
 
+// Runs a kernel by so many blocks.
+static void launch(int blocks, std::function<void()> work) {
+  kernel = work;
+  gridDim.x = blocks;
+  blockDim.x = THREADS_A_BLOCK;
+  std::vector<std::thread> running;
+  for (int block = 0; block < blocks; ++block) running.emplace_back(run_block, block);
+  for (std::thread& block : running) block.join();
+}
+
 }  // namespace fibres
 
 static void __syncthreads() {
   fibres::block.wait(fibres::THREADS_A_BLOCK, [] {});
 }
 static void __syncwarp() { fibres::exchange(0); }
-static void __threadfence() {}
+static void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 template <class T>
 T __shfl_sync(unsigned, T value, int lane) {
@@ -183,33 +190,37 @@ unsigned __match_any_sync(unsigned, T value) {
 
 template <class T, class V>
 T atomicAdd(T* at, V value) {
-  const T old = *at;
-  *at = old + T(value);
-  return old;
-}
-template <class T, class V>
-T atomicMin(T* at, V value) {
-  const T old = *at;
-  if (T(value) < old) *at = value;
-  return old;
-}
-template <class T, class V>
-T atomicMax(T* at, V value) {
-  const T old = *at;
-  if (T(value) > old) *at = value;
-  return old;
+  return __atomic_fetch_add(at, T(value), __ATOMIC_SEQ_CST);
 }
 template <class T, class V>
 T atomicOr(T* at, V value) {
-  const T old = *at;
-  *at = old | value;
-  return old;
+  return __atomic_fetch_or(at, T(value), __ATOMIC_SEQ_CST);
 }
 template <class T, class C, class V>
 T atomicCAS(T* at, C expected, V value) {
-  const T old = *at;
-  if (old == T(expected)) *at = value;
-  return old;
+  T seen = expected;
+  __atomic_compare_exchange_n(at, &seen, T(value), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return seen;
+}
+template <class T, class V>
+T atomicMin(T* at, V value) {
+  T seen = *(volatile T*)at;
+  while (T(value) < seen) {
+    const T before = atomicCAS(at, seen, value);
+    if (before == seen) break;
+    seen = before;
+  }
+  return seen;
+}
+template <class T, class V>
+T atomicMax(T* at, V value) {
+  T seen = *(volatile T*)at;
+  while (T(value) > seen) {
+    const T before = atomicCAS(at, seen, value);
+    if (before == seen) break;
+    seen = before;
+  }
+  return seen;
 }
 
 template <class T>

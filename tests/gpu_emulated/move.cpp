@@ -1,4 +1,4 @@
-// Moving on a level, and refining it, by one emulated block.
+// Moving on a level, and refining it, by emulated blocks.
 #include "cuda.h"
 #include "move.cu"
 #include "refine.cu"
@@ -21,14 +21,14 @@ struct Tables {
 };
 
 template <class W>
-void move_as(i64 n, const i64* offsets, const u32* targets, const W* weights, const u32* degrees,
-             const u32* start, u32* labels, u32* totals, double total, u32 seed, const u32* rules,
-             i64 tolerance, u64* told) {
+void move_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W* weights,
+             const u32* degrees, const u32* start, u32* labels, u32* totals, double total, u32 seed,
+             const u32* rules, i64 tolerance, u64* told) {
   std::vector<u32> sizes(n), queue(n), goals(n);
   std::vector<u8> awake(n), next(n);
   Tables tables(n);
   Control control = {};
-  fibres::launch([&] {
+  fibres::launch(blocks, [&] {
     move<W, u32>(n, offsets, targets, weights, degrees, start, labels, totals, sizes.data(),
                  queue.data(), goals.data(), awake.data(), next.data(), tables.giants(), &control,
                  1.0 / total, total, seed, rules[0], rules[1], rules[2], rules[3], rules[4],
@@ -41,13 +41,13 @@ void move_as(i64 n, const i64* offsets, const u32* targets, const W* weights, co
 }
 
 template <class W>
-void refine_as(i64 n, const i64* offsets, const u32* targets, const W* weights,
+void refine_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W* weights,
                const u32* degrees, const u32* labels, const u32* totals, u32* parts, double total,
                u32 seed, const u32* rules) {
   std::vector<u32> part_totals(n), sizes(n), cuts(n), queue(n), goals(n), ties(n);
   Tables tables(n);
   Control control = {};
-  fibres::launch([&] {
+  fibres::launch(blocks, [&] {
     refine<W, u32>(n, offsets, targets, weights, degrees, labels, totals, parts,
                    part_totals.data(), sizes.data(), cuts.data(), queue.data(), goals.data(),
                          ties.data(), tables.giants(), &control, 1.0 / total, seed, rules[0],
@@ -59,25 +59,25 @@ void refine_as(i64 n, const i64* offsets, const u32* targets, const W* weights,
 
 // kind: 0 unweighted, 1 packed, 2 weights of 32 bits. rules: salt, cycle, sub-rounds, most sweeps,
 // restless, patience.
-extern "C" void move_level(int kind, i64 n, const i64* offsets, const u32* targets,
+extern "C" void move_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
                            const u32* weights, const u32* degrees, const u32* start, u32* labels,
                            u32* totals, double total, u32 seed, const u32* rules, i64 tolerance,
                            u64* told) {
   auto run = [&](auto* w) {
-    move_as(n, offsets, targets, w, degrees, start, labels, totals, total, seed, rules, tolerance,
-            told);
+    move_as(blocks, n, offsets, targets, w, degrees, start, labels, totals, total, seed, rules,
+            tolerance, told);
   };
   if (kind == 0) run((const Unweighted*)nullptr);
   if (kind == 1) run((const Packed*)nullptr);
   if (kind == 2) run(weights);
 }
 
-extern "C" void refine_level(int kind, i64 n, const i64* offsets, const u32* targets,
+extern "C" void refine_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
                              const u32* weights, const u32* degrees, const u32* labels,
                              const u32* totals, u32* parts, double total, u32 seed,
                              const u32* rules) {
   auto run = [&](auto* w) {
-    refine_as(n, offsets, targets, w, degrees, labels, totals, parts, total, seed, rules);
+    refine_as(blocks, n, offsets, targets, w, degrees, labels, totals, parts, total, seed, rules);
   };
   if (kind == 0) run((const Unweighted*)nullptr);
   if (kind == 1) run((const Packed*)nullptr);

@@ -1,7 +1,7 @@
-"""The engine's CUDA kernels, run by an emulated block on the CPU, do what the CPU engine does.
+"""The engine's CUDA kernels, run by emulated blocks on the CPU, do what the CPU engine does.
 
-`cuda.h` stands in for the device: 256 threads that take turns. What blocks do to each other is
-tested on devices (`tests/gpu`); what each kernel decides and writes, here, too.
+`cuda.h` stands in for the device: a few blocks of 256 threads that take turns. What only a device
+shows, its memory model and its speed, is tested there (`tests/gpu`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ CLOCK = 'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));'
 
 KINDS = {"unweighted": 0, "packed": 1, "weighted": 2}
 SEED = 3
+BLOCKS = 3
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +47,12 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ctypes.CDLL]
     # As on the device: no multiplication and addition in one. Pragmas are the device compiler's,
     # and jumps between stacks look wrong to what checks them.
     options = ("-std=c++17", "-O2", "-w", "-fpermissive", "-ffp-contract=off", "-U_FORTIFY_SOURCE")
+    shared = ("-fPIC", "-shared", "-pthread")
     running = {}
     for source in ("move", "aggregate", "carry"):
         library = folder / f"{source}.so"
         files = [str(HERE / f"{source}.cpp"), "-o", str(library)]
-        command = [compiler, *options, "-fPIC", "-shared", f"-I{HERE}", f"-I{folder}", *files]
+        command = [compiler, *options, *shared, f"-I{HERE}", f"-I{folder}", *files]
         running[library] = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     for process in running.values():
         _, errors = process.communicate(timeout=300)
@@ -71,9 +73,14 @@ class Device:
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """Kind, vertices and arrays."""
+        """Blocks, kind, vertices and arrays."""
         kind, n = ctypes.c_int(self.kind), ctypes.c_int64(self.graph.n_vertices)
-        return kind, n, *map(address, (self.offsets, self.targets, self.weights, self.degrees))
+        return (
+            ctypes.c_int(BLOCKS),
+            kind,
+            n,
+            *map(address, (self.offsets, self.targets, self.weights, self.degrees)),
+        )
 
 
 def address(array: Any) -> Any:
@@ -202,6 +209,6 @@ def test_communities_between_levels(emulated: dict[str, ctypes.CDLL], device: De
     assert told.tolist() == [sums.inside, sums.squares, sums.communities]
     labels = level.start.copy()
     engine.split(level)
-    emulated["carry"].split_level(*device.arguments[:4], address(labels))
+    emulated["carry"].split_level(*device.arguments[:5], address(labels))
     np.testing.assert_array_equal(labels, level.start)
     assert len(np.unique(labels)) > sums.communities
