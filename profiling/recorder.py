@@ -13,6 +13,7 @@ import numpy as np
 
 from louvain_um.events import Event
 from louvain_um.gpu.launch import BLOCK_MAX, giant_tables
+from louvain_um.gpu.spread import spread_of
 from louvain_um.graph import Graph
 from louvain_um.ledger import Group
 from louvain_um.options import Method
@@ -63,15 +64,17 @@ class Recorder:
         self.weight = 0 if graph.weights is None else graph.weights.dtype.itemsize
         narrow = self.weight == 0 and graph.total_weight < 2**32
         self.sums = 4 if narrow or graph.total_weight < 2**32 else 8
-        arcs = np.diff(graph.offsets).astype(np.float64)
+        self.spread = spread_of(graph.offsets)
         self.about = {
             "vertices": self.vertices,
             "arcs": self.arcs,
             "weight_bytes": self.weight,
             "sum_bytes": self.sums,
             "loops": graph.loops is not None and bool(graph.loops.any()),
-            "widest": int(arcs.max(initial=0)),
-            "skew": float(arcs @ arcs) / max(self.arcs, 1),
+            "widest": self.spread.widest,
+            "isolated": self.spread.isolated,
+            "wide": self.spread.wide,
+            "skew": self.spread.squares / max(self.arcs, 1),
             "method": method,
         }
         self.stretch = max(STRETCH, self.arcs // MOST_STRETCHES)
@@ -155,7 +158,8 @@ class Recorder:
     def _giants(self, work: Any, level: int) -> tuple[int, int]:
         """Make the tables of vertices too wide for shared memory; return degree and slots."""
         n, arcs = len(work["offsets"]) - 1, len(work["targets"])
-        count, slots = giant_tables(n, arcs, work["widest"], self.sums)
+        wide = self.spread.wide if level == 0 else None  # as the engine knows it
+        count, slots = giant_tables(n, arcs, work["widest"], self.sums, wide=wide)
         self.begin("hash", level, slots, **{"giant keys": 4, "giant sums": self.sums})
         self.begin("hash", level, count, **{"giant slots": 8})
         return BLOCK_MAX[self.sums], slots

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from louvain_um.generators import lfr
+from louvain_um.gpu.arrays import declare
 from louvain_um.placement.machine import load_machine
 from louvain_um.placement.policy import find_policy
+from louvain_um.planning import measure, plan
 from louvain_um.profiling.paging import in_pages
 from louvain_um.profiling.recorder import record
 from louvain_um.profiling.replays import plan_of, run
@@ -28,8 +30,13 @@ BLOCK = 2 << 20
 
 
 @pytest.fixture(scope="module")
-def trace():
-    return record(lfr(150_000, seed=1).graph)
+def graph():
+    return lfr(150_000, seed=1).graph
+
+
+@pytest.fixture(scope="module")
+def trace(graph):
+    return record(graph)
 
 
 def budget(trace):
@@ -72,6 +79,30 @@ def test_shares_of_memory_are_of_what_a_measured_run_s_budget_is_of(trace):
     row, found = replay(trace, point, load_machine("h200"), driver=PROGRAM)
     assert (row["budget_bytes"], row["feasible"], row["evictions"]) == (peak, True, 0)
     assert found.bytes_to_host == 0
+
+
+@pytest.mark.parametrize("share", [1.0, 0.7])
+@pytest.mark.parametrize("policy", ["base", "adv2", "adv7"])
+def test_plans_of_a_recording_are_those_of_its_graph(graph, trace, policy, share):
+    from louvain_um.profiling.replays import peak_of
+
+    room = int(share * peak_of(trace, PROGRAM))
+    ours = plan_of(trace.about, find_policy(policy), load_machine("h200"), room)
+    theirs = plan(graph, memory=policy, device_budget=room, machine="h200")
+    assert ours.layout == theirs.layout
+    assert (ours.paged, ours.tight, ours.device_bytes) == (
+        theirs.paged, theirs.tight, theirs.device_bytes,
+    )  # fmt: skip
+    whole = plan(graph, memory=policy, device_budget="100%", machine="h200")
+    assert whole.limit == peak_of(trace, PROGRAM)
+
+
+def test_tables_of_giants_are_as_large_as_the_engine_s(graph, trace):
+    shape = measure(graph, "louvain").shape
+    recorded = {array.name: array.nbytes for array in trace.arrays}
+    for array in declare(shape):
+        if array.name in ("giant keys", "giant sums"):
+            assert recorded[array.name] == array.nbytes > 0
 
 
 def test_times_of_iterations_hold_what_blocks_cost(trace):
