@@ -32,7 +32,6 @@ CLOCK = 'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));'
 
 KINDS = {"unweighted": 0, "packed": 1, "weighted": 2}
 SEED = 3
-BLOCKS = 3
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +63,7 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ctypes.CDLL]
 class Device:
     """A graph as kernels take it."""
 
+    blocks: int
     kind: int
     graph: Graph
     offsets: Any
@@ -74,13 +74,9 @@ class Device:
     @property
     def arguments(self) -> tuple[Any, ...]:
         """Blocks, kind, vertices and arrays."""
-        kind, n = ctypes.c_int(self.kind), ctypes.c_int64(self.graph.n_vertices)
-        return (
-            ctypes.c_int(BLOCKS),
-            kind,
-            n,
-            *map(address, (self.offsets, self.targets, self.weights, self.degrees)),
-        )
+        numbers = ctypes.c_int(self.blocks), ctypes.c_int(self.kind)
+        arrays = self.offsets, self.targets, self.weights, self.degrees
+        return *numbers, ctypes.c_int64(self.graph.n_vertices), *map(address, arrays)
 
 
 def address(array: Any) -> Any:
@@ -103,9 +99,10 @@ def hubs(weighted: bool) -> Graph:
     return graph
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=[(kind, b) for kind in KINDS for b in (1, 3)], ids=str)
 def device(request: pytest.FixtureRequest) -> Device:
-    kind = KINDS[request.param]
+    name, blocks = request.param
+    kind = KINDS[name]
     graph = hubs(weighted=kind == 2)
     targets, weights = graph.targets, None
     if kind == 1:
@@ -116,7 +113,7 @@ def device(request: pytest.FixtureRequest) -> Device:
         assert graph.weights is not None
         weights = graph.weights.astype(np.uint32)
     degrees = None if kind == 1 else graph.degrees.astype(np.uint32)
-    return Device(kind, graph, graph.offsets, targets, weights, degrees)
+    return Device(blocks, kind, graph, graph.offsets, targets, weights, degrees)
 
 
 def on_cpu(graph: Graph) -> tuple[CpuEngine, Any]:
