@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import louvain_um as lu
+from louvain_um.generators import lfr
 from louvain_um.profiling.replay_tables import fitting
 from louvain_um.profiling.views.sweep import Sweep
 from louvain_um.profiling.views.validation import (
@@ -46,6 +48,13 @@ def test_the_record_is_whole(sweep):
     assert not any("missing" in text for text in RECORD["about"])
     assert RECORD["machine"]["device"]["name"] == "NVIDIA H200"
     assert RECORD["verdict"] == validation(sweep).title
+
+
+def test_the_plan_of_today_lays_out_a_little_less(sweep):
+    assert "the plan of today lays out a little less" in " ".join(GUIDE.split())
+    then = max(row.get("peak_bytes", 0) for row in sweep.results if row["graph"] == "lfr")
+    plan = lu.plan(lfr(1 << 18, seed=1).graph, memory="base", device_budget="100%", machine="h200")
+    assert 0.95 < plan.limit / then < 1
 
 
 def test_the_guide_tells_how_far_the_model_is_off(sweep):
