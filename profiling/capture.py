@@ -14,7 +14,7 @@ from typing import Any
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Event
-from louvain_um.ledger import Group
+from louvain_um.ledger import GROUPS, Group
 from louvain_um.profiling.book import Book
 from louvain_um.profiling.events import EventTable, concatenate
 from louvain_um.profiling.join import owners, place
@@ -26,9 +26,16 @@ from louvain_um.profiling.storage import check_target
 TICK = 0.2
 """Seconds between looks at the sources."""
 
-SAVE_EVERY = 10.0
+FIRST_SAVE, SAVE_EVERY = 1.0, 10.0
 SHARE = 0.05
-"""Seconds between savings of a running session, and the share of the time they may take."""
+"""Seconds until a running session is first saved, between later savings (each pause twice the one
+before until then), and the share of the time that saving may take."""
+
+FEWEST_EVENTS = 100
+"""Fewer rows than this could not tell arrays and phases apart."""
+
+MOST_LEVELS = 1 << 15
+"""Levels are int16 in events."""
 
 
 class Recording:
@@ -71,6 +78,10 @@ class Recording:
     ) -> None:
         if save_to is not None:
             check_target(save_to, force=force)
+        if not isinstance(most_events, int) or most_events < FEWEST_EVENTS:
+            raise OptionError(
+                f"most_events must be at least {FEWEST_EVENTS:,}, not {most_events!r}"
+            )
         self.sources = list(sources)
         self.metadata = dict(metadata or {})
         self.status = {name: f"not available: {why}" for name, why in (missing or {}).items()}
@@ -83,6 +94,7 @@ class Recording:
         self._lock = threading.RLock()
         self._tables: list[EventTable] = []
         self._merged = ""
+        self._failed: list[Source] = []
         self._halt = threading.Event()
         self._session: Session | None = None
 
@@ -123,8 +135,12 @@ class Recording:
         if error is not None:
             self.notes.append(f"the run was cut short after {seconds:.1f} s")
         self._session = self.snapshot()
-        if self.save_to is not None and (error is None or self.book.spans):
+        if error is None:
             self._save(self._session)
+        elif _tells(self._session):
+            # What became of the file must not hide why the run failed.
+            with suppress(LouvainUmError):
+                self._save(self._session)
 
     def __call__(self, event: Event) -> None:
         """Observe an engine."""
@@ -141,12 +157,20 @@ class Recording:
 
     @contextmanager
     def phase(self, name: str, level: int = -1) -> Iterator[None]:
-        """Give a name to what the block does; events inside belong to it."""
-        self.book.begin(name, level)
+        """Give a name to what the block does; events inside belong to it.
+
+        Raises
+        ------
+        OptionError
+            The level is not a whole number from -1, for none, to 32767.
+        """
+        if not (isinstance(level, int) and -1 <= level < MOST_LEVELS):
+            raise OptionError(f"level must lie in -1 … {MOST_LEVELS - 1}, not {level!r}")
+        self.book.begin(str(name), level)
         try:
             yield
         finally:
-            self.book.end(name)
+            self.book.end(str(name))
 
     def array(self, name: str, array: Any, group: Group = "graph") -> None:
         """Tell of an array by name, so that events at its addresses are known to be its.
@@ -157,9 +181,16 @@ class Recording:
         array : object
             Of CuPy, NumPy or anything else with an array interface; contiguous.
         group : {"graph", "hash", "community", "scratch"}
+
+        Raises
+        ------
+        OptionError
+            There is no such group, or it is no array.
         """
+        if group not in GROUPS:
+            raise OptionError(f"group must be one of {', '.join(GROUPS)}, not {group!r}")
         address, nbytes = _extent(array)
-        self.book.enter(name, group, address, nbytes, self.clock.now())
+        self.book.enter(str(name), group, address, nbytes, self.clock.now())
 
     def freed(self, name: str) -> None:
         """Tell that an array is gone."""
@@ -203,12 +234,23 @@ class Recording:
             source.stop()
             self._take(source, last=True)
         except Exception as error:  # a device that died must not hide why it did
-            reason = str(error).partition("\n")[0] or type(error).__name__
-            self.notes.append(f"{source.name} could not be ended ({reason}); it may have seen more")
+            self.notes.append(
+                f"{source.name} could not be ended ({_reason(error)}); it may have seen more"
+            )
             return
         lost = getattr(source, "lost", None)
         if lost is not None and lost():
             self.notes.append(lost())
+
+    def _look(self, source: Source) -> None:
+        """Take what a source has; one that fails is noted, and the others go on."""
+        if source in self._failed:
+            return
+        try:
+            self._take(source)
+        except Exception as error:
+            self._failed.append(source)
+            self.notes.append(f"{source.name} failed ({_reason(error)}); what came later is lost")
 
     def _take(self, source: Source, *, last: bool = False) -> None:
         table = source.drain(last=last)
@@ -232,26 +274,39 @@ class Recording:
 
     def _run(self) -> None:
         """Look at the sources now and then, and save what there is."""
-        due = time.perf_counter() + SAVE_EVERY
+        pause = FIRST_SAVE
+        due = time.perf_counter() + pause
         while not self._halt.wait(TICK):
             for source in self.sources:
-                self._take(source)
+                self._look(source)
             with self._lock:
                 if sum(map(len, self._tables)) > self.most_events:
                     self._gathered()
             since = time.perf_counter()
             if self.save_to is not None and since >= due:
-                # The last save will say what is wrong, to someone who listens.
-                with suppress(LouvainUmError):
-                    self._save(self.snapshot())
+                # The last one will say what is wrong, to someone who listens.
+                with suppress(Exception):
+                    session = self.snapshot()
+                    if _tells(session):
+                        self._save(session)
                 took = time.perf_counter() - since
-                due = since + took + max(SAVE_EVERY, took / SHARE)
+                pause = min(2 * pause, SAVE_EVERY)
+                due = since + took + max(pause, took / SHARE)
 
     def _save(self, session: Session) -> None:
         if self.save_to is None:
             return
         session.save(self.save_to, force=self.force)
         self.force = True  # from now on the file is this recording's own
+
+
+def _tells(session: Session) -> bool:
+    """Say whether an unfinished session holds anything: a refused run leaves no file."""
+    return bool(session.phases) or len(session.events) > 0
+
+
+def _reason(error: Exception) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def _extent(array: Any) -> tuple[int, int]:

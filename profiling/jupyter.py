@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from typing import Any
 
 from louvain_um.errors import OptionError
 from louvain_um.profiling.profiler import recording
 
 USAGE = "%%louvain_profile [-o SESSION] [--force] [--device D] [ARRAY ...]"
+
+
+class _CellError(Exception):
+    """A cell ended in an error."""
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -22,8 +27,15 @@ def load_ipython_extension(shell: Any) -> None:
         if absent:
             raise OptionError(f"there is no variable {absent[0]!r}; {USAGE}")
         arrays = {name: space[name] for name in names}
-        with recording(device=device, arrays=arrays, save_to=save_to, force=force) as run:
+        outcome = None
+        # The shell has shown what a cell died of by now; the session has to know it, too.
+        with (
+            suppress(_CellError),
+            recording(device=device, arrays=arrays, save_to=save_to, force=force) as run,
+        ):
             outcome = shell.run_cell(cell)
+            if outcome is not None and not outcome.success:
+                raise _CellError
         space["session"] = run.session
         return run.session if outcome is None or outcome.success else None
 
@@ -34,7 +46,10 @@ def parse(line: str) -> tuple[str | None, bool, str, list[str]]:
     """Return file, force, device and names of arrays from the magic's line."""
     save_to, force, device = None, False, "auto"
     names = []
-    words = iter(shlex.split(line))
+    try:
+        words = iter(shlex.split(line))
+    except ValueError as error:
+        raise OptionError(f"{line!r} is not understood ({error}); {USAGE}") from None
     for word in words:
         if word in ("-o", "--output", "--device"):
             value = next(words, None)

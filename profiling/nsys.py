@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.checking import check
 from louvain_um.profiling.events import EventTable, Kind, Source, concatenate
 from louvain_um.profiling.join import place
 from louvain_um.profiling.session import Lifetime, PhaseSpan, Session
@@ -74,9 +75,14 @@ def import_nsys(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> Session
     try:
         uri = f"{Path(path).resolve().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as base:
-            return _Import(base, str(path)).session(tuple(arrays))
+            session = _Import(base, str(path)).session(tuple(arrays))
+        check(session)
+        return session
     except sqlite3.Error as error:
         raise LouvainUmError(f"{path}: cannot be read ({error}); export it again") from None
+    except (ValueError, TypeError, OverflowError):
+        # SQLite lets a column hold anything, whatever its type is said to be.
+        raise LouvainUmError(f"{path}: a damaged export; export it again") from None
 
 
 class _Import:

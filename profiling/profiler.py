@@ -75,8 +75,8 @@ def profile(
     force : bool
         Whether that file may replace another.
     most_events : int
-        Rows of events that are kept; beyond, those that are alike are merged, and the session
-        says so.
+        Rows of events that are kept, at least 100; beyond, those that are alike are merged, and
+        the session says so.
     name : str, optional
         What reports call the graph.
 
@@ -175,6 +175,13 @@ def recording(
     Recording
         Its `session` is whole once the block has ended.
 
+    Raises
+    ------
+    OptionError, DeviceUnavailableError
+        There is no such device, source or group, or what should be an array is none.
+    LouvainUmError
+        The session cannot be saved there.
+
     Examples
     --------
     >>> from louvain_um.profiling import recording
@@ -186,7 +193,7 @@ def recording(
     """
     from louvain_um.gpu.device import pick
 
-    chosen = pick(device)
+    chosen = pick(Options(device=device).device)
     watchers, missing = watching(chosen, sources)
     kept = Recording(
         watchers,
@@ -225,6 +232,8 @@ def watching(
 ) -> tuple[list[Source], dict[str, str]]:
     """Return the sources for a device, and why others are not there."""
     known = tuple(dict.fromkeys(SOURCES + LIGHT))
+    if isinstance(sources, str):
+        sources = (sources,)
     unknown = [name for name in sources if name not in known]
     if unknown:
         raise OptionError(f"sources are {', '.join(known)}, not {unknown[0]!r}")

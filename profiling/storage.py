@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import math
 import os
+import secrets
 import shutil
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -62,6 +63,10 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
         raise LouvainUmError(f"{path}: is no session; it is not replaced, choose another name")
     elif not target.parent.is_dir():
         raise LouvainUmError(f"{path}: there is no folder {target.parent}; create it first")
+    elif not os.access(target.parent, os.W_OK | os.X_OK):
+        raise LouvainUmError(
+            f"{path}: the folder {target.parent} cannot be written; choose another one"
+        )
 
 
 def load(path: str | Path) -> Session:
@@ -72,23 +77,11 @@ def load(path: str | Path) -> Session:
         from louvain_um.profiling.nsys import import_nsys
 
         return import_nsys(path)
+    arrays = _arrays(Path(path))
     try:
-        if Path(path).is_dir():
-            if not (Path(path) / HEADER).is_file():
-                raise LouvainUmError(f"{path}: a folder, but no session; name what is in it")
-            arrays = _load_folder(Path(path))
-        else:
-            # Opened here, since NumPy forgets to close a file that it cannot read.
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
-                arrays = {name: data[name] for name in data.files}
         header = json.loads(bytes(arrays["header"]))
         name, schema = header["name"], int(header["schema"])
-    except OSError as error:
-        raise LouvainUmError(f"{path}: {error.strerror or 'cannot be read'}".lower()) from None
-    except (
-        KeyError, ValueError, TypeError, AttributeError, EOFError, OverflowError, RecursionError,
-        zlib.error, zipfile.BadZipFile,
-    ):  # fmt: skip
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
         raise LouvainUmError(_foreign(path)) from None
     if name != NAME:
         raise LouvainUmError(_foreign(path))
@@ -104,6 +97,32 @@ def load(path: str | Path) -> Session:
         return session
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError):
         raise LouvainUmError(f"{path}: a damaged session; record it again") from None
+
+
+def _arrays(path: Path) -> Arrays:
+    """Return what a file or folder holds, the header among it."""
+    try:
+        if path.is_dir():
+            if not (path / HEADER).is_file():
+                raise LouvainUmError(f"{path}: a folder, but no session; name what is in it")
+            return _load_folder(path)
+        # Opened here, since NumPy forgets to close a file that it cannot read.
+        with open(path, "rb") as file:
+            try:
+                with np.load(file, allow_pickle=False) as data:
+                    return {name: data[name] for name in data.files}
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # where a damaged archive points to no place
+                    raise
+                raise LouvainUmError(_foreign(path)) from None
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise LouvainUmError(f"{path}: {reason}; check the path") from None
+    except (
+        KeyError, ValueError, TypeError, AttributeError, EOFError, OverflowError, RuntimeError,
+        zlib.error, zipfile.BadZipFile,
+    ):  # fmt: skip
+        raise LouvainUmError(_foreign(path)) from None
 
 
 def _is_sqlite(path: str | Path) -> bool:
@@ -206,35 +225,38 @@ def _save_folder(session: Session, path: Path, *, force: bool) -> None:
             f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or save as .npz"
         ) from None
     check_target(path, force=force)
-    part = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", dir=path.parent))
+    real = Path(os.path.realpath(path))
+    part = real.with_name(f".{real.name[:100]}.{secrets.token_hex(4)}.part")
+    before = part.with_suffix(".before")
     try:
+        part.mkdir()
         (part / HEADER).write_text(_header(session), encoding="utf-8")
         parquet.write_table(pa.table(dict(session.events.columns)), part / EVENTS)
         with (part / MAPS).open("wb") as file:
             np.savez_compressed(file, **_maps(session))  # type: ignore[arg-type]
-        part.chmod(0o777 & ~_umask())
-        if path.exists():
-            shutil.rmtree(path)
-        os.replace(part, path)
+        # A folder cannot replace another that holds files: the old one steps aside, is not gone.
+        if real.exists():
+            os.replace(real, before)
+        os.replace(part, real)
     except OSError as error:
         raise LouvainUmError(
             f"{path}: {(error.strerror or 'cannot be written').lower()}; nothing was written"
         ) from error
     finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
-def _umask() -> int:
-    """Return the permissions that new files of this process lack."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        if before.exists() and not real.exists():
+            os.replace(before, real)
+        for folder in (part, before):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _load_folder(path: Path) -> Arrays:
     """Read a folder that `_save_folder` wrote, as the arrays of the one file."""
-    from pyarrow import ArrowInvalid, parquet
-
+    try:
+        from pyarrow import ArrowInvalid, parquet
+    except ImportError:
+        raise LouvainUmError(
+            f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]'"
+        ) from None
     arrays: Arrays = {"header": np.frombuffer((path / HEADER).read_bytes(), np.uint8)}
     try:
         table = parquet.read_table(path / EVENTS)

@@ -60,7 +60,9 @@ def summary(session: Session) -> dict[str, Any]:
         whole[name] = value
         for group in by_groups.values():
             group[name] = None
-    arcs = (session.metadata.get("graph") or {}).get("arcs")
+    complete = session.metadata.get("complete", True)
+    # How fast a run was is known once it has come to its end.
+    arcs = (session.metadata.get("graph") or {}).get("arcs") if complete else None
     spent = joules(session)
     memory = session.events["kind"] <= Kind.DTOD
     return {
@@ -76,7 +78,7 @@ def summary(session: Session) -> dict[str, Any]:
         "dropped": _dropped(session),
         "sources": dict(sources),
         "notes": list(session.notes),
-        "complete": session.metadata.get("complete", True),
+        "complete": complete,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from louvain_um.profiling.events import Kind
 from louvain_um.profiling.session import Session
 from louvain_um.profiling.views import figures, stages
 from louvain_um.profiling.views.evidence import evidence
@@ -39,6 +40,7 @@ def whole(first: Reading, second: Reading) -> Table:
     """Return the figures that matter of both."""
     a, b = first.recorded.summary(), second.recorded.summary()
     rows = [_row(name, a.get(key), b.get(key), kind) for key, name, kind in WHOLE]
+    rows.append(_row("read in place", _remote(first), _remote(second), "bytes"))
     for key in ("method", "policy", "device", "modularity", "communities", "budget_bytes"):
         values = [reading.session.metadata.get(key) for reading in (first, second)]
         if any(value is not None for value in values):
@@ -55,10 +57,16 @@ def whole(first: Reading, second: Reading) -> Table:
     )
 
 
+def _remote(reading: Reading) -> int | None:
+    """Return bytes read over the bus; None where nobody told."""
+    return reading.total(Kind.REMOTE_ACCESS) if Kind.REMOTE_ACCESS in reading.rows else None
+
+
 def groups(first: Reading, second: Reading) -> Table:
     """Return bytes and faults of every group in both."""
     return _by("group", "compare-groups", "By group", first, second, figures.by_group,
-               (("bytes_to_device", "to the device", "bytes"), ("gpu_faults", "faults", "count"),
+               (("bytes_to_device", "to the device", "bytes"),
+                ("bytes_remote", "read in place", "bytes"), ("gpu_faults", "faults", "count"),
                 ("accesses", "accesses", "count")))  # fmt: skip
 
 

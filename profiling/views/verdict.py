@@ -204,7 +204,7 @@ def _by_time(reading: Reading) -> Verdict:
     where = f"{phase} on level {level}" if level >= 0 else phase
     part = "Most of the time" if most > whole / 2 else "The largest part of the time"
     finding = f"{part}, {say(most / whole, 'share')}, went into {where}."
-    if session.metadata.get("device", "").startswith("cpu"):
+    if (session.metadata.get("device") or "").startswith("cpu"):
         finding += " The run was the CPU's, whose memory is never paged."
         remedy = "Try --device cuda where there is a GPU, or more --threads."
     elif not there(session, "memory"):

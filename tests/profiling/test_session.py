@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,6 +127,14 @@ SPOILT: list[tuple[str, object]] = [
     ("kernels", []), ("event_phases", []), ("maps", [["targets.0", 0, "access"]]),
     ("maps", [["targets.0", "x", "access"]]), ("maps", [["targets.0", 4096, "x"]]),
     ("events.time", np.zeros((3, 1))), ("events.kernel", np.array([0, 5, 0])),
+    ("notes", [1]), ("metadata", {"device": 1}), ("metadata", {"modularity": []}),
+    ("metadata", {"graph": {"arcs": "x"}}), ("metadata", {"peak_bytes": {"hash": None}}),
+    ("metadata", {"terms": {"faults": None}}), ("metadata", {"sources": {"uvm": 1}}),
+    ("metadata", {"about_sources": {"uvm": 1}}), ("energy", {"watts": [1.0], "times_ns": []}),
+    ("metadata", {"about_sources": {"uvm": {"dropped": "x"}}}),
+    ("metadata", {"about_sources": {"uvm": {"recorded": {"cpu_faults": None}}}}),
+    ("phases", [{"phase": "move", "level": 1 << 40, "iteration": 0, "start_ns": 0, "end_ns": 1,
+                 "modularity": 0.0}]),
     ("map.0.edges", np.array([40, 20, 0])), ("map.0.counts", np.ones((2, 2)) * np.nan),
 ]  # fmt: skip
 
@@ -146,6 +155,60 @@ def test_a_damaged_session_is_refused_when_it_is_read(tmp_path: Path, part: str,
     with pytest.raises(LouvainUmError, match="record") as error:
         load(path)
     assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("mark", "at", "value"),
+    [(b"\1\2", 10, 99), (b"\1\2", 8, 1), (b"\1\2", 6, 99), (b"\5\6", 19, 127)],
+    ids=["unknown method", "encrypted", "of a version to come", "pointing nowhere"],
+)
+def test_what_a_zip_file_can_say_and_none_reads_is_no_session(
+    tmp_path: Path, mark: bytes, at: int, value: int
+):
+    path = tmp_path / "run.npz"
+    a_session().save(path)
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK" + mark) + at] = value  # in the directory at its end
+    path.write_bytes(data)
+    with pytest.raises(LouvainUmError, match="not a session"):
+        load(path)
+
+
+def test_a_path_is_named_as_it_was_given(tmp_path: Path):
+    with pytest.raises(LouvainUmError) as error:
+        load(tmp_path / "Absent.NPZ")
+    assert str(error.value) == f"{tmp_path}/Absent.NPZ: no such file or directory; check the path"
+
+
+def test_parquet_says_what_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "run.parquet"
+    a_session().save(path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(LouvainUmError, match=r"pip install 'louvain-um\[formats\]'"):
+        load(path)
+
+
+def test_a_folder_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "run.parquet"
+    a_session().save(path)
+    real = os.replace
+
+    def replace(source: Path, target: Path) -> None:
+        if Path(source).suffix == ".part":
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(LouvainUmError, match="nothing was written"):
+        Session().save(path, force=True)
+    monkeypatch.undo()
+    assert load(path).notes == ("a note",)
+    assert os.listdir(tmp_path) == ["run.parquet"]
+    link = tmp_path / "link.parquet"
+    link.symlink_to(path)
+    Session(notes=("new",)).save(link, force=True)
+    assert load(path).notes == ("new",)
+    assert link.is_symlink()
 
 
 def test_seconds_that_are_no_number_come_back_as_not_known(tmp_path: Path):
@@ -383,6 +446,30 @@ def test_a_source_that_dies_hides_no_error(tmp_path: Path):
     assert not session.metadata["complete"]
 
 
+class Broken(Flood):
+    name = "nvml"
+
+    def drain(self, *, last: bool = False) -> EventTable | None:
+        raise RuntimeError("it was unplugged")
+
+
+def test_a_source_that_fails_on_the_way_is_noted_and_the_others_go_on():
+    with Recording([Broken(1), Flood(1)]) as run:
+        until = time.monotonic() + 10
+        while len(run.session.events) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert run.notes == ["nvml failed (it was unplugged); what came later is lost"]
+    assert len(run.session.events) > 2
+
+
+def test_how_fast_a_run_was_is_known_when_it_has_ended():
+    about = {"seconds": 2.0, "graph": {"arcs": 10}}
+    assert Session(metadata=about).summary()["arcs_per_second"] == 5
+    cut = Session(metadata=about | {"complete": False}, energy={"joules": 2.0})
+    assert cut.summary()["arcs_per_second"] is cut.summary()["arcs_per_joule"] is None
+    assert "arcs/s" not in str(cut)
+
+
 def test_the_book_follows_arrays_as_they_shrink_and_return():
     book = Book(Clock())
     book(Event(kind="array", name="rows.1", group="scratch", address=4096, nbytes=400))
@@ -447,6 +534,18 @@ def test_own_code_is_recorded(tmp_path: Path):
     assert session.metadata["complete"]
     with pytest.raises(OptionError, match="CuPy or NumPy"), recording(device="cpu") as run:
         run.array("z", [1, 2])
+    with pytest.raises(OptionError, match="group must be"), recording(device="cpu") as run:
+        run.array("z", x, "mine")  # type: ignore[arg-type]
+    with (
+        pytest.raises(OptionError, match="level must lie"),
+        recording(device="cpu") as run,
+        run.phase("deep", level=1 << 15),
+    ):
+        pass
+    with pytest.raises(OptionError, match="device must be"), recording(device="gpu"):
+        pass
+    with pytest.raises(OptionError, match="most_events"), recording(device="cpu", most_events=0):
+        pass
 
 
 def test_a_run_that_fails_leaves_what_it_had(tmp_path: Path):
@@ -463,17 +562,23 @@ def test_a_run_that_fails_leaves_what_it_had(tmp_path: Path):
     assert session.phases[0].phase == "think"
 
 
+def test_a_run_that_is_refused_leaves_no_file(tmp_path: Path):
+    path = tmp_path / "run.npz"
+    with pytest.raises(RuntimeError), recording(device="cpu", save_to=path):
+        raise RuntimeError
+    assert not path.exists()
+
+
 KILLED = """
 import sys, time
 import louvain_um.profiling.capture as capture
-capture.TICK = capture.SAVE_EVERY = 0.05
 with capture.Recording([], save_to=sys.argv[1]) as run, run.phase("think"):
     print("go", flush=True)
     time.sleep(60)
 """
 
 
-def test_a_killed_run_leaves_a_session(tmp_path: Path):
+def test_a_run_killed_after_a_second_leaves_a_session(tmp_path: Path):
     path = tmp_path / "run.npz"
     with subprocess.Popen(
         [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE
@@ -499,7 +604,7 @@ class Shell:
     def register_magic_function(self, function: object, kind: str, name: str) -> None:
         self.magics[name] = function
 
-    def run_cell(self, cell: str) -> None:
+    def run_cell(self, cell: str) -> Any:
         exec(cell, self.user_ns)
 
 
@@ -515,6 +620,25 @@ def test_a_notebook_has_a_magic(tmp_path: Path):
     assert shell.user_ns["ran"] == 1
     assert shell.user_ns["session"] is session
     assert [array.name for array in load(path).lifetimes] == ["x"]
-    for line in ("nobody", "-o", "--what"):
+    for line in ("nobody", "-o", "--what", "'x"):
         with pytest.raises(OptionError):
             magic(line, "")
+
+
+def test_a_cell_that_fails_leaves_what_it_had():
+    from louvain_um.profiling import load_ipython_extension
+
+    class Outcome:
+        success = False
+
+    class Failing(Shell):
+        def run_cell(self, cell: str) -> Any:
+            return Outcome()
+
+    shell = Failing()
+    load_ipython_extension(shell)
+    magic: Any = shell.magics["louvain_profile"]
+    assert magic("--device cpu", "1 / 0") is None
+    session: Any = shell.user_ns["session"]
+    assert not session.metadata["complete"]
+    assert "cut short" in session.notes[0]

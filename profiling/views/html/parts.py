@@ -78,11 +78,10 @@ def heading(session: Session) -> tuple[str, str]:
     title = " · ".join(str(word) for word in words if word) or "A recorded run"
     facts = []
     if graph.get("vertices"):
-        facts.append(f"{graph.get('vertices', 0):,} vertices, {graph.get('arcs', 0):,} arcs")
+        facts.append(f"{graph['vertices']:,} vertices, {graph.get('arcs') or 0:,} arcs")
     if about.get("modularity") is not None:
-        facts.append(
-            f"{about.get('communities', 0):,} communities, modularity {about['modularity']:.4f}"
-        )
+        found = f"{about.get('communities') or 0:,} communities"
+        facts.append(f"{found}, modularity {about['modularity']:.4f}")
     if about.get("budget_bytes"):
         facts.append(f"device budget {say(about['budget_bytes'], 'bytes')}")
     facts += [f"{key} {about[key]}" for key in ("seed", "host") if about.get(key)]

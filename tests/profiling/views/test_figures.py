@@ -247,6 +247,13 @@ def test_sessions_of_one_policy_are_told_apart_by_their_budgets():
     assert (rows["modularity"]["first"], rows["communities"]["second"]) == ("0.5000", "7")
 
 
+def test_what_was_read_in_place_is_compared():
+    remote = EventTable({"kind": [Kind.REMOTE_ACCESS], "bytes": [1 << 20], "source": [6]})
+    tables = compared(Reading(paged_run()), Reading(Session(events=remote)))
+    row = rows_of(tables[0], "what")["read in place"]
+    assert (row["first"], row["second"]) == ("–", "1.0 MiB")
+
+
 def test_sessions_of_two_methods_are_told_apart():
     tables = compared(Reading(paged_run()), Reading(paged_run(method="leiden")))
     assert tables[0].title == "base on cuda:0 against leiden, base on cuda:0"
