@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-from simulator_cases import KIB, PAGES, array, growth, run, touch
+from simulator_cases import BLOCK, KIB, PAGES, array, growth, run, touch
 
-from louvain_um.profiling.simulator import Driver
+from louvain_um.profiling.simulator import Driver, HostTouches, Touches, Way
 
 
 def test_sequential_single_faults_double():
@@ -53,3 +53,20 @@ def test_the_first_touch_of_a_block_that_prefers_the_gpu_fills_it():
         array(starts="nowhere"), [touch(7), touch(300)], placements={"data": "preferred_gpu"}
     )
     assert (fresh.batches, fresh.bytes_to_device) == (1, 0)
+
+
+def test_the_prefetcher_works_on_under_memory_pressure():
+    steps = [touch(block * PAGES) for block in range(8)] * 2
+    short = run(array(8), steps, capacity=2 * BLOCK)
+    assert short.total("evictions") == len(steps) - 2
+    assert short.total("bytes_in_density") == len(steps) * 60 * KIB
+
+
+def test_where_something_else_is_preferred_nothing_comes_along():
+    # To the host come pages of a block that prefers the GPU: one by one.
+    written = touch(*range(PAGES), way=Way.WRITE)
+    back = HostTouches(touches=Touches.runs(0, 0, PAGES))
+    steps = [written, back]
+    preferred = run(array(starts="nowhere"), steps, placements={"data": "preferred_gpu"})
+    assert preferred.total("host_faults") == PAGES
+    assert run(array(starts="nowhere"), steps).total("host_faults") == 6

@@ -102,6 +102,15 @@ def test_more_faults_than_a_batch_holds_come_again():
     assert result.events["count"][groups].max() <= 256
 
 
+def test_a_service_takes_so_many_batches_at_most():
+    batches = 45
+    scattered = Launch(touches=Touches.runs(0, np.arange(256 * batches) * 16, 1))
+    for most, services in ((20, 3), (45, 1), (1, 45)):
+        ways = Driver(batches_per_service=most) if most != 20 else Driver()
+        result = run(array(8 * batches), [scattered], window=256 * batches, driver=ways)
+        assert (result.batches, result.services) == (batches, services)
+
+
 def test_faults_on_one_page_are_one():
     same = run(array(), [Launch(touches=Touches.runs(0, [3] * 40, 1))])
     assert (same.fetched_faults, same.total("faults")) == (40, 1)
