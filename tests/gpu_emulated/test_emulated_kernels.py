@@ -19,7 +19,7 @@ import pytest
 from louvain_um import rules
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
-from louvain_um.generators import lfr
+from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu.compile import FOLDER
 from louvain_um.gpu.launch import BLOCK_MAX
 from louvain_um.gpu.packing import words_for
@@ -102,8 +102,10 @@ def hubs(weighted: bool) -> Graph:
 @pytest.fixture(scope="module", params=[(kind, b) for kind in KINDS for b in (1, 3)], ids=str)
 def device(request: pytest.FixtureRequest) -> Device:
     name, blocks = request.param
-    kind = KINDS[name]
-    graph = hubs(weighted=kind == 2)
+    return device_of(hubs(weighted=name == "weighted"), KINDS[name], blocks)
+
+
+def device_of(graph: Graph, kind: int, blocks: int) -> Device:
     targets, weights = graph.targets, None
     if kind == 1:
         targets = np.zeros(words_for(graph.n_arcs), np.uint32)
@@ -122,13 +124,34 @@ def on_cpu(graph: Graph) -> tuple[CpuEngine, Any]:
 
 
 def test_moving_refining_and_adding_up(emulated: dict[str, ctypes.CDLL], device: Device) -> None:
+    assert check_a_level(emulated, device) < device.graph.n_vertices // 4
+
+
+SMALL = {
+    "rmat": lambda: rmat(8, edge_factor=12, seed=SEED),
+    "sparse": lambda: rmat(9, edge_factor=2, seed=SEED),
+    "lfr": lambda: lfr(700, max_degree=200, min_community=20, max_community=200, seed=SEED),
+    "stencil": lambda: stencil((6, 7, 8)),
+    "weighted": lambda: rmat(8, weights="uniform", seed=SEED),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SMALL)
+def test_small_graphs(emulated: dict[str, ctypes.CDLL], name: str, kind: str) -> None:
+    graph = SMALL[name]().graph
+    if graph.weighted == (kind == "weighted"):
+        check_a_level(emulated, device_of(graph, KINDS[kind], blocks=2))
+
+
+def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
+    """Compare what becomes of level 0; return its communities."""
     graph, n = device.graph, device.graph.n_vertices
     engine, level = on_cpu(graph)
     moved = engine.move(level)
     labels, totals, told = moved_by(emulated["move"], device)
     np.testing.assert_array_equal(labels, level.labels)
     assert told == [moved.iterations, moved.moves, moved.arcs_visited, moved.gain]
-    assert len(np.unique(labels)) < n // 4
 
     engine.refine(level)
     parts, salt = np.zeros(n, np.uint32), rules.salt(0, rules.REFINE_SWEEP, SEED)
@@ -140,8 +163,9 @@ def test_moving_refining_and_adding_up(emulated: dict[str, ctypes.CDLL], device:
     np.testing.assert_array_equal(parts, level.parts)
 
     coarse = engine.aggregate(level)
-    for chunk in (0, 4000):
+    for chunk in (0, graph.n_arcs // 9):
         check_added_up(emulated["aggregate"], device, parts.copy(), chunk, level, coarse)
+    return len(np.unique(labels))
 
 
 def moved_by(
