@@ -16,7 +16,7 @@ from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Event
 from louvain_um.ledger import GROUPS, Group
 from louvain_um.profiling.book import Book
-from louvain_um.profiling.events import EventTable, concatenate
+from louvain_um.profiling.events import MOST_LEVELS, EventTable, concatenate
 from louvain_um.profiling.join import owners, place
 from louvain_um.profiling.merge import MOST_EVENTS, merge
 from louvain_um.profiling.session import Session
@@ -33,9 +33,6 @@ before until then), and the share of the time that saving may take."""
 
 FEWEST_EVENTS = 100
 """Fewer rows than this could not tell arrays and phases apart."""
-
-MOST_LEVELS = 1 << 15
-"""Levels are int16 in events."""
 
 
 class Recording:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from louvain_um.ledger import GROUPS
+from louvain_um.profiling.events import MOST_LEVELS
 from louvain_um.profiling.session import Session
 
 MOST = 1 << 63
@@ -46,7 +47,9 @@ def check(session: Session) -> None:
     for span in session.phases:
         whole = (span.start_ns, span.end_ns, span.vertices, span.arcs, span.moved)
         _need(isinstance(span.phase, str) and isinstance(span.modularity, int | float), "phases")
-        _need(_whole(*whole, span.iteration, span.level) and -1 <= span.level < 1 << 15, "phases")
+        _need(
+            _whole(*whole, span.iteration, span.level) and -1 <= span.level < MOST_LEVELS, "phases"
+        )
     _check_events(session)
     for page in session.maps:
         _need(isinstance(page.array, str) and page.kind in ("access", "fault"), "maps")

@@ -67,6 +67,9 @@ class Cause(IntEnum):
 
 PHASES: tuple[str, ...] = get_args(Phase)
 
+MOST_LEVELS = 1 << 15
+"""Levels lie below."""
+
 #: Columns and their types. `time` is in nanoseconds since the session began, `duration` in
 #: nanoseconds, 0 where none is known; `kernel` and `phase` are indices into the tables' names, −1
 #: for none; `level` and `iteration` are −1 outside any. `count` is how often it happened: faults
@@ -83,7 +86,7 @@ COLUMNS: dict[str, np.dtype[Any]] = {
     "rows": np.dtype(np.int32),
     "cause": np.dtype(np.uint8),
     "kernel": np.dtype(np.int32),
-    "phase": np.dtype(np.int8),
+    "phase": np.dtype(np.int32),
     "level": np.dtype(np.int16),
     "iteration": np.dtype(np.int32),
 }

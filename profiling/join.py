@@ -100,10 +100,10 @@ def _paint(spans: Sequence[tuple[int, tuple[int, int]]]) -> Painted:
         return np.empty(0, np.int64), np.empty(0, np.int32)
     rest = [(number, (end, -(-end // BLOCK_BYTES) * BLOCK_BYTES)) for number, (_, end) in spans]
     layers = [*sorted(rest, key=lambda layer: layer[1]), *spans]
-    edges = np.unique(np.array([span for _, span in layers], np.int64))
+    bounds = np.array([span for _, span in layers], np.int64)
+    edges, where = np.unique(bounds, return_inverse=True)
     owner = np.full(len(edges), -1, np.int32)
-    for number, span in layers:
-        first, end = np.searchsorted(edges, span)
+    for (number, _), (first, end) in zip(layers, where.reshape(-1, 2).tolist(), strict=True):
         owner[first:end] = number
     return edges, owner
 

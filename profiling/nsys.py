@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.checking import check
-from louvain_um.profiling.events import EventTable, Kind, Source, concatenate
+from louvain_um.profiling.events import MOST_LEVELS, EventTable, Kind, Source, concatenate
 from louvain_um.profiling.join import place
 from louvain_um.profiling.session import Lifetime, PhaseSpan, Session
 
@@ -214,6 +214,7 @@ class _Import:
         name = text or self.strings.get(number or 0, "range")
         head, _, tail = name.rpartition(" ")
         phase, level = (head, int(tail)) if head and tail.isdecimal() else (name, -1)
+        level = level if level < MOST_LEVELS else -1
         return PhaseSpan(phase=phase, level=level, iteration=-1, start_ns=start, end_ns=end)
 
     def about(self) -> dict[str, Any]:

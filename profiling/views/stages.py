@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.profiling.events import Kind
+from louvain_um.profiling.events import MOST_LEVELS, Kind
 from louvain_um.profiling.running import COMPILE
 from louvain_um.profiling.views import residency
 from louvain_um.profiling.views.evidence import evidence, there
@@ -35,18 +35,12 @@ def by_phase(reading: Reading) -> Table:
     if reading.compiled:
         spans[COMPILE, -1] = {"phase": COMPILE, "level": None, "seconds": reading.compiled}
     if len(events) and there(reading.session, "memory"):
-        levels = events["level"].astype(np.int64)
-        low, high = int(levels.min()), int(levels.max())
-        width = high - low + 1
-        which = (events["phase"].astype(np.int64) + 1) * width + (levels - low)
-        size = (len(events.phases) + 1) * width
-        found = moved(reading, which, size)
+        where, which = _occurring(reading)
+        found = moved(reading, which, len(where))
         for row in spans.values():
             row.update(dict.fromkeys(found[0], 0))  # unless something happened, nothing did
-        for at, row in enumerate(found):
+        for (name, level), row in zip(where, found, strict=True):
             if any(row.values()):
-                phase, level = at // width - 1, at % width + low
-                name = events.phases[phase] if phase >= 0 else "outside phases"
                 new = {"phase": name, "level": _level(level)}
                 spans.setdefault((name, level), new).update(row)
     return Table(
@@ -107,16 +101,19 @@ def by_phase_and_group(reading: Reading) -> Table:
 
 def _places(reading: Reading, number: dict[tuple[str, int], int]) -> NDArray[np.int64]:
     """Return which place each event belongs to, the last for none."""
-    events = reading.events
-    phase = events["phase"].astype(np.int64)
-    level = np.clip(events["level"].astype(np.int64), -1, 1 << 14)
-    width = int(level.max(initial=0)) + 2
-    table = np.full((len(events.phases) + 1) * width, len(number), np.int64)
-    for (name, at), place in number.items():
-        if name in events.phases and at + 1 < width:
-            table[(events.phases.index(name) + 1) * width + at + 1] = place
-    found: NDArray[np.int64] = table[(phase + 1) * width + level + 1]
+    where, which = _occurring(reading)
+    places = np.array([number.get(place, len(number)) for place in where], np.int64)
+    found: NDArray[np.int64] = places[which]
     return found
+
+
+def _occurring(reading: Reading) -> tuple[list[tuple[str, int]], NDArray[np.intp]]:
+    """Return the phases and levels that events have, and which of them each event has."""
+    phases, levels = (reading.events[name].astype(np.int64) for name in ("phase", "level"))
+    keys, which = np.unique(phases * (2 * MOST_LEVELS) + levels + 1, return_inverse=True)
+    names = (*reading.events.phases, "outside phases")  # -1, the last, is none
+    pairs = (divmod(key, 2 * MOST_LEVELS) for key in keys.tolist())
+    return [(names[phase], level - 1) for phase, level in pairs], which
 
 
 def _accesses(

@@ -103,6 +103,15 @@ def test_an_export_becomes_a_session(export: Path):
     assert load(export).events.total(Kind.HTOD) == 65536 + 4096
 
 
+def test_a_range_numbered_beyond_any_level_has_none(export: Path):
+    rows: list[Row] = [("NVTX_EVENTS", (100, 200, 59, f"batch {at}", None)) for at in (7, 40_000)]
+    session = load(database(export, rows=rows))
+    assert [(span.phase, span.level) for span in session.phases[:2]] == [
+        ("batch", 7),
+        ("batch", -1),
+    ]
+
+
 def test_an_older_export_without_faults_and_causes_says_what_is_missing(tmp_path: Path):
     schema = SCHEMA.replace(", migrationCause INT, virtualAddress INT", "")
     rows: list[Row] = [("CUPTI_ACTIVITY_KIND_MEMCPY", (2000, 2100, 0, 65536, 11))]

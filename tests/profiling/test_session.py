@@ -23,6 +23,8 @@ from louvain_um.profiling.merge import merge
 from louvain_um.profiling.profiler import profile, recording
 from louvain_um.profiling.session import SCHEMA, Lifetime, PageMap, PhaseSpan, Session, load
 from louvain_um.profiling.source import Clock, SourceUnavailableError
+from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.stages import by_phase
 
 KIB = 1024
 
@@ -330,6 +332,23 @@ def test_events_get_phase_level_and_iteration_by_time():
     assert placed["iteration"].tolist() == [-1, 0, 0, 0, 1, -1]
     known = place(EventTable({"time": [12], "phase": [0], "level": [5]}), spans)
     assert (known["phase"][0], known["level"][0]) == (0, 5)
+
+
+def test_phases_may_have_any_number_of_names(tmp_path: Path):
+    spans = [
+        PhaseSpan(phase=f"step {n}", level=n, iteration=-1, start_ns=n, end_ns=n + 1)
+        for n in range(300)
+    ]
+    columns = {"time": np.arange(300), "kind": np.full(300, Kind.HTOD), "bytes": np.ones(300),
+               "source": np.full(300, Source.UVM)}  # fmt: skip
+    placed = place(EventTable(columns), spans)
+    Session(events=placed, phases=tuple(spans)).save(tmp_path / "run.npz")
+    again = load(tmp_path / "run.npz")
+    assert [again.events.phases[at] for at in again.events["phase"]] == [s.phase for s in spans]
+    rows = by_phase(Reading(again)).rows
+    assert [(row["phase"], row["level"], row["bytes_to_device"]) for row in rows] == [
+        (f"step {n}", n, 1) for n in range(300)
+    ]
 
 
 def test_merging_keeps_every_total():
