@@ -19,7 +19,7 @@ from louvain_um.files import check_output, replacing
 from louvain_um.profiling.session import Session
 from louvain_um.profiling.views import figures, residency
 from louvain_um.profiling.views.colours import colour
-from louvain_um.profiling.views.compare import called
+from louvain_um.profiling.views.compare import names
 from louvain_um.profiling.views.evidence import evidence
 from louvain_um.profiling.views.pages import Axis, Layer, accesses, faults
 from louvain_um.profiling.views.passes import passes
@@ -223,8 +223,8 @@ def level_times(sessions: Sequence[Session]) -> Figure | None:
     told, _ = axes.get_legend_handles_labels()
     if len(found) > 1:
         told += [
-            Patch(facecolor="black", alpha=_shade(at), label=called(session) or "run")
-            for at, session in enumerate(sessions)
+            Patch(facecolor="black", alpha=_shade(at), label=name or "run")
+            for at, name in enumerate(names(sessions))
         ]
     axes.legend(handles=told, frameon=False, fontsize=8)
     return figure
@@ -242,10 +242,10 @@ def iteration_times(sessions: Sequence[Session]) -> Figure | None:
     from matplotlib.ticker import MaxNLocator
 
     figure, axes = new(WIDE, TALL)
-    for session in sessions:
+    for session, name in zip(sessions, names(sessions), strict=True):
         spans = Reading(session).iterations
         axes.plot(range(1, len(spans) + 1), [span.seconds for span in spans], ".-",
-                  label=called(session) or "run", linewidth=1)  # fmt: skip
+                  label=name or "run", linewidth=1)  # fmt: skip
     axes.set_yscale("log")
     axes.set_xlabel("iteration of moving, all levels in turn")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

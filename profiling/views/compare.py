@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from louvain_um.profiling.events import Kind
@@ -26,6 +27,13 @@ WHOLE: tuple[tuple[str, str, As], ...] = (
     ("arcs_per_joule", "arcs a joule", "rate"),
 )
 
+GRAPH: tuple[tuple[str, str, As], ...] = (
+    ("name", "graph", "text"),
+    ("vertices", "vertices", "count"),
+    ("arcs", "arcs", "count"),
+)
+"""What is told of both graphs."""
+
 KINDS: dict[str, As] = {"modularity": "score", "communities": "count", "budget_bytes": "bytes"}
 """How what else is told of both is meant, where it is no text."""
 
@@ -41,6 +49,8 @@ def whole(first: Reading, second: Reading) -> Table:
     a, b = first.recorded.summary(), second.recorded.summary()
     rows = [_row(name, a.get(key), b.get(key), kind) for key, name, kind in WHOLE]
     rows.append(_row("read in place", _remote(first), _remote(second), "bytes"))
+    one, other = (reading.session.metadata.get("graph") or {} for reading in (first, second))
+    rows += [_row(what, one.get(key), other.get(key), kind) for key, what, kind in GRAPH]
     for key in ("method", "policy", "device", "modularity", "communities", "budget_bytes"):
         values = [reading.session.metadata.get(key) for reading in (first, second)]
         if any(value is not None for value in values):
@@ -49,7 +59,7 @@ def whole(first: Reading, second: Reading) -> Table:
             rows.append({"what": key.replace("_", " "), "first": texts[0], "second": texts[1]})
     return Table(
         name="compare-whole",
-        title=f"{name_of(first, 'first')} against {name_of(second, 'second')}",
+        title=" against ".join(_names(first, second)),
         columns=_columns("what", first, second),
         rows=tuple(row for row in rows if row["first"] != "–" or row["second"] != "–"),
         evidence=_evidence(first, second),
@@ -106,9 +116,27 @@ def _by(
     )
 
 
-def name_of(reading: Reading, otherwise: str) -> str:
-    """Return what a session is called beside another."""
-    return called(reading.session) or f"the {otherwise}"
+def names(sessions: Sequence[Session]) -> list[str]:
+    """Return what sessions are called beside each other: graphs are named where they differ.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session import Session
+    >>> from louvain_um.profiling.views.compare import names
+    >>> runs = [{"device": "cpu", "graph": {"name": name}} for name in ("karate", "dolphins")]
+    >>> names([Session(metadata=run) for run in runs])
+    ['karate: cpu', 'dolphins: cpu']
+    """
+    graphs = [str((session.metadata.get("graph") or {}).get("name") or "") for session in sessions]
+    if len(set(graphs)) == 1:
+        graphs = [""] * len(graphs)
+    return [": ".join(filter(None, (graph, called(session))))
+            for graph, session in zip(graphs, sessions, strict=True)]  # fmt: skip
+
+
+def _names(first: Reading, second: Reading) -> tuple[str, str]:
+    one, other = names([first.session, second.session])
+    return one or "the first", other or "the second"
 
 
 def called(session: Session) -> str:
@@ -133,16 +161,17 @@ def called(session: Session) -> str:
 
 
 def _columns(key: str, first: Reading, second: Reading) -> tuple[Column, ...]:
+    one, other = _names(first, second)
     return (
         Column("what", key, "text"),
-        Column("first", f"1: {name_of(first, 'first')}", "text"),
-        Column("second", f"2: {name_of(second, 'second')}", "text"),
+        Column("first", f"1: {one}", "text"),
+        Column("second", f"2: {other}", "text"),
         Column("ratio", "2 ÷ 1", "times"),
     )
 
 
 def _row(what: str, left: Any, right: Any, kind: As) -> dict[str, Any]:
-    ratio = right / left if left and right is not None else None
+    ratio = right / left if left and right is not None and kind != "text" else None
     return {"what": what, "first": say(left, kind), "second": say(right, kind), "ratio": ratio}
 
 

@@ -254,6 +254,17 @@ def test_what_was_read_in_place_is_compared():
     assert (row["first"], row["second"]) == ("–", "1.0 MiB")
 
 
+def test_sessions_of_two_graphs_are_told_apart():
+    small = paged_run(graph={"name": "karate", "vertices": 34, "arcs": 156})
+    large = paged_run(graph={"name": "web", "vertices": 1000, "arcs": 5000})
+    tables = compared(Reading(small), Reading(large))
+    assert tables[0].title == "karate: base on cuda:0 against web: base on cuda:0"
+    rows = rows_of(tables[0], "what")
+    assert (rows["graph"]["first"], rows["graph"]["second"]) == ("karate", "web")
+    assert (rows["arcs"]["first"], rows["arcs"]["second"]) == ("156", "5,000")
+    assert "karate" not in compared(Reading(small), Reading(small))[0].title
+
+
 def test_sessions_of_two_methods_are_told_apart():
     tables = compared(Reading(paged_run()), Reading(paged_run(method="leiden")))
     assert tables[0].title == "base on cuda:0 against leiden, base on cuda:0"
