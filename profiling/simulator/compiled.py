@@ -12,6 +12,6 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
 
 compiled: Any = njit(**_OPTIONS)
 
-#: The same, put into its callers by LLVM: handing over the state, seventeen arrays, costs as much
+#: The same, put into its callers by LLVM: handing over the state, nineteen arrays, costs as much
 #: as serving a block.
 inlined: Any = njit(**_OPTIONS, forceinline=True)

@@ -31,10 +31,11 @@ def add_dense(pages, want, tree, first, count, here, threshold):
 
     Parameters
     ----------
-    pages : uint8 array
-        State of all pages.
-    want : uint8[512]
+    pages : (uint8 array, uint64 array)
+        State of all pages; the same memory as words of eight.
+    want : (uint8[512], uint64[64])
         By offset in the 2 MiB frame; FAULTED where a fault is to be served here, 0 elsewhere.
+        The same memory as words of eight.
     tree : int64[3, 64]
         Scratch memory.
     first, count : int
@@ -47,14 +48,17 @@ def add_dense(pages, want, tree, first, count, here, threshold):
     base = first & ~(BLOCK_PAGES - 1)
     low = first - base
     high = low + count
-    frame = pages[base : base + BLOCK_PAGES]
+    bits, words = pages
+    wanted, marks = want
+    frame = bits[base : base + BLOCK_PAGES]
+    words = words[base >> 3 :]
     whole = count == BLOCK_PAGES
     have, size, asked = tree[HAVE], tree[SIZE], tree[ASKED]
     shift = np.uint64(here - 1)  # of the destination's bit: ON_GPU is 1, ON_HOST is 2
     if whole:
-        weigh_words(frame.view(np.uint64), want.view(np.uint64), have[LEAVES:], asked, shift)
+        weigh_words(words, marks, have[LEAVES:], asked, shift)
     else:
-        weigh(frame, want, tree, low, high, here)
+        weigh(frame, wanted, tree, low, high, here)
     for node in range(LEAVES - 1, 0, -1):
         have[node] = have[2 * node] + have[2 * node + 1]
         if not whole:
@@ -75,12 +79,11 @@ def add_dense(pages, want, tree, first, count, here, threshold):
                 best_width = width
         end = best + best_width
         if whole:
-            mark_words(frame.view(np.uint64), want.view(np.uint64), best * LEAF_WORDS,
-                       end * LEAF_WORDS, shift)  # fmt: skip
+            mark_words(words, marks, best * LEAF_WORDS, end * LEAF_WORDS, shift)
             continue
         for offset in range(max(low, best * BIG_PAGES), min(high, end * BIG_PAGES)):
-            if want[offset] == 0 and not frame[offset] & here:
-                want[offset] = BROUGHT
+            if wanted[offset] == 0 and not frame[offset] & here:
+                wanted[offset] = BROUGHT
 
 
 @compiled

@@ -123,10 +123,10 @@ def evict(s, block):
     """Send a block to the host. Clean pages are copied, too; pages with a host copy are not."""
     row = s.blocks[block]
     after = np.uint8(ON_HOST | (MAP_REMOTE if row[ADVICE] & ACCESSED_BY else 0))
-    pages = s.pages[row[FIRST] : row[FIRST] + row[PAGES]]
     if row[PAGES] == BLOCK_PAGES:
-        here, dropped = evict_words(pages.view(np.uint64), after)
+        here, dropped = evict_words(s.words[row[FIRST] >> 3 :], after)
     else:
+        pages = s.pages[row[FIRST] : row[FIRST] + row[PAGES]]
         here = 0
         dropped = 0
         for i in range(len(pages)):

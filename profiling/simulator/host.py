@@ -94,7 +94,10 @@ def serve_host(s, block, page, writes, choice):
         return
     s.want[page - base] = FAULTED
     if s.switches[PREFETCHING] and not row[ADVICE] & PREFERS_GPU:
-        add_dense(s.pages, s.want, s.tree, row[FIRST], row[PAGES], ON_HOST, s.switches[THRESHOLD])
+        add_dense(
+            (s.pages, s.words), (s.want, s.marks), s.tree, row[FIRST], row[PAGES], ON_HOST,
+            s.switches[THRESHOLD],
+        )  # fmt: skip
     demand = 0
     density = 0
     dropped = 0

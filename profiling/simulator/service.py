@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from louvain_um.profiling.events import Cause, Kind
 from louvain_um.profiling.simulator.batch import gather_batch
 from louvain_um.profiling.simulator.compiled import compiled, inlined
@@ -120,16 +118,17 @@ def put_on_gpu(s, block, page, duplicate):
 
 
 @inlined
-def bring_along(pages, want, row, duplicate):
+def bring_along(s, row, duplicate):
     """Make a block's BROUGHT pages resident on the GPU; clear what was wanted.
 
-    Takes arrays, not the state: most pages of a thrashing run come this way. Returns how many
-    copies of neighbouring pages that took, and how many pages were copied.
+    Returns how many copies of neighbouring pages that took, and how many pages were copied.
     """
-    if len(pages) == BLOCK_PAGES:
-        copies, copied, came = bring_words(pages.view(np.uint64), want.view(np.uint64), duplicate)
+    if row[PAGES] == BLOCK_PAGES:
+        copies, copied, came = bring_words(s.words[row[FIRST] >> 3 :], s.marks, duplicate)
         row[RESIDENT] += came
         return copies, copied
+    pages = s.pages[row[FIRST] : row[FIRST] + row[PAGES]]
+    want = s.want[row[FIRST] & (BLOCK_PAGES - 1) :]
     copies = 0
     copied = 0
     came = 0
@@ -167,13 +166,7 @@ def bring_wanted(s, block, low, high):
             copied, gone = put_on_gpu(s, block, page, mostly and s.batch[entry] & 1 == 0)
             demand += copied
             dropped += gone
-    first = row[FIRST] - base
-    rows, density = bring_along(
-        s.pages[row[FIRST] : row[FIRST] + row[PAGES]],
-        s.want[first : first + row[PAGES]],
-        row,
-        mostly,
-    )
+    rows, density = bring_along(s, row, mostly)
     spend(s, MIGRATION, s.rates[PER_BYTE_IN] * (demand + density) * PAGE_BYTES)
     totals = s.totals[row[OWNER]]
     totals[T_IN_DEMAND] += demand * PAGE_BYTES
@@ -235,8 +228,9 @@ def serve_block(s, block, low, high):
                     s.want[offset] = BROUGHT
         elif not advice & PREFERS_HOST:
             add_dense(
-                s.pages, s.want, s.tree, row[FIRST], row[PAGES], ON_GPU, s.switches[THRESHOLD]
-            )
+                (s.pages, s.words), (s.want, s.marks), s.tree, row[FIRST], row[PAGES], ON_GPU,
+                s.switches[THRESHOLD],
+            )  # fmt: skip
             if s.switches[DETECT_THRASHING]:
                 for offset in range(row[FIRST] - base, row[FIRST] - base + row[PAGES]):
                     if s.want[offset] == BROUGHT and is_pinned(s, base + offset):

@@ -41,6 +41,7 @@ class State(NamedTuple):
     """Everything the compiled parts read and write; columns are named in `constants`."""
 
     pages: NDArray[np.uint8]  # state bits of each page
+    words: NDArray[np.uint64]  # the same, eight pages each
     block_of: NDArray[np.int32]  # block of each page; −1 in gaps between arrays
     blocks: NDArray[np.int64]
     totals: NDArray[np.int64]  # by array
@@ -55,6 +56,7 @@ class State(NamedTuple):
     batch: NDArray[np.int64]  # keys of the faults being served: 2 · page + write
     spare: NDArray[np.int64]  # scratch memory of sorting them
     want: NDArray[np.uint8]  # pages of a block to bring: 1 faulted, 2 by density
+    marks: NDArray[np.uint64]  # the same, eight pages each
     tree: NDArray[np.int64]  # scratch memory of the density prefetcher
     thrash: NDArray[np.int64]  # by page: last time, last processor, events, throttles, pinned until
 
@@ -80,9 +82,12 @@ def empty_state(
     from louvain_um.profiling.simulator.constants import BLOCK_COLUMNS, BLOCK_PAGES, TOTALS
     from louvain_um.profiling.simulator.density import LEAVES, TREE_ROWS
 
+    whole = -(-pages // BLOCK_PAGES) * BLOCK_PAGES
+    bits, want = np.zeros(whole, np.uint8), np.zeros(BLOCK_PAGES, np.uint8)
     return State(
-        pages=np.zeros(pages, np.uint8),
-        block_of=np.full(pages, NOWHERE, np.int32),
+        pages=bits,
+        words=bits.view(np.uint64),
+        block_of=np.full(whole, NOWHERE, np.int32),
         blocks=np.zeros((blocks, BLOCK_COLUMNS), np.int64),
         totals=np.zeros((arrays, TOTALS), np.int64),
         counters=counters,
@@ -95,7 +100,8 @@ def empty_state(
         queue=np.zeros((window, 4), np.int64),
         batch=np.zeros(batch, np.int64),
         spare=np.zeros(DIGITS + batch, np.int64),
-        want=np.zeros(BLOCK_PAGES, np.uint8),
+        want=want,
+        marks=want.view(np.uint64),
         tree=np.zeros((TREE_ROWS, 2 * LEAVES), np.int64),
         thrash=np.zeros((pages if thrash else 1, 5), np.int64),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numba import njit
 
 from louvain_um.profiling.simulator import constants as c
 from louvain_um.profiling.simulator.density import BROUGHT, FAULTED, add_dense
@@ -80,5 +81,15 @@ def test_density_is_that_of_every_page(random, pages, here, threshold, count):
             dense = filled[part].sum() * 100 > inside[part].sum() * threshold
             wanted[part] |= asked[part].any() and dense
     expected = np.where(wanted & ~there & inside, BROUGHT, want)
-    add_dense(pages, want, np.zeros((3, 64), np.int64), 0, count, here, threshold)
+    tree = np.zeros((3, 64), np.int64)
+    add_dense((pages, words(pages)), (want, words(want)), tree, 0, count, here, threshold)
     np.testing.assert_array_equal(want, expected)
+
+
+def test_no_references_are_counted_whatever_was_compiled_before():
+    njit(lambda values: values.view(np.uint64))(np.zeros(8, np.uint8))
+    afresh = njit(_nrt=False)(add_dense.py_func)
+    pages, want = np.zeros(c.BLOCK_PAGES, np.uint8), np.zeros(c.BLOCK_PAGES, np.uint8)
+    tree = np.zeros((3, 64), np.int64)
+    afresh((pages, words(pages)), (want, words(want)), tree, 0, c.BLOCK_PAGES, c.ON_GPU, 51)
+    assert not any("NRT_" in code for code in afresh.inspect_asm().values())
