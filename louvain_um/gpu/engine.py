@@ -77,6 +77,9 @@ class GpuEngine:
         later = [f"{CXX[sums]}, {CXX[sums]}"]
         if graph.n_arcs > LIMITS.small:
             later.append(f"Narrow, {CXX[sums]}")
+        if isinstance(graph, DeviceGraph):
+            # The plan asks how its arcs are spread, by a kernel: whoever waits is told why.
+            kernels.prepare([("carry", "")], self.observer)
         device = cupy.cuda.runtime.getDevice()
         machine = machine_for(device)
         self.plan, shape = plan_run(graph, self.options, machine, survey=survey)

@@ -113,14 +113,14 @@ TIGHT: Final = Limits(chunk=1 << 20, chunks=64)
 """For runs that do not fit otherwise; see `tight_limits`."""
 
 LATER_CHUNKS: Final = 128
-TIGHT_ARCS_A_SLOT: Final = 64
+LATER_SLOTS: Final = 64
 """A tight run's later levels have chunks and tables that are small for level 0, not for them: with
 some of LFR 24 on the host, its level of 29 M arcs is added up in 14 ms; it took 24."""
 
 
 def tight_limits(arcs: int) -> Limits:
     """Return how levels are aggregated in a run on so many arcs that does not fit otherwise."""
-    chunk, slots = max(TIGHT.chunk, arcs // LATER_CHUNKS), arcs // TIGHT_ARCS_A_SLOT
+    chunk, slots = max(TIGHT.chunk, arcs // LATER_CHUNKS), arcs // LATER_SLOTS
     return replace(TIGHT, chunk=chunk, most_slots=slots)
 
 

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import numpy as np
+
+from louvain_um.profiling.events import EventTable, Kind
+from louvain_um.profiling.join import place
+from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan, Session
+
+
+def life(name: str, address: int, nbytes: int, start: int, end: int) -> Lifetime:
+    return Lifetime(
+        name=name, group="graph", address=address, nbytes=nbytes, start_ns=start, end_ns=end
+    )
+
+
+def at(time: int, address: int, nbytes: int = 4096) -> dict[str, int]:
+    return {"time": time, "address": address, "bytes": nbytes, "kind": Kind.HTOD}
+
+
+def table(rows: list[dict[str, int]]) -> EventTable:
+    return EventTable({name: [row[name] for row in rows] for name in rows[0]})
+
+
+def a_session() -> Session:
+    events = EventTable(
+        {
+            "time": [10, 20, 30],
+            "kind": [Kind.HTOD, Kind.KERNEL, Kind.ACCESS],
+            "address": [4096, 0, 8192],
+            "bytes": [65536, 0, 0],
+            "kernel": [-1, 0, -1],
+            "count": [1, 1, 7],
+        },
+        ("move",),
+    )
+    phases = (PhaseSpan(phase="my own", level=0, iteration=-1, start_ns=5, end_ns=25),)
+    return Session(
+        metadata={"version": "0", "seconds": 1.5, "nan": float("nan"), "n": np.int64(3)},
+        plan={"policy": "base"},
+        lifetimes=(life("targets.0", 4096, 1 << 20, 0, 40),),
+        phases=phases,
+        events=place(events, phases),
+        maps=(
+            PageMap(
+                array="targets.0",
+                page_bytes=4096,
+                edges=np.array([0, 20, 40]),
+                counts=np.array([[1, 2], [3, 4]], np.uint32),
+            ),
+        ),
+        notes=("a note",),
+        energy={"joules": 2.0, "seconds": 1.5},
+    )
