@@ -33,7 +33,7 @@ struct Shared {
 // returns false to stop the warp.
 template <class W, class A, class F>
 __device__ __forceinline__ void visit_arcs(const Job<W, A>& job, i64 i, i64 low, i64 high, F add) {
-  auto source = [&](i64 m) { return job.offsets[job.members[m]]; };
+  auto source = [&](i64 m) { return row_of(job.weights, job.offsets, job.members[m]).low; };
   walk_rows(job.before(), i, job.n, low, high, source, [&](const i64* at, const u32*, i64) {
     u32 community[DEPTH];
     A weight[DEPTH];

@@ -94,7 +94,7 @@ __global__ void BOUNDS sum_level(Job<W, A> job) {
   for (i64 v = grid_thread(); v < job.n; v += grid_threads()) {
     squares.add(degree_of(job.weights, job.degrees, job.offsets, v));
     if (job.loops) inside += 2 * (u64)job.loops[v];
-    widest = max(widest, (u64)(job.offsets[v + 1] - job.offsets[v]));
+    widest = max(widest, (u64)row_of(job.weights, job.offsets, v).arcs());
   }
   squares.publish(job.state->squares);
   inside = block_sum(inside);

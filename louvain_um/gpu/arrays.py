@@ -12,7 +12,7 @@ from louvain_um.arrays import STAGES, Declared, Stage, Use
 from louvain_um.gpu import narrow
 from louvain_um.gpu.job import LIMITS, chunk_for, slots_for_wide, slots_of, stretch_for, tables
 from louvain_um.gpu.launch import CONTROL, DRAIN_SLOTS, giant_tables
-from louvain_um.gpu.packing import CHUNK, words_for
+from louvain_um.gpu.packing import words_for
 from louvain_um.gpu.reserve import Home
 from louvain_um.gpu.shape import Shape
 from louvain_um.ledger import GROUPS, Group
@@ -107,7 +107,6 @@ def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
     yield _array("offsets.0", "graph", 8, n + 1, ALWAYS, rows)
     if shape.packed:
         yield _array("targets.0", "graph", 3, -(-4 * words_for(arcs) // 3), ALWAYS, passes)
-        yield _array("incoming", "scratch", 4, min(arcs, CHUNK), ("load",))
     else:
         yield _array("targets.0", "graph", 4, arcs, ALWAYS, passes)
     if shape.weight_bytes:

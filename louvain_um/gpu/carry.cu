@@ -15,9 +15,24 @@ struct Found {
   u64 inside, squares[3], communities;
 };
 
-// Visits all arcs, a warp each stretch: visit(arc, v) with v the arc's source, or arc -1.
+// Visits all arcs, a warp 32 rows: visit(arc, v) with v the arc's source, or arc -1.
 template <class F>
-__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, F visit) {
+__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const Packed* packed,
+                                               F visit) {
+  for (i64 v = grid_thread(); v - lane_index() < n; v += grid_threads()) {
+    const Row row = v < n ? row_of(packed, offsets, v) : Row{0, 0};
+    u32 total;
+    walk_lanes(u32(row.arcs()), row.low, total, [&](const i64* at, const u32* owner, u32) {
+#pragma unroll
+      for (int d = 0; d < DEPTH; ++d) visit(at[d], __shfl_sync(FULL, (u32)v, owner[d]));
+      return true;
+    });
+  }
+}
+
+// The same where rows follow each other: a warp takes a stretch of arcs.
+template <class W, class F>
+__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const W*, F visit) {
   const i64 arcs = offsets[n], stretch = stretch_of(arcs, STRETCH_ARCS);
   for (i64 low = grid_thread() / WARP * stretch; low < arcs;
        low += grid_threads() / WARP * stretch) {
@@ -83,7 +98,7 @@ __global__ void BOUNDS sum_communities(i64 n, const i64* offsets, const u32* tar
     if (sum) atomicAdd(totals + c, sum);
     used[c] = 1;
   }
-  visit_all_arcs(n, offsets, [&](i64 arc, u32 v) {
+  visit_all_arcs(n, offsets, weights, [&](i64 arc, u32 v) {
     if (arc >= 0 && start[target_at(targets, weights, arc)] == start[v])
       inside += weight_at(weights, arc);
   });
@@ -114,15 +129,13 @@ __device__ __forceinline__ u32 root_of(u32* parents, u32 v) {
   return v;
 }
 
-// Gives each connected part of a community its smallest member as label, in place. Parents are
-// never greater than their children, so the root of a part is its smallest member. Cooperative.
-__global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* targets,
-                                         u32 packed, u32* labels, u32* parents, Found* found) {
-  for (i64 v = grid_thread(); v < n; v += grid_threads()) parents[v] = v;
-  grid_sync(&found->barrier);
-  visit_all_arcs(n, offsets, [&](i64 arc, u32 v) {
+// Joins the ends of every arc inside a community.
+template <class W>
+__device__ void join_ends(i64 n, const i64* offsets, const u32* targets, const W* weights,
+                          const u32* labels, u32* parents) {
+  visit_all_arcs(n, offsets, weights, [&](i64 arc, u32 v) {
     if (arc < 0) return;
-    u32 u = packed ? target_at(targets, (const Packed*)0, arc) : targets[arc];
+    u32 u = target_at(targets, weights, arc);
     if (u >= v || labels[u] != labels[v]) return;
     u32 a = root_of(parents, u), b = root_of(parents, v);
     while (a != b) {
@@ -137,6 +150,18 @@ __global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* t
       a = root_of(parents, a);
     }
   });
+}
+
+// Gives each connected part of a community its smallest member as label, in place. Parents are
+// never greater than their children, so the root of a part is its smallest member. Cooperative.
+__global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* targets,
+                                         u32 packed, u32* labels, u32* parents, Found* found) {
+  for (i64 v = grid_thread(); v < n; v += grid_threads()) parents[v] = v;
+  grid_sync(&found->barrier);
+  if (packed)
+    join_ends(n, offsets, targets, (const Packed*)0, labels, parents);
+  else
+    join_ends(n, offsets, targets, (const Unweighted*)0, labels, parents);
   grid_sync(&found->barrier);
   for (i64 v = grid_thread(); v < n; v += grid_threads()) labels[v] = root_of(parents, v);
 }
@@ -211,16 +236,5 @@ __global__ void BOUNDS survey(i64 n, const i64* offsets, u64 wide, u64* skew) {
     atomicAdd(skew + 1, squares);
     atomicAdd(skew + 2, isolated);
     atomicAdd(skew + 3, in_wide);
-  }
-}
-
-// Packs targets of `arcs` arcs into 24 bits each (`packed.cuh`); the last words are whole.
-__global__ void BOUNDS pack_targets(i64 arcs, const u32* targets, u32* packed) {
-  const i64 words = (3 * arcs + 3) / 4;
-  for (i64 w = grid_thread(); w < words; w += grid_threads()) {
-    // Four bytes reach over two arcs at most.
-    const i64 arc = 4 * w / 3;
-    const u64 both = targets[arc] | (u64)(arc + 1 < arcs ? targets[arc + 1] : 0) << 24;
-    packed[w] = both >> (4 * w % 3 * 8);
   }
 }

@@ -69,7 +69,6 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                     "number_communities",
                     "follow",
                     "survey",
-                    "pack_targets",
                 ),
                 PLAIN,
             ),

@@ -117,9 +117,9 @@ __device__ void clear_table(Shared<A>& shared) {
 // fills shared.starts and counts the arcs they have. round_of(v, first) says in which of
 // `rounds` sub-rounds v takes part, EMPTY for none; it is asked twice, `first` the first time.
 // Holds two barriers of the grid; control->counts is 0 before and after the next one.
-template <class A, class R>
-__device__ void enqueue(i64 low, i64 high, const i64* offsets, u32 rounds, u32 at, R round_of,
-                        u32* queue, Control* control, Shared<A>& shared) {
+template <class W, class A, class R>
+__device__ void enqueue(i64 low, i64 high, const i64* offsets, const W* weights, u32 rounds, u32 at,
+                        R round_of, u32* queue, Control* control, Shared<A>& shared) {
   const i64 begin = low + stretch_begin(high - low), end = low + stretch_end(high - low);
   const u32 n_keys = rounds * BINS;
   u64 arcs = 0;
@@ -130,7 +130,7 @@ __device__ void enqueue(i64 low, i64 high, const i64* offsets, u32 rounds, u32 a
   for (i64 v = begin + threadIdx.x; v < end; v += THREADS) {
     u32 round = round_of(v, true);
     if (round == EMPTY) continue;
-    i64 degree = offsets[v + 1] - offsets[v];
+    i64 degree = row_of(weights, offsets, v).arcs();
     if (!degree) continue;
     arcs += degree;
     atomicAdd(shared.local + round * BINS + bin_of<A>(degree), 1u);
@@ -153,7 +153,7 @@ __device__ void enqueue(i64 low, i64 high, const i64* offsets, u32 rounds, u32 a
   for (i64 v = begin + threadIdx.x; v < end; v += THREADS) {
     u32 round = round_of(v, false);
     if (round == EMPTY) continue;
-    i64 degree = offsets[v + 1] - offsets[v];
+    i64 degree = row_of(weights, offsets, v).arcs();
     if (!degree) continue;
     u32 k = round * BINS + bin_of<A>(degree);
     queue[shared.starts[k] + shared.base[k] + atomicAdd(shared.local + k, 1u)] = v;
@@ -200,8 +200,9 @@ __device__ void decide_tile(const S& s, u32 begin, u32 end, u32* counter, Tally&
       A weight = 0;
       typename S::Vertex x = s.vertex(v);
       valid = valid && !x.idle;
-      i64 j = s.offsets[v] + rank;
-      if (valid && j < s.offsets[v + 1]) {
+      const Row row = row_of(s.weights, s.offsets, v);
+      i64 j = row.low + rank;
+      if (valid && j < row.high) {
         label = s.label(x, target_at(s.targets, s.weights, j));
         weight = weight_at(s.weights, j);
       }
@@ -306,7 +307,7 @@ __device__ void decide_warp(const S& s, u32 begin, u32 end, u32* counter, u32* k
   while (begin + at < end) {
     u32 next = claim_warp(counter, 1);
     u32 i = begin + at, v = s.queue[i];
-    i64 low = s.offsets[v], high = s.offsets[v + 1];
+    const auto [low, high] = row_of(s.weights, s.offsets, v);
     typename S::Vertex x = s.vertex(v);
     u32 slots = slots_for(high - low);
     A home = x.idle ? 0 : fill<WARP>(s, x, low, high, lane, keys, sums, slots);
@@ -335,7 +336,7 @@ __device__ void decide_block(const S& s, u32 begin, u32 end, u32* counter, u32* 
     u32 i = begin + shared.claimed;
     if (i >= end) break;
     u32 v = s.queue[i];
-    i64 low = s.offsets[v], high = s.offsets[v + 1];
+    const auto [low, high] = row_of(s.weights, s.offsets, v);
     typename S::Vertex x = s.vertex(v);
     if (x.idle) continue;
     u32 slots = slots_for((u32)(high - low));

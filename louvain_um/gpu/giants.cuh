@@ -36,7 +36,7 @@ __device__ void lay_out(const S& s, const Giants<A>& g, u32 begin, u32 end, Cont
     u64 slots = 0, fills = 0, drains = 0, total;
     if (i < end) {
       u32 v = s.queue[i];
-      u64 arcs = s.offsets[v + 1] - s.offsets[v];
+      u64 arcs = row_of(s.weights, s.offsets, v).arcs();
       slots = slots_for(arcs);
       fills = (arcs + Table<A>::block_max - 1) / Table<A>::block_max;
       drains = (slots + DRAIN_SLOTS - 1) / DRAIN_SLOTS;
@@ -105,7 +105,7 @@ __device__ void fill_giants(const S& s, const Giants<A>& g, u32 begin, u32 count
     u32 k = giant_of(g.fills, count, unit), v = s.queue[begin + k];
     typename S::Vertex x = s.vertex(v);
     if (x.idle) continue;
-    i64 row = s.offsets[v], high = s.offsets[v + 1];
+    const auto [row, high] = row_of(s.weights, s.offsets, v);
     i64 low = row + (i64)(unit - g.fills[k]) * unit_arcs, stop = min(low + unit_arcs, high);
     A home = fill<THREADS>(s, x, low, stop, threadIdx.x, shared.keys, shared.sums,
                            Table<A>::slots);
@@ -132,7 +132,7 @@ __device__ void drain_giants(const S& s, const Giants<A>& g, u32 begin, u32 coun
     u32 k = giant_of(g.drains, count, unit), v = s.queue[begin + k];
     typename S::Vertex x = s.vertex(v);
     if (x.idle) continue;
-    u32 slots = slots_for(s.offsets[v + 1] - s.offsets[v]);
+    u32 slots = slots_for(row_of(s.weights, s.offsets, v).arcs());
     u32 first = (unit - g.drains[k]) * DRAIN_SLOTS;
     Choice best = drain<THREADS>(s, x, threadIdx.x, g.keys + g.slots[k] + first,
                                  g.sums + g.slots[k] + first,
@@ -150,6 +150,7 @@ __device__ void settle_giants(const S& s, const Giants<A>& g, u32 begin, u32 cou
     u32 v = s.queue[begin + k];
     typename S::Vertex x = s.vertex(v);
     if (x.idle) continue;
+    const Row row = row_of(s.weights, s.offsets, v);
     Choice best = {0.0, EMPTY};
     for (u32 unit = g.drains[k] + threadIdx.x; unit < g.drains[k + 1]; unit += THREADS)
       best = better(best, g.partials[unit], s.seed);
@@ -157,8 +158,8 @@ __device__ void settle_giants(const S& s, const Giants<A>& g, u32 begin, u32 cou
     A tie = 0;
     if constexpr (S::wants_tie)
       if (best.community != EMPTY)
-        tie = block_sum(weight_towards<THREADS, S, A>(s, x, s.offsets[v], s.offsets[v + 1],
-                                                      threadIdx.x, best.community));
+        tie = block_sum(weight_towards<THREADS, S, A>(s, x, row.low, row.high, threadIdx.x,
+                                                      best.community));
     if (threadIdx.x == 0) s.settle(begin + k, x, best, g.homes[k], tie, tally);
   }
 }

@@ -145,8 +145,9 @@ __device__ void list_members(const Job<W, A>& job, i64 k) {
   grid_sync(barrier);
   const u32* members = job.members;
   const i64* offsets = job.offsets;
+  const W* weights = job.weights;
   grid_scan_to<i64>(
-      n, [=](i64 i) { return offsets[members[i] + 1ll] - offsets[members[i]]; },
+      n, [=](i64 i) { return row_of(weights, offsets, members[i]).arcs(); },
       [=](i64 i, i64 sum, i64) { before.put(i, sum); }, (i64*)job.partials, barrier);
   grid_sync(barrier);
 }

@@ -38,7 +38,7 @@ class GpuLevel:
         weights are no wider, else uint64.
     offsets : int64[n + 1]
     targets : uint32[arcs]
-        If `packed`, as `packing.py` says.
+        If `packed`, both as `packing.py` says.
     weights : uint32[arcs], uint64[arcs], uint8[arcs] or None
         Bytes are those of `narrow.py`.
     loops : sums[n] or None

@@ -43,15 +43,16 @@ def upload(memory: Allocator, graph: Graph | DeviceGraph, *, packed: bool = Fals
         weights = put("weights", "graph", weights.view(unsigned))
     if graph.loops is not None and graph.loops.any():
         loops = put("loops", "graph", graph.loops.astype(sums))
-    offsets = put("offsets", "graph", graph.offsets)
+    offsets, targets = graph.offsets, graph.targets
     if packed:
-        words = packing.words_for(graph.n_arcs)
-        targets = memory.empty("targets.0", "graph", words, np.uint32)
-        packing.pack(kernels, memory, graph.targets, targets)
-    else:
-        targets = put("targets", "graph", graph.targets)
-    arrays = {"offsets": offsets, "targets": targets, "weights": weights, "loops": loops}
-    level = first_level(graph, **arrays)
+        offsets, targets = packing.pack(*packing.on_host(graph))
+    level = first_level(
+        graph,
+        offsets=put("offsets", "graph", offsets),
+        targets=put("targets", "graph", targets),
+        weights=weights,
+        loops=loops,
+    )
     level.packed = packed
     if packed:
         return level  # which has no degrees: `packed.cuh`

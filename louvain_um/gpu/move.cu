@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(THREADS, 5)
     const bool wakes = iteration >= restless;
     if (thread == 0) control->gain[slot] = 0, control->moves[slot] = 0;
     enqueue(
-        0, n, offsets, sub_rounds, 0,
+        0, n, offsets, weights, sub_rounds, 0,
         [=](i64 v, bool first) {
           if (first && iteration > restless) next[v] = 0;
           return awake[v] ? bucket(v, salt, sub_rounds) : EMPTY;

@@ -77,8 +77,8 @@ __device__ void activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_
     u32 goal = s.goals[i];
     if (goal == EMPTY) continue;
     u32 v = s.queue[i];
-    i64 high = s.offsets[v + 1];
-    for (i64 j = s.offsets[v] + rank; j < high; j += G) {
+    const auto [low, high] = row_of(s.weights, s.offsets, v);
+    for (i64 j = low + rank; j < high; j += G) {
       u32 u = target_at(s.targets, s.weights, j);
       if (s.labels[u] != goal) wake(u, sub_round, sub_rounds, salt, awake, next);
     }

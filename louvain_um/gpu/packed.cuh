@@ -1,6 +1,7 @@
-// Targets of arcs that take 24 bits instead of 32: see packing.py.
+// Targets of arcs that take 24 bits instead of 32, in rows sorted by their length: see packing.py.
 //
-// Arc j's target is in bytes 3j..3j + 2 of the array, which has a word to spare at its end.
+// Arc j's target is in bytes 3j..3j + 2 of the array, which has a word to spare at its end. Entry
+// v of the offsets tells where v's row begins and, in its upper bits, how many arcs that has.
 #pragma once
 #include "grid.cuh"
 
@@ -14,6 +15,23 @@ template <class W>
 constexpr bool unweighted = same<W, Unweighted> || same<W, Packed>;
 
 #define PACKED_BITS 0xFFFFFFu
+#define START_BITS 40
+
+// The arcs low..high - 1 of a vertex.
+struct Row {
+  i64 low, high;
+  __device__ __forceinline__ i64 arcs() const { return high - low; }
+};
+
+template <class W>
+__device__ __forceinline__ Row row_of(const W*, const i64* offsets, i64 v) {
+  return {offsets[v], offsets[v + 1]};
+}
+__device__ __forceinline__ Row row_of(const Packed*, const i64* offsets, i64 v) {
+  const u64 entry = offsets[v];
+  const i64 low = entry & ((1ull << START_BITS) - 1);
+  return {low, low + (i64)(entry >> START_BITS)};
+}
 
 // Degree of vertex v. Packed arcs have no array of it: as many as they are, they weigh, and no
 // vertex has a loop.
@@ -22,8 +40,9 @@ __device__ __forceinline__ A degree_of(const W*, const A* degrees, const i64*, i
   return degrees[v];
 }
 template <class A>
-__device__ __forceinline__ A degree_of(const Packed*, const A*, const i64* offsets, i64 v) {
-  return offsets[v + 1] - offsets[v];
+__device__ __forceinline__ A degree_of(const Packed* weights, const A*, const i64* offsets,
+                                       i64 v) {
+  return row_of(weights, offsets, v).arcs();
 }
 
 // Returns the target that begins in byte `byte` of a word and may end in the next one.

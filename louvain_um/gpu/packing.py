@@ -1,26 +1,23 @@
 """Targets of 24 bits instead of 32, for graphs that do not fit otherwise: `packed.cuh`.
 
-A quarter less of what is largest in a run and what moving reads most of. Where the graph fits,
-it stays as it is: packing takes time, and reading it in core is no faster.
+A quarter less of what is largest in a run and what moving reads most of. Rows are sorted by how
+long they are, short ones first: what does not fit on the device are then the longest ones, which
+the bus brings as fast as one block of bytes, where a short row costs a request or two. Where the
+graph fits, it stays as it is: packing takes time, and reading it in core is no faster.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
-
-from louvain_um.gpu import carry
-from louvain_um.gpu.compile import Kernels
-
-if TYPE_CHECKING:
-    from louvain_um.placement.allocator import Allocator
+from numpy.typing import NDArray
 
 MOST_VERTICES: Final = 1 << 24
 """Vertices whose numbers have 24 bits."""
 
-CHUNK: Final = 1 << 23
-"""Arcs that come from the host at a time, a multiple of four: these end with a word."""
+START_BITS: Final = 40
+"""Bits of an entry of the offsets that say where a row begins; those above, how long it is."""
 
 
 def words_for(arcs: int) -> int:
@@ -35,22 +32,48 @@ def words_for(arcs: int) -> int:
     return -(-3 * arcs // 4) + 1
 
 
-def pack(kernels: Kernels, memory: Allocator, targets: Any, packed: Any) -> None:
-    """Write packed targets.
+def pack(
+    offsets: NDArray[np.int64], targets: NDArray[np.uint32]
+) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Return offsets and targets as `packed.cuh` says, rows sorted by length.
 
     Parameters
     ----------
+    offsets : int64[n + 1]
     targets : uint32[arcs]
-        Below `MOST_VERTICES`; NumPy's or CuPy's.
-    packed : cupy.ndarray
-        uint32[words_for(arcs)], on any side of the bus.
+        Below `MOST_VERTICES`.
+
+    Returns
+    -------
+    offsets : int64[n + 1]
+        Where each row begins, and in the bits above `START_BITS` how many arcs it has; rows whose
+        lengths have fewer bits come first, and of these the rows of smaller vertices.
+    targets : uint32[words_for(arcs)]
+        Arc j's in bytes 3j … 3j + 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.gpu.packing import pack
+    >>> offsets, targets = pack(np.array([0, 2, 3]), np.array([5, 6, 7], np.uint32))
+    >>> [(int(entry) & 0xFF, int(entry) >> 40) for entry in offsets[:-1]]
+    [(1, 2), (0, 1)]
+    >>> targets.view(np.uint8)[:9:3].tolist()
+    [7, 5, 6]
     """
-    if not isinstance(targets, np.ndarray):
-        carry.run(kernels, "pack_targets", len(targets), targets, packed)
-        return
-    incoming = memory.empty("incoming", "scratch", min(len(targets), CHUNK), np.uint32)
-    for begin in range(0, len(targets), CHUNK):
-        some = targets[begin : begin + CHUNK]
-        memory.fill("incoming", some)
-        carry.run(kernels, "pack_targets", len(some), incoming, packed[3 * begin // 4 :])
-    memory.free("incoming")
+    from louvain_um.gpu.packed_rows import pack_rows, place_rows
+    from louvain_um.parallel import default_threads, run
+
+    n = len(offsets) - 1
+    placed = np.zeros(n + 1, np.int64)
+    place_rows(offsets, placed)
+    packed = np.zeros(words_for(len(targets)), np.uint32)
+    work = np.zeros(1, np.int64), offsets, targets, placed, packed.view(np.uint8)
+    run(pack_rows, default_threads(), *work)
+    return placed, packed
+
+
+def on_host(graph: Any) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Return a graph's offsets and targets in host memory, wherever they are."""
+    arrays = graph.offsets, graph.targets
+    return tuple(a if isinstance(a, np.ndarray) else a.get() for a in arrays)  # type: ignore[return-value]

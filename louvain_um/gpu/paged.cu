@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(THREADS, 5)
   const u32 sub_rounds = sweep.sub_rounds;
   const u8* awake = sweep.awake;
   enqueue(
-      sweep.begins[block], sweep.begins[block + 1], s.offsets, 1, tail,
+      sweep.begins[block], sweep.begins[block + 1], s.offsets, s.weights, 1, tail,
       [=](i64 v, bool) {
         return awake[v] && bucket(v, salt, sub_rounds) == round ? 0 : EMPTY;
       },
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(THREADS, 5)
     cut_block(Refiner<W, A> s, Sweep<A> sweep, u32 block) {
   __shared__ Shared<A> shared;
   enqueue(
-      sweep.begins[block], sweep.begins[block + 1], s.offsets, 1, 0,
+      sweep.begins[block], sweep.begins[block + 1], s.offsets, s.weights, 1, 0,
       [](i64, bool) { return 0u; }, s.queue, sweep.control, shared);
   cut_all(s, shared.starts);
 }
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(THREADS, 5)
   const u32 tail = *(volatile u32*)&control->tail, salt = s.salt, sub_rounds = s.sub_rounds;
   clear_table(shared);
   enqueue(
-      sweep.begins[block], sweep.begins[block + 1], s.offsets, 1, tail,
+      sweep.begins[block], sweep.begins[block + 1], s.offsets, s.weights, 1, tail,
       [=](i64 v, bool) { return bucket(v, salt, sub_rounds) == round ? 0 : EMPTY; }, s.queue,
       control, shared);
   note_span(sweep, round, block, shared.starts);

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(THREADS, 5)
   clear_table(shared);
   begin_parts(s, n, thread, threads);
   enqueue(
-      0, n, offsets, sub_rounds, 0,
+      0, n, offsets, weights, sub_rounds, 0,
       [=](i64 v, bool) { return bucket(v, salt, sub_rounds); }, queue, control, shared);
   for (u32 r = 0; r < sub_rounds; ++r) {
     const u32* from = starts + r * BINS;

@@ -87,8 +87,8 @@ __device__ void cut_rows(const S& s, u32 begin, u32 end) {
     u32 v = i < end ? s.queue[i] : 0;
     if (i < end) {
       u32 own = s.labels[v];
-      i64 high = s.offsets[v + 1];
-      for (i64 j = s.offsets[v] + rank; j < high; j += G)
+      const auto [low, high] = row_of(s.weights, s.offsets, v);
+      for (i64 j = low + rank; j < high; j += G)
         if (s.labels[target_at(s.targets, s.weights, j)] == own) cut += weight_at(s.weights, j);
     }
     if constexpr (G == THREADS)

@@ -30,6 +30,39 @@ __device__ __forceinline__ i64 find_row(B before, i64 a, i64 b, i64 position) {
   return a;
 }
 
+// Visits the arcs of 32 rows, one a lane: `length` of them, which lie from `source` on; `total`
+// becomes how many these are. `visit` gets DEPTH sources (-1: none), the lanes whose row each lies
+// in, and how many arcs come before the first one; it returns false to end the walk of the whole
+// warp, which then returns false.
+template <class F>
+__device__ __forceinline__ bool walk_lanes(u32 length, i64 source, u32& total, F visit) {
+  const u32 lane = lane_index();
+  u32 upto = length;
+  for (int d = 1; d < WARP; d <<= 1) {
+    u32 other = __shfl_up_sync(FULL, upto, d);
+    if (lane >= d) upto += other;
+  }
+  total = __shfl_sync(FULL, upto, WARP - 1);
+  source -= upto - length;
+  for (u32 first = lane; first - lane < total; first += WARP * DEPTH) {
+    i64 at[DEPTH];
+    u32 owner[DEPTH];
+#pragma unroll
+    for (int d = 0; d < DEPTH; ++d) {
+      u32 p = first + d * WARP;
+      owner[d] = 0;
+#pragma unroll
+      for (u32 step = WARP / 2; step; step >>= 1) {
+        if (__shfl_sync(FULL, upto, owner[d] + step - 1) <= p) owner[d] += step;
+      }
+      i64 j = __shfl_sync(FULL, source, owner[d]) + p;
+      at[d] = p < total ? j : -1;
+    }
+    if (__any_sync(FULL, !visit(at, owner, first))) return false;
+  }
+  return true;
+}
+
 // Visits positions low..high - 1 of rows that follow each other, one warp together: row i takes
 // positions begins[i]..begins[i + 1] - 1, and `source(i)` says where its first one lies. Row
 // `i` is the one that holds `low`. `visit(at, owner, position)` gets DEPTH sources (-1: none),
@@ -50,29 +83,11 @@ __device__ __forceinline__ void walk_rows(B begins, i64 i, i64 rows, i64 low, i6
         source = source_of(i + lane) + (from - begin);
       }
     }
-    u32 upto = length;
-    for (int d = 1; d < WARP; d <<= 1) {
-      u32 other = __shfl_up_sync(FULL, upto, d);
-      if (lane >= d) upto += other;
-    }
-    u32 total = __shfl_sync(FULL, upto, WARP - 1);
-    source -= upto - length;
-    for (u32 first = lane; first - lane < total; first += WARP * DEPTH) {
-      i64 at[DEPTH];
-      u32 owner[DEPTH];
-#pragma unroll
-      for (int d = 0; d < DEPTH; ++d) {
-        u32 p = first + d * WARP;
-        owner[d] = 0;
-#pragma unroll
-        for (u32 step = WARP / 2; step; step >>= 1) {
-          if (__shfl_sync(FULL, upto, owner[d] + step - 1) <= p) owner[d] += step;
-        }
-        i64 j = __shfl_sync(FULL, source, owner[d]) + p;
-        at[d] = p < total ? j : -1;
-      }
-      if (__any_sync(FULL, !visit(at, owner, low + first))) return;
-    }
+    u32 total;
+    if (!walk_lanes(length, source, total, [&](const i64* at, const u32* owner, u32 first) {
+          return visit(at, owner, low + first);
+        }))
+      return;
     low += total;
     i += WARP;
     // Empty rows may be many.
