@@ -22,7 +22,7 @@ from louvain_um.events import ignore
 from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu.compile import FOLDER
 from louvain_um.gpu.launch import BLOCK_MAX
-from louvain_um.gpu.packing import words_for
+from louvain_um.gpu.packing import pack
 from louvain_um.graph import Graph
 from louvain_um.options import Options
 
@@ -106,16 +106,14 @@ def device(request: pytest.FixtureRequest) -> Device:
 
 
 def device_of(graph: Graph, kind: int, blocks: int) -> Device:
-    targets, weights = graph.targets, None
+    offsets, targets, weights = graph.offsets, graph.targets, None
     if kind == 1:
-        targets = np.zeros(words_for(graph.n_arcs), np.uint32)
-        parts = graph.targets.view(np.uint8).reshape(-1, 4)[:, :3]
-        targets.view(np.uint8)[: parts.size] = parts.ravel()
+        offsets, targets = pack(offsets, targets)
     if kind == 2:
         assert graph.weights is not None
         weights = graph.weights.astype(np.uint32)
     degrees = None if kind == 1 else graph.degrees.astype(np.uint32)
-    return Device(blocks, kind, graph, graph.offsets, targets, weights, degrees)
+    return Device(blocks, kind, graph, offsets, targets, weights, degrees)
 
 
 def on_cpu(graph: Graph) -> tuple[CpuEngine, Any]:
