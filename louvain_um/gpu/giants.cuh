@@ -94,14 +94,15 @@ __device__ Choice best_of_block(Choice best, u32 seed, Shared<A>& shared) {
   return best;
 }
 
-// Fills the tables of the giants laid out from queue[begin] on. A unit of arcs, as many as a
-// shared table takes, is added up there: atomics on global memory are what this costs.
+// Fills the tables of the giants laid out from queue[begin] on, as the first of `blocks` blocks or
+// another. A unit of arcs, as many as a shared table takes, is added up there: atomics on global
+// memory are what this costs.
 template <class S, class A>
 __device__ void fill_giants(const S& s, const Giants<A>& g, u32 begin, u32 count,
-                            Shared<A>& shared) {
+                            Shared<A>& shared, u32 first, u32 blocks) {
   constexpr u32 unit_arcs = Table<A>::block_max;
   const u32 fills = g.fills[count];
-  for (u32 unit = blockIdx.x; unit < fills; unit += gridDim.x) {
+  for (u32 unit = first; unit < fills; unit += blocks) {
     u32 k = giant_of(g.fills, count, unit), v = s.queue[begin + k];
     typename S::Vertex x = s.vertex(v);
     if (x.idle) continue;
@@ -164,11 +165,72 @@ __device__ void settle_giants(const S& s, const Giants<A>& g, u32 begin, u32 cou
   }
 }
 
+// Serves the giants from queue[begin] on that there were no tables for yet, batch by batch.
+template <class S, class A>
+__device__ void decide_other_giants(const S& s, const Giants<A>& giants, u32 begin, u32 end,
+                                    Control* control, Shared<A>& shared, Tally& tally) {
+  Barrier* barrier = &control->barrier;
+  for (u32 count; begin < end; begin += count) {
+    grid_sync(barrier);
+    if (blockIdx.x == 0) lay_out(s, giants, begin, end, control, shared);
+    grid_sync(barrier);
+    count = *(volatile u32*)&control->batch_end - begin;
+    fill_giants(s, giants, begin, count, shared, blockIdx.x, gridDim.x);
+    grid_sync(barrier);
+    drain_giants(s, giants, begin, count, shared);
+    grid_sync(barrier);
+    settle_giants(s, giants, begin, count, shared, tally);
+  }
+}
+
+template <class S>
+__device__ void decide_narrow(const S& s, const u32* from, u32* work, Tally& tally) {
+  decide_tile<32>(s, from[TILE32], from[TILE16], work + TILE32, tally);
+  decide_tile<16>(s, from[TILE16], from[TILE8], work + TILE16, tally);
+  decide_tile<8>(s, from[TILE8], from[TILE4], work + TILE8, tally);
+  decide_tile<4>(s, from[TILE4], from[BINS], work + TILE4, tally);
+}
+
+// The same as `decide` for rows sorted by length, of which the longest come over the bus: every
+// other block begins with the shortest, so that bus and memory are busy at the same time.
+template <class S, class A>
+__device__ void decide_sorted(const S& s, const u32* from, const Giants<A>& giants, u32* work,
+                              Control* control, Shared<A>& shared, Tally& tally) {
+  const u32 eighth = threadIdx.x / WARP * (Table<A>::slots / WARPS);
+  Barrier* barrier = &control->barrier;
+  const u32 sides = gridDim.x > 1 ? 2 : 1;
+  const bool any = from[GIANT] < from[BLOCK], narrow_first = blockIdx.x % sides;
+  u32 begin = from[GIANT], count = 0;
+  if (any) {
+    if (blockIdx.x == 0) lay_out(s, giants, begin, from[BLOCK], control, shared);
+    grid_sync(barrier);
+    count = *(volatile u32*)&control->batch_end - begin;
+  }
+  if (narrow_first)
+    decide_narrow(s, from, work, tally);
+  else if (any)
+    fill_giants(s, giants, begin, count, shared, blockIdx.x / sides,
+                (gridDim.x + sides - 1) / sides);
+  if (from[BLOCK] < from[WARPED])
+    decide_block(s, from[BLOCK], from[WARPED], work + BLOCK, shared.keys, shared.sums, shared,
+                 tally);
+  decide_warp(s, from[WARPED], from[TILE32], work + WARPED, shared.keys + eighth,
+              shared.sums + eighth, tally);
+  if (!narrow_first) decide_narrow(s, from, work, tally);
+  if (!any) return;
+  grid_sync(barrier);
+  drain_giants(s, giants, begin, count, shared);
+  grid_sync(barrier);
+  settle_giants(s, giants, begin, count, shared, tally);
+  decide_other_giants(s, giants, begin + count, from[BLOCK], control, shared, tally);
+}
+
 // Decides for all vertices queued for one sub-round, which begin at from[0] in the queue. The
 // giants' steps are a barrier apart; blocks with no part in one go on with smaller vertices.
 template <class S, class A>
 __device__ void decide(const S& s, const u32* from, const Giants<A>& giants, u32* work,
                        Control* control, Shared<A>& shared, Tally& tally) {
+  if constexpr (S::sorted) return decide_sorted(s, from, giants, work, control, shared, tally);
   const u32 eighth = threadIdx.x / WARP * (Table<A>::slots / WARPS);
   Barrier* barrier = &control->barrier;
   const bool any = from[GIANT] < from[BLOCK];
@@ -180,7 +242,7 @@ __device__ void decide(const S& s, const u32* from, const Giants<A>& giants, u32
   if (any) {
     grid_sync(barrier);
     count = *(volatile u32*)&control->batch_end - begin;
-    fill_giants(s, giants, begin, count, shared);
+    fill_giants(s, giants, begin, count, shared, blockIdx.x, gridDim.x);
   }
   decide_warp(s, from[WARPED], from[TILE32], work + WARPED, shared.keys + eighth,
               shared.sums + eighth, tally);
@@ -196,15 +258,5 @@ __device__ void decide(const S& s, const u32* from, const Giants<A>& giants, u32
   }
   decide_tile<8>(s, from[TILE8], from[TILE4], work + TILE8, tally);
   decide_tile<4>(s, from[TILE4], from[BINS], work + TILE4, tally);
-  for (begin += count; begin < from[BLOCK]; begin += count) {
-    grid_sync(barrier);
-    if (blockIdx.x == 0) lay_out(s, giants, begin, from[BLOCK], control, shared);
-    grid_sync(barrier);
-    count = *(volatile u32*)&control->batch_end - begin;
-    fill_giants(s, giants, begin, count, shared);
-    grid_sync(barrier);
-    drain_giants(s, giants, begin, count, shared);
-    grid_sync(barrier);
-    settle_giants(s, giants, begin, count, shared, tally);
-  }
+  decide_other_giants(s, giants, begin + count, from[BLOCK], control, shared, tally);
 }

@@ -8,7 +8,7 @@
 template <class W, class A>
 struct Mover {
   using Accumulator = A;
-  static constexpr bool unweighted = ::unweighted<W>, wants_tie = false;
+  static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Packed>, wants_tie = false;
   const i64* offsets;
   const u32* targets;
   const W* weights;

@@ -14,7 +14,7 @@ __device__ __forceinline__ bool well_connected(A cut, A total, A community_total
 template <class W, class A>
 struct Refiner {
   using Accumulator = A;
-  static constexpr bool unweighted = ::unweighted<W>, wants_tie = true;
+  static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Packed>, wants_tie = true;
   const i64* offsets;
   const u32* targets;
   const W* weights;
