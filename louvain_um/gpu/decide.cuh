@@ -9,7 +9,7 @@
 // type Vertex made by vertex(v) with `own` (the label that counts as home) and `idle`;
 // label(x, u), EMPTY where u does not count; choice(x, label, weight), EMPTY where not
 // eligible; settle(i, x, best, home, tie, tally), called once a vertex; wants_tie, whether
-// settle needs the weight of the arcs towards the best label.
+// settle needs the weight of the arcs towards the best label; sorted, whether rows are (packed.cuh).
 #pragma once
 #include "grid.cuh"
 #include "lines.cuh"
