@@ -328,5 +328,8 @@ def view(address: int, shape: int, dtype: DTypeLike, arena: Arena, owner: object
 
 
 def _is_or_begins(name: str, member: str) -> bool:
-    """Whether an array is the one named, or one of a kind named."""
-    return name == member or name.startswith(f"{member}.")
+    """Whether an array is the one named, or one of a kind named: of levels, the first."""
+    if not name.startswith(f"{member}."):
+        return name == member
+    _, _, level = name.removeprefix(f"{member}.").partition(".")
+    return level in ("", "0")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from louvain_um.arrays import STAGES, Declared, Stage
-from louvain_um.placement.cost import Scales, arrival_seconds, remote_seconds
+from louvain_um.placement.cost import Scales, exposed, is_packed, remote_seconds
 from louvain_um.placement.forecast import Forecast, Work, forecast
 from louvain_um.placement.layout import ALIGNED, JOINT_SLACK, Fit, aligned, fit, lay_out
 from louvain_um.placement.policy import AUTO, POLICY_NAMES, Placement, Policy, find_policy
@@ -134,52 +134,100 @@ def hosted_within(
         room -= over  # arenas of their own are rounded up
 
 
+PIECES = 8
+"""An array that is there throughout leaves the device by pieces, the last one first: where work
+hides some of the bus, the first cost less than those after them. Others leave whole: what a part
+of them keeps on the device, nothing else can use while they are not there."""
+
+
 def hosting(arrays: Sequence[Declared], work: Work, limit: int, *, greedy: bool = True) -> Policy:
-    """Return a policy that takes arrays off the device until the rest fits.
+    """Return a policy that takes pieces of arrays off the device until the rest fits.
 
     The order does not depend on the limit, so that a larger one never leaves less on the device:
-    that of time lost per byte won at the time if `greedy`, else per byte of the array, which an
+    that of time lost per byte won at the time if `greedy`, else per byte of the piece, which an
     array that is at the peak alone later may win.
     """
     scales = work.scales(arrays)
-    left = [array for array in arrays if not array.device_only and array.nbytes]
-    # What is small wins next to nothing and is often hot: only if all else is not enough.
-    small = {array.name for array in left if array.nbytes < BLOCK}
-    lost = {array.name: _lost(array, work, scales) for array in left}
+    left = {a.name: _Leaving(a, work, scales) for a in arrays if not a.device_only and a.nbytes}
     held = dict.fromkeys(STAGES, 0)
     for array in arrays:
         for stage in array.stages:
             held[stage] += aligned(array.nbytes, ALIGNED)
     hosted = dict[str, Placement]()
     while _with_slack(max(held.values())) > limit:
-        won = {array.name: _won(array, held) for array in left}
-        useful = [array for array in left if won[array.name] > 0]
+        won = {name: _won(one.array, one.piece, held) for name, one in left.items()}
+        useful = [one for name, one in left.items() if won[name] > 0]
         if not useful:
             # Stages that need the same each keep the others' arrays from winning anything.
-            useful = [array for array in left if _at_peak(array, held)]
-            won = {array.name: 0 for array in left}
+            useful = [one for one in left.values() if _at_peak(one.array, held)]
+            won = dict.fromkeys(won, 0)
         if not useful:
             break
-        wins = {a.name: (won[a.name] if greedy else 0) or a.nbytes for a in useful}
-        first = min(useful, key=lambda a: (a.name in small, lost[a.name] / wins[a.name]))
-        left.remove(first)
-        for stage in first.stages:
-            held[stage] -= aligned(first.nbytes, ALIGNED)
-        hosted[first.name] = _split(first, limit - _with_slack(max(held.values())))
+        wins = {name: (nbytes if greedy else 0) or left[name].piece for name, nbytes in won.items()}
+        first = min(useful, key=lambda one: (one.small, one.loss / wins[one.array.name]))
+        for stage in first.array.stages:
+            held[stage] -= first.piece
+        hosted[first.array.name] = first.leave(limit - _with_slack(max(held.values())))
+        if not first.here:
+            del left[first.array.name]
     return replace(AUTO, arrays=hosted)
 
 
-def _lost(array: Declared, work: Work, scales: Scales) -> float:
-    """Return the seconds that an array costs on the host."""
-    bus = remote_seconds(array, HOSTED, work.machine, work.mean_degree, scales)
-    fresh = "load" not in array.stages
-    made = arrival_seconds(array.nbytes, HOSTED, work.machine, given=False) if fresh else 0.0
-    return sum(bus.values()) + made
+class _Leaving:
+    """An array on its way to the host, piece by piece.
+
+    Parameters
+    ----------
+    array : Declared
+    work : Work
+    scales : Scales
+
+    Attributes
+    ----------
+    here, piece : int
+        Bytes that are on the device, and of these the ones that leave next.
+    loss : float
+        Seconds that their leaving costs.
+    """
+
+    def __init__(self, array: Declared, work: Work, scales: Scales) -> None:
+        self.array = array
+        self.whole = self.here = aligned(array.nbytes, ALIGNED)
+        # What is small wins next to nothing and is often hot: only if all else is not enough.
+        self.small = array.nbytes < BLOCK
+        self.packed = is_packed(array)
+        pieces = PIECES if set(array.stages) == set(STAGES) else 1
+        self.most = max(aligned(self.whole // pieces, BLOCK), BLOCK)
+        self.work, self.scales = work, scales
+        self.next()
+
+    def next(self) -> None:
+        """Say how many bytes leave next, and the seconds that this costs."""
+        self.piece = min(self.most, self.here)
+        self.loss = self._lost(self.here - self.piece) - self._lost(self.here)
+
+    def _lost(self, here: int) -> float:
+        """Return the seconds that the array costs with so many bytes still on the device."""
+        if here == self.whole:
+            return 0.0
+        placement = Placement("split", here / self.whole) if here else HOSTED
+        degree, machine = self.work.mean_degree, self.work.machine
+        bus = remote_seconds(self.array, placement, machine, degree, self.scales)
+        return exposed(self.work.core, bus, packed=True) if self.packed else sum(bus.values())
+
+    def leave(self, room: int) -> Placement:
+        """Have the next piece leave, but for as many whole blocks as there is room for."""
+        self.here -= self.piece
+        self.next()
+        kept = min(self.here + max(0, room), self.whole - 1) // BLOCK * BLOCK
+        if kept <= 0:
+            return HOSTED
+        # Half a block more, so that rounding the product down gives the blocks meant.
+        return Placement("split", min(1.0, (kept + BLOCK / 2) / self.whole))
 
 
-def _won(array: Declared, held: Mapping[Stage, int]) -> int:
-    """Return the bytes by which the joint arena shrinks without an array."""
-    nbytes = aligned(array.nbytes, ALIGNED)
+def _won(array: Declared, nbytes: int, held: Mapping[Stage, int]) -> int:
+    """Return the bytes by which the joint arena shrinks without so many of an array."""
     rest = max(held[stage] - (nbytes if stage in array.stages else 0) for stage in STAGES)
     return max(held.values()) - rest
 
@@ -193,13 +241,3 @@ def _at_peak(array: Declared, held: Mapping[Stage, int]) -> bool:
 def _with_slack(nbytes: int) -> int:
     """Return the capacity of a joint arena."""
     return nbytes + nbytes // JOINT_SLACK
-
-
-def _split(array: Declared, room: int) -> Placement:
-    """Return a placement that leaves as many whole blocks of an array on the device as fit."""
-    whole = aligned(array.nbytes, ALIGNED)
-    kept = min(max(0, room), whole - 1) // BLOCK * BLOCK
-    if kept <= 0:
-        return HOSTED
-    # Half a block more, so that rounding the product down gives the blocks meant.
-    return Placement("split", min(1.0, (kept + BLOCK / 2) / whole))

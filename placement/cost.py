@@ -42,21 +42,28 @@ FRESH: Final = 0.083
 """Rate at which fresh pages of the device are made by prefetching nothing, by its bandwidth: 362
 of 4,360 GB/s on an H200."""
 
+BESIDE: Final = 3.5
+"""How far computing and the bus hide each other where arcs are packed: rows are sorted by length,
+those away are the longest, and half of the blocks begin with the shortest. Both add up as sides
+of a triangle do, to this power instead of 2: fitted to LFR 24 and R-MAT 24 with a quarter, half,
+three quarters, 88 % and all of the arcs away (`hosted_arrays_h200.json`).
+"""
+
 SCATTER: Final[Mapping[Stage, float]] = {"aggregate": 1.2}
 SCATTER_IN_ORDER: Final = 0.5
 """Share of a random access that each row costs besides its bytes. Most passes take rows in the
 order of their vertices, but not one after the other; adding up takes them in that of communities.
 Rows of 110 bytes come at 23 GB/s in random order, at 37 to 43 in order, and bytes alone would
-come at 41 (`benchmarks/results/placement_stream_*`). Packed rows, of less than `WHOLE` bytes an
-arc, are read by whole lines, and in order cost their bytes alone: 12 arcs a nanosecond in rows of
-38, where whole words come at 9.7 (`packed_rows_h200.json`).
+come at 41 (`benchmarks/results/placement_stream_*`).
 """
 
 WHOLE: Final = 4
-"""Bytes of a target that is not packed."""
+"""Bytes of a target that is not packed. Writing fewer to an element takes as long as writing so
+many: weights of a byte cost adding up what targets do (`hosted_arrays_h200.json`)."""
 
 TAKEN: Final = 0.8
-"""Share of what later levels have room for that they take: .79 on LFR 24, .96 on R-MAT 24."""
+"""Share of what later levels have room for that they take: .79 on LFR 24, .96 on R-MAT 24. The
+rest, at the end, costs nothing wherever it is."""
 
 TIGHT_AGGREGATE: Final = 1.2
 TIGHT_REMOTE: Final = 1.4
@@ -163,9 +170,10 @@ def remote_seconds(
         Arcs a vertex; a row of the arcs is read as a whole and begins anywhere.
     scales : Scales
     """
-    away = 1 - placement.on_device
-    if away == 0:
+    there = placement.on_device
+    if there == 1:
         return {}
+    away = max(0.0, TAKEN - there) if is_later(array) else 1 - there
     pinned = placement.kind == "pinned"
     reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
     atomics = machine.remote_atomic_rate * (reads / machine.remote_random_rate)
@@ -183,13 +191,11 @@ def remote_seconds(
         elif array.name in ARCS and mean_degree > 0:
             # A row ends and begins in the middle of a sector: most of one more is moved.
             row = array.itemsize * mean_degree + SECTOR - array.itemsize
-            in_order = SCATTER_IN_ORDER if array.itemsize >= WHOLE else 0.0
-            apart = SCATTER.get(stage, in_order) / reads
+            apart = SCATTER.get(stage, SCATTER_IN_ORDER) / reads
             seconds = count / mean_degree * (row / machine.remote_bandwidth + apart)
         else:
-            seconds = count * array.itemsize / machine.remote_bandwidth
-            if stage == "coarse":
-                seconds *= TAKEN
+            least = WHOLE if stage == "aggregate" else 0
+            seconds = count * max(array.itemsize, least) / machine.remote_bandwidth
         found[stage] = found.get(stage, 0.0) + away * seconds
     return found
 
@@ -234,17 +240,39 @@ def arrival_seconds(nbytes: int, placement: Placement, machine: Machine, *, give
     return nbytes / (fault_rate(machine) if kind == "managed" else machine.prefetch_duplicate)
 
 
-def together(core: float, remote: float) -> float:
-    """Return seconds of a stage that computes and reads over the bus at the same time."""
-    return max(core, remote) + (1 - HIDDEN) * min(core, remote)
+def is_later(array: Declared) -> bool:
+    """Whether an array is room for the arcs of later levels."""
+    return array.name.startswith(("targets.", "weights.")) and array.name not in ARCS
 
 
-def exposed(core: Mapping[Stage, float], remote: Mapping[Stage, float]) -> float:
+def is_packed(array: Declared) -> bool:
+    """Whether an array holds level 0's arcs in fewer bytes than they came in."""
+    return array.name in ARCS and array.itemsize < WHOLE
+
+
+def together(core: float, remote: float, packed: float = 0.0) -> float:
+    """Return seconds of a stage that computes and reads over the bus at the same time.
+
+    Parameters
+    ----------
+    core, remote, packed : float
+        Seconds of computing, of the bus for packed rows, and for all else.
+    """
+    both = max(core, packed)
+    if packed:
+        both *= (1 + (min(core, packed) / both) ** BESIDE) ** (1 / BESIDE)
+    return max(both, remote) + (1 - HIDDEN) * min(both, remote)
+
+
+def exposed(
+    core: Mapping[Stage, float], remote: Mapping[Stage, float], *, packed: bool = False
+) -> float:
     """Return φ: what reading over the bus adds to stages that compute for so long."""
-    return sum(
-        together(core.get(stage, 0.0), seconds) - core.get(stage, 0.0)
-        for stage, seconds in remote.items()
-    )
+    found = 0.0
+    for stage, seconds in remote.items():
+        alone = core.get(stage, 0.0)
+        found += (together(alone, 0.0, seconds) if packed else together(alone, seconds)) - alone
+    return found
 
 
 def add(parts: Iterable[Mapping[Stage, float]]) -> dict[Stage, float]:

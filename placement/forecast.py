@@ -16,6 +16,7 @@ from louvain_um.placement.cost import (
     Scales,
     add,
     arrival_seconds,
+    is_packed,
     launches,
     paging_seconds,
     remote_seconds,
@@ -139,6 +140,8 @@ class Forecast:
         Computing, with everything in device memory.
     remote : mapping of stage to float
         The bus is busy with reads and writes in place; little of the shorter is hidden.
+    packed : mapping of stage to float
+        Part of these that packed rows take: much of it is hidden.
     paging : mapping of stage to float
         Blocks come and go.
     arrival : mapping of stage to float
@@ -149,6 +152,7 @@ class Forecast:
 
     core: Mapping[Stage, float]
     remote: Mapping[Stage, float] = field(default_factory=dict)
+    packed: Mapping[Stage, float] = field(default_factory=dict)
     paging: Mapping[Stage, float] = field(default_factory=dict)
     arrival: Mapping[Stage, float] = field(default_factory=dict)
     blocks: int = 1
@@ -158,11 +162,13 @@ class Forecast:
         """Seconds of each stage."""
         names = add((self.core, self.remote, self.paging, self.arrival))
         return {
-            stage: together(self.core.get(stage, 0.0), self.remote.get(stage, 0.0))
-            + self.paging.get(stage, 0.0)
-            + self.arrival.get(stage, 0.0)
+            stage: self._at_work(stage) + self.paging.get(stage, 0.0) + self.arrival.get(stage, 0.0)
             for stage in names
         }
+
+    def _at_work(self, stage: Stage) -> float:
+        packed = self.packed.get(stage, 0.0)
+        return together(self.core.get(stage, 0.0), self.remote.get(stage, 0.0) - packed, packed)
 
     @property
     def seconds(self) -> float:
@@ -187,10 +193,10 @@ def forecast(
         if "aggregate" in found:
             merged = MERGED if paged and array.group == "scratch" else 1
             found["aggregate"] *= merged * (TIGHT_REMOTE if tight else 1)
-        return found
+        return {stage: work.bus_scale * seconds for stage, seconds in found.items()}
 
     remote = add(map(away, arrays))
-    remote = {stage: work.bus_scale * seconds for stage, seconds in remote.items()}
+    packed = add(map(away, filter(is_packed, arrays)))
     moved, blocks = dict[Stage, float](), 1
     brought = [spec for spec in layout if spec.name in paged]
     if brought:
@@ -210,7 +216,9 @@ def forecast(
     core = dict(work.core)
     if tight:
         core["aggregate"] = TIGHT_AGGREGATE * core.get("aggregate", 0.0)
-    return Forecast(core=core, remote=remote, paging=moved, arrival=arrival, blocks=blocks)
+    return Forecast(
+        core=core, remote=remote, packed=packed, paging=moved, arrival=arrival, blocks=blocks
+    )
 
 
 def _given(spec: ArenaSpec, arrays: Sequence[Declared], apart: Collection[str]) -> int:

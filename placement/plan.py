@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -132,6 +133,7 @@ def _allowed(budget: int | str | Callable[[int], int | None] | None, peak: int) 
 
 def plan_for(request: Request, work: Work) -> Plan:
     """Return the plan of a request; see `make_plan`."""
+    since = time.perf_counter()
     policy, limit = request.policy, request.limit
     roomy = request.declare(False)
     if policy.name == AUTO.name:
@@ -160,6 +162,7 @@ def plan_for(request: Request, work: Work) -> Plan:
         expected=found.expected,
         work=work,
         request=request,
+        planning_seconds=time.perf_counter() - since,
     )
 
 

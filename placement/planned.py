@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from louvain_um.arrays import Declared, Stage, peak_bytes
 from louvain_um.ledger import GROUPS, Group
 from louvain_um.placement.choose import no_paging
 from louvain_um.placement.cost import blocking_factor
-from louvain_um.placement.forecast import Forecast, Work, corrected
+from louvain_um.placement.forecast import Forecast, Work, corrected, forecast
 from louvain_um.placement.layout import device_bytes_in_core, placed
-from louvain_um.placement.policy import Placement, Policy
+from louvain_um.placement.policy import AUTO, Placement, Policy
 from louvain_um.placement.reasons import Reason, explain, verdict
 from louvain_um.placement.spec import ArenaSpec, device_bytes
+
+AGAIN: Final = 50
+"""In the middle of a run `auto` chooses anew if what is left takes so many times as long: choosing
+takes tens of milliseconds on a processor, during which the device waits."""
 
 Declare = Callable[[bool], tuple[Declared, ...]]
 """The arrays of a run, with scratch as small as it works with (True) or not."""
@@ -76,6 +80,8 @@ class Plan:
     work : Work
         The inputs of the prediction.
     request : Request
+    planning_seconds : float
+        What it took to make this plan.
     """
 
     arrays: tuple[Declared, ...]
@@ -88,6 +94,7 @@ class Plan:
     expected: Forecast
     work: Work
     request: Request
+    planning_seconds: float = 0.0
 
     def __repr__(self) -> str:
         return f"Plan({self.policy}: {self.verdict})"
@@ -247,15 +254,35 @@ class Plan:
         Returns
         -------
         Plan
-            With predictions corrected; under "auto" perhaps with another choice, which its
-            layout shows.
+            With predictions corrected; under "auto", where enough is left to do for another
+            choice to pay, perhaps with another one, which its layout shows.
         """
         from louvain_um.placement.plan import plan_for
 
-        return plan_for(self.request, corrected(self.work, visited, seconds, self.expected))
+        work = corrected(self.work, visited, seconds, self.expected)
+        expected = forecast(
+            self.arrays, self.chosen, self.layout, self.paged, work, tight=self.tight
+        )
+        told = replace(self, work=work, expected=expected)
+        left = told.seconds - seconds
+        if self.request.policy.name != AUTO.name or left < AGAIN * self.planning_seconds:
+            return told
+        other = plan_for(self.request, work)
+        pays = other.seconds + _moving_seconds(told, other) < told.seconds
+        return other if pays else told
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data: what ``louvain-um plan --json`` prints."""
         from louvain_um.placement.show import to_dict
 
         return to_dict(self)
+
+
+def _moving_seconds(plan: Plan, other: Plan) -> float:
+    """Return what it takes to have a plan's arenas as another plan has them."""
+    machine = plan.work.machine
+    there = {spec.name: device_bytes(spec.placement, spec.capacity) for spec in plan.layout}
+    moved = [device_bytes(s.placement, s.capacity) - there.get(s.name, 0) for s in other.layout]
+    arriving = sum(nbytes for nbytes in moved if nbytes > 0)
+    leaving = -sum(nbytes for nbytes in moved if nbytes < 0)
+    return arriving / machine.prefetch_to_device + leaving / machine.prefetch_to_host

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from louvain_um.arrays import Declared
 from louvain_um.ledger import GROUPS, Group
-from louvain_um.placement.cost import Estimate, exposed, launches, remote_seconds
+from louvain_um.placement.cost import Estimate, exposed, is_packed, launches, remote_seconds
 from louvain_um.placement.forecast import Work
 from louvain_um.placement.layout import ARCS, HELD_BLOCKS, capacity, placed
 from louvain_um.placement.policy import AUTO, Placement
@@ -52,7 +52,8 @@ def estimate(arrays: Sequence[Declared], room: int, work: Work) -> dict[str, Est
     found = dict[str, Estimate]()
     for array in arrays:
         remote = remote_seconds(array, HOST, machine, work.mean_degree, scales)
-        phi = exposed(core, {stage: work.bus_scale * s for stage, s in remote.items()})
+        bus = {stage: work.bus_scale * s for stage, s in remote.items()}
+        phi = exposed(core, bus, packed=is_packed(array))
         given = work.source == "host" and array.group == "graph" and "load" in array.stages
         copies, extra = (1.0 if given else 0.0), 0
         if array.name in ARCS and array.nbytes > room:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.events import Event
-from louvain_um.gpu.job import SLOTS, STATE, slots_for
+from louvain_um.gpu.job import STATE
+from louvain_um.gpu.limits import SLOTS, slots_for
 from louvain_um.profiling.program import Slots, added_up, running, stretches
 from louvain_um.profiling.simulator.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Touches, Way

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.gpu.job import LIMITS, SLOTS, chunk_for, slots_for
 from louvain_um.gpu.launch import ARCS_A_BLOCK, BLOCK_MAX, THREADS
+from louvain_um.gpu.limits import LIMITS, SLOTS, chunk_for, slots_for
 from louvain_um.rules import SUB_ROUNDS
 
 RESIDENT: Final = 660

@@ -17,8 +17,9 @@ import numpy as np
 from louvain_um.gpu import carry
 from louvain_um.gpu.aggregate import in_chunks, joined
 from louvain_um.gpu.compile import Kernels
-from louvain_um.gpu.job import Job, Limits
+from louvain_um.gpu.job import Job
 from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.limits import Limits
 from louvain_um.placement.allocator import Allocator
 
 AGAIN: Final = 0.7

@@ -13,8 +13,9 @@ import numpy as np
 
 from louvain_um.gpu.carry import carry_labels
 from louvain_um.gpu.compile import Kernels
-from louvain_um.gpu.job import LIMITS, STRETCH, Job, Limits, new_rows, squares, tables
+from louvain_um.gpu.job import Job, new_rows, squares
 from louvain_um.gpu.level import GpuLevel, home_after, tag_after
+from louvain_um.gpu.limits import LIMITS, STRETCH, Limits, tables
 from louvain_um.gpu.ranges import Partial
 from louvain_um.placement.allocator import Allocator
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from louvain_um.arrays import STAGES, Declared, Stage, Use
 from louvain_um.gpu import narrow
-from louvain_um.gpu.job import LIMITS, chunk_for, slots_for_wide, slots_of, stretch_for, tables
 from louvain_um.gpu.launch import CONTROL, DRAIN_SLOTS, giant_tables
+from louvain_um.gpu.limits import LIMITS, chunk_for, slots_for_wide, slots_of, stretch_for, tables
 from louvain_um.gpu.packing import words_for
 from louvain_um.gpu.reserve import Home
 from louvain_um.gpu.shape import Shape
@@ -164,8 +164,10 @@ def _community(shape: Shape, visited: float) -> Iterator[Declared]:
     if leiden:
         labels["refine", "gather"] = 2 * shape.arcs
     yield _array("labels", "community", 4, n, moving, labels)
-    # What a level begins with is there until a later one is better; Louvain hardly looks at it.
-    begun: dict[tuple[Stage, Use], float] = {} if leiden else {("move", "stream"): 3 * n}
+    # What a level begins with is there until a later one is better; Leiden adds it up, too.
+    begun: dict[tuple[Stage, Use], float] = {("move", "stream"): 3 * n}
+    if leiden:
+        begun["aggregate", "gather"] = n
     yield _array("start", "community", 4, n, ("move", "refine", "aggregate"), begun)
     totals: dict[tuple[Stage, Use], float] = {("move", "gather"): seen / 2, ("move", "atomic"): n}
     yield _array("totals", "community", sums, n, ("move", "refine"), totals)

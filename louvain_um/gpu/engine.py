@@ -17,8 +17,8 @@ from louvain_um.gpu.aggregate import LIMITS, aggregate, prepare
 from louvain_um.gpu.catalogue import PACKED
 from louvain_um.gpu.compile import kernels
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.job import tight_limits
 from louvain_um.gpu.level import CXX, GpuLevel, sum_type
+from louvain_um.gpu.limits import tight_limits
 from louvain_um.gpu.loading import adopt, cut, survey, upload
 from louvain_um.gpu.move import move
 from louvain_um.gpu.paged import Pages, move_in_pages, refine_in_pages

@@ -94,34 +94,55 @@ __device__ Choice best_of_block(Choice best, u32 seed, Shared<A>& shared) {
   return best;
 }
 
-// Fills the tables of the giants laid out from queue[begin] on, as the first of `blocks` blocks or
-// another. A unit of arcs, as many as a shared table takes, is added up there: atomics on global
-// memory are what this costs.
+// Adds a unit of arcs, as many as a shared table takes, to the table of its giant: there first,
+// since atomics on global memory are what this costs.
+template <class S, class A>
+__device__ void fill_unit(const S& s, const Giants<A>& g, u32 begin, u32 count,
+                          Shared<A>& shared, u32 unit) {
+  constexpr u32 unit_arcs = Table<A>::block_max;
+  u32 k = giant_of(g.fills, count, unit), v = s.queue[begin + k];
+  typename S::Vertex x = s.vertex(v);
+  if (x.idle) return;
+  const auto [row, high] = row_of(s.weights, s.offsets, v);
+  i64 low = row + (i64)(unit - g.fills[k]) * unit_arcs, stop = min(low + unit_arcs, high);
+  A home = fill<THREADS>(s, x, low, stop, threadIdx.x, shared.keys, shared.sums,
+                         Table<A>::slots);
+  home = block_sum(home);
+  const u32 slots = slots_for(high - row);
+  for (u32 j = threadIdx.x; j < Table<A>::slots; j += THREADS) {
+    u32 key = shared.keys[j];
+    if (key == EMPTY) continue;
+    add_weight(g.keys + g.slots[k], g.sums + g.slots[k], slots, key, shared.sums[j]);
+    shared.keys[j] = EMPTY;
+    shared.sums[j] = 0;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0 && home) atomicAdd(g.homes + k, home);
+}
+
+// Fills the tables of the giants laid out from queue[begin] on, blocks taking turns.
 template <class S, class A>
 __device__ void fill_giants(const S& s, const Giants<A>& g, u32 begin, u32 count,
-                            Shared<A>& shared, u32 first, u32 blocks) {
-  constexpr u32 unit_arcs = Table<A>::block_max;
+                            Shared<A>& shared) {
   const u32 fills = g.fills[count];
-  for (u32 unit = first; unit < fills; unit += blocks) {
-    u32 k = giant_of(g.fills, count, unit), v = s.queue[begin + k];
-    typename S::Vertex x = s.vertex(v);
-    if (x.idle) continue;
-    const auto [row, high] = row_of(s.weights, s.offsets, v);
-    i64 low = row + (i64)(unit - g.fills[k]) * unit_arcs, stop = min(low + unit_arcs, high);
-    A home = fill<THREADS>(s, x, low, stop, threadIdx.x, shared.keys, shared.sums,
-                           Table<A>::slots);
-    home = block_sum(home);
-    const u32 slots = slots_for(high - row);
-    for (u32 j = threadIdx.x; j < Table<A>::slots; j += THREADS) {
-      u32 key = shared.keys[j];
-      if (key == EMPTY) continue;
-      add_weight(g.keys + g.slots[k], g.sums + g.slots[k], slots, key, shared.sums[j]);
-      shared.keys[j] = EMPTY;
-      shared.sums[j] = 0;
-    }
+  for (u32 unit = blockIdx.x; unit < fills; unit += gridDim.x)
+    fill_unit(s, g, begin, count, shared, unit);
+}
+
+// The same by whichever blocks have time.
+template <class S, class A>
+__device__ void fill_giants(const S& s, const Giants<A>& g, u32 begin, u32 count,
+                            Shared<A>& shared, u32* counter) {
+  const u32 fills = g.fills[count];
+  while (true) {
     __syncthreads();
-    if (threadIdx.x == 0 && home) atomicAdd(g.homes + k, home);
+    if (threadIdx.x == 0) shared.claimed = atomicAdd(counter, 1);
+    __syncthreads();
+    const u32 unit = shared.claimed;
+    if (unit >= fills) break;
+    fill_unit(s, g, begin, count, shared, unit);
   }
+  __syncthreads();
 }
 
 // Empties the tables and notes the best community of each unit of slots.
@@ -175,7 +196,7 @@ __device__ void decide_other_giants(const S& s, const Giants<A>& giants, u32 beg
     if (blockIdx.x == 0) lay_out(s, giants, begin, end, control, shared);
     grid_sync(barrier);
     count = *(volatile u32*)&control->batch_end - begin;
-    fill_giants(s, giants, begin, count, shared, blockIdx.x, gridDim.x);
+    fill_giants(s, giants, begin, count, shared);
     grid_sync(barrier);
     drain_giants(s, giants, begin, count, shared);
     grid_sync(barrier);
@@ -183,45 +204,43 @@ __device__ void decide_other_giants(const S& s, const Giants<A>& giants, u32 beg
   }
 }
 
-template <class S>
-__device__ void decide_narrow(const S& s, const u32* from, u32* work, Tally& tally) {
-  decide_tile<32>(s, from[TILE32], from[TILE16], work + TILE32, tally);
-  decide_tile<16>(s, from[TILE16], from[TILE8], work + TILE16, tally);
-  decide_tile<8>(s, from[TILE8], from[TILE4], work + TILE8, tally);
-  decide_tile<4>(s, from[TILE4], from[BINS], work + TILE4, tally);
-}
-
 // The same as `decide` for rows sorted by length, of which the longest come over the bus: every
-// other block begins with the shortest, so that bus and memory are busy at the same time.
+// other block begins with short ones, so that bus and memory are busy at the same time.
 template <class S, class A>
 __device__ void decide_sorted(const S& s, const u32* from, const Giants<A>& giants, u32* work,
                               Control* control, Shared<A>& shared, Tally& tally) {
   const u32 eighth = threadIdx.x / WARP * (Table<A>::slots / WARPS);
   Barrier* barrier = &control->barrier;
-  const u32 sides = gridDim.x > 1 ? 2 : 1;
-  const bool any = from[GIANT] < from[BLOCK], narrow_first = blockIdx.x % sides;
+  const bool any = from[GIANT] < from[BLOCK];
   u32 begin = from[GIANT], count = 0;
   if (any) {
     if (blockIdx.x == 0) lay_out(s, giants, begin, from[BLOCK], control, shared);
     grid_sync(barrier);
     count = *(volatile u32*)&control->batch_end - begin;
   }
-  if (narrow_first)
-    decide_narrow(s, from, work, tally);
-  else if (any)
-    fill_giants(s, giants, begin, count, shared, blockIdx.x / sides,
-                (gridDim.x + sides - 1) / sides);
-  if (from[BLOCK] < from[WARPED])
-    decide_block(s, from[BLOCK], from[WARPED], work + BLOCK, shared.keys, shared.sums, shared,
-                 tally);
-  decide_warp(s, from[WARPED], from[TILE32], work + WARPED, shared.keys + eighth,
-              shared.sums + eighth, tally);
-  if (!narrow_first) decide_narrow(s, from, work, tally);
-  if (!any) return;
-  grid_sync(barrier);
-  drain_giants(s, giants, begin, count, shared);
-  grid_sync(barrier);
-  settle_giants(s, giants, begin, count, shared, tally);
+  for (u32 turn = 0; turn < 2; ++turn) {
+    if (turn == blockIdx.x % 2) {
+      if (any) fill_giants(s, giants, begin, count, shared, work + GIANT);
+      if (from[BLOCK] < from[WARPED])
+        decide_block(s, from[BLOCK], from[WARPED], work + BLOCK, shared.keys, shared.sums, shared,
+                     tally);
+      decide_warp(s, from[WARPED], from[TILE32], work + WARPED, shared.keys + eighth,
+                  shared.sums + eighth, tally);
+    } else {
+      decide_tile<32>(s, from[TILE32], from[TILE16], work + TILE32, tally);
+      decide_tile<16>(s, from[TILE16], from[TILE8], work + TILE16, tally);
+    }
+  }
+  if (any) {
+    grid_sync(barrier);
+    drain_giants(s, giants, begin, count, shared);
+  }
+  decide_tile<8>(s, from[TILE8], from[TILE4], work + TILE8, tally);
+  if (any) {
+    grid_sync(barrier);
+    settle_giants(s, giants, begin, count, shared, tally);
+  }
+  decide_tile<4>(s, from[TILE4], from[BINS], work + TILE4, tally);
   decide_other_giants(s, giants, begin + count, from[BLOCK], control, shared, tally);
 }
 
@@ -242,7 +261,7 @@ __device__ void decide(const S& s, const u32* from, const Giants<A>& giants, u32
   if (any) {
     grid_sync(barrier);
     count = *(volatile u32*)&control->batch_end - begin;
-    fill_giants(s, giants, begin, count, shared, blockIdx.x, gridDim.x);
+    fill_giants(s, giants, begin, count, shared);
   }
   decide_warp(s, from[WARPED], from[TILE32], work + WARPED, shared.keys + eighth,
               shared.sums + eighth, tally);

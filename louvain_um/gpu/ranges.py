@@ -17,8 +17,9 @@ import numpy as np
 
 from louvain_um.gpu.carry import identity
 from louvain_um.gpu.compile import Kernels
-from louvain_um.gpu.job import Job, Limits, new_rows, room_after, slots_for_wide
+from louvain_um.gpu.job import Job, new_rows, room_after
 from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.limits import Limits, slots_for_wide
 from louvain_um.gpu.newrows import Rows, copy
 from louvain_um.placement.allocator import Allocator
 

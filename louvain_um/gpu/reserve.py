@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from louvain_um.gpu.job import LIMITS
+from louvain_um.gpu.limits import LIMITS
 from louvain_um.options import Method
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from louvain_um.gpu.job import LIMITS, Limits, tight_limits
+from louvain_um.gpu.limits import LIMITS, Limits, tight_limits
 from louvain_um.gpu.packing import MOST_VERTICES
 from louvain_um.gpu.reserve import Coarse, Home, coarse_of, homes
 from louvain_um.options import Method

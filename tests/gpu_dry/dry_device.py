@@ -12,8 +12,9 @@ import pytest
 from louvain_um.gpu import engine, loading
 from louvain_um.gpu.carry import FOUND
 from louvain_um.gpu.compile import using
-from louvain_um.gpu.job import BOUNDS, JOB, STATE
+from louvain_um.gpu.job import JOB, STATE
 from louvain_um.gpu.launch import CONTROL
+from louvain_um.gpu.limits import BOUNDS
 from louvain_um.hierarchy import detect
 from louvain_um.options import Options
 from louvain_um.placement import allocator

@@ -16,10 +16,9 @@ import pytest
 from louvain_um.generators import GENERATORS
 from louvain_um.gpu import again
 from louvain_um.gpu.arrays import SMALL
-from louvain_um.gpu.job import LIMITS
+from louvain_um.gpu.limits import LIMITS
 from louvain_um.hierarchy import Sums
 from louvain_um.options import Options
-from louvain_um.placement.allocator import _is_or_begins
 from tests.gpu_dry.dry_device import Watched, run_dry
 from tests.gpu_dry.dry_levels import made_up
 from tests.gpu_dry.dry_script import recorded
@@ -79,7 +78,7 @@ def room_of(array, plan):
 def check_declared(plan, memory):
     """Every array is declared, in its group, and as large as it gets."""
     for (name, group), nbytes in memory.asked.items():
-        declared = [a for a in plan.arrays if _is_or_begins(name, a.name)]
+        declared = [a for a in plan.arrays if name == a.name or name.startswith(f"{a.name}.")]
         if declared:
             assert declared[0].group == group
             assert nbytes <= max(room_of(declared[0], plan), SMALL), name
