@@ -141,6 +141,7 @@ class _Bench:
     def __init__(self, probes: Probes, size: int) -> None:
         self.probes = probes
         self.size = size
+        self.copying = 1e12
 
     def launches(self) -> dict[str, float]:
         return {
@@ -163,6 +164,7 @@ class _Bench:
                     "copy_to_device": self.size / self.probes.copy(here, there, self.size),
                     "copy_to_host": self.size / self.probes.copy(there, here, self.size),
                 }
+            self.copying = found["copy_to_device"]
             return found | {"pinned_random_rate": self.rate("pinned", self.probes.gather, there)}
 
     def in_place(self, kind: Literal["host_mapped", "pinned"]) -> dict[str, float]:
@@ -217,7 +219,8 @@ class _Bench:
                 with self.fresh(on_host=on_host) as at:
                     runs.append(touch(at) / share)
             seconds[name] = statistics.median(runs)
-        return fit_faults(seconds, wide=self.probes.pages_in_flight >= WIDE_FROM)
+        wide = self.probes.pages_in_flight >= WIDE_FROM
+        return fit_faults(seconds, wide=wide, copying=self.copying)
 
     def scattered(self, at: int, count: int) -> float:
         return self.probes.gather(at, self.size, count, first=True)

@@ -65,17 +65,21 @@ TAKEN: Final = 0.8
 """Share of what later levels have room for that they take: .79 on LFR 24, .96 on R-MAT 24. The
 rest, at the end, costs nothing wherever it is."""
 
+FLAGS: Final = 0.15
+"""What setting a flag somewhere costs, by a read: nobody waits for it, and many are set together.
+With scratch on the host moving took .6 s on LFR 24 and .9 on R-MAT 24 (`policies_h200`)."""
+
 TIGHT_AGGREGATE: Final = 1.2
-TIGHT_REMOTE: Final = 1.4
+TIGHT_REMOTE: Final = 1.3
 """Time that adding up takes with scratch as small as it works with: 68 ms became 88 on LFR 24, 72
-became 79 on R-MAT 24; with the graph on the host 2.1 s became 3.5, or stayed at 5."""
+became 79 on R-MAT 24; with the graph on the host 1.39 s became 1.83 there."""
 
 MERGED: Final = 16
 """How often scratch is read again where arcs come in blocks: what each brings is merged into the
 rows of those before. With scratch on the host 12 to 32 times was measured (`policies_h200`)."""
 
 UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse", "fetch")
-UNSEEN_TIMES: Final = 8
+UNSEEN_TIMES: Final = 7
 """An array that says nothing of its use is taken to be read at random, so often in each of these
 stages: rather kept on the device without need than sent away in error."""
 
@@ -117,24 +121,27 @@ class Scales:
     ----------
     moving, rows : float
         Accesses of moving; of these once more, those of arcs and of the labels at their ends.
+    giants : float
+        Moving's accesses to tables.
     adding : float
         Adding level 0 up: arcs read, sums made. What is looked up for them hardly depends on it:
         most is the first time, while communities are small.
-    searched : float
-        Accesses to find rows of level 1.
     """
 
     moving: float = 1.0
     rows: float = 1.0
+    giants: float = 1.0
     adding: float = 1.0
-    searched: float = 1.0
 
     def of(self, array: Declared, stage: Stage, use: Use) -> float:
         """Return the factor for accesses of an array."""
         along = (array.name in ARCS and use == "stream") or array.name == "labels"
+        tables = array.group == "hash"
         if stage == "move":
-            return self.moving * (self.rows if along else 1.0)
-        each = along or array.group in ("hash", "scratch")
+            if array.name == "woken":
+                return self.moving * FLAGS
+            return self.moving * (self.rows if along else self.giants if tables else 1.0)
+        each = along or tables or array.group == "scratch"
         return self.adding if stage == "aggregate" and each else 1.0
 
 
@@ -183,11 +190,9 @@ def remote_seconds(
             seconds = count / atomics
         elif use == "gather":
             seconds = count / reads
-            if stage == "aggregate" and array.name == "offsets.0":
-                # Nobody writes it meanwhile: what the cache holds is not read again.
+            if stage == "aggregate" and array.name.startswith("offsets."):
+                # Nobody writes them meanwhile: what the cache holds is not read again.
                 seconds *= 1 - min(1.0, machine.cache_bytes / max(array.nbytes, 1))
-            elif stage == "aggregate" and array.name == "offsets.1":
-                seconds *= scales.searched
         elif array.name in ARCS and mean_degree > 0:
             # A row ends and begins in the middle of a sector: most of one more is moved.
             row = array.itemsize * mean_degree + SECTOR - array.itemsize

@@ -30,7 +30,9 @@ LEAST_SECONDS: Final = 1e-7
 """A cost that the fit finds to be nothing is taken as this; no figure of a machine is 0."""
 
 
-def fit_faults(seconds: Mapping[str, float], *, wide: bool) -> dict[str, float]:
+def fit_faults(
+    seconds: Mapping[str, float], *, wide: bool, copying: float = 1e12
+) -> dict[str, float]:
     """Return the three costs of a fault that explain measured seconds best.
 
     Parameters
@@ -39,6 +41,8 @@ def fit_faults(seconds: Mapping[str, float], *, wide: bool) -> dict[str, float]:
         Of a GiB each: "scan", "random", "few" and "first write".
     wide : bool
         Whether hundreds of touches may wait for the driver at one time.
+    copying : float
+        Bytes/s at which the host's memory is copied to the device; pages come no faster.
 
     Returns
     -------
@@ -53,15 +57,18 @@ def fit_faults(seconds: Mapping[str, float], *, wide: bool) -> dict[str, float]:
     ['3.0e-05', '1.0e-05', '2.6e+10']
     """
     import numpy as np
-    from scipy.optimize import nnls
+    from scipy.optimize import lsq_linear
 
     table = WIDE if wide else NARROW
     rows = np.array([table[name] for name in seconds], float)
     times = np.array(list(seconds.values()))
     # Relative errors count, so each row is divided by its time.
-    (batch, service, gib), _ = nnls(rows / times[:, None], np.ones(len(times)))
+    least = np.array([LEAST_SECONDS, LEAST_SECONDS, GIB / copying])
+    scale = np.abs(rows).max(axis=0)  # costs of a batch and of a GiB are far apart
+    found = lsq_linear(rows / scale / times[:, None], np.ones(len(times)), (least * scale, np.inf))
+    batch, service, gib = (float(cost) for cost in found.x / scale)
     return {
-        "fault_batch_seconds": max(float(batch), LEAST_SECONDS),
-        "block_service_seconds": max(float(service), LEAST_SECONDS),
-        "migrate_to_device": GIB / max(float(gib), GIB / 1e12),
+        "fault_batch_seconds": batch,
+        "block_service_seconds": service,
+        "migrate_to_device": GIB / gib,
     }

@@ -90,7 +90,7 @@ class Work:
     def scales(self, arrays: Sequence[Declared]) -> Scales:
         """Return by how much accesses differ from what arrays declare."""
         adding = self.kind.methods[self.method].cycles / CYCLES[self.method]
-        return Scales(self.moving(arrays), self.kind.reread, adding, self.kind.searched)
+        return Scales(self.moving(arrays), self.kind.reread, self.kind.giants, adding)
 
     def moving(self, arrays: Sequence[Declared]) -> float:
         """Return by how much the accesses that arrays declare for moving differ from `visited`."""

@@ -41,6 +41,22 @@ def test_an_array_goes_to_the_arena_that_names_it_or_to_its_groups(cuda):
     assert not guard.ranges
 
 
+def test_what_was_planned_for_the_first_level_is_not_taken_by_later_ones(cuda):
+    layout = (
+        spec("start", "community", MIB, "host_mapped", members=("start",)),
+        spec("community", "community", MIB),
+    )
+    memory = Allocator(layout, 0)
+    for name, where in (
+        ("start.0.0", "start"), ("start.1.0", "start"), ("start.0.1", "community"),
+        ("starting", "community"),
+    ):  # fmt: skip
+        memory.empty(name, "community", 100, np.uint32)
+        assert memory.arena_of(name).spec.name == where, name
+    assert memory.overflowed == {}
+    memory.close()
+
+
 def test_arenas_of_device_memory_cost_one_allocation_each(cuda):
     memory = Allocator((spec("hash", "hash", MIB), spec("graph", "graph", MIB)), 0)
     for number in range(100):

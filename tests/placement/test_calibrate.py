@@ -111,6 +111,13 @@ def test_costs_are_positive_whatever_was_measured():
     assert all(value > 0 for value in found.values())
 
 
+def test_pages_come_no_faster_than_copies_whatever_was_measured():
+    seconds = {"scan": 0.07, "random": 0.14, "few": 0.06, "first write": 0.056}
+    assert fit_faults(seconds, wide=True)["migrate_to_device"] > 55e9
+    found = fit_faults(seconds, wide=True, copying=55e9)
+    assert found["migrate_to_device"] == pytest.approx(55e9, rel=1e-6)
+
+
 def test_its_kernels_compile():
     from louvain_um.errors import DeviceUnavailableError
     from louvain_um.gpu.nvrtc import compiler

@@ -116,6 +116,51 @@ def test_computing_hides_some_of_the_bus_and_the_other_way_round():
     assert cost.exposed({"move": 1.0}, {"move": 0.5, "coarse": 0.25}) == alone + 0.25
 
 
+def test_packed_rows_hide_much_of_the_bus_and_more_the_less_of_them_are_away():
+    whole, quarter = (cost.together(1.0, 0.0, share) - 1 for share in (1.0, 0.25))
+    assert 0.1 < whole < 0.3
+    assert quarter < whole / 16
+    assert cost.together(1.0, 0.5, 0.25) > 1 + quarter + 0.4
+    alone = cost.exposed({"move": 1.0}, {"move": 0.5}, packed=True)
+    assert alone < cost.exposed({"move": 1.0}, {"move": 0.5}) / 4
+
+
+def test_room_that_later_levels_are_not_expected_to_take_costs_nothing_anywhere():
+    later = stream(1e9, name="targets.1")
+    whole = remote_seconds(later, HOST, H200, 40)["move"]
+    assert whole == pytest.approx(cost.TAKEN * remote_seconds(stream(1e9), HOST, H200, 40)["move"])
+    assert remote_seconds(later, Placement("split", cost.TAKEN), H200, 40)["move"] == 0
+    half = remote_seconds(later, Placement("split", cost.TAKEN / 2), H200, 40)["move"]
+    assert half == pytest.approx(whole / 2)
+
+
+def test_a_byte_is_written_no_faster_than_a_word():
+    def adding(itemsize):
+        array = stream(0, itemsize=itemsize, name="weights.1")
+        array = replace(array, touches={("aggregate", "stream"): 1e9}, stages=("aggregate",))
+        return remote_seconds(array, HOST, H200, 40)["aggregate"]
+
+    assert adding(1) == adding(4) == adding(8) / 2
+
+
+def test_kinds_tell_how_busy_tables_are_and_flags_are_waited_for_by_nobody():
+    scales = cost.Scales(moving=2.0, giants=3.0)
+    tables = replace(stream(0, name="giant keys"), group="hash")
+    assert scales.of(tables, "move", "atomic") == 6.0
+    assert scales.of(stream(0, name="woken"), "move", "gather") == 2 * cost.FLAGS
+    assert scales.of(stream(0, name="queue"), "move", "gather") == 2.0
+
+
+def test_where_rows_begin_is_looked_up_in_the_cache_if_it_fits():
+    def adding(nbytes):
+        array = stream(0, itemsize=8, name="offsets.0", size=nbytes // 8)
+        array = replace(array, touches={("aggregate", "gather"): 1e9}, stages=("aggregate",))
+        return remote_seconds(array, HOST, H200, 40)["aggregate"]
+
+    assert adding(H200.cache_bytes // 2) == 0
+    assert adding(4 * H200.cache_bytes) == pytest.approx(0.75e9 / H200.remote_random_rate)
+
+
 def test_faults_bring_pages_at_the_measured_rate_and_slower_than_prefetches():
     assert cost.fault_rate(H200) == pytest.approx(12.9e9, rel=0.01)
     took = {

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from declared_cases import arrays
 
-from louvain_um.arrays import peak_bytes
+from louvain_um.arrays import STAGES, peak_bytes
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.ledger import GROUPS
 from louvain_um.placement.layout import JOINT_SLACK, device_bytes_in_core
@@ -241,6 +241,33 @@ def test_measured_sweeps_may_change_the_choice():
     assert again.seconds > 2 * found.seconds
     assert again.request is found.request
     assert again.work.core_scale > 2
+
+
+def test_another_choice_in_the_middle_of_a_run_has_to_pay(monkeypatch):
+    """Choosing takes time in which the device waits, and so does moving what is there."""
+    chosen = []
+    better, found = plan("auto", "90%"), plan("auto", "30%", visited=4.0)
+    by_hand = plan("adv2", "50%")
+    monkeypatch.setattr("louvain_um.placement.plan.plan_for", lambda *_: chosen.append(1) or better)
+    slowly = [100_000_000], 10 * found.stage_seconds["move"]
+    assert replace(found, planning_seconds=1e9).corrected(*slowly).layout == found.layout
+    assert by_hand.corrected(*slowly).chosen == by_hand.chosen
+    assert not chosen
+    found = replace(found, planning_seconds=0.0)
+    assert found.corrected(*slowly) is better
+    crawling = replace(found.work, machine=replace(H200, prefetch_to_device=1.0))
+    assert replace(found, work=crawling).corrected(*slowly).layout == found.layout
+    assert len(chosen) == 2
+
+
+def test_what_is_not_there_all_the_time_leaves_whole_or_last():
+    """The part of it that stayed could serve nobody else meanwhile."""
+    throughout = {array.name for array in arrays() if set(array.stages) == set(STAGES)}
+    for percent in range(5, 70, 5):
+        hosted = plan("auto", f"{percent}%", free=1 << 40).chosen.arrays
+        short = [name for name, where in hosted.items() if name not in throughout]
+        split = [name for name in short if hosted[name].kind == "split"]
+        assert len(split) <= 1, (percent, hosted)
 
 
 def test_budgets_may_be_functions_of_the_peak():

@@ -1,0 +1,49 @@
+"""What single arrays cost on the host: the model beside what was measured on a device."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from louvain_um.gpu.arrays import declare
+from louvain_um.gpu.shape import Shape
+from louvain_um.placement.choose import candidate
+from louvain_um.placement.forecast import work_for
+from louvain_um.placement.policy import AUTO, Placement
+from louvain_um.placement.profiles import H200
+
+RESULTS = Path(__file__).parents[2] / "benchmarks/results"
+RECORD = json.loads((RESULTS / "hosted_arrays_h200.json").read_text())
+
+
+def predicted(row):
+    shape = Shape(method=row["method"], tight=True, packed=True, **RECORD["shapes"][row["graph"]])
+    arrays = declare(shape)
+    hosted = {
+        name: Placement("split", there) if there else Placement("host_mapped")
+        for name, there in row["on_device"].items()
+    }
+    work = work_for(arrays, H200, kind=shape.kind)
+    policy = replace(AUTO, arrays=hosted)
+    found = candidate(policy, arrays, work, 1 << 40, tight=True, packed=True, joint=True)
+    return 1e3 * found.expected.seconds
+
+
+@pytest.mark.parametrize("row", RECORD["results"], ids=lambda r: f"{r['graph']} {r['away']}")
+def test_the_model_tells_what_an_array_costs_on_the_host(row):
+    allowed = 0.15 if row["method"] == "louvain" else 0.3
+    assert predicted(row) == pytest.approx(row["milliseconds"], rel=allowed)
+
+
+def test_a_quarter_of_packed_arcs_is_cheap_and_the_last_one_dear():
+    """What `auto` builds on: pieces of one array cost more and more."""
+    for graph in RECORD["shapes"]:
+        at = {
+            row["on_device"].get("targets.0", 1.0): row["milliseconds"]
+            for row in RECORD["results"]
+            if row["graph"] == graph and set(row["on_device"]) <= {"targets.0"}
+        }
+        assert 3 * (at[0.75] - at[1.0]) < at[0.0] - at[0.25]
