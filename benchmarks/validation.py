@@ -14,7 +14,8 @@ With a budget, a run moves blocks itself, and the driver never has to evict; tha
 replayed (`eviction="program"`): the program's own plan, arenas and bookkeeping of blocks. Constants
 of the model were measured on other graphs (LFR 18, 22 and 24, R-MAT 22 and 24).
 
-The last one replays the points of `benchmarks/policies.py`: all policies, more oversubscriptions.
+The last one replays the points of `benchmarks/policies.py`: all policies, more oversubscriptions;
+points measured with older code are left out.
 """
 
 from __future__ import annotations
@@ -174,9 +175,9 @@ def grid(
         trace = record(host_graph(name))
         peak = replays.peak_of(trace, Driver(eviction="program"))
         for point in points:
-            if point["graph"] != name or not point["feasible"]:
+            if point["graph"] != name or not point["feasible"] or "older_code" in point:
                 continue
-            capacity = round(peak * (1 - point["oversubscription"] / 100))
+            capacity = point["budget_bytes"] or peak
             modelled = model(trace, point["policy"], capacity, profile)
             row = {key: point[key] for key in kept} | compare(point, modelled)
             if modelled["feasible"]:

@@ -124,11 +124,15 @@ static void run_block(int number) {
     makecontext(&fibre.context, begin, 0);
     fibre.alive = true;
   }
+  unsigned turn = number;
   for (bool left = true; left;) {
     left = false;
+    turn = 1664525u * turn + 1013904223u;
+    const int first = turn >> 16, step = turn >> 31 ? 1 : -1;
     for (int i = 0; i < THREADS_A_BLOCK; ++i) {
-      if (all[i].alive) go_on(i);
-      left |= all[i].alive;
+      const int thread = (first + step * i) & (THREADS_A_BLOCK - 1);
+      if (all[thread].alive) go_on(thread);
+      left |= all[thread].alive;
     }
   }
 }
