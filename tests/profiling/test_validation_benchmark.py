@@ -84,16 +84,17 @@ def test_a_grid_is_told_by_how_many_points_keep_the_limits(benchmark):
     assert (found["least"], found["median"], found["most"]) == (0.5, 1.0, 1.5)
 
 
-def test_points_of_a_grid_are_replayed_at_their_oversubscription(benchmark, monkeypatch):
+def test_points_of_a_grid_are_replayed_with_their_budgets(benchmark, monkeypatch):
     graph = lfr(30_000, seed=1).graph
     monkeypatch.setattr(benchmark, "host_graph", lambda name: graph)
     point = {"graph": "g", "policy": "base", "feasible": True, "seconds": 0.01,
              "bytes_to_device": 1, "bytes_to_host": 0, "fault_groups": 1}  # fmt: skip
     points = [
-        {**point, "oversubscription": 0},
-        {**point, "oversubscription": 99},
+        {**point, "oversubscription": 0, "budget_bytes": None},
+        {**point, "oversubscription": 99, "budget_bytes": 100_000},
         {**point, "oversubscription": 10, "feasible": False},
-        {**point, "oversubscription": 0, "graph": "other"},
+        {**point, "oversubscription": 0, "budget_bytes": None, "graph": "other"},
+        {**point, "oversubscription": 0, "budget_bytes": None, "older_code": True},
     ]
     whole, refused = benchmark.grid(points, ["g"], load_machine("h200"))
     assert whole["ratio"]["seconds"] == whole["seconds_modelled"] / 0.01
