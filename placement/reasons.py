@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from louvain_um.arrays import Declared
+from louvain_um.arrays import STAGES, Declared
 from louvain_um.ledger import GROUPS, Group
 from louvain_um.placement.cost import Estimate, exposed, is_packed, launches, remote_seconds
 from louvain_um.placement.forecast import Work
@@ -123,9 +123,14 @@ def _sentence(plan: Plan, group: Group, terms: Estimate, there: int) -> str:
 
 
 def _there(plan: Plan, group: Group) -> int:
-    """Return the bytes of a group that are on the device, where arenas are shared."""
-    mine = (array for array in plan.arrays if array.group == group)
-    return sum(int(placed(array, plan.chosen).on_device * array.nbytes) for array in mine)
+    """Return the most bytes of a group that are on the device at one stage, in shared arenas."""
+    held = dict.fromkeys(STAGES, 0)
+    for array in plan.arrays:
+        if array.group == group:
+            nbytes = int(placed(array, plan.chosen).on_device * array.nbytes)
+            for stage in array.stages:
+                held[stage] += nbytes
+    return max(held.values())
 
 
 def _away(plan: Plan, array: Declared) -> bool:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from declared_cases import arrays
 
+import louvain_um as lu
 from louvain_um.arrays import STAGES, peak_bytes
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.ledger import GROUPS
@@ -214,6 +216,17 @@ def test_every_group_has_a_sentence_of_its_own():
         reasons = plan(name, "80%" if name != "device" else None).reasons
         assert list(reasons) == list(GROUPS)
         assert all(reason.sentence for reason in reasons.values())
+
+
+def test_no_more_of_a_group_is_said_to_fit_than_it_ever_has():
+    for percent in range(10, 100, 10):
+        size = {"n_vertices": 1 << 24, "n_arcs": 650_000_000, "machine": "h200"}
+        found = lu.plan(**size, device_budget=f"{percent}%")
+        for group, reason in found.reasons.items():
+            told = re.search(r"([\d.,]+) (KiB|MiB|GiB) of the group fit", reason.sentence)
+            if told:
+                unit = 1 << {"KiB": 10, "MiB": 20, "GiB": 30}[told[2]]
+                assert float(told[1].replace(",", "")) * unit <= 1.05 * found.peak_bytes[group]
 
 
 def test_the_cliff_is_where_a_graph_stops_to_fit():
