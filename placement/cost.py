@@ -38,6 +38,16 @@ BATCHES_A_BLOCK: Final = 2.33
 HOST_FILL: Final = 20.8e9
 """Bytes/s at which several threads make fresh pages of host memory, measured beside an H200."""
 
+GIVEN_FILL: Final = 6.5e9
+"""Bytes/s at which a graph's arrays are written into memory that host and device share."""
+
+PAGEABLE: Final = 0.14
+"""Rate of copying a graph's arrays to the device, by that of page-locked memory, which they are not
+in: 7.5 of 55 GB/s beside an H200."""
+
+PACKING: Final = 1.2e9
+"""Arcs/s that several threads pack."""
+
 FRESH: Final = 0.083
 """Rate at which fresh pages of the device are made by prefetching nothing, by its bandwidth: 362
 of 4,360 GB/s on an H200."""
@@ -230,14 +240,16 @@ def arrival_seconds(nbytes: int, placement: Placement, machine: Machine, *, give
     Given bytes, those of the graph, lie in host memory when the run begins.
     """
     kind = placement.kind
+    copying = PAGEABLE * machine.copy_to_device
+    filling = GIVEN_FILL if given else HOST_FILL
     if kind == "device":
-        return nbytes / machine.copy_to_device if given else 0.0
+        return nbytes / copying if given else 0.0
     if kind in ("host_mapped", "pinned"):
-        return nbytes / HOST_FILL
+        return nbytes / filling
     if kind == "split":
         there = nbytes * placement.fraction
-        rate = machine.copy_to_device if given else FRESH * machine.device_bandwidth
-        return there / rate + (nbytes - there) / HOST_FILL
+        rate = copying if given else FRESH * machine.device_bandwidth
+        return there / rate + (nbytes - there) / filling
     if kind == "prefetched":
         return nbytes / (machine.prefetch_to_device if given else FRESH * machine.device_bandwidth)
     if not given:

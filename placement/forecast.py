@@ -9,8 +9,9 @@ from typing import Literal
 
 from louvain_um.arrays import Declared, Stage
 from louvain_um.placement.cost import (
-    HOST_FILL,
+    GIVEN_FILL,
     MERGED,
+    PACKING,
     TIGHT_AGGREGATE,
     TIGHT_REMOTE,
     Scales,
@@ -213,6 +214,8 @@ def forecast(
         _arrival(spec, _given(spec, arrays, apart), work, paged=spec.name in paged)
         for spec in layout
     )
+    if any(map(is_packed, arrays)) and work.source == "host":
+        arrival = add((arrival, {"load": work.arcs / PACKING}))
     core = dict(work.core)
     if tight:
         core["aggregate"] = TIGHT_AGGREGATE * core.get("aggregate", 0.0)
@@ -240,7 +243,7 @@ def _arrival(spec: ArenaSpec, given: int, work: Work, *, paged: bool) -> dict[St
     hosted, machine = work.source == "host", work.machine
     by_touch = spec.placement.kind in ("managed", "read_mostly")
     # What comes by being touched, or in blocks, is written on the host's side first.
-    written = given / HOST_FILL if hosted and (by_touch or paged) else 0.0
+    written = given / GIVEN_FILL if hosted and (by_touch or paged) else 0.0
     if paged:
         return {"load": written}
     came = arrival_seconds(given, spec.placement, machine, given=hosted)
