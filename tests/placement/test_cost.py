@@ -249,8 +249,8 @@ GRID = [
     if row["graph"] in ("lfr24", "rmat24") and row["feasible"] and "older_code" not in row
     and row["phases"]["load"] < 2 and (row["policy"], row["oversubscription"]) != ("auto", 10)
 ]  # fmt: skip
-"""Runs of which none compiled kernels while it loaded; at 10 % `auto` packs arcs or not, by how many
-of them are those of wide vertices, which a plan from sizes alone does not know."""
+"""Runs of which none compiled kernels while it loaded; at 10 % `auto` packs arcs or not, by how
+many of them are those of wide vertices, which a plan from sizes alone does not know."""
 
 
 @pytest.mark.parametrize("row", GRID, ids="{0[graph]} {0[policy]} {0[oversubscription]} %".format)
