@@ -80,8 +80,8 @@ def choose(
 
     Where everything fits, that is plain device memory, with arcs packed (`pack`) rather than
     scratch made small, and both if they must be. Otherwise it is the best of two: arrays taken
-    off the device in the order of time lost per byte won, the last one split; and every policy
-    that comes with the package.
+    off the device in the orders of `ORDERS`, the last one split; and every policy that comes with
+    the package.
     """
     first = candidate(AUTO, roomy, work, limit, tight=False)
     if first.fitted.within(limit):
@@ -96,8 +96,8 @@ def choose(
         if found.fitted.within(limit):
             return found
     own = [
-        hosted_within(packed or tight, work, limit, packed=bool(packed), greedy=greedy)
-        for greedy in (True, False)
+        hosted_within(packed or tight, work, limit, packed=bool(packed), order=order)
+        for order in ORDERS
     ]
     names = (name for name in POLICY_NAMES if name != AUTO.name)
     known = [
@@ -115,18 +115,39 @@ def choose(
     return best_of([*own, *known], limit) or own[0]
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """In which order arrays leave the device: of time lost by bytes won.
+
+    Parameters
+    ----------
+    greedy : bool
+        Bytes are those that are won at the time, else those of the piece, which an array that is
+        at the peak alone later may win.
+    small_last : bool
+        What has less than a block leaves only if all else is not enough: it wins next to nothing,
+        and is often hot.
+    """
+
+    greedy: bool = True
+    small_last: bool = True
+
+
+ORDERS = tuple(Order(greedy, small) for small in (True, False) for greedy in (True, False))
+
+
 def hosted_within(
     arrays: tuple[Declared, ...],
     work: Work,
     limit: int,
     *,
     packed: bool = False,
-    greedy: bool = True,
+    order: Order = Order(),
 ) -> Candidate:
     """Return the candidate whose arrays leave the device until the rest fits."""
     room = limit
     while True:
-        policy = hosting(arrays, work, room, greedy=greedy)
+        policy = hosting(arrays, work, room, order)
         found = candidate(policy, arrays, work, limit, tight=True, packed=packed, joint=True)
         over = found.fitted.needed - limit
         if over <= 0 or room <= over:
@@ -140,12 +161,10 @@ hides some of the bus, the first cost less than those after them. Others leave w
 of them keeps on the device, nothing else can use while they are not there."""
 
 
-def hosting(arrays: Sequence[Declared], work: Work, limit: int, *, greedy: bool = True) -> Policy:
+def hosting(arrays: Sequence[Declared], work: Work, limit: int, order: Order = Order()) -> Policy:
     """Return a policy that takes pieces of arrays off the device until the rest fits.
 
-    The order does not depend on the limit, so that a larger one never leaves less on the device:
-    that of time lost per byte won at the time if `greedy`, else per byte of the piece, which an
-    array that is at the peak alone later may win.
+    The order does not depend on the limit, so that a larger one never leaves less on the device.
     """
     scales = work.scales(arrays)
     left = {a.name: _Leaving(a, work, scales) for a in arrays if not a.device_only and a.nbytes}
@@ -163,8 +182,14 @@ def hosting(arrays: Sequence[Declared], work: Work, limit: int, *, greedy: bool 
             won = dict.fromkeys(won, 0)
         if not useful:
             break
-        wins = {name: (nbytes if greedy else 0) or left[name].piece for name, nbytes in won.items()}
-        first = min(useful, key=lambda one: (one.small, one.loss / wins[one.array.name]))
+        wins = {
+            name: (nbytes if order.greedy else 0) or left[name].piece
+            for name, nbytes in won.items()
+        }
+        first = min(
+            useful,
+            key=lambda one: (one.small and order.small_last, one.loss / wins[one.array.name]),
+        )
         for stage in first.array.stages:
             held[stage] -= first.piece
         hosted[first.array.name] = first.leave(limit - _with_slack(max(held.values())))
@@ -193,7 +218,6 @@ class _Leaving:
     def __init__(self, array: Declared, work: Work, scales: Scales) -> None:
         self.array = array
         self.whole = self.here = aligned(array.nbytes, ALIGNED)
-        # What is small wins next to nothing and is often hot: only if all else is not enough.
         self.small = array.nbytes < BLOCK
         self.packed = is_packed(array)
         pieces = PIECES if set(array.stages) == set(STAGES) else 1

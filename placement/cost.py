@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from louvain_um.arrays import Declared, Stage, Use
+from louvain_um.ledger import Group
 from louvain_um.placement.layout import ARCS
 from louvain_um.placement.machine import Machine
 from louvain_um.placement.policy import Placement
@@ -75,6 +76,12 @@ TAKEN: Final = 0.8
 """Share of what later levels have room for that they take: .79 on LFR 24, .96 on R-MAT 24. The
 rest, at the end, costs nothing wherever it is."""
 
+WORD: Final = 8
+
+SEARCHED: Final = 1.9
+"""How often adding up reads what it looks for in scratch, by the times that arrays declare: fitted
+to `adv5` and `adv7` on LFR and R-MAT 24."""
+
 FLAGS: Final = 0.15
 """What setting a flag somewhere costs, by a read: nobody waits for it, and many are set together.
 With scratch on the host moving took .6 s on LFR 24 and .9 on R-MAT 24 (`policies_h200`)."""
@@ -84,9 +91,10 @@ TIGHT_REMOTE: Final = 1.3
 """Time that adding up takes with scratch as small as it works with: 68 ms became 88 on LFR 24, 72
 became 79 on R-MAT 24; with the graph on the host 1.39 s became 1.83 there."""
 
-MERGED: Final = 16
-"""How often scratch is read again where arcs come in blocks: what each brings is merged into the
-rows of those before. With scratch on the host 12 to 32 times was measured (`policies_h200`)."""
+MERGED: Final[Mapping[Group, int]] = {"scratch": 10, "hash": 4}
+"""How often these are used again where arcs come in blocks: what each brings is merged into the
+rows of those before. With one of them on the host adding up took 4 to 13 times as long as with all
+the memory (`policies_h200`)."""
 
 UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse", "fetch")
 UNSEEN_TIMES: Final = 7
@@ -133,6 +141,8 @@ class Scales:
         Accesses of moving; of these once more, those of arcs and of the labels at their ends.
     giants : float
         Moving's accesses to tables.
+    refines : bool
+        Whether there is a stage of refining.
     adding : float
         Adding level 0 up: arcs read, sums made. What is looked up for them hardly depends on it:
         most is the first time, while communities are small.
@@ -141,6 +151,7 @@ class Scales:
     moving: float = 1.0
     rows: float = 1.0
     giants: float = 1.0
+    refines: bool = True
     adding: float = 1.0
 
     def of(self, array: Declared, stage: Stage, use: Use) -> float:
@@ -151,8 +162,11 @@ class Scales:
             if array.name == "woken":
                 return self.moving * FLAGS
             return self.moving * (self.rows if along else self.giants if tables else 1.0)
-        each = along or tables or array.group == "scratch"
-        return self.adding if stage == "aggregate" and each else 1.0
+        if stage != "aggregate":
+            return 1.0
+        scratch = array.group == "scratch"
+        searched = SEARCHED if scratch and use == "gather" else 1.0
+        return searched * (self.adding if along or tables or scratch else 1.0)
 
 
 AS_DECLARED: Final = Scales()
@@ -161,8 +175,10 @@ AS_DECLARED: Final = Scales()
 def touches_of(array: Declared, scales: Scales = AS_DECLARED) -> dict[tuple[Stage, Use], float]:
     """Return an array's element accesses."""
     if not array.touches:
-        count = float(UNSEEN_TIMES * array.size)
-        return {(stage, "gather"): count for stage in UNSEEN if stage in array.stages}
+        # Bytes are cut into arrays of words.
+        count = float(UNSEEN_TIMES * array.nbytes / max(array.itemsize, WORD))
+        stages = (s for s in UNSEEN if s in array.stages and (scales.refines or s != "refine"))
+        return {(stage, "gather"): count for stage in stages}
     return {
         (stage, use): count * scales.of(array, stage, use)
         for (stage, use), count in array.touches.items()

@@ -91,7 +91,13 @@ class Work:
     def scales(self, arrays: Sequence[Declared]) -> Scales:
         """Return by how much accesses differ from what arrays declare."""
         adding = self.kind.methods[self.method].cycles / CYCLES[self.method]
-        return Scales(self.moving(arrays), self.kind.reread, self.kind.giants, adding)
+        return Scales(
+            moving=self.moving(arrays),
+            rows=self.kind.reread,
+            giants=self.kind.giants,
+            refines=self.method == "leiden",
+            adding=adding,
+        )
 
     def moving(self, arrays: Sequence[Declared]) -> float:
         """Return by how much the accesses that arrays declare for moving differ from `visited`."""
@@ -192,7 +198,7 @@ def forecast(
     def away(array: Declared) -> dict[Stage, float]:
         found = remote_seconds(array, placed(array, policy), machine, degree, scales)
         if "aggregate" in found:
-            merged = MERGED if paged and array.group == "scratch" else 1
+            merged = MERGED.get(array.group, 1) if paged else 1
             found["aggregate"] *= merged * (TIGHT_REMOTE if tight else 1)
         return {stage: work.bus_scale * seconds for stage, seconds in found.items()}
 
