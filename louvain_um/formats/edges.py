@@ -162,7 +162,8 @@ def exact_weights(
             at = line + raw.count(b"\n", 0, start)
             raise source.error(complain.about_weight(token), at)
         real = real or not token.isdigit()
-        w[edge] = value
+        if edge < len(w):  # else its line has something wrong behind it, and ends the reading
+            w[edge] = value
     return real
 
 

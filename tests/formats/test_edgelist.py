@@ -172,6 +172,8 @@ def test_names_do_not_depend_on_the_order_of_lines(tmp_path: Path) -> None:
         ("0 1 2\n1 2\n", 2, "no weight"),
         ("0 1 2\n" * 70 + "1 2 heavy\n", 71, "no number"),
         ("0 1 2\n1 2 3 4\n0 2 1\n", 2, "4 fields"),
+        ("0 1 2\n1 2 0.123456789012345678901 4\n0 2 1\n", 2, "4 fields"),
+        ("0 1 2\n0 2 1\n1 2 0.123456789012345678901 4\n", 3, "4 fields"),
         ("0 1\n" * 3 + "0 1 5\n", 4, "3 fields"),
         ("0,,1\n1,2,\n", 1, "empty"),
         ("0 1\n0 \x00\x01\x02\n", 2, "not text"),
