@@ -12,7 +12,8 @@ copies to the device before its first kernel is left out of all.
 
 With a budget, a run moves blocks itself, and the driver never has to evict; that is what is
 replayed (`eviction="program"`): the program's own plan, arenas and bookkeeping of blocks. Constants
-of the model were measured on other graphs (LFR 18, 22 and 24, R-MAT 22 and 24).
+of the model were measured on other graphs (LFR 18, 22 and 24, R-MAT 22 and 24), but for additions
+to one address in host memory (R-MAT 20).
 
 The last one replays the points of `benchmarks/policies.py`: all policies, more oversubscriptions;
 points measured with older code are left out.

@@ -163,7 +163,10 @@ def parse_bytes(size: int | str) -> int:
     scale = UNITS.get(match[2].lower()) if match else None
     if match is None or scale is None or not 1 <= float(match[1]) * scale < MOST_BYTES:
         raise OptionError(f"a size is a number of bytes or like '8GiB', not {_cut(size)!r}")
-    return int(float(match[1]) * scale)
+    nbytes = float(match[1]) * scale
+    if not match[2] and not nbytes.is_integer():
+        raise OptionError(f"{_cut(size)} bytes there are not: give a whole number, or a unit")
+    return int(nbytes)
 
 
 def _cut(value: object) -> str:

@@ -138,7 +138,7 @@ def shape_of_size(
     for name, value, most in zip(names, (vertices, arcs), bounds, strict=True):
         if not 0 <= value <= most:
             raise OptionError(f"{name} must lie in 0 … {most:,}, not {value:,}")
-    if weighted not in (True, False, "integer", "real"):
+    if not isinstance(weighted, (bool, str)) or weighted not in (True, False, "integer", "real"):
         raise OptionError(f"weighted must be True, False, 'integer' or 'real', not {weighted!r}")
     narrow = not weighted and arcs < 1 << SUM_BITS
     return Shape(

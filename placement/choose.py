@@ -102,7 +102,7 @@ def choose(
     names = (name for name in POLICY_NAMES if name != AUTO.name)
     known = [
         candidate(
-            replace(find_policy(name), name=AUTO.name),
+            replace(find_policy(name), name=AUTO.name, about=name),
             arrays,
             work,
             limit,

@@ -181,7 +181,7 @@ def kind_of(skew: float | None) -> GraphKind:
 
 def named_kind(name: str) -> GraphKind:
     """Return a kind by name."""
-    if name not in GRAPH_KINDS:
+    if not isinstance(name, str) or name not in GRAPH_KINDS:
         raise OptionError(f"kind must be one of {', '.join(GRAPH_KINDS)}, not {name!r}")
     return GRAPH_KINDS[name]
 

@@ -30,6 +30,9 @@ MOST_WHOLE = (1 << 63) - 1
 MOST_CHARACTERS = 1 << 20
 """Of a file; what is longer is no profile."""
 
+MOST_SHOWN = 1000
+"""Characters of a name that an error shows."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
@@ -168,6 +171,10 @@ def load_machine(name: str | Path) -> Machine:
     """
     from louvain_um.placement.profiles import PROFILES
 
+    if not isinstance(name, (str, Path)) or not str(name) or "\0" in str(name):
+        raise LouvainUmError(
+            f"machine must name a profile ({', '.join(PROFILES)}) or a file, not {name!r}"
+        )
     if str(name) in PROFILES:
         return PROFILES[str(name)]
     path = Path(name)
@@ -177,15 +184,20 @@ def load_machine(name: str | Path) -> Machine:
     except OSError as error:
         known = ", ".join(PROFILES)
         reason = (error.strerror or "cannot be read").lower()
+        meant = str(name).lower()
+        near = f"did you mean {meant}? Or " if meant in PROFILES else ""
         raise LouvainUmError(
-            f"{name}: {reason}; name a machine profile ({known}) or a file that calibrate wrote"
+            f"{str(name)[:MOST_SHOWN]}: {reason}; {near}name a machine profile ({known}) or a file "
+            "that calibrate wrote"
         ) from None
     except RecursionError:
         raise LouvainUmError(f"{path}: not a machine profile: nested too deeply") from None
     except UnicodeDecodeError:
         raise LouvainUmError(f"{path}: not a machine profile: no UTF-8 text") from None
     except ValueError as error:
-        raise LouvainUmError(f"{path}: not a machine profile: {error}") from None
+        raise LouvainUmError(
+            f"{path}: not a machine profile: {error}; name a file that calibrate wrote"
+        ) from None
     return _from_dict(values, path)
 
 

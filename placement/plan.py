@@ -148,6 +148,7 @@ def plan_for(request: Request, work: Work) -> Plan:
         raise refusal(
             found,
             limit,
+            request.budget,
             work.widest,
             lambda: choose(roomy, request.declare, work, limit, request.paging, request.pack),
         )

@@ -163,6 +163,9 @@ def _advised(name: str, *groups: Group) -> Policy:
     return Policy(name=name, placements={**_all("managed"), **advised}, about=about)
 
 
+MOST_SHOWN = 100
+"""Characters of a name that an error shows."""
+
 AUTO: Final = Policy(name="auto", about="what the cost model chooses for the budget")
 """Stands for the choice that `make_plan` makes; everything on the device where that fits."""
 
@@ -258,6 +261,8 @@ def find_policy(policy: str | Policy) -> Policy:
     ['host_mapped', 'managed', 'managed', 'managed']
     """
     if isinstance(policy, Policy):
+        if policy.name in POLICY_NAMES and policy != _KNOWN[policy.name]:
+            raise OptionError(f"policy {policy.name} comes with the package; choose another name")
         return policy
     name = str(policy)
     if name in _KNOWN:
@@ -267,8 +272,8 @@ def find_policy(policy: str | Policy) -> Policy:
     path = locate(name)
     if path is None:
         raise OptionError(
-            f"there is no memory policy {name!r}; {_meant(name)}name one of {', '.join(_KNOWN)}, "
-            "or a .toml file"
+            f"there is no memory policy {name[:MOST_SHOWN]!r}; {_meant(name)}name one of "
+            f"{', '.join(_KNOWN)}, or a .toml file"
         )
     return read_policy(path)
 

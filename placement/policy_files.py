@@ -45,6 +45,9 @@ from louvain_um.placement.policy import POLICY_NAMES, Placement, Policy
 MOST_CHARACTERS = 1 << 16
 """Of a file; what is longer is no policy."""
 
+MOST_NAME = 100
+"""Characters of a name; files are not looked for by longer ones."""
+
 FIELDS = ("name", "about", "others", "arrays", *GROUPS)
 
 
@@ -64,7 +67,7 @@ def locate(name: str) -> Path | None:
     """Return the file of a policy named by its path or its name; None where there is none."""
     if name.endswith(".toml"):
         return Path(name)
-    if not re.fullmatch(r"[A-Za-z][\w-]*", name):
+    if len(name) > MOST_NAME or not re.fullmatch(r"[A-Za-z][\w-]*", name):
         return None
     files = (folder / f"{name}.toml" for folder in folders())
     return next((file for file in files if file.is_file()), None)

@@ -11,7 +11,7 @@ from louvain_um.ledger import GROUPS, Group
 from louvain_um.placement.cost import Estimate, exposed, is_packed, launches, remote_seconds
 from louvain_um.placement.forecast import Work
 from louvain_um.placement.layout import ARCS, HELD_BLOCKS, capacity, placed
-from louvain_um.placement.policy import AUTO, Placement
+from louvain_um.placement.policy import AUTO, POLICY_NAMES, Placement
 from louvain_um.placement.spec import BLOCK, device_bytes
 
 if TYPE_CHECKING:
@@ -113,6 +113,8 @@ def _sentence(plan: Plan, group: Group, terms: Estimate, there: int) -> str:
         if placement.on_device == 1:
             return f"{why}; on the host it would cost {bus} and save {saved}"
         return f"{why}; costs up to {bus} and saves {saved}"
+    if plan.chosen.about in POLICY_NAMES:
+        return f"{placement}, as {plan.chosen.about} has it, which is the fastest that fits"
     if placement.on_device == 1:
         return f"fits; on the host it would cost {bus} and save {saved}"
     away = [a.name for a in plan.arrays if a.group == group and _away(plan, a)]

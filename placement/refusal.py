@@ -18,7 +18,7 @@ NAMED: Final = 5
 
 
 def refusal(
-    found: Candidate, limit: int, widest: int, auto: Callable[[], Candidate]
+    found: Candidate, limit: int, budget: int | None, widest: int, auto: Callable[[], Candidate]
 ) -> MemoryBudgetError:
     """Return the error of a candidate that needs more than the limit.
 
@@ -27,6 +27,8 @@ def refusal(
     found : Candidate
     limit : int
         Bytes of the device.
+    budget : int or None
+        Bytes that were allowed, if anything was said.
     widest : int
         Most arcs of a vertex.
     auto : callable
@@ -47,8 +49,11 @@ def refusal(
     least = -(-needed >> 20)
     said = (
         f"that is the least for {found.policy.name}, {size(groups[group])} of it for group "
-        f"{group}; raise the budget to {least}MiB"
+        f"{group}; "
     )
+    # Without a budget, or with one that it has not, the device is what is too small.
+    allowed = budget is not None and budget <= limit
+    said += f"raise the budget to {least}MiB" if allowed else f"use a device with {least}MiB free"
     if found.policy.name != AUTO.name and auto().fitted.within(limit):
         said += " or let memory='auto' choose"
     return MemoryBudgetError(needed, limit, sorted(there, key=lambda a: -a[1])[:NAMED], said)

@@ -32,6 +32,7 @@ from louvain_um.options import Options
         ("device_budget", "0%", "above 0"),
         ("device_budget", "9" * 400, "size"),
         ("device_budget", 0.7, "like '70%'"),
+        ("device_budget", 1.5, "like '70%'"),
         ("device_budget", "9" * 400 + "GiB", "share"),
         ("device_budget", "9" * 400 + "%", "bounds"),
         ("ballast", "9" * 400, "size"),

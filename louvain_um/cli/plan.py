@@ -200,7 +200,8 @@ def show(plan: Plan, name: str, *, verbose: bool) -> None:
         console.print(f"{group}: {reason.sentence}", soft_wrap=True)
     console.print()
     total = sum(plan.peak_bytes.values())
-    budget = "" if plan.budget is None else ", as the budget says"
+    budgeted = plan.budget is not None and plan.budget <= plan.limit
+    budget = ", as the budget says" if budgeted else ""
     there = f"{size(plan.device_bytes)} on the device of {size(plan.limit)}{budget}"
     console.print(f"{size(total)} in all; {there}", soft_wrap=True)
     stages = plan.stage_seconds
@@ -211,7 +212,8 @@ def show(plan: Plan, name: str, *, verbose: bool) -> None:
         blocks = count(plan.blocks, "block", "blocks")
         pages = count(plan.blocking, "page", "pages")
         console.print(f"{blocks} a pass over the arcs, {pages} a warp", soft_wrap=True)
-    console.print(f"up to {plan.cliff_arcs:,} arcs of this shape run in core", soft_wrap=True)
+    if work.arcs:
+        console.print(f"up to {plan.cliff_arcs:,} arcs of this shape run in core", soft_wrap=True)
     if verbose:
         for table in (stage_table(plan), array_table(plan)):
             console.print()

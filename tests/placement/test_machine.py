@@ -74,3 +74,15 @@ def test_bad_files_are_named(tmp_path):
             load_machine(tmp_path / name)
     with pytest.raises(LouvainUmError, match="h200"):
         load_machine("h201")
+
+
+@pytest.mark.parametrize("name", [0, 1.5, [], {}, b"h200", True, object(), "", "a\0b"])
+def test_what_names_no_machine_is_refused_in_a_line(name):
+    with pytest.raises(LouvainUmError, match="must name a profile .* not") as caught:
+        load_machine(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_in_capitals_is_understood_enough_to_ask():
+    with pytest.raises(LouvainUmError, match="did you mean h200"):
+        load_machine("H200")

@@ -321,3 +321,34 @@ def test_leiden_is_told_by_its_parts():
     assert found.work.method == "leiden"
     assert found.seconds > plan().seconds
     assert replace(found.work, method="louvain").core["refine"] == 0
+
+
+def test_names_of_the_packages_policies_are_taken():
+    for name in ("auto", "base"):
+        mine = Policy(name=name, placements={"graph": Placement("host_mapped")})
+        with pytest.raises(OptionError, match=f"{name} comes with the package; choose another"):
+            plan(mine)
+    assert plan(Policy(name="mine", placements={"graph": Placement("host_mapped")})).fits
+
+
+def test_what_is_too_small_is_named_budget_or_device():
+    small = replace(H200, memory_bytes=1 << 30)
+    for budget, remedy in (
+        ("200MiB", "raise the budget to"), (None, "use a device with"), ("9GiB", "use a device"),
+    ):  # fmt: skip
+        with pytest.raises(MemoryBudgetError, match=remedy):
+            plan("device", budget, machine=small)
+
+
+def test_auto_says_whose_layout_it_took():
+    """Of a tiny graph nothing is won by choosing array by array."""
+    found = lu.plan(n_vertices=34, n_arcs=156, machine="h200", device_budget="40%")
+    like = found.chosen.about
+    assert found.policy == "auto"
+    if like in POLICY_NAMES:
+        assert all(f"as {like} has it" in r.sentence for r in found.reasons.values() if r.phi)
+
+
+def test_small_arrays_leave_before_large_ones_that_are_hot():
+    found = lu.plan(n_vertices=200_000, n_arcs=200_000, machine="h200", device_budget="40%")
+    assert found.seconds < 3 * found.seconds_in_core
