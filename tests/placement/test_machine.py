@@ -78,7 +78,7 @@ def test_bad_files_are_named(tmp_path):
 
 @pytest.mark.parametrize("name", [0, 1.5, [], {}, b"h200", True, object(), "", "a\0b"])
 def test_what_names_no_machine_is_refused_in_a_line(name):
-    with pytest.raises(LouvainUmError, match="must name a profile .* not") as caught:
+    with pytest.raises(LouvainUmError, match=r"must name a profile .* not") as caught:
         load_machine(name)
     assert "\n" not in str(caught.value)
 
