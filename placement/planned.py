@@ -185,10 +185,14 @@ class Plan:
     @property
     def blocking(self) -> int:
         """Pages a warp, 1 … 10, with which a kernel begins that reads the host's memory."""
-        far = sum(
+        return blocking_factor(self.host_bytes, self.work.machine)
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of host memory that the device is to read in place."""
+        return sum(
             spec.capacity - device_bytes(spec.placement, spec.capacity) for spec in self.layout
         )
-        return blocking_factor(far, self.work.machine)
 
     @cached_property
     def reasons(self) -> dict[Group, Reason]:

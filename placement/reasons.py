@@ -42,7 +42,9 @@ class Reason:
         return self.phi - self.tau - self.sigma
 
 
-def estimate(arrays: Sequence[Declared], room: int, work: Work) -> dict[str, Estimate]:
+def estimate(
+    arrays: Sequence[Declared], room: int, work: Work, hosted: Placement = HOST
+) -> dict[str, Estimate]:
     """Return the terms of every array, were it on the host, with so much room on the device.
 
     An array that fits into the room is copied once, if it is given; one that does not is gone
@@ -51,7 +53,7 @@ def estimate(arrays: Sequence[Declared], room: int, work: Work) -> dict[str, Est
     machine, scales, core = work.machine, work.scales(arrays), work.core
     found = dict[str, Estimate]()
     for array in arrays:
-        remote = remote_seconds(array, HOST, machine, work.mean_degree, scales)
+        remote = remote_seconds(array, hosted, machine, work.mean_degree, scales)
         bus = {stage: work.bus_scale * s for stage, s in remote.items()}
         phi = exposed(core, bus, packed=is_packed(array))
         given = work.source == "host" and array.group == "graph" and "load" in array.stages
@@ -84,7 +86,9 @@ def explain(plan: Plan) -> dict[Group, Reason]:
         mine = [array for array in plan.arrays if array.group == group and array.nbytes]
         others = sum(there.values()) - there[group]
         room = max(0, plan.limit - others - capacity(a for a in mine if a.name not in ARCS))
-        terms = estimate([a for a in plan.arrays if a.group == group], room, plan.work)
+        pinned = plan.placements[group].kind == "pinned"
+        hosted = Placement("pinned") if pinned else HOST
+        terms = estimate(mine, room, plan.work, hosted)
         whole = sum(terms.values(), Estimate())
         found[group] = Reason(
             whole.phi, whole.tau, whole.sigma, _sentence(plan, group, whole, there[group])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -103,6 +104,11 @@ def plan(
     if graph is None:
         if vertices is None or arcs is None:
             raise OptionError("name a GRAPH, or say both --vertices and --arcs")
+        if whole or replace(reading, weighted=None) != graphs.AS_IT_IS:
+            raise OptionError(
+                "options of reading (--read, --format, ...) are about a GRAPH; name one, or leave "
+                "them out"
+            )
         shape = planning.shape_of_size(
             vertices, arcs, bool(reading.weighted), method.value, ("vertices", "arcs")
         )
@@ -203,6 +209,8 @@ def show(plan: Plan, name: str, *, verbose: bool) -> None:
     budgeted = plan.budget is not None and plan.budget <= plan.limit
     budget = ", as the budget says" if budgeted else ""
     there = f"{size(plan.device_bytes)} on the device of {size(plan.limit)}{budget}"
+    if plan.host_bytes:
+        there += f"; {size(plan.host_bytes)} on the host"
     console.print(f"{size(total)} in all; {there}", soft_wrap=True)
     stages = plan.stage_seconds
     apart = f"{seconds(stages.get('load', 0))} to load, {seconds(stages.get('fetch', 0))} to fetch"

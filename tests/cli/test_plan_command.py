@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import time
 
 import numpy as np
@@ -165,6 +166,9 @@ def test_an_infeasible_policy_is_refused_with_what_is_missing(run):
         (["--vertices", -5, "--arcs", 0], "--vertices must lie", 2),
         (["--vertices", 2**33, "--arcs", 0], "--vertices must lie", 2),
         (["nothing.mtx", "--vertices", 5, "--arcs", 4], "not both", 2),
+        ([*LARGE, "--read"], "about a GRAPH", 2),
+        ([*LARGE, "--format", "metis"], "about a GRAPH", 2),
+        ([*LARGE, "--symmetrize"], "about a GRAPH", 2),
         (["nothing.mtx"], "no such file", 1),
         ([*LARGE, "--memory", "nothing"], "no memory policy", 2),
         ([*LARGE, "--memory", "nothing.toml"], "nothing.toml", 2),
@@ -201,3 +205,10 @@ def test_a_plan_takes_no_time(run):
     since = time.perf_counter()
     run("plan", *LARGE, "--device-budget", "30%", "--json")
     assert time.perf_counter() - since < 2
+
+
+def test_what_is_left_on_the_host_is_told(run):
+    assert run("plan", *LARGE, "--device-budget", "40%", "--json").json["host_bytes"] > 0
+    told = run("plan", *LARGE, "--device-budget", "40%").out
+    assert re.search(r" on the device of .*, as the budget says; .* on the host", told)
+    assert " on the host\n" not in run("plan", *LARGE).out

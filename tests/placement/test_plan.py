@@ -352,3 +352,11 @@ def test_auto_says_whose_layout_it_took():
 def test_small_arrays_leave_before_large_ones_that_are_hot():
     found = lu.plan(n_vertices=200_000, n_arcs=200_000, machine="h200", device_budget="40%")
     assert found.seconds < 3 * found.seconds_in_core
+
+
+def test_a_pinned_group_is_told_at_what_page_locked_memory_costs():
+    def phi(kind):
+        mine = Policy(name="mine", placements={"community": Placement(kind)})
+        return plan(mine).reasons["community"].phi
+
+    assert phi("pinned") > 2 * phi("host_mapped")
