@@ -19,8 +19,10 @@ from unittest.mock import patch
 from common import DATA, device_graph, machine, save
 from gpu_detect import Phases, run
 
+from louvain_um.gpu.loading import survey
 from louvain_um.options import Options
 from louvain_um.placement.choose import HOSTED, candidate
+from louvain_um.placement.kinds import kind_of
 from louvain_um.placement.policy import AUTO, Placement
 
 FIRST = {"targets.1": HOSTED, "weights.1": HOSTED}
@@ -49,6 +51,14 @@ SETS: dict[str, dict[str, Placement]] = {
 }  # fmt: skip
 
 
+def shape(graph: Any) -> dict[str, Any]:
+    """Return what the sizes of a run's arrays follow from."""
+    spread = survey(graph)
+    skew = spread.squares / graph.n_arcs * graph.n_vertices / graph.n_arcs
+    size = {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "kind": kind_of(skew).name}
+    return size | {name: getattr(spread, name) for name in ("widest", "isolated", "wide")}
+
+
 def measure(graph: Any, method: Any, hosted: dict[str, Placement]) -> dict[str, Any]:
     """Return milliseconds by phase, bytes on the device, and what was predicted."""
     expected = []
@@ -67,7 +77,8 @@ def measure(graph: Any, method: Any, hosted: dict[str, Placement]) -> dict[str, 
             watch = Phases()
             _, _, taken = run(graph, Options(device="cuda", memory=AUTO, method=method), watch)
             rows = [
-                {**row, "milliseconds": 1e3 * row.pop("seconds")}
+                {k: v for k, v in row.items() if k != "seconds"}
+                | {"milliseconds": 1e3 * row["seconds"]}
                 for row in watch.rows
                 if row["phase"] not in ("load", "fetch")
             ]
@@ -90,9 +101,10 @@ def main() -> None:
     parser.add_argument("--method", default="louvain", choices=("louvain", "leiden"))
     parser.add_argument("--output", "-o", type=Path)
     chosen = parser.parse_args()
-    results = []
+    results, shapes = [], {}
     for name in chosen.graphs:
         graph = device_graph(name, DATA).to_host()
+        shapes[name] = shape(graph)
         for away, hosted in SETS.items():
             there = {array: placement.on_device for array, placement in hosted.items()}
             row = {"graph": name, "method": chosen.method, "away": away, "on_device": there}
@@ -103,7 +115,8 @@ def main() -> None:
                 f"predicted {row['predicted_milliseconds']:8.1f}",
                 flush=True,
             )
-            save("hosted_arrays", {"machine": machine(), "results": results}, chosen.output)
+            record = {"machine": machine(), "shapes": shapes, "results": results}
+            save("hosted_arrays", record, chosen.output)
 
 
 if __name__ == "__main__":

@@ -328,7 +328,10 @@ def view(address: int, shape: int, dtype: DTypeLike, arena: Arena, owner: object
 
 
 def _is_or_begins(name: str, member: str) -> bool:
-    """Whether an array is the one named, or one of a kind named: of levels, the first."""
+    """Whether an array is the one named, or one of a kind named.
+
+    Of arrays that are named by cycle and level, "labels.1.0", those of level 0 are.
+    """
     if not name.startswith(f"{member}."):
         return name == member
     _, _, level = name.removeprefix(f"{member}.").partition(".")

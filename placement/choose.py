@@ -26,6 +26,7 @@ class Candidate:
     layout: tuple[ArenaSpec, ...]
     fitted: Fit
     expected: Forecast
+    like: str
 
 
 def candidate(
@@ -38,8 +39,12 @@ def candidate(
     packed: bool = False,
     joint: bool = False,
     paging: tuple[Declared, ...] = (),
+    like: str = "",
 ) -> Candidate:
-    """Lay a policy out and predict it; `paging` is needed besides where arcs come and go."""
+    """Lay a policy out and predict it; `paging` is needed besides where arcs come and go.
+
+    `like` names the policy of which it is a copy.
+    """
     layout = lay_out(arrays, policy, joint=joint)
     fitted = fit(layout, limit, work.widest)
     if fitted.paged and paging:
@@ -54,6 +59,7 @@ def candidate(
         layout=layout,
         fitted=fitted,
         expected=forecast(arrays, policy, layout, fitted.paged, work, tight=tight),
+        like=like,
     )
 
 
@@ -79,9 +85,9 @@ def choose(
     """Return what the model holds best within the limit; what needs least if nothing fits.
 
     Where everything fits, that is plain device memory, with arcs packed (`pack`) rather than
-    scratch made small, and both if they must be. Otherwise it is the best of two: arrays taken
-    off the device in the orders of `ORDERS`, the last one split; and every policy that comes with
-    the package.
+    scratch made small, and both if they must be. Otherwise it is the best of these: arrays taken
+    off the device in each of `ORDERS`, the last one split; and every policy that comes with the
+    package.
     """
     first = candidate(AUTO, roomy, work, limit, tight=False)
     if first.fitted.within(limit):
@@ -102,12 +108,13 @@ def choose(
     names = (name for name in POLICY_NAMES if name != AUTO.name)
     known = [
         candidate(
-            replace(find_policy(name), name=AUTO.name, about=name),
+            replace(find_policy(name), name=AUTO.name),
             arrays,
             work,
             limit,
             tight=small,
             paging=paging(small),
+            like=name,
         )
         for name in names
         for arrays, small in ((tight, True), (roomy, False))
@@ -236,7 +243,8 @@ class _Leaving:
             return 0.0
         placement = Placement("split", here / self.whole) if here else HOSTED
         degree, machine = self.work.mean_degree, self.work.machine
-        bus = remote_seconds(self.array, placement, machine, degree, self.scales)
+        found = remote_seconds(self.array, placement, machine, degree, self.scales)
+        bus = {stage: self.work.bus_scale * seconds for stage, seconds in found.items()}
         return exposed(self.work.core, bus, packed=True) if self.packed else sum(bus.values())
 
     def leave(self, room: int) -> Placement:

@@ -42,9 +42,9 @@ HOST_FILL: Final = 20.8e9
 GIVEN_FILL: Final = 6.5e9
 """Bytes/s at which a graph's arrays are written into memory that host and device share."""
 
-PAGEABLE: Final = 0.14
-"""Rate of copying a graph's arrays to the device, by that of page-locked memory, which they are not
-in: 7.5 of 55 GB/s beside an H200."""
+PAGEABLE: Final = 7.5e9
+"""Bytes/s at which a graph's arrays are copied to the device at most, since they are not in
+page-locked memory; from there 55 GB/s come to an H200."""
 
 PACKING: Final = 1.2e9
 """Arcs/s that several threads pack."""
@@ -77,6 +77,7 @@ TAKEN: Final = 0.8
 rest, at the end, costs nothing wherever it is."""
 
 WORD: Final = 8
+"""Bytes that are read together, at least, of an array that says nothing of its use."""
 
 SEARCHED: Final = 1.9
 """How often adding up reads what it looks for in scratch, by the times that arrays declare: fitted
@@ -98,8 +99,8 @@ the memory (`policies_h200`)."""
 
 UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse", "fetch")
 UNSEEN_TIMES: Final = 7
-"""An array that says nothing of its use is taken to be read at random, so often in each of these
-stages: rather kept on the device without need than sent away in error."""
+"""An array that says nothing of its use is taken to be read at random, word by word, so often in
+each of these stages: rather kept on the device without need than sent away in error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,13 +251,18 @@ def paging_seconds(nbytes: int, placement: Placement, machine: Machine) -> float
     return nbytes / arriving + nbytes / machine.prefetch_to_host
 
 
+def copying_rate(machine: Machine) -> float:
+    """Return bytes/s at which a graph's arrays are copied to the device."""
+    return min(PAGEABLE, machine.copy_to_device)
+
+
 def arrival_seconds(nbytes: int, placement: Placement, machine: Machine, *, given: bool) -> float:
     """Return seconds until the bytes of an arena are where they are to live, fresh or `given`.
 
     Given bytes, those of the graph, lie in host memory when the run begins.
     """
     kind = placement.kind
-    copying = PAGEABLE * machine.copy_to_device
+    copying = copying_rate(machine)
     filling = GIVEN_FILL if given else HOST_FILL
     if kind == "device":
         return nbytes / copying if given else 0.0
@@ -289,7 +295,7 @@ def together(core: float, remote: float, packed: float = 0.0) -> float:
     Parameters
     ----------
     core, remote, packed : float
-        Seconds of computing, of the bus for packed rows, and for all else.
+        Seconds of computing, of the bus for packed rows (`packed`), and for all else (`remote`).
     """
     both = max(core, packed)
     if packed:

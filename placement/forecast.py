@@ -14,9 +14,11 @@ from louvain_um.placement.cost import (
     PACKING,
     TIGHT_AGGREGATE,
     TIGHT_REMOTE,
+    WHOLE,
     Scales,
     add,
     arrival_seconds,
+    copying_rate,
     is_packed,
     launches,
     paging_seconds,
@@ -220,14 +222,24 @@ def forecast(
         _arrival(spec, _given(spec, arrays, apart), work, paged=spec.name in paged)
         for spec in layout
     )
-    if any(map(is_packed, arrays)) and work.source == "host":
-        arrival = add((arrival, {"load": work.arcs / PACKING}))
+    if any(map(is_packed, arrays)):
+        arrival = add((arrival, {"load": _packing_seconds(arrays, work)}))
     core = dict(work.core)
     if tight:
         core["aggregate"] = TIGHT_AGGREGATE * core.get("aggregate", 0.0)
     return Forecast(
         core=core, remote=remote, packed=packed, paging=moved, arrival=arrival, blocks=blocks
     )
+
+
+def _packing_seconds(arrays: Sequence[Declared], work: Work) -> float:
+    """Return what packing takes, on the host; a graph on the device goes there and comes back."""
+    packing = work.arcs / PACKING
+    if work.source == "host":
+        return packing
+    coming = sum(a.nbytes for a in arrays if a.group == "graph" and "load" in a.stages)
+    going = coming + work.arcs * (WHOLE - 3)
+    return packing + (going + coming) / copying_rate(work.machine)
 
 
 def _given(spec: ArenaSpec, arrays: Sequence[Declared], apart: Collection[str]) -> int:

@@ -148,9 +148,9 @@ def plan_for(request: Request, work: Work) -> Plan:
         raise refusal(
             found,
             limit,
-            request.budget,
             work.widest,
             lambda: choose(roomy, request.declare, work, limit, request.paging, request.pack),
+            budgeted=request.budgeted,
         )
     return Plan(
         arrays=found.arrays,
@@ -163,6 +163,7 @@ def plan_for(request: Request, work: Work) -> Plan:
         expected=found.expected,
         work=work,
         request=request,
+        like=found.like,
         planning_seconds=time.perf_counter() - since,
     )
 

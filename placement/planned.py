@@ -55,6 +55,11 @@ class Request:
     paging: Declare = no_paging
     pack: Declare | None = None
 
+    @property
+    def budgeted(self) -> bool:
+        """Whether it is the budget that limits, not the device."""
+        return self.budget is not None and self.budget <= self.limit
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Plan:
@@ -80,6 +85,8 @@ class Plan:
     work : Work
         The inputs of the prediction.
     request : Request
+    like : str
+        The policy whose layout "auto" took, if it took one's.
     planning_seconds : float
         What it took to make this plan.
     """
@@ -94,6 +101,7 @@ class Plan:
     expected: Forecast
     work: Work
     request: Request
+    like: str = ""
     planning_seconds: float = 0.0
 
     def __repr__(self) -> str:
@@ -268,11 +276,12 @@ class Plan:
             self.arrays, self.chosen, self.layout, self.paged, work, tight=self.tight
         )
         told = replace(self, work=work, expected=expected)
-        left = told.seconds - seconds
+        done = min(1.0, sum(visited) / max(work.visited * work.arcs, 1.0))
+        left = _left_seconds(told, done)
         if self.request.policy.name != AUTO.name or left < AGAIN * self.planning_seconds:
             return told
         other = plan_for(self.request, work)
-        pays = other.seconds + _moving_seconds(told, other) < told.seconds
+        pays = _left_seconds(other, done) + _moving_seconds(told, other) < left
         return other if pays else told
 
     def to_dict(self) -> dict[str, Any]:
@@ -280,6 +289,11 @@ class Plan:
         from louvain_um.placement.show import to_dict
 
         return to_dict(self)
+
+
+def _left_seconds(plan: Plan, done: float) -> float:
+    """Return the seconds of a run after a share of its moving on level 0."""
+    return plan.seconds - done * plan.stage_seconds.get("move", 0.0)
 
 
 def _moving_seconds(plan: Plan, other: Plan) -> float:

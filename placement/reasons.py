@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING
 
 from louvain_um.arrays import STAGES, Declared
 from louvain_um.ledger import GROUPS, Group
-from louvain_um.placement.cost import Estimate, exposed, is_packed, launches, remote_seconds
+from louvain_um.placement.cost import (
+    Estimate,
+    Scales,
+    copying_rate,
+    exposed,
+    is_packed,
+    launches,
+    remote_seconds,
+)
 from louvain_um.placement.forecast import Work
 from louvain_um.placement.layout import ARCS, HELD_BLOCKS, capacity, placed
-from louvain_um.placement.policy import AUTO, POLICY_NAMES, Placement
+from louvain_um.placement.policy import AUTO, Placement
 from louvain_um.placement.spec import BLOCK, device_bytes
 
 if TYPE_CHECKING:
@@ -43,27 +51,27 @@ class Reason:
 
 
 def estimate(
-    arrays: Sequence[Declared], room: int, work: Work, hosted: Placement = HOST
+    arrays: Sequence[Declared], room: int, work: Work, scales: Scales, hosted: Placement = HOST
 ) -> dict[str, Estimate]:
     """Return the terms of every array, were it on the host, with so much room on the device.
 
     An array that fits into the room is copied once, if it is given; one that does not is gone
     over in blocks, by as many copies and launches as the passes over it need.
     """
-    machine, scales, core = work.machine, work.scales(arrays), work.core
+    machine, core = work.machine, work.core
     found = dict[str, Estimate]()
     for array in arrays:
         remote = remote_seconds(array, hosted, machine, work.mean_degree, scales)
         bus = {stage: work.bus_scale * s for stage, s in remote.items()}
         phi = exposed(core, bus, packed=is_packed(array))
         given = work.source == "host" and array.group == "graph" and "load" in array.stages
-        copies, extra = (1.0 if given else 0.0), 0
+        copies, extra, rate = (1.0 if given else 0.0), 0, copying_rate(machine)
         if array.name in ARCS and array.nbytes > room:
-            copies = work.passes
+            copies, rate = work.passes, machine.copy_to_device
             extra = launches(array.nbytes, max(room // HELD_BLOCKS, BLOCK)) - 1
         found[array.name] = Estimate(
             phi=phi,
-            tau=work.bus_scale * copies * array.nbytes / machine.copy_to_device,
+            tau=work.bus_scale * copies * array.nbytes / rate,
             sigma=work.passes * extra * machine.launch_seconds,
         )
     return found
@@ -88,7 +96,7 @@ def explain(plan: Plan) -> dict[Group, Reason]:
         room = max(0, plan.limit - others - capacity(a for a in mine if a.name not in ARCS))
         pinned = plan.placements[group].kind == "pinned"
         hosted = Placement("pinned") if pinned else HOST
-        terms = estimate(mine, room, plan.work, hosted)
+        terms = estimate(mine, room, plan.work, plan.work.scales(plan.arrays), hosted)
         whole = sum(terms.values(), Estimate())
         found[group] = Reason(
             whole.phi, whole.tau, whole.sigma, _sentence(plan, group, whole, there[group])
@@ -117,8 +125,8 @@ def _sentence(plan: Plan, group: Group, terms: Estimate, there: int) -> str:
         if placement.on_device == 1:
             return f"{why}; on the host it would cost {bus} and save {saved}"
         return f"{why}; costs up to {bus} and saves {saved}"
-    if plan.chosen.about in POLICY_NAMES:
-        return f"{placement}, as {plan.chosen.about} has it, which is the fastest that fits"
+    if plan.like:
+        return f"{placement}, as {plan.like} has it, which is the fastest that fits"
     if placement.on_device == 1:
         return f"fits; on the host it would cost {bus} and save {saved}"
     away = [a.name for a in plan.arrays if a.group == group and _away(plan, a)]

@@ -18,7 +18,7 @@ NAMED: Final = 5
 
 
 def refusal(
-    found: Candidate, limit: int, budget: int | None, widest: int, auto: Callable[[], Candidate]
+    found: Candidate, limit: int, widest: int, auto: Callable[[], Candidate], *, budgeted: bool
 ) -> MemoryBudgetError:
     """Return the error of a candidate that needs more than the limit.
 
@@ -27,12 +27,12 @@ def refusal(
     found : Candidate
     limit : int
         Bytes of the device.
-    budget : int or None
-        Bytes that were allowed, if anything was said.
     widest : int
         Most arcs of a vertex.
     auto : callable
         Returns what the model would choose.
+    budgeted : bool
+        Whether the limit is a budget; else it is the device that is too small.
     """
 
     def here(array: Declared) -> bool:
@@ -51,9 +51,7 @@ def refusal(
         f"that is the least for {found.policy.name}, {size(groups[group])} of it for group "
         f"{group}; "
     )
-    # Without a budget, or with one that it has not, the device is what is too small.
-    allowed = budget is not None and budget <= limit
-    said += f"raise the budget to {least}MiB" if allowed else f"use a device with {least}MiB free"
+    said += f"raise the budget to {least}MiB" if budgeted else f"use a device with {least}MiB free"
     if found.policy.name != AUTO.name and auto().fitted.within(limit):
         said += " or let memory='auto' choose"
     return MemoryBudgetError(needed, limit, sorted(there, key=lambda a: -a[1])[:NAMED], said)

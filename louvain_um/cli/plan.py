@@ -206,8 +206,7 @@ def show(plan: Plan, name: str, *, verbose: bool) -> None:
         console.print(f"{group}: {reason.sentence}", soft_wrap=True)
     console.print()
     total = sum(plan.peak_bytes.values())
-    budgeted = plan.budget is not None and plan.budget <= plan.limit
-    budget = ", as the budget says" if budgeted else ""
+    budget = ", as the budget says" if plan.request.budgeted else ""
     there = f"{size(plan.device_bytes)} on the device of {size(plan.limit)}{budget}"
     if plan.host_bytes:
         there += f"; {size(plan.host_bytes)} on the host"
