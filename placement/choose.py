@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from louvain_um.arrays import STAGES, Declared, Stage
-from louvain_um.placement.cost import Scales, exposed, is_packed, remote_seconds
+from louvain_um.placement.bus import Scales, is_packed, remote_seconds
+from louvain_um.placement.cost import exposed
 from louvain_um.placement.forecast import Forecast, Work, forecast
 from louvain_um.placement.layout import ALIGNED, JOINT_SLACK, Fit, aligned, fit, lay_out
 from louvain_um.placement.policy import AUTO, POLICY_NAMES, Placement, Policy, find_policy

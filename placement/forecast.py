@@ -8,21 +8,18 @@ from functools import cached_property
 from typing import Literal
 
 from louvain_um.arrays import Declared, Stage
+from louvain_um.placement.bus import WHOLE, Scales, is_packed, remote_seconds
 from louvain_um.placement.cost import (
     GIVEN_FILL,
     MERGED,
     PACKING,
     TIGHT_AGGREGATE,
     TIGHT_REMOTE,
-    WHOLE,
-    Scales,
     add,
     arrival_seconds,
     copying_rate,
-    is_packed,
     launches,
     paging_seconds,
-    remote_seconds,
     together,
 )
 from louvain_um.placement.kinds import GraphKind, kind_of, named_kind, seconds_in_core, sweeps

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING
 
 from louvain_um.arrays import STAGES, Declared
 from louvain_um.ledger import GROUPS, Group
-from louvain_um.placement.cost import (
-    Estimate,
-    Scales,
-    copying_rate,
-    exposed,
-    is_packed,
-    launches,
-    remote_seconds,
-)
+from louvain_um.placement.bus import Scales, is_packed, remote_seconds
+from louvain_um.placement.cost import Estimate, copying_rate, exposed, launches
 from louvain_um.placement.forecast import Work
 from louvain_um.placement.layout import ARCS, HELD_BLOCKS, capacity, placed
 from louvain_um.placement.policy import AUTO, Placement

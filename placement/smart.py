@@ -21,7 +21,8 @@ from louvain_um.ledger import Group
 from louvain_um.placement import calls, colocate
 from louvain_um.placement.allocator import view
 from louvain_um.placement.arena import Arena
-from louvain_um.placement.cost import Estimate, exposed, launches, remote_seconds
+from louvain_um.placement.bus import remote_seconds
+from louvain_um.placement.cost import Estimate, exposed, launches
 from louvain_um.placement.guard import guard, managed_refusal
 from louvain_um.placement.machine import Machine
 from louvain_um.placement.machine_choice import machine_for

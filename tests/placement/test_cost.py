@@ -9,8 +9,9 @@ from declared_cases import arrays
 
 import louvain_um as lu
 from louvain_um.arrays import Declared
-from louvain_um.placement import cost
-from louvain_um.placement.cost import Estimate, blocking_factor, launches, remote_seconds, tune
+from louvain_um.placement import bus, cost
+from louvain_um.placement.bus import remote_seconds
+from louvain_um.placement.cost import Estimate, blocking_factor, launches, tune
 from louvain_um.placement.forecast import corrected, forecast, work_for
 from louvain_um.placement.kinds import GRAPH_KINDS, kind_of, seconds_in_core, sweeps
 from louvain_um.placement.layout import fit, lay_out
@@ -132,9 +133,9 @@ def test_packed_rows_hide_much_of_the_bus_and_more_the_less_of_them_are_away():
 def test_room_that_later_levels_are_not_expected_to_take_costs_nothing_anywhere():
     later = stream(1e9, name="targets.1")
     whole = remote_seconds(later, HOST, H200, 40)["move"]
-    assert whole == pytest.approx(cost.TAKEN * remote_seconds(stream(1e9), HOST, H200, 40)["move"])
-    assert remote_seconds(later, Placement("split", cost.TAKEN), H200, 40)["move"] == 0
-    half = remote_seconds(later, Placement("split", cost.TAKEN / 2), H200, 40)["move"]
+    assert whole == pytest.approx(bus.TAKEN * remote_seconds(stream(1e9), HOST, H200, 40)["move"])
+    assert remote_seconds(later, Placement("split", bus.TAKEN), H200, 40)["move"] == 0
+    half = remote_seconds(later, Placement("split", bus.TAKEN / 2), H200, 40)["move"]
     assert half == pytest.approx(whole / 2)
 
 
@@ -148,10 +149,10 @@ def test_a_byte_is_written_no_faster_than_a_word():
 
 
 def test_kinds_tell_how_busy_tables_are_and_flags_are_waited_for_by_nobody():
-    scales = cost.Scales(moving=2.0, giants=3.0)
+    scales = bus.Scales(moving=2.0, giants=3.0)
     tables = replace(stream(0, name="giant keys"), group="hash")
     assert scales.of(tables, "move", "atomic") == 6.0
-    assert scales.of(stream(0, name="woken"), "move", "gather") == 2 * cost.FLAGS
+    assert scales.of(stream(0, name="woken"), "move", "gather") == 2 * bus.FLAGS
     assert scales.of(stream(0, name="queue"), "move", "gather") == 2.0
 
 
