@@ -223,14 +223,19 @@ def register(policy: Policy, *, replace: bool = False) -> Policy:
     """
     if not isinstance(policy, Policy):
         raise OptionError(f"only a Policy can be registered, not {policy!r}")
-    if policy.name in POLICY_NAMES:
-        raise OptionError(f"policy {policy.name} comes with the package; choose another name")
+    refuse_taken(policy.name)
     if policy.name in _KNOWN and not replace:
         raise OptionError(
             f"there is a policy {policy.name} already; pass replace=True, or choose another name"
         )
     _KNOWN[policy.name] = policy
     return policy
+
+
+def refuse_taken(name: str) -> None:
+    """Raise `OptionError` if a name is one of the package's policies."""
+    if name in POLICY_NAMES:
+        raise OptionError(f"policy {name} comes with the package; choose another name")
 
 
 def known_policies() -> Mapping[str, Policy]:
@@ -261,8 +266,8 @@ def find_policy(policy: str | Policy) -> Policy:
     ['host_mapped', 'managed', 'managed', 'managed']
     """
     if isinstance(policy, Policy):
-        if policy.name in POLICY_NAMES and policy != _KNOWN[policy.name]:
-            raise OptionError(f"policy {policy.name} comes with the package; choose another name")
+        if policy != _KNOWN.get(policy.name):
+            refuse_taken(policy.name)
         return policy
     name = str(policy)
     if name in _KNOWN:

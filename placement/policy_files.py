@@ -40,7 +40,7 @@ from typing import Any
 from louvain_um.errors import OptionError
 from louvain_um.files import read_text
 from louvain_um.ledger import GROUPS
-from louvain_um.placement.policy import POLICY_NAMES, Placement, Policy
+from louvain_um.placement.policy import Placement, Policy, refuse_taken
 
 MOST_CHARACTERS = 1 << 16
 """Of a file; what is longer is no policy."""
@@ -105,8 +105,7 @@ def _policy(values: dict[str, Any], stem: str) -> Policy:
     if not values:
         raise OptionError(f"is empty; say where one of {', '.join(GROUPS)} lives, or others")
     name = values.get("name", stem)
-    if name in POLICY_NAMES:
-        raise OptionError(f"policy {name} comes with the package; choose another name")
+    refuse_taken(name)
     others = Placement.parse(values.get("others", "device"))
     return Policy(
         name=name,

@@ -1,8 +1,10 @@
-"""Arrays as an engine might declare them: few, with every way of being used."""
+"""Arrays as an engine might declare them, few, with every way of being used; and their plans."""
 
 from __future__ import annotations
 
 from louvain_um.arrays import STAGES, Declared
+from louvain_um.placement.plan import make_plan
+from louvain_um.placement.profiles import H200
 
 VISITED = 4.0
 
@@ -33,3 +35,9 @@ def arrays(tight: bool = False, *, arcs: int = 100_000_000, degree: int = 40) ->
         array("control", "scratch", 1, 4096, ("move",), device_only=True),
         array("giant keys", "hash", 4, arcs // 64, ("move",), {("move", "atomic"): arcs / 8}),
     )  # fmt: skip
+
+
+def plan(policy="auto", budget=None, machine=H200, **more):
+    """Return the plan of these arrays."""
+    more = {"skew": 340, "source": "device", **more}
+    return make_plan(arrays, policy, machine, budget, **more)
