@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from louvain_um.generators import rmat
-from louvain_um.gpu.packing import MOST_VERTICES, START_BITS, pack, words_for
+from louvain_um.gpu.packed_rows import START_BITS
+from louvain_um.gpu.packing import MOST_VERTICES, pack, words_for
 
 ARCS = (0, 1, 2, 3, 4, 5, 15, 16, 127, 128, 129)
 

@@ -199,11 +199,10 @@ class GpuEngine:
     def learn(self, moved: Moved, seconds: float) -> None:
         """Correct the plan by how the first moving went, and follow it where that is possible."""
         corrected = self.plan.corrected([moved.arcs_visited], seconds)
-        self.expected = corrected.seconds
-        if corrected.layout == self.plan.layout or corrected.packed != self.plan.packed:
-            return
-        if self.memory.follow(corrected.layout):
-            self.plan = corrected
+        if corrected.layout == self.plan.layout:
+            self.expected = corrected.seconds
+        elif corrected.packed == self.plan.packed and self.memory.follow(corrected.layout):
+            self.plan, self.expected = corrected, corrected.seconds
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into parts that hold together."""

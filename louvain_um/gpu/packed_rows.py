@@ -9,7 +9,9 @@ from numba import njit
 
 from louvain_um.parallel import take
 
-START_MASK: Final = (1 << 40) - 1
+START_BITS: Final = 40
+"""Bits of an entry of the offsets that say where a row begins; those above, how long it is."""
+
 CLASSES: Final = 25
 """Lengths of rows have 0 … 24 bits."""
 
@@ -29,7 +31,7 @@ def place_rows(offsets: Any, placed: Any) -> None:
     for v in range(len(offsets) - 1):
         arcs = offsets[v + 1] - offsets[v]
         k = _bits(arcs)
-        placed[v] = begins[k] | arcs << 40
+        placed[v] = begins[k] | arcs << START_BITS
         begins[k] += arcs
 
 
@@ -42,7 +44,7 @@ def pack_rows(
     first = take(taken, STRETCH)
     while first < n:
         for v in range(first, min(first + STRETCH, n)):
-            at = 3 * (placed[v] & START_MASK)
+            at = 3 * (placed[v] & (1 << START_BITS) - 1)
             for j in range(offsets[v], offsets[v + 1]):
                 target = targets[j]
                 parts[at] = target & 0xFF

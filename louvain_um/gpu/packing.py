@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 MOST_VERTICES: Final = 1 << 24
 """Vertices whose numbers have 24 bits."""
 
-START_BITS: Final = 40
-"""Bits of an entry of the offsets that say where a row begins; those above, how long it is."""
-
 
 def words_for(arcs: int) -> int:
     """Return the words that packed targets take, and one to spare: the last read may reach there.
@@ -46,7 +43,7 @@ def pack(
     Returns
     -------
     offsets : int64[n + 1]
-        Where each row begins, and in the bits above `START_BITS` how many arcs it has; rows whose
+        Where each row begins, and from bit 40 on how many arcs it has; rows whose
         lengths have fewer bits come first, and of these the rows of smaller vertices.
     targets : uint32[words_for(arcs)]
         Arc j's in bytes 3j … 3j + 2.
