@@ -5,8 +5,10 @@
 Oversubscription r gives a run 1 − r of the bytes that it would take in core. Graphs begin in
 the host's memory. `seconds` is the algorithm's: from the graph where its policy wants it, to the
 communities on the device; `seconds_load` before and `seconds_fetch` after it are apart. Each
-point runs once to warm up (on the first budget alone) and `--runs` times; the median counts.
-Managed memory stays below what the device has free: nothing here makes the driver evict.
+graph runs once to warm up and each point `--runs` times; the median counts. `--watch` runs it once
+more under the driver's own events, for the bytes and faults that these tell of; `--watch-only`
+does no more than that. Managed memory stays below what the device has free: nothing here makes the
+driver evict.
 """
 
 from __future__ import annotations
@@ -28,12 +30,15 @@ from louvain_um.placement.policy import POLICY_NAMES, find_policy
 from louvain_um.profiling.measuring import watched
 
 
-def point(
-    graph: Any, policy: str, percent: int, runs: int, longest: float, watch: bool
-) -> dict[str, Any]:
-    """Return one point of the grid."""
+def options_of(policy: str, percent: int) -> Options:
+    """Return the options of a point of the grid."""
     budget = None if percent == 0 else f"{100 - percent}%"
-    options = Options(device="cuda", memory=find_policy(policy), device_budget=budget)
+    return Options(device="cuda", memory=find_policy(policy), device_budget=budget)
+
+
+def point(graph: Any, policy: str, percent: int, runs: int, longest: float) -> dict[str, Any]:
+    """Return what a point of the grid takes."""
+    options = options_of(policy, percent)
     row: dict[str, Any] = {"policy": policy, "oversubscription": percent, "feasible": True}
     seconds: list[float] = []
     since = time.perf_counter()
@@ -54,9 +59,7 @@ def point(
             break
     wall = (time.perf_counter() - since) / len(seconds)
     about = found.provenance
-    moved = watched(graph, policy, options) if watch else {}
     return {
-        **moved,
         **row,
         "seconds": statistics.median(seconds),
         "runs": seconds,
@@ -81,6 +84,25 @@ def point(
     }
 
 
+def watched_point(graph: Any, policy: str, percent: int) -> dict[str, Any]:
+    """Return the bytes and faults of a point, as the driver's events tell of them."""
+    row = {"policy": policy, "oversubscription": percent, "feasible": True}
+    since = time.perf_counter()
+    try:
+        moved = watched(graph, policy, options_of(policy, percent))
+    except MemoryBudgetError as error:
+        return {**row, "feasible": False, "reason": str(error)}
+    return {**row, **moved, "seconds_watching": time.perf_counter() - since}
+
+
+def show(row: dict[str, Any]) -> None:
+    """Print a point."""
+    names = ("seconds", "traffic_bytes", "bytes_to_device", "bytes_to_host", "fault_groups")
+    known = {name: row[name] for name in names if name in row}
+    told = known if row["feasible"] else row["reason"]
+    print(row["graph"], row["oversubscription"], row["policy"], told, flush=True)
+
+
 def main() -> None:
     """Run the grid."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -88,6 +110,7 @@ def main() -> None:
     parser.add_argument("--policies", default=",".join(POLICY_NAMES))
     parser.add_argument("--oversubscription", default="0,10,30,50,70")
     parser.add_argument("--watch", action="store_true", help="one more run, for bytes and faults")
+    parser.add_argument("--watch-only", action="store_true", help="that run alone")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument(
         "--longest", type=float, default=2.0, help="seconds after which one run is enough"
@@ -110,10 +133,14 @@ def main() -> None:
                     print("out of time", flush=True)
                     break
                 row = {"graph": name, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
-                row |= point(graph, policy, percent, chosen.runs, chosen.longest, chosen.watch)
+                if chosen.watch_only:
+                    row |= watched_point(graph, policy, percent)
+                else:
+                    row |= point(graph, policy, percent, chosen.runs, chosen.longest)
+                if chosen.watch and row["feasible"]:
+                    row |= watched_point(graph, policy, percent)
                 results.append(row)
-                told = f"{row['seconds']:.4f} s" if row["feasible"] else row["reason"]
-                print(name, percent, policy, told, row.get("traffic_bytes"), flush=True)
+                show(row)
                 save("policies", {"machine": machine(), "results": results}, chosen.output)
     return
 

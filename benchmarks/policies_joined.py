@@ -2,9 +2,9 @@
 
     python benchmarks/policies_joined.py grid24.json grid20.json -o policies_h200.json
 
-Takes what `policies.py` wrote; of a point measured twice the later file counts. Needs no GPU: a
-prediction follows from the graph's size and kind, the policy and the budget. Points marked
-`older_code` are kept where no newer ones are; labels and predictions are not judged by them.
+Takes what `policies.py` wrote; of a point measured twice the later file counts and the seconds
+before are kept, and what was only watched joins the seconds known of it. Needs no GPU: a prediction
+follows from the graph's size and kind, the policy and the budget.
 """
 
 from __future__ import annotations
@@ -45,20 +45,28 @@ def predicted(row: dict[str, Any]) -> dict[str, Any]:
     return {"predicted_seconds": plan.seconds, "predicted_by_measured": ratio}
 
 
-def joined(files: list[Path]) -> tuple[Any, list[dict[str, Any]]]:
-    """Return the machine and every point once, in the order of graphs, budgets and policies."""
+def joined(files: list[Path]) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Return the machines and every point once, in the order of graphs, budgets and policies."""
+    machines: list[Any] = []
     found: dict[tuple[str, int, str], dict[str, Any]] = {}
     for file in files:
         record = json.loads(file.read_text(encoding="utf-8"))
-        machine = record["machine"]
+        known = record["machines"] if "machines" in record else [record["machine"]]
+        machines += [machine for machine in known if machine not in machines]
         for row in record["results"]:
-            known = found.get((row["graph"], row["oversubscription"], row["policy"]), {})
-            moved = {k: v for k, v in known.items() if k.startswith(("bytes_to", "fault"))}
-            found[row["graph"], row["oversubscription"], row["policy"]] = moved | row
+            key = row["graph"], row["oversubscription"], row["policy"]
+            before = found.get(key, {})
+            if row["feasible"] and "runs" not in row:
+                found[key] = before | row
+                continue
+            moved = {k: v for k, v in before.items() if k.startswith(("bytes_to", "fault"))}
+            again = {"seconds_before": before["seconds"]} if "seconds" in before else {}
+            where = {"machine": machines.index(known[row.get("machine", 0)])}
+            found[key] = moved | again | row | where
     order = {name: i for i, name in enumerate(POLICY_NAMES)}
     keys = sorted(found, key=lambda key: (key[0], key[1], order[key[2]]))
     rows = [found[key] for key in keys]
-    return machine, [
+    return machines, [
         row | predicted(row) | {"seconds_best": min(row["runs"])} if row["feasible"] else row
         for row in rows
     ]
@@ -84,16 +92,15 @@ def verdicts(rows: list[dict[str, Any]]) -> dict[str, Any]:
             "by_best_other": auto / others[best],
             "policies": len(by_policy),
         }
-    today = [r for r in rows if "older_code" not in r]
     labels = {
-        g: len({r["labels_hash"] for r in today if r["graph"] == g and r["feasible"]})
-        for g in {r["graph"] for r in today}
+        g: len({r["labels_hash"] for r in rows if r["graph"] == g and r["feasible"]})
+        for g in {r["graph"] for r in rows}
     }
     spread = {}
     for graph in sorted(labels):
         ratios = [
             r["predicted_by_measured"]
-            for r in today
+            for r in rows
             if r["graph"] == graph and "predicted_by_measured" in r
         ]
         spread[graph] = {
@@ -132,10 +139,10 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("-o", "--output", type=Path)
     chosen = parser.parse_args()
-    machine, rows = joined(chosen.files)
+    machines, rows = joined(chosen.files)
     told = verdicts(rows)
     show(rows, told)
-    save("policies", {"machine": machine, "verdicts": told, "results": rows}, chosen.output)
+    save("policies", {"machines": machines, "verdicts": told, "results": rows}, chosen.output)
 
 
 if __name__ == "__main__":

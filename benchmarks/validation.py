@@ -15,8 +15,7 @@ replayed (`eviction="program"`): the program's own plan, arenas and bookkeeping 
 of the model were measured on other graphs (LFR 18, 22 and 24, R-MAT 22 and 24), but for additions
 to one address in host memory (R-MAT 20).
 
-The last one replays the points of `benchmarks/policies.py`: all policies, more oversubscriptions;
-points measured with older code are left out.
+The last one replays the points of `benchmarks/policies.py`: all policies, more oversubscriptions.
 """
 
 from __future__ import annotations
@@ -176,7 +175,7 @@ def grid(
         trace = record(host_graph(name))
         peak = replays.peak_of(trace, Driver(eviction="program"))
         for point in points:
-            if point["graph"] != name or not point["feasible"] or "older_code" in point:
+            if point["graph"] != name or not point["feasible"]:
                 continue
             capacity = point["budget_bytes"] or peak
             modelled = model(trace, point["policy"], capacity, profile)
@@ -217,7 +216,8 @@ def main() -> None:
         found = {
             name: told([row for row in rows if row["graph"] == name]) for name in chosen.graphs
         }
-        about = {"machine": record["machine"], "profile": chosen.machine, "limits": LIMITS}
+        where = {name: record[name] for name in ("machine", "machines") if name in record}
+        about = {**where, "profile": chosen.machine, "limits": LIMITS}
         save("validation_grid_h200", {**about, "kept": found, "results": rows}, chosen.output)
         print(found)
         return

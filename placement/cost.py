@@ -63,10 +63,12 @@ TIGHT_REMOTE: Final = 1.3
 """Time that adding up takes with scratch as small as it works with: 68 ms became 88 on LFR 24, 72
 became 79 on R-MAT 24; with the graph on the host 1.39 s became 1.83 there."""
 
-MERGED: Final[Mapping[Group, int]] = {"scratch": 10, "hash": 4}
-"""How often these are used again where arcs come in blocks: what each brings is merged into the
-rows of those before. With one of them on the host adding up took 4 to 13 times as long as with all
-the memory (`policies_h200`)."""
+MERGED: Final = 11
+MERGING: Final[tuple[Group, ...]] = ("scratch", "hash")
+"""How often these are used again where all arcs come in blocks, less often where some stay: what
+each block brings is merged into the rows of those before. With one of them on the host, 44 to 98 %
+of the arcs coming and going, adding up took 5 to 15 times as long as with all of them there
+(`policies_h200`: `adv3`, `adv5` and `adv8` on LFR 20, LFR 24 and R-MAT 24)."""
 
 
 @dataclass(frozen=True, slots=True)

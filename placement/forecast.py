@@ -12,6 +12,7 @@ from louvain_um.placement.bus import WHOLE, Scales, is_packed, remote_seconds
 from louvain_um.placement.cost import (
     GIVEN_FILL,
     MERGED,
+    MERGING,
     PACKING,
     TIGHT_AGGREGATE,
     TIGHT_REMOTE,
@@ -193,24 +194,26 @@ def forecast(
 ) -> Forecast:
     """Return the seconds of a run under a layout of which `paged` arenas move in blocks."""
     machine, scales, degree = work.machine, work.scales(arrays), work.mean_degree
+    brought = [spec for spec in layout if spec.name in paged]
+    size, room = sum(spec.capacity for spec in brought), sum(paged.values())
+    coming = 1 - room / size if size else 0.0
 
     def away(array: Declared) -> dict[Stage, float]:
         found = remote_seconds(array, placed(array, policy), machine, degree, scales)
         if "aggregate" in found:
-            merged = MERGED.get(array.group, 1) if paged else 1
-            found["aggregate"] *= merged * (TIGHT_REMOTE if tight else 1)
+            merged = MERGED * coming if array.group in MERGING else 0
+            found["aggregate"] *= (1 + merged) * (TIGHT_REMOTE if tight else 1)
         return {stage: work.bus_scale * seconds for stage, seconds in found.items()}
 
     remote = add(map(away, arrays))
     packed = add(map(away, filter(is_packed, arrays)))
     moved, blocks = dict[Stage, float](), 1
-    brought = [spec for spec in layout if spec.name in paged]
     if brought:
         # Every second pass goes backwards and finds what the last one left on the device.
         once = sum(
             paging_seconds(s.capacity - paged[s.name], s.placement, machine) for s in brought
         )
-        blocks = launches(sum(s.capacity for s in brought), sum(paged.values()) // HELD_BLOCKS)
+        blocks = launches(size, room // HELD_BLOCKS)
         once = work.bus_scale * once + blocks * STEP_SECONDS
         often = sweeps(work.kind, work.method)
         moved = {stage: times * once for stage, times in often.items() if times}

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from declared_cases import arrays
 
-import louvain_um as lu
 from louvain_um.arrays import Declared
 from louvain_um.placement import bus, cost
 from louvain_um.placement.bus import remote_seconds
@@ -242,26 +240,6 @@ def test_policies_stand_in_the_order_of_the_thesis():
 def test_an_older_bus_and_device_take_longer():
     for name in ("device", "adv2", "base"):
         assert expect(name, P4000).seconds > 2 * expect(name).seconds
-
-
-GRID = [
-    row
-    for row in json.loads((RESULTS / "policies_h200.json").read_text())["results"]
-    if row["graph"] in ("lfr24", "rmat24") and row["feasible"] and "older_code" not in row
-    and row["phases"]["load"] < 2 and (row["policy"], row["oversubscription"]) != ("auto", 10)
-]  # fmt: skip
-"""Runs of which none compiled kernels while it loaded; at 10 % `auto` packs arcs or not, by how
-many of them are those of wide vertices, which a plan from sizes alone does not know."""
-
-
-@pytest.mark.parametrize("row", GRID, ids="{0[graph]} {0[policy]} {0[oversubscription]} %".format)
-def test_loading_takes_about_as_long_as_it_did(row):
-    kind = {"lfr24": "communities", "rmat24": "skewed"}[row["graph"]]
-    found = lu.plan(
-        n_vertices=row["vertices"], n_arcs=row["arcs"], kind=kind, memory=row["policy"],
-        device_budget=row["budget_bytes"], machine="h200",
-    )  # fmt: skip
-    assert found.stage_seconds["load"] == pytest.approx(row["phases"]["load"], rel=0.5)
 
 
 def test_a_graph_on_the_host_is_copied_before_it_is_worked_on():

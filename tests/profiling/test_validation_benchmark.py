@@ -94,7 +94,6 @@ def test_points_of_a_grid_are_replayed_with_their_budgets(benchmark, monkeypatch
         {**point, "oversubscription": 99, "budget_bytes": 100_000},
         {**point, "oversubscription": 10, "feasible": False},
         {**point, "oversubscription": 0, "budget_bytes": None, "graph": "other"},
-        {**point, "oversubscription": 0, "budget_bytes": None, "older_code": True},
     ]
     whole, refused = benchmark.grid(points, ["g"], load_machine("h200"))
     assert whole["ratio"]["seconds"] == whole["seconds_modelled"] / 0.01
