@@ -90,6 +90,10 @@ def profile(
         ran_on = session.metadata.get("device")
         for text in (*loaded.notes, *common.idle(ran_on, memory, "base", device_budget)):
             note(text)
+        if light and ran_on == "cpu":
+            note(
+                "the run was the CPU's, which is watched by the engine itself: --light did nothing"
+            )
     if json:
         common.print_json(summary(session, output))
         return

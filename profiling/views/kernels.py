@@ -8,7 +8,7 @@ import numpy as np
 
 from louvain_um.profiling.events import Kind
 from louvain_um.profiling.views.evidence import evidence
-from louvain_um.profiling.views.moved import MOST_ROWS
+from louvain_um.profiling.views.moved import first
 from louvain_um.profiling.views.reading import Reading
 from louvain_um.profiling.views.table import Column, Table
 
@@ -70,9 +70,8 @@ def kernels(reading: Reading) -> Table:
             Column("each", "a launch", "seconds"),
             Column("share", "of all kernels", "share"),
         ),
-        rows=tuple(found[:MOST_ROWS]),
         evidence=evidence(reading.session, "kernel"),
-        about="Time in a kernel holds the time that it waits for pages.",
+        **first(found, "Time in a kernel holds the time that it waits for pages."),
     )
 
 

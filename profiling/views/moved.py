@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from louvain_um.profiling.events import Cause, Kind
@@ -10,7 +11,7 @@ from louvain_um.profiling.views.reading import Reading
 from louvain_um.profiling.views.table import Column
 
 MOST_ROWS = 400
-"""Rows of a table; what comes after them is added up in one."""
+"""Rows of a table; what comes after them is added up in one, or left out and told."""
 
 MOVED = (
     Column("bytes_to_device", "to the device", "bytes"),
@@ -25,6 +26,13 @@ MOVED = (
     Column("thrashing", "thrashing"),
 )
 """What memory did, in every table that tells of it."""
+
+
+def first(rows: Sequence[Mapping[str, Any]], about: str = "") -> dict[str, Any]:
+    """Return `rows` and `about` of a table that ends after `MOST_ROWS` rows and says so."""
+    cut = len(rows) - MOST_ROWS
+    more = [f"The first {MOST_ROWS:,} rows of {len(rows):,}."] if cut > 0 else []
+    return {"rows": tuple(rows[:MOST_ROWS]), "about": " ".join([*filter(None, [about]), *more])}
 
 
 def moved(reading: Reading, key: Any, size: int) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from louvain_um.profiling.events import MOST_LEVELS, Kind
 from louvain_um.profiling.running import COMPILE
 from louvain_um.profiling.views import residency
 from louvain_um.profiling.views.evidence import evidence, there
-from louvain_um.profiling.views.moved import MOST_ROWS, MOVED, both_of, memory_of, moved
+from louvain_um.profiling.views.moved import MOVED, both_of, first, memory_of, moved
 from louvain_um.profiling.views.pages import rebin
 from louvain_um.profiling.views.reading import NAMES, Reading
 from louvain_um.profiling.views.table import Column, Table
@@ -55,10 +55,12 @@ def by_phase(reading: Reading) -> Table:
             Column("iterations", "iterations"),
             *MOVED,
         ),
-        rows=tuple(spans.values())[:MOST_ROWS],
         evidence=f"seconds {evidence(reading.session, 'time')}; {memory_of(reading)}",
-        about="Levels count from the input graph, 0; each is the one before, aggregated."
-        + (" Compiling is no part of any other phase." if reading.compiled else ""),
+        **first(
+            tuple(spans.values()),
+            "Levels count from the input graph, 0; each is the one before, aggregated."
+            + (" Compiling is no part of any other phase." if reading.compiled else ""),
+        ),
     )
 
 
@@ -92,10 +94,12 @@ def by_phase_and_group(reading: Reading) -> Table:
             *MOVED,
             Column("resident", "came and there at its end", "bytes"),
         ),
-        rows=tuple(found[:MOST_ROWS]),
         evidence=f"{both_of(reading)}; residency modelled from migrations",
-        about="What came and is there is what came less what left, of managed memory; pages first "
-        "touched on the device are not seen.",
+        **first(
+            found,
+            "What came and is there is what came less what left, of managed memory; pages first "
+            "touched on the device are not seen.",
+        ),
     )
 
 
@@ -183,9 +187,8 @@ def iterations(reading: Reading) -> Table:
             Column("seconds", "seconds", "seconds"),
             Column("moved", "vertices moved"),
         ),
-        rows=tuple(rows[:MOST_ROWS]),
         evidence=f"seconds {evidence(reading.session, 'time')}",
-        about="Each cycle begins on the input graph, level 0, anew." if several else "",
+        **first(rows, "Each cycle begins on the input graph, level 0, anew." if several else ""),
     )
 
 

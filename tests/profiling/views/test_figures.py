@@ -12,6 +12,7 @@ from louvain_um.profiling.views import figures, kernels, residency, stages
 from louvain_um.profiling.views.blocks import fetched_again, ping_pong, spread
 from louvain_um.profiling.views.compare import compared
 from louvain_um.profiling.views.evidence import evidence
+from louvain_um.profiling.views.moved import MOST_ROWS, first
 from louvain_um.profiling.views.pages import Axis
 from louvain_um.profiling.views.reading import CAUSES, Reading
 from louvain_um.profiling.views.table import say
@@ -54,6 +55,21 @@ def test_arrays_and_phases_add_up_to_the_same():
     assert phases["move", 0]["iterations"] == 2
     assert phases["move", 0]["arcs"] == 5000
     assert phases["load", None]["bytes_to_device"] == 0
+
+
+def test_a_table_that_is_cut_says_so():
+    row = stages.by_phase(Reading(paged_run())).rows[0]
+    assert first([row] * MOST_ROWS, "It is so.") == {
+        "rows": (row,) * MOST_ROWS,
+        "about": "It is so.",
+    }
+    cut = first([row] * 1_400, "It is so.")
+    assert len(cut["rows"]) == MOST_ROWS
+    assert cut["about"] == "It is so. The first 400 rows of 1,400."
+    session = paged_run()
+    sweep = next(span for span in session.phases if span.iteration >= 0)
+    many = tuple(replace(sweep, iteration=at) for at in range(MOST_ROWS + 1))
+    assert "of 401" in stages.iterations(Reading(replace(session, phases=many))).about
 
 
 def test_accesses_are_those_of_the_summary():
