@@ -150,6 +150,11 @@ def shape_of_size(
     )
 
 
+def wide_sums(shape: Shape) -> Shape:
+    """Return a shape whose sums are as wide as its arcs need."""
+    return replace(shape, sum_bytes=8) if shape.arcs >= 1 << SUM_BITS else shape
+
+
 def whole(name: str, value: Any) -> int:
     """Return a size as an integer, numpy's included; a truth value or a fraction is none."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -188,7 +193,7 @@ def plan_shape(
         skew=skew,
         source=source,
         widest=shape.widest,
-        at=lambda arcs: declare(scaled(shape, arcs, memory)),
+        at=lambda arcs: declare(wide_sums(scaled(shape, arcs, memory))),
         paging=lambda tight: declare_paging(replace(shape, tight=tight)),
         pack=packing(shape),
     )

@@ -13,7 +13,7 @@ from louvain_um.errors import LouvainUmError, MemoryBudgetError
 from louvain_um.ledger import Group, Ledger, Listener
 from louvain_um.placement import calls
 from louvain_um.placement.advise import Side
-from louvain_um.placement.arena import Arena
+from louvain_um.placement.arena import Arena, size_of
 from louvain_um.placement.colocate import fetch, fill
 from louvain_um.placement.guard import guard, managed_refusal
 from louvain_um.placement.policy import Kind, Placement
@@ -91,8 +91,11 @@ class Allocator:
         self.overflowed: dict[str, str] = {}
         try:
             with calls.current(device):
-                for spec in layout:
-                    self.arenas.append(Arena(spec, device))
+                managed = _managed_fits(layout, device)
+                # What can only be on the device takes its place there first.
+                for spec in sorted(layout, key=lambda spec: spec.placement.kind != "device"):
+                    self.arenas.append(Arena(spec, device, managed=managed))
+            self.arenas.sort(key=lambda arena: layout.index(arena.spec))
             if budget is not None and self.resident_bytes > budget:
                 raise self._over_budget(budget)
         except BaseException:
@@ -207,7 +210,7 @@ class Allocator:
         changes = list[tuple[Arena, Placement]]()
         for arena, spec in zip(self.arenas, layout, strict=False):
             same = (arena.spec.name, arena.spec.members) == (spec.name, spec.members)
-            fixed = not {arena.placement.kind, spec.placement.kind} <= MANAGED
+            fixed = not arena.managed or spec.placement.kind not in MANAGED
             if not same or (fixed and arena.placement != spec.placement):
                 return False
             if arena.placement != spec.placement:
@@ -325,6 +328,16 @@ def view(address: int, shape: int, dtype: DTypeLike, arena: Arena, owner: object
     nbytes = max(shape * kind.itemsize, 1)
     memory = cupy.cuda.UnownedMemory(address, nbytes, owner or arena, arena.device)
     return cupy.ndarray((shape,), kind, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def _managed_fits(layout: Sequence[ArenaSpec], device: int) -> bool:
+    """Whether the current device can have all managed memory of a layout beside the plain one.
+
+    Where it cannot, what may be other memory is, all of it: host memory would be counted as
+    what could come to the device, and nothing else would get its place there.
+    """
+    wanted = sum(size_of(spec) for spec in layout if spec.placement.kind != "pinned")
+    return managed_refusal(device) is None and guard.allows(wanted, device)
 
 
 def _is_or_begins(name: str, member: str) -> bool:

@@ -17,6 +17,12 @@ SLACK: Final = 64 << 10
 """Bytes on top of a plan's capacity: arrays begin at multiples of 256, plans count bytes."""
 
 
+def size_of(spec: ArenaSpec) -> int:
+    """Return the bytes of memory that an arena takes; managed ones are whole blocks."""
+    nbytes = spec.capacity + SLACK
+    return nbytes if spec.placement.kind == "device" else -(-nbytes // BLOCK) * BLOCK
+
+
 class Arena:
     """Memory under one placement, from which arrays are cut.
 
@@ -29,6 +35,8 @@ class Arena:
     spec : ArenaSpec
     device : int
         The CUDA device, which is current.
+    managed : bool
+        Whether what may be other memory is managed; see `ArenaSpec`.
 
     Raises
     ------
@@ -45,18 +53,14 @@ class Arena:
         Which part of it lives on which side.
     """
 
-    def __init__(self, spec: ArenaSpec, device: int) -> None:
+    def __init__(self, spec: ArenaSpec, device: int, *, managed: bool = True) -> None:
         self.spec = spec
         self.device = device
         self.placement = spec.placement
-        self.nbytes = spec.capacity + SLACK
-        if spec.placement.kind != "device":
-            self.nbytes = -(-self.nbytes // BLOCK) * BLOCK
+        self.nbytes = size_of(spec)
         self.stretches: tuple[Stretch, ...] = ()
         self.blocks = FreeList(self.nbytes)
-        self.memory: Memory | None = back(
-            spec.name, spec.placement, spec.capacity, self.nbytes, device
-        )
+        self.memory: Memory | None = back(spec, self.nbytes, device, managed=managed)
         self.address = self.memory.address
         try:
             self._advise()
@@ -100,7 +104,7 @@ class Arena:
 
     @property
     def managed(self) -> bool:
-        """Whether this is managed memory; a split may be stitched together without it."""
+        """Whether this is managed memory; splits and host memory can do without it."""
         return isinstance(self.memory, Managed)
 
     @property

@@ -9,8 +9,7 @@ from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement import calls
 from louvain_um.placement.guard import guard, managed_refusal
 from louvain_um.placement.host import PageLocked, available
-from louvain_um.placement.policy import Placement
-from louvain_um.placement.spec import BLOCK, cut
+from louvain_um.placement.spec import BLOCK, ArenaSpec, cut
 from louvain_um.placement.stitched import Stitched
 
 
@@ -65,17 +64,17 @@ class Pinned:
         calls.release("freeHost", self.address)
 
 
-def back(name: str, placement: Placement, capacity: int, nbytes: int, device: int) -> Memory:
+def back(spec: ArenaSpec, nbytes: int, device: int, *, managed: bool = True) -> Memory:
     """Return memory for an arena of the current device.
 
     Parameters
     ----------
-    name : str
-        The arena's, for messages.
-    placement : Placement
-    capacity, nbytes : int
-        Bytes planned, by which a split is cut, and bytes wanted.
+    spec : ArenaSpec
+    nbytes : int
+        Bytes wanted; those planned, of the arena, are what a split is cut by.
     device : int
+    managed : bool
+        Whether what may be other memory is managed.
 
     Raises
     ------
@@ -84,12 +83,15 @@ def back(name: str, placement: Placement, capacity: int, nbytes: int, device: in
     PlacementError
         The device has no such memory at all.
     """
-    if placement.kind == "device":
+    name, kind, fraction = spec.name, spec.placement.kind, spec.placement.fraction
+    if kind == "device":
         return Plain(name, nbytes, device)
-    if placement.kind == "pinned":
+    managed = managed or not spec.lenient
+    if kind == "pinned" or (kind == "host_mapped" and not managed):
         return page_locked(name, nbytes, device)
-    if placement.kind == "split" and (managed_refusal(device) or not guard.allows(nbytes, device)):
-        here = nbytes if placement.fraction >= 1 else cut(capacity, placement.fraction)
+    cannot = not managed or managed_refusal(device) or not guard.allows(nbytes, device)
+    if kind == "split" and cannot:
+        here = nbytes if fraction >= 1 else cut(spec.capacity, fraction)
         guard.check_plain(name, here, device)
         return Stitched(name, here, nbytes - here, device)
     return Managed(name, nbytes, device)

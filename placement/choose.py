@@ -82,13 +82,14 @@ def choose(
     limit: int,
     paging: Callable[[bool], tuple[Declared, ...]] = no_paging,
     pack: Callable[[bool], tuple[Declared, ...]] | None = None,
+    free: int | None = None,
 ) -> Candidate:
     """Return what the model holds best within the limit; what needs least if nothing fits.
 
     Where everything fits, that is plain device memory, with arcs packed (`pack`) rather than
     scratch made small, and both if they must be. Otherwise it is the best of these: arrays taken
     off the device in each of `ORDERS`, the last one split; and every policy that comes with the
-    package.
+    package, but for those whose managed memory is more than the device has free.
     """
     first = candidate(AUTO, roomy, work, limit, tight=False)
     if first.fitted.within(limit):
@@ -120,7 +121,15 @@ def choose(
         for name in names
         for arrays, small in ((tight, True), (roomy, False))
     ]
-    return best_of([*own, *known], limit) or own[0]
+    return best_of([*own, *(c for c in known if _may_be(c, free))], limit) or own[0]
+
+
+def _may_be(found: Candidate, free: int | None) -> bool:
+    """Whether the guard will let a candidate have the managed memory that it cannot do without."""
+    needed = [s for s in found.layout if s.placement.kind not in ("pinned", "split", HOSTED.kind)]
+    if free is None or all(spec.placement.kind == "device" for spec in needed):
+        return True
+    return sum(spec.capacity for spec in needed) <= free
 
 
 @dataclass(frozen=True, slots=True)

@@ -282,7 +282,8 @@ def corrected(work: Work, visited: Sequence[int], seconds: float, expected: Fore
     ----------
     work : Work
     visited : sequence of int
-        Arcs that each sweep visited so far; at least one.
+        Arcs that each sweep visited so far, or those of all sweeps as one figure, if moving is
+        over.
     seconds : float
         What these sweeps took together.
     expected : Forecast
@@ -291,7 +292,7 @@ def corrected(work: Work, visited: Sequence[int], seconds: float, expected: Fore
     Notes
     -----
     What takes longer, computing or the bus, is taken to be what the difference is due to. Later
-    sweeps are taken to shrink as the last one did.
+    sweeps are taken to shrink as the last one did; of one figure, there are none.
     """
     seen = sum(visited)
     if not seen or seconds <= 0 or not work.arcs:
@@ -305,8 +306,6 @@ def corrected(work: Work, visited: Sequence[int], seconds: float, expected: Fore
     if len(visited) > 1 and visited[-2]:
         shrinking = min(visited[-1] / visited[-2], 0.9)
         total += visited[-1] * shrinking / (1 - shrinking)
-    else:
-        total = max(total, work.visited * work.arcs)
     return replace(
         work,
         visited=total / work.arcs,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from louvain_um.arrays import STAGES, Declared
@@ -123,7 +123,8 @@ def lay_out(
         nbytes = capacity(together)
         nbytes += nbytes // JOINT_SLACK
         specs.append(ArenaSpec(name="device", group=None, capacity=nbytes, placement=DEVICE))
-    return tuple(specs)
+    lenient = policy.name == AUTO.name
+    return tuple(replace(spec, lenient=lenient) for spec in specs)
 
 
 def _spec(

@@ -8,7 +8,7 @@ from typing import Final
 
 from louvain_um.arrays import Declared
 from louvain_um.options import parse_budget
-from louvain_um.placement.choose import best_of, candidate, choose, no_paging
+from louvain_um.placement.choose import Candidate, best_of, candidate, choose, no_paging
 from louvain_um.placement.forecast import Source, Work, work_for
 from louvain_um.placement.layout import device_bytes_in_core
 from louvain_um.placement.machine import Machine
@@ -109,6 +109,7 @@ def make_plan(
         at=at,
         paging=paging,
         pack=pack,
+        free=there,
     )
     work = work_for(
         roomy,
@@ -136,8 +137,13 @@ def plan_for(request: Request, work: Work) -> Plan:
     since = time.perf_counter()
     policy, limit = request.policy, request.limit
     roomy = request.declare(False)
+
+    def auto() -> Candidate:
+        asked = request.paging, request.pack, request.free
+        return choose(roomy, request.declare, work, limit, *asked)
+
     if policy.name == AUTO.name:
-        found = choose(roomy, request.declare, work, limit, request.paging, request.pack)
+        found = auto()
     else:
         found = candidate(policy, roomy, work, limit, tight=False, paging=request.paging(False))
         if found.fitted.paged or not found.fitted.within(limit):
@@ -149,7 +155,7 @@ def plan_for(request: Request, work: Work) -> Plan:
             found,
             limit,
             work.widest,
-            lambda: choose(roomy, request.declare, work, limit, request.paging, request.pack),
+            auto,
             budgeted=request.budgeted,
         )
     return Plan(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from louvain_um.arrays import Declared, Stage, peak_bytes
+from louvain_um.arrays import STAGES, Declared, Stage, peak_bytes
 from louvain_um.ledger import GROUPS, Group
 from louvain_um.placement.choose import no_paging
 from louvain_um.placement.cost import blocking_factor
@@ -15,7 +15,7 @@ from louvain_um.placement.forecast import Forecast, Work, corrected, forecast
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.policy import AUTO, Placement, Policy
 from louvain_um.placement.reasons import Reason, explain, verdict
-from louvain_um.placement.spec import ArenaSpec, device_bytes
+from louvain_um.placement.spec import MANAGED, ArenaSpec, device_bytes
 
 AGAIN: Final = 50
 """In the middle of a run `auto` chooses anew if what is left takes so many times as long: choosing
@@ -45,6 +45,8 @@ class Request:
         ``paging(tight)`` returns what the run takes besides where level 0's arcs come and go.
     pack : callable, optional
         ``pack(tight)`` returns the arrays with level 0's arcs packed, if they can be.
+    free : int, optional
+        Bytes that the device has free, which managed memory may not exceed.
     """
 
     declare: Declare
@@ -54,6 +56,7 @@ class Request:
     at: Callable[[int], Sequence[Declared]] | None = None
     paging: Declare = no_paging
     pack: Declare | None = None
+    free: int | None = None
 
     @property
     def budgeted(self) -> bool:
@@ -140,6 +143,11 @@ class Plan:
         there = sum(int(placed(a, self.chosen).on_device * a.nbytes) for a in mine)
         return Placement("split", there / max(1, sum(a.nbytes for a in mine)))
 
+    @cached_property
+    def bytes_by_stage(self) -> dict[Stage, int]:
+        """Bytes of all arrays that are alive in each stage, wherever they live."""
+        return {s: sum(a.nbytes for a in self.arrays if s in a.stages) for s in STAGES}
+
     @property
     def seconds(self) -> float:
         """Predicted seconds of the algorithm: the graph's and the labels' journeys apart."""
@@ -192,7 +200,7 @@ class Plan:
 
     @property
     def blocking(self) -> int:
-        """Pages a warp, 1 … 10, with which a kernel begins that reads the host's memory."""
+        """Pages a warp, 1 … 10, with which touching begins, where touching brings blocks."""
         return blocking_factor(self.host_bytes, self.work.machine)
 
     @property
@@ -246,7 +254,25 @@ class Plan:
             f"kind of graph: {kind.name} ({kind.about}); {self.work.visited:.1f} passes of moving",
             *([unused + ", ".join(lost)] if lost else []),
             *(["level 0's targets take 24 bits instead of 32"] if self.packed else []),
+            *self._beyond(),
         )
+
+    def _beyond(self) -> tuple[str, ...]:
+        """Say what becomes of managed memory that, with the plain one, exceeds what is free."""
+        managed = [spec for spec in self.layout if spec.placement.kind in MANAGED]
+        plain = sum(spec.capacity for spec in self.layout if spec.placement.kind == "device")
+        wanted = plain + sum(spec.capacity for spec in managed)
+        free = self.request.free
+        if not managed or free is None or wanted <= free:
+            return ()
+        if all(
+            spec.lenient and spec.placement.kind in ("split", "host_mapped") for spec in managed
+        ):
+            return ("what stays on the host is page-locked memory: managed memory, with all else, "
+                    "would be more than the device has free",)  # fmt: skip
+        return (f"a run is refused: {wanted:,} bytes of managed memory and the device's own are "
+                f"more than the {free:,} that the device has free, so that the driver might evict; "
+                "memory='auto' does without managed memory",)  # fmt: skip
 
     @property
     def verdict(self) -> str:
@@ -259,7 +285,8 @@ class Plan:
         Parameters
         ----------
         visited : sequence of int
-            Arcs that each sweep visited so far.
+            Arcs that each sweep visited so far, or those of all sweeps as one figure, if moving
+            is over.
         seconds : float
             What these sweeps took together.
 

@@ -51,6 +51,7 @@ def to_dict(plan: Plan) -> dict[str, Any]:
         },
         "cliff_arcs": plan.cliff_arcs,
         "peak_bytes": plan.peak_bytes,
+        "stage_bytes": plan.bytes_by_stage,
         "device_bytes": plan.device_bytes,
         "host_bytes": plan.host_bytes,
         "placements": {group: str(plan.placements[group]) for group in GROUPS},

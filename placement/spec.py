@@ -30,6 +30,9 @@ class ArenaSpec:
     members : tuple of str, optional
         Names of the arrays in it, or what stands before the first "." of their names; None for
         all of the group that no other arena names.
+    lenient : bool
+        Whether its host part may be page-locked memory where managed memory cannot be had; it
+        is what "auto" lays out, which did not ask for one or the other.
     """
 
     name: str
@@ -37,6 +40,7 @@ class ArenaSpec:
     capacity: int
     placement: Placement
     members: tuple[str, ...] | None = None
+    lenient: bool = False
 
 
 def cut(capacity: int, fraction: float) -> int:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,6 +11,8 @@ from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.placement.machine import load_machine
 from louvain_um.placement.policy import Policy
 from louvain_um.planning import plan
+
+RESULTS = Path(__file__).parents[1] / "benchmarks/results"
 
 
 def ring(n, **more):
@@ -120,3 +125,36 @@ def test_arrays_of_a_policy_that_no_run_has_are_told():
 def test_a_graph_or_a_size():
     with pytest.raises(OptionError, match="not both"):
         plan(ring(10), n_vertices=10)
+
+
+@pytest.mark.parametrize(
+    ("vertices", "arcs", "machine"),
+    [(16_777_216, 650_000_000, "h200"), (10_000_000, 4_000_000_000, "h200"),
+     (16_777_216, 650_000_000, "p4000")],
+)  # fmt: skip
+def test_the_cliff_lies_where_plans_say(vertices, arcs, machine):
+    """Past 2³² arcs sums take eight bytes, of a larger graph as of this one."""
+    size = {"machine": machine, "kind": "communities"}
+    cliff = lu.plan(n_vertices=vertices, n_arcs=arcs, **size).cliff_arcs
+    for more, fits in ((0.999, True), (1.001, False)):
+        there = int(more * cliff)
+        found = lu.plan(n_vertices=round(vertices * there / arcs), n_arcs=there, **size)
+        assert found.fits == fits
+
+
+def test_the_first_moving_corrects_what_is_predicted():
+    """Towards what was measured: lfr and R-MAT of two sizes, and a mesh."""
+    grid = json.loads((RESULTS / "gpu_detect_h200.json").read_text(encoding="utf-8"))["results"]
+    kinds = {"lfr22": "communities", "lfr24": "communities", "rmat22": "skewed",
+             "rmat24": "skewed", "stencil150": "even"}  # fmt: skip
+    before, after = [], []
+    for row in (row for row in grid if row["graph"] in kinds):
+        size = {"n_vertices": row["vertices"], "n_arcs": row["arcs"]}
+        found = lu.plan(**size, kind=kinds[row["graph"]], machine="h200")
+        moving = next(p for p in row["phases"] if p["phase"] == "move" and p["level"] == 0)
+        again = found.corrected([row["levels"][0]["arcs_visited"]], moving["seconds"])
+        before.append(found.seconds / row["algorithm_median"])
+        after.append(again.seconds / row["algorithm_median"])
+    assert len(after) == len(kinds)
+    assert all(0.9 < ratio < 1.1 for ratio in after)
+    assert sum(abs(ratio - 1) for ratio in after) < sum(abs(ratio - 1) for ratio in before)

@@ -123,10 +123,10 @@ def plan(
         name = "standard input" if graph == "-" else graph
         size = None if whole else told_by_head(graph, reading.format)
         if size is not None:
-            shape = shape_of_head(size, reading.weighted, method.value)
+            shape = shape_of_head(size, reading, method.value)
             found = planning.plan_shape(shape, memory, device_budget, machine, kind=chosen)
             guess = "" if chosen else ", so the kind of graph is a guess; --read tells"
-            read = f"only {size.told_by} was read{guess}"
+            read = f"no more was read than {size.told_by}{guess}"
         else:
             from louvain_um.cli.progress import reporting
 
@@ -177,14 +177,17 @@ def told_by_head(source: str, format: str | None) -> Size | None:
     return measure(source, format)
 
 
-def shape_of_head(size: Size, weighted: bool | None, method: Literal["louvain", "leiden"]) -> Shape:
+def shape_of_head(
+    size: Size, reading: graphs.Reading, method: Literal["louvain", "leiden"]
+) -> Shape:
     """Return the shape that a file's first lines stand for."""
     from louvain_um.planning import shape_of_size
 
     weights: Literal["real", "integer"] = "real" if size.real else "integer"
-    kept = size.weighted and weighted is not False
+    kept = size.weighted and reading.weighted is not False
+    arcs = 2 * size.arcs if reading.symmetrize and size.directed else size.arcs
     # Loops and repeated edges are entries, too, but no arcs.
-    arcs = min(size.arcs, size.vertices * max(size.vertices - 1, 0))
+    arcs = min(arcs, size.vertices * max(size.vertices - 1, 0))
     return shape_of_size(size.vertices, arcs, weights if kept else False, method)
 
 
@@ -215,10 +218,11 @@ def show(plan: Plan, name: str, *, verbose: bool) -> None:
     apart = f"{seconds(stages.get('load', 0))} to load, {seconds(stages.get('fetch', 0))} to fetch"
     core = f"{seconds(plan.seconds_in_core)} in core"
     console.print(f"{seconds(plan.seconds)} ({core}); besides {apart} labels", soft_wrap=True)
-    if not plan.in_core:
-        blocks = count(plan.blocks, "block", "blocks")
-        pages = count(plan.blocking, "page", "pages")
-        console.print(f"{blocks} a pass over the arcs, {pages} a warp", soft_wrap=True)
+    if plan.paged:
+        text = f"{count(plan.blocks, 'block', 'blocks')} a pass over the arcs"
+        if plan.paged_by == "fault":
+            text += f", touched by {count(plan.blocking, 'page', 'pages')} a warp"
+        console.print(text, soft_wrap=True)
     if work.arcs:
         console.print(f"up to {plan.cliff_arcs:,} arcs of this shape run in core", soft_wrap=True)
     if verbose:
@@ -241,17 +245,17 @@ def group_table(plan: Plan) -> Table:
 
 
 def stage_table(plan: Plan) -> Table:
-    """Return a row a stage: what its seconds are due to."""
+    """Return a row a stage: bytes alive, and what its seconds are due to."""
     from louvain_um.arrays import STAGES
-    from louvain_um.placement.reasons import seconds
+    from louvain_um.placement.reasons import seconds, size
 
     found = plan.expected
-    table = new_table("stage", "computing", "bus", "blocks", "arrival", "together")
+    table = new_table("stage", "bytes", "computing", "bus", "blocks", "arrival", "together")
     causes = (found.core, found.remote, found.paging, found.arrival, found.stages)
     for stage in STAGES:
         row = [cause.get(stage, 0.0) for cause in causes]
         if any(row):
-            table.add_row(stage, *map(seconds, row))
+            table.add_row(stage, size(plan.bytes_by_stage[stage]), *map(seconds, row))
     return table
 
 

@@ -27,6 +27,8 @@ class Size:
         Whether edges have weights, and whether these may have fractions.
     told_by : str
         What was read.
+    directed : bool
+        Whether each arc is listed by itself: taken as undirected, there can be twice as many.
     """
 
     vertices: int
@@ -34,6 +36,7 @@ class Size:
     weighted: bool
     real: bool
     told_by: str
+    directed: bool = False
 
 
 def measure(path: str | os.PathLike[str], format: str | None = None) -> Size | None:
@@ -80,9 +83,10 @@ def _matrixmarket(source: Source) -> Size:
 
     field, symmetry = _banner(source)
     n, entries, _ = _size(source)
-    arcs = entries if symmetry == "general" else 2 * entries
+    directed = symmetry == "general"
+    arcs = entries if directed else 2 * entries
     real = field in ("real", "double")
-    return Size(n, arcs, field != "pattern", real, "its line of sizes")
+    return Size(n, arcs, field != "pattern", real, "its line of sizes", directed)
 
 
 def _metis(source: Source) -> Size:
@@ -141,7 +145,8 @@ def _archived(archive: zipfile.ZipFile, heads: dict[str, Any]) -> Size | None:
             return None  # blocks or diagonals, in which not every entry is one
         real = dtype.kind == "f"
         weighted = dtype.kind != "b" and not _begins_with_ones(archive, dtype)
-        return Size(int(small("shape")[0]), entries, weighted, real, "the heads of its arrays")
+        told_by = "the heads of its arrays"
+        return Size(int(small("shape")[0]), entries, weighted, real, told_by, directed=True)
     return None
 
 

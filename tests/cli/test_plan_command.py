@@ -212,3 +212,33 @@ def test_what_is_left_on_the_host_is_told(run):
     told = run("plan", *LARGE, "--device-budget", "40%").out
     assert re.search(r" on the device of .*, as the budget says; .* on the host", told)
     assert " on the host\n" not in run("plan", *LARGE).out
+
+
+def test_an_arc_listed_once_is_two_as_undirected(run, tmp_path):
+    path = tmp_path / "one_way.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern general\n90 90 3\n1 2\n2 3\n4 3\n")
+    by_head = run("plan", path, "--symmetrize", "--json").json
+    whole = run("plan", path, "--symmetrize", "--read", "--json").json
+    assert by_head["arcs"] == whole["arcs"] == 6
+
+
+def test_bytes_are_told_by_stage(run):
+    found = run("plan", *LARGE, "--json").json
+    for stage, nbytes in found["stage_bytes"].items():
+        alive = (array["bytes"] for array in found["arrays"] if stage in array["phases"])
+        assert nbytes == sum(alive)
+    assert re.search(r"^move +\d+\.\d GiB", run("plan", *LARGE, "-v").out, re.MULTILINE)
+
+
+def test_pages_a_warp_are_told_where_touching_brings_blocks(run):
+    assert "a warp" not in run("plan", *LARGE, "--memory", "zero_copy").out
+    assert "pages a warp" in run("plan", *LARGE, "--memory", "base", "--device-budget", "70%").out
+
+
+def test_managed_memory_that_no_run_would_get_is_told(run):
+    larger = ("--vertices", 100_000_000, "--arcs", 60_000_000_000, "--machine", "h200")
+    assert "a run is refused" in run("plan", *larger, "--memory", "zero_copy").err
+    told = run("plan", *larger).err
+    assert "page-locked" in told
+    assert "refused" not in told
+    assert "page-locked" not in run("plan", *LARGE, "--device-budget", "40%").err

@@ -58,6 +58,7 @@ class FakeCuda:
         self.fail_after: int | None = None
         self.skew = 0
         self.next = 1 << 42
+        self.handles = 0
         self.device = 0
         self.bindings = self._bindings(toolkit)
         self.driver = self._driver()
@@ -165,10 +166,13 @@ class FakeCuda:
         return address
 
     def _create(self, nbytes: int, wanted: Any, flags: int) -> int:
-        self.next += 1
-        self.alive[self.next] = ("created", nbytes)
+        if wanted.location.type == "device":
+            self.free_bytes -= nbytes
+            assert self.free_bytes >= 0
+        self.handles += 1
+        self.alive[self.handles] = ("created", nbytes)
         self.log.append(("cuMemCreate", wanted.location.type, nbytes))
-        return self.next
+        return self.handles
 
     def _open(self, address: int, nbytes: int, access: list[Any], count: int) -> None:
         start = max(a for a, (kind, _) in self.alive.items() if kind == "reserved" and a <= address)

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fake_cuda import GIB
 
 from louvain_um.errors import MemoryBudgetError, PlacementError
+from louvain_um.gpu.arrays import declare
+from louvain_um.gpu.planning import packing
 from louvain_um.placement.allocator import Allocator
-from louvain_um.placement.guard import guard
+from louvain_um.placement.guard import MARGIN, guard
+from louvain_um.placement.host import PageLocked
+from louvain_um.placement.plan import make_plan
 from louvain_um.placement.policy import Placement
+from louvain_um.placement.profiles import H200
 from louvain_um.placement.spec import ArenaSpec
+from louvain_um.planning import shape_of_size
 
 MIB = 1 << 20
 
@@ -164,4 +172,84 @@ def test_without_a_layout_each_array_is_an_allocation(cuda):
     assert [kind for kind, _ in cuda.alive.values()] == ["malloc"]
     assert not memory.overflowed
     memory.free("a")
+    assert not cuda.alive
+
+
+def lenient(*specs):
+    """Return arenas as "auto" lays them out."""
+    return tuple(replace(each, lenient=True) for each in specs)
+
+
+BEYOND = (
+    spec("targets.1", "graph", 2 * MIB, "host_mapped", members=("targets.1",)),
+    spec("targets.0", "graph", 24 * MIB, "split", 0.5, ("targets.0",)),
+    spec("weights.0", "graph", 12 * MIB, "split", 0.5, ("weights.0",)),
+    spec("device", None, 12 * MIB),
+)
+"""On the device 30 MiB, with the host's parts 50."""
+
+
+@pytest.mark.parametrize("why", ["no managed memory", "more than is free"])
+def test_auto_does_without_managed_memory_where_it_must(cuda, why):
+    cuda.free_bytes = MARGIN + 32 * MIB
+    if why == "no managed memory":
+        cuda.free_bytes, cuda.attributes[89] = GIB, 0
+    memory = Allocator(lenient(*BEYOND), 0, budget=30 * MIB)
+    assert not any(name == "mallocManaged" for name, *_ in cuda.log)
+    assert [arena.spec.name for arena in memory.arenas] == [each.name for each in BEYOND]
+    assert [arena.placement for arena in memory.arenas] == [each.placement for each in BEYOND]
+    assert memory.arenas[0].memory is not None
+    assert isinstance(memory.arenas[0].memory, PageLocked)
+    assert memory.resident_bytes == 30 * MIB
+    memory.empty("targets.0", "graph", 20 * MIB, np.uint8)
+    assert [side for _, _, side in memory.sides("targets.0")] == ["device", "host"]
+    memory.close()
+    assert not cuda.alive
+
+
+def test_managed_memory_is_what_auto_takes_where_it_may(cuda):
+    memory = Allocator(lenient(*BEYOND), 0, budget=30 * MIB)
+    assert [arena.managed for arena in memory.arenas] == [True, True, True, False]
+    memory.close()
+    assert not guard.ranges
+
+
+@pytest.mark.parametrize("why", ["no managed memory", "more than is free"])
+def test_what_a_policy_asks_for_by_name_is_not_replaced(cuda, why):
+    cuda.free_bytes = MARGIN + MIB
+    if why == "no managed memory":
+        cuda.free_bytes, cuda.attributes[89] = GIB, 0
+    with pytest.raises((MemoryBudgetError, PlacementError), match="pinned"):
+        Allocator(BEYOND[:1], 0)
+    assert not cuda.alive
+
+
+def test_a_layout_is_not_followed_where_memory_cannot(cuda):
+    cuda.attributes[89] = 0
+    memory = Allocator(lenient(*BEYOND), 0)
+    other = [replace(each, placement=Placement("split", 0.25)) for each in BEYOND[1:2]]
+    assert not memory.follow(lenient(BEYOND[0], *other, *BEYOND[2:]))
+    assert memory.follow(lenient(*BEYOND))
+    memory.close()
+
+
+@pytest.mark.parametrize("managed", [True, False])
+@pytest.mark.parametrize(
+    ("vertices", "arcs"), [(1 << 20, 50_000_000), (1 << 20, 120_000_000), (4_000_000, 30_000_000)]
+)
+def test_a_graph_that_does_not_fit_the_device_gets_its_arenas(cuda, vertices, arcs, managed):
+    """Without a budget, with as little memory as a device that is nearly full."""
+    cuda.free_bytes = MARGIN + 300 * MIB
+    cuda.attributes[89] = int(managed)
+    shape = shape_of_size(vertices, arcs, False, "louvain")
+    plan = make_plan(
+        lambda tight: declare(replace(shape, tight=tight)), "auto", H200,
+        free=cuda.free_bytes - MARGIN, pack=packing(shape),
+    )  # fmt: skip
+    assert plan.host_bytes > 0
+    memory = Allocator(plan.layout, 0, budget=plan.limit, paged=plan.paged)
+    assert memory.resident_bytes <= plan.limit
+    assert not any(arena.managed for arena in memory.arenas)
+    assert any("page-locked" in note for note in plan.notes)
+    memory.close()
     assert not cuda.alive

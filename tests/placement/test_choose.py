@@ -171,7 +171,7 @@ def test_what_is_spent_can_be_won_no_more(monkeypatch):
     better = replace(found, expected=replace(found.expected, core=core, remote=remote), like="x")
     monkeypatch.setattr("louvain_um.placement.plan.plan_for", lambda *_: better)
     arcs, seconds = found.work.visited * found.work.arcs, found.stage_seconds["move"]
-    assert found.corrected([int(0.01 * arcs)], 0.01 * seconds) is better
+    assert found.corrected([int(0.005 * arcs)] * 2, 0.01 * seconds) is better
     assert found.corrected([int(arcs)], seconds).like == ""
 
 
