@@ -48,14 +48,19 @@ LEVEL = (
 
 
 class Phases:
-    """Seconds of every phase, the device waited for at both ends."""
+    """Seconds of every phase, the device waited for at both ends, and bytes taken from it."""
 
     def __init__(self) -> None:
+        cupy.get_default_memory_pool().free_all_blocks()
+        self.free, _ = cupy.cuda.runtime.memGetInfo()
+        self.taken = 0
         self.rows: list[dict[str, Any]] = []
         self.cycle = -1
         self.since = 0.0
 
     def __call__(self, event: Event) -> None:
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        self.taken = max(self.taken, self.free - free)
         if event.kind not in ("start", "end"):
             return
         cupy.cuda.get_current_stream().synchronize()
@@ -87,9 +92,8 @@ def run(graph: Any, options: Options, observer: Any = ignore) -> tuple[Any, floa
     return found, seconds, pool
 
 
-def phases(graph: Any, options: Options, speed: float) -> list[dict[str, Any]]:
+def phases(graph: Any, options: Options, speed: float, watch: Phases) -> list[dict[str, Any]]:
     """Return one row a phase: arcs visited and their rate, share of the floor."""
-    watch = Phases()
     found, _, _ = run(graph, options, watch)
     visited = {}
     position: dict[int, int] = {}
@@ -132,6 +136,8 @@ def measure(name: str, arguments: argparse.Namespace, speed: float) -> dict[str,
         seconds.append(total)
         times = found.timings
         algorithm.append(times["total"] - times["load"] - times["fetch"])
+    watch = Phases()
+    watched = phases(graph, options, speed, watch)
     n, arcs = graph.n_vertices, graph.n_arcs
     peak = {group: int(size) for group, size in found.memory.items()}
     record = {
@@ -155,8 +161,10 @@ def measure(name: str, arguments: argparse.Namespace, speed: float) -> dict[str,
         "bytes_per_arc": (sum(peak.values())) / max(arcs, 1),
         "bytes_per_arc_less_80_per_vertex": (sum(peak.values()) - 80 * n) / max(arcs, 1),
         "bytes_taken": pool + graph.nbytes,
+        "bytes_planned": found.provenance["plan"]["device_bytes"],
+        "bytes_measured": watch.taken + graph.nbytes,
         "levels": [{field: getattr(level, field) for field in LEVEL} for level in found.levels],
-        "phases": phases(graph, options, speed),
+        "phases": watched,
     }
     if arguments.check or arguments.cpu:
         host = graph.to_host()

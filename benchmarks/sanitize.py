@@ -1,10 +1,12 @@
 """Small runs for compute-sanitizer: both methods, weighted and not, in core and within a budget.
 
-    compute-sanitizer --tool memcheck python benchmarks/sanitize.py 15
-    compute-sanitizer --tool racecheck python benchmarks/sanitize.py 12
+    compute-sanitizer --tool memcheck python benchmarks/sanitize.py 12
+    compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10
 
-Runs on R-MAT graphs of that scale, and one less with weights; level 0 in blocks on a mesh, which
-is large beside what blocks need. Checks every label against the CPU engine's.
+Runs on R-MAT graphs of that scale, and one less with weights; on a mesh with a vertex that has more
+arcs than any table on a multiprocessor holds, also with weights whose sums take 64 bits; and on a
+larger mesh, in core, where level 0 is added up in chunks, and in blocks, beside what these need.
+Checks every label against the CPU engine's.
 """
 
 from __future__ import annotations
@@ -29,6 +31,20 @@ CASES = (("device", None), ("auto", "70%"), ("auto", "50%"), ("base", None))
 """At 70 % scratch is small, at 50 % arcs are packed and some of the run lies on the host."""
 BLOCKS = (("base", "85%"), (PREFETCHED, "85%"))
 MESH = (40, 40, 40)
+SHEET = (60, 60)
+HEAVY = 1 << 22
+"""Weight of an arc with which a sheet's total needs more than 32 bits."""
+
+
+def hub(weight: int = 1) -> lu.Graph:
+    """Return a sheet whose first vertex is joined to every other."""
+    sheet = stencil(SHEET).graph
+    ends = np.repeat(np.arange(sheet.n_vertices), np.diff(sheet.offsets))
+    others = np.arange(1, sheet.n_vertices)
+    u, v = np.append(ends, 0 * others), np.append(sheet.targets, others)
+    once = np.unique(np.sort(np.stack((u, v), axis=1), axis=1), axis=0)
+    weights = np.full(len(once), weight) if weight != 1 else None
+    return lu.Graph.from_edges(once[:, 0], once[:, 1], weights, n_vertices=sheet.n_vertices)
 
 
 def main() -> None:
@@ -37,7 +53,13 @@ def main() -> None:
     parser.add_argument("scale", type=int, nargs="?", default=12)
     scale = parser.parse_args().scale
     weighted = rmat(scale - 1, weights="uniform", seed=1).graph
-    graphs = ((rmat(scale, seed=1).graph, CASES), (weighted, CASES), (stencil(MESH).graph, BLOCKS))
+    graphs = (
+        (rmat(scale, seed=1).graph, CASES),
+        (weighted, CASES),
+        (hub(), CASES[:3]),
+        (hub(HEAVY), CASES[:1]),
+        (stencil(MESH).graph, (*CASES[:1], *BLOCKS)),
+    )
     for graph, cases in graphs:
         for detect in (lu.louvain, lu.leiden):
             want = detect(graph, device="cpu").labels

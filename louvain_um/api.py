@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from louvain_um.communities import Communities
-from louvain_um.errors import DeviceUnavailableError
+from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.events import Observer, ignore
 from louvain_um.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.policy import Policy, find_policy
+from louvain_um.running import beyond, device_of, refuse_widest
 
 
 def louvain(
@@ -147,6 +148,7 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
 
     observer = observer or ignore
     options = replace(options, memory=find_policy(options.memory))
+    options = replace(options, device=device_of(graph, options.device))
     chosen = pick(options.device)
     if isinstance(graph, DeviceGraph):
         if chosen.kind == "cpu":
@@ -163,13 +165,19 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
 
         with announced(observer):
             return detect(CpuEngine(options, observer), graph, options, observer)
-    from cupy.cuda import driver, runtime
+    refuse_widest(graph)
+    from cupy.cuda import compiler, driver, memory, runtime
 
     from louvain_um.gpu.engine import GpuEngine
 
+    engine: GpuEngine | None = None
     try:
         with chosen.current(), GpuEngine(options, observer) as engine:
             return detect(engine, graph, options, observer)
+    except compiler.CompileException as error:  # of kernels that CuPy makes
+        raise KernelCompileError(str(error)) from error
+    except memory.OutOfMemoryError as error:  # of memory that CuPy's own functions take
+        raise beyond(getattr(engine, "plan", None), error) from error
     except (driver.CUDADriverError, runtime.CUDARuntimeError) as error:
         raise DeviceUnavailableError(
             f"{chosen} stopped working ({error}); start again, or use device='cpu'"

@@ -104,7 +104,10 @@ class KernelCompileError(LouvainUmError):
     """A CUDA kernel did not compile; `log` is the compiler's own."""
 
     def __init__(self, log: str) -> None:
-        super().__init__(f"CUDA kernels failed to compile: {log}")
+        super().__init__(
+            f"CUDA kernels failed to compile: {log.strip()}; update the driver, CUDA or CuPy, or "
+            "use device='cpu'"
+        )
         self.log = log
 
 

@@ -100,6 +100,7 @@ def profile(
     """
     from louvain_um.api import run
     from louvain_um.gpu.device import pick
+    from louvain_um.running import device_of
 
     options = Options(
         method=method,  # type: ignore[arg-type]  # it checks
@@ -107,7 +108,7 @@ def profile(
         threshold=threshold,
         max_level=max_level,
         seed=seed,
-        device=device,
+        device=device_of(graph, device),
         memory=memory,
         device_budget=device_budget,
         threads=threads,
