@@ -268,7 +268,7 @@ class Plan:
         if all(
             spec.lenient and spec.placement.kind in ("split", "host_mapped") for spec in managed
         ):
-            return ("what stays on the host is page-locked memory: managed memory, with all else, "
+            return ("what stays on the host is no managed memory: managed memory, with all else, "
                     "would be more than the device has free",)  # fmt: skip
         return (f"a run is refused: {wanted:,} bytes of managed memory and the device's own are "
                 f"more than the {free:,} that the device has free, so that the driver might evict; "

@@ -104,3 +104,14 @@ def test_files_are_joined_point_by_point(benchmark, tmp_path):
     whole = tmp_path / "whole.json"
     whole.write_text(json.dumps({"machines": machines, "results": [base, adv3]}), encoding="utf-8")
     assert benchmark.joined([whole]) == (machines, [base, adv3])
+
+
+@pytest.mark.parametrize("graph", KINDS)
+def test_auto_costs_next_to_nothing_where_all_fits(graph):
+    auto, device = (POINTS[graph, 0, name]["seconds_best"] for name in ("auto", "device"))
+    assert auto <= 1.03 * device
+
+
+def test_a_group_in_host_memory_is_read_at_the_rate_of_copies():
+    stream = json.loads((BENCHMARKS / "results/placement_stream_h200.json").read_text("utf-8"))
+    assert all(share >= 0.85 for share in stream["share_of_pinned_copy"].values())
