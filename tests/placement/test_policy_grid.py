@@ -12,13 +12,13 @@ import louvain_um as lu
 from louvain_um.placement.policy import POLICY_NAMES
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-KINDS = {"lfr24": "communities", "rmat24": "skewed"}
+KINDS = ("lfr24", "rmat24")
 RATES = (0, 10, 30, 50, 70)
+EVERY = json.loads((BENCHMARKS / "results/policies_h200.json").read_text("utf-8"))["results"]
 POINTS = {
     (row["graph"], row["oversubscription"], row["policy"]): row
-    for row in json.loads((BENCHMARKS / "results/policies_h200.json").read_text())["results"]
-    if row["graph"] in KINDS
-}
+    for row in EVERY if row["graph"] in KINDS
+}  # fmt: skip
 RUNS = [row for row in POINTS.values() if row["feasible"]]
 NAMES = "{0[graph]} {0[policy]} {0[oversubscription]} %".format
 
@@ -31,8 +31,9 @@ def benchmark():
 
 
 def planned(row):
+    kind = "communities" if row["graph"].startswith("lfr") else "skewed"
     return lu.plan(
-        n_vertices=row["vertices"], n_arcs=row["arcs"], kind=KINDS[row["graph"]],
+        n_vertices=row["vertices"], n_arcs=row["arcs"], kind=kind,
         memory=row["policy"], device_budget=row["budget_bytes"], machine="h200",
     )  # fmt: skip
 
@@ -104,6 +105,18 @@ def test_files_are_joined_point_by_point(benchmark, tmp_path):
     whole = tmp_path / "whole.json"
     whole.write_text(json.dumps({"machines": machines, "results": [base, adv3]}), encoding="utf-8")
     assert benchmark.joined([whole]) == (machines, [base, adv3])
+
+
+def test_the_guide_tells_how_far_sizes_alone_are_off():
+    guide = (BENCHMARKS.parent / "docs/guide/memory.md").read_text("utf-8")
+    guessed, used = [], []
+    for row in EVERY:
+        if (row["policy"], row["oversubscription"]) == ("auto", 0):
+            reserved = row["plan"]["device_bytes"]
+            guessed.append(100 * planned(row).device_bytes / reserved - 100)
+            used.append(100 * sum(row["peak_bytes"].values()) / reserved)
+    assert f"it is {min(guessed):.0f} to {max(guessed):.0f} % more" in guide
+    assert f"took {min(used):.0f} to {max(used):.0f} % of what was reserved" in guide
 
 
 @pytest.mark.parametrize("graph", KINDS)
