@@ -36,6 +36,7 @@ def make_plan(
     at: Callable[[int], Sequence[Declared]] | None = None,
     paging: Declare = no_paging,
     pack: Declare | None = None,
+    managed: bool = True,
 ) -> Plan:
     """Decide where every array of a run will live, and predict what that costs.
 
@@ -73,6 +74,8 @@ def make_plan(
     pack : callable, optional
         ``pack(tight)`` returns the arrays with level 0's arcs packed, if they can be: what
         "auto" does where they do not fit as they are.
+    managed : bool
+        Whether the device has managed memory that both sides may touch at any time.
 
     Returns
     -------
@@ -109,7 +112,7 @@ def make_plan(
         at=at,
         paging=paging,
         pack=pack,
-        free=there,
+        free=there if managed else 0,
     )
     work = work_for(
         roomy,

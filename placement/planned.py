@@ -21,6 +21,9 @@ AGAIN: Final = 50
 """In the middle of a run `auto` chooses anew if what is left takes so many times as long: choosing
 takes tens of milliseconds on a processor, during which the device waits."""
 
+STOOD_IN: Final = ("host_mapped", "split")
+"""Placements for which there is other memory than managed memory, where nobody insists on it."""
+
 Declare = Callable[[bool], tuple[Declared, ...]]
 """The arrays of a run, with scratch as small as it works with (True) or not."""
 
@@ -46,7 +49,7 @@ class Request:
     pack : callable, optional
         ``pack(tight)`` returns the arrays with level 0's arcs packed, if they can be.
     free : int, optional
-        Bytes that the device has free, which managed memory may not exceed.
+        Bytes that the device has free for managed memory and all else together.
     """
 
     declare: Declare
@@ -265,14 +268,11 @@ class Plan:
         free = self.request.free
         if not managed or free is None or wanted <= free:
             return ()
-        if all(
-            spec.lenient and spec.placement.kind in ("split", "host_mapped") for spec in managed
-        ):
-            return ("what stays on the host is no managed memory: managed memory, with all else, "
-                    "would be more than the device has free",)  # fmt: skip
-        return (f"a run is refused: {wanted:,} bytes of managed memory and the device's own are "
-                f"more than the {free:,} that the device has free, so that the driver might evict; "
-                "memory='auto' does without managed memory",)  # fmt: skip
+        few = f"of which {wanted:,} bytes, all else included, exceed the {free:,} that are free"
+        why = few if free else "which the device does not have"
+        if all(spec.lenient and spec.placement.kind in STOOD_IN for spec in managed):
+            return (f"what stays on the host is no managed memory, {why}",)
+        return (f"a run is refused: it needs managed memory, {why}; memory='auto' does without",)
 
     @property
     def verdict(self) -> str:

@@ -10,10 +10,11 @@ import pytest
 from declared_cases import arrays, plan
 
 import louvain_um as lu
-from louvain_um.arrays import STAGES
+from louvain_um.arrays import STAGES, Declared
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.ledger import GROUPS
 from louvain_um.placement.layout import JOINT_SLACK, device_bytes_in_core
+from louvain_um.placement.plan import make_plan
 from louvain_um.placement.policy import POLICY_NAMES, Placement
 from louvain_um.placement.profiles import H200, P4000
 
@@ -200,3 +201,13 @@ def test_auto_says_whose_layout_it_took():
 def test_small_arrays_leave_before_large_ones_that_are_hot():
     found = lu.plan(n_vertices=200_000, n_arcs=200_000, machine="h200", device_budget="40%")
     assert found.seconds < 3 * found.seconds_in_core
+
+
+def test_auto_takes_no_policys_layout_that_the_guard_refuses():
+    """Blocks of managed memory: not where they exceed what is free, nor where there is none."""
+    arrays = (Declared(name="targets.0", group="graph", itemsize=4, size=1 << 26,
+                       stages=("load", "move"), touches={("move", "stream"): 9e9}),)  # fmt: skip
+    slow = replace(H200, remote_bandwidth=1.0, remote_random_rate=1.0, pinned_random_rate=1.0)
+    for more in ({"free": 1 << 30}, {"free": 128 << 20}, {"free": 1 << 30, "managed": False}):
+        found = make_plan(lambda tight: arrays, "auto", slow, 100 << 20, **more)
+        assert bool(found.paged) == (more == {"free": 1 << 30}), more
