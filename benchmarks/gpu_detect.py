@@ -48,19 +48,14 @@ LEVEL = (
 
 
 class Phases:
-    """Seconds of every phase, the device waited for at both ends, and bytes taken from it."""
+    """Seconds of every phase, the device waited for at both ends."""
 
     def __init__(self) -> None:
-        cupy.get_default_memory_pool().free_all_blocks()
-        self.free, _ = cupy.cuda.runtime.memGetInfo()
-        self.taken = 0
         self.rows: list[dict[str, Any]] = []
         self.cycle = -1
         self.since = 0.0
 
     def __call__(self, event: Event) -> None:
-        free, _ = cupy.cuda.runtime.memGetInfo()
-        self.taken = max(self.taken, self.free - free)
         if event.kind not in ("start", "end"):
             return
         cupy.cuda.get_current_stream().synchronize()
@@ -81,6 +76,19 @@ class Phases:
             )
 
 
+class Taken:
+    """The most bytes that a run takes from the device, as the driver tells of it."""
+
+    def __init__(self) -> None:
+        cupy.get_default_memory_pool().free_all_blocks()
+        self.free, _ = cupy.cuda.runtime.memGetInfo()
+        self.nbytes = 0
+
+    def __call__(self, event: Event) -> None:
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        self.nbytes = max(self.nbytes, self.free - free)
+
+
 def run(graph: Any, options: Options, observer: Any = ignore) -> tuple[Any, float, int]:
     """Return the communities, seconds and bytes taken from the device beside the graph."""
     cupy.cuda.get_current_stream().synchronize()
@@ -92,8 +100,9 @@ def run(graph: Any, options: Options, observer: Any = ignore) -> tuple[Any, floa
     return found, seconds, pool
 
 
-def phases(graph: Any, options: Options, speed: float, watch: Phases) -> list[dict[str, Any]]:
+def phases(graph: Any, options: Options, speed: float) -> list[dict[str, Any]]:
     """Return one row a phase: arcs visited and their rate, share of the floor."""
+    watch = Phases()
     found, _, _ = run(graph, options, watch)
     visited = {}
     position: dict[int, int] = {}
@@ -136,8 +145,8 @@ def measure(name: str, arguments: argparse.Namespace, speed: float) -> dict[str,
         seconds.append(total)
         times = found.timings
         algorithm.append(times["total"] - times["load"] - times["fetch"])
-    watch = Phases()
-    watched = phases(graph, options, speed, watch)
+    taken = Taken()
+    run(graph, options, taken)
     n, arcs = graph.n_vertices, graph.n_arcs
     peak = {group: int(size) for group, size in found.memory.items()}
     record = {
@@ -162,9 +171,9 @@ def measure(name: str, arguments: argparse.Namespace, speed: float) -> dict[str,
         "bytes_per_arc_less_80_per_vertex": (sum(peak.values()) - 80 * n) / max(arcs, 1),
         "bytes_taken": pool + graph.nbytes,
         "bytes_planned": found.provenance["plan"]["device_bytes"],
-        "bytes_measured": watch.taken + graph.nbytes,
+        "bytes_measured": taken.nbytes + graph.nbytes,
         "levels": [{field: getattr(level, field) for field in LEVEL} for level in found.levels],
-        "phases": watched,
+        "phases": phases(graph, options, speed),
     }
     if arguments.check or arguments.cpu:
         host = graph.to_host()

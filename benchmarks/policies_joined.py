@@ -3,8 +3,8 @@
     python benchmarks/policies_joined.py grid24.json grid20.json -o policies_h200.json
 
 Takes what `policies.py` wrote; of a point measured twice the later file counts and the seconds
-before are kept, and what was only watched joins the seconds known of it. Needs no GPU: a prediction
-follows from the graph's size and kind, the policy and the budget.
+before are kept, and what was only watched joins the seconds known of it, if any are. Needs no GPU:
+a prediction follows from the graph's size and kind, the policy and the budget.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ def joined(files: list[Path]) -> tuple[list[Any], list[dict[str, Any]]]:
         for row in record["results"]:
             key = row["graph"], row["oversubscription"], row["policy"]
             before = found.get(key, {})
-            if row["feasible"] and "runs" not in row:
-                found[key] = before | row
+            if "runs" not in row and "missing" not in row:  # watched alone
+                if before:
+                    found[key] = before | row
                 continue
             moved = {k: v for k, v in before.items() if k.startswith(("bytes_to", "fault"))}
             again = {"seconds_before": before["seconds"]} if "seconds" in before else {}

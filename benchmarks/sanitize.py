@@ -4,9 +4,9 @@
     compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10
 
 Runs on R-MAT graphs of that scale, and one less with weights; on a mesh with a vertex that has more
-arcs than any table on a multiprocessor holds, also with weights whose sums take 64 bits; and on a
-larger mesh, in core, where level 0 is added up in chunks, and in blocks, beside what these need.
-Checks every label against the CPU engine's.
+arcs than any table on a multiprocessor holds, also with weights whose sums take 64 bits; on a
+larger mesh in core, which is added up as large levels are; and on one that is larger still, in
+blocks. Checks every label against the CPU engine's.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ PREFETCHED = Policy(
 
 CASES = (("device", None), ("auto", "70%"), ("auto", "50%"), ("base", None))
 """At 70 % scratch is small, at 50 % arcs are packed and some of the run lies on the host."""
-BLOCKS = (("base", "85%"), (PREFETCHED, "85%"))
-MESH = (40, 40, 40)
+BLOCKS = (("base", "56%"), (PREFETCHED, "56%"))
+MESH, LARGER = (40, 40, 40), (56, 56, 56)
 SHEET = (60, 60)
 HEAVY = 1 << 22
 """Weight of an arc with which a sheet's total needs more than 32 bits."""
@@ -58,7 +58,8 @@ def main() -> None:
         (weighted, CASES),
         (hub(), CASES[:3]),
         (hub(HEAVY), CASES[:1]),
-        (stencil(MESH).graph, (*CASES[:1], *BLOCKS)),
+        (stencil(MESH).graph, CASES[:1]),
+        (stencil(LARGER).graph, BLOCKS),
     )
     for graph, cases in graphs:
         for detect in (lu.louvain, lu.leiden):
@@ -72,6 +73,8 @@ def main() -> None:
                     print(f"{told}: refused, {error}", flush=True)
                     continue
                 assert np.array_equal(found.labels, want), told
+                moved = found.provenance["traffic_bytes"]["to_device"]
+                assert moved or cases is not BLOCKS, f"{told}: not in blocks"
                 print(f"{told}: the CPU's labels", flush=True)
 
 

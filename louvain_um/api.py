@@ -165,7 +165,6 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
 
         with announced(observer):
             return detect(CpuEngine(options, observer), graph, options, observer)
-    refuse_widest(graph)
     from cupy.cuda import compiler, driver, memory, runtime
 
     from louvain_um.gpu.engine import GpuEngine
@@ -173,6 +172,7 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
     engine: GpuEngine | None = None
     try:
         with chosen.current(), GpuEngine(options, observer) as engine:
+            refuse_widest(graph)
             return detect(engine, graph, options, observer)
     except compiler.CompileException as error:  # of kernels that CuPy makes
         raise KernelCompileError(str(error)) from error

@@ -150,9 +150,11 @@ def shape_of_size(
     )
 
 
-def wide_sums(shape: Shape) -> Shape:
-    """Return a shape whose sums are as wide as its arcs need."""
-    return replace(shape, sum_bytes=8) if shape.arcs >= 1 << SUM_BITS else shape
+def with_sums(shape: Shape) -> Shape:
+    """Return a shape whose sums are as wide as its arcs need, if these have no weights."""
+    if shape.weight_bytes:
+        return shape
+    return replace(shape, sum_bytes=4 if shape.arcs < 1 << SUM_BITS else 8)
 
 
 def whole(name: str, value: Any) -> int:
@@ -193,7 +195,7 @@ def plan_shape(
         skew=skew,
         source=source,
         widest=shape.widest,
-        at=lambda arcs: declare(wide_sums(scaled(shape, arcs, memory))),
+        at=lambda arcs: declare(with_sums(scaled(shape, arcs, memory))),
         paging=lambda tight: declare_paging(replace(shape, tight=tight)),
         pack=packing(shape),
     )

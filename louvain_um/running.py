@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
+from louvain_um.errors import (
+    DeviceUnavailableError,
+    GraphError,
+    MemoryBudgetError,
+    OptionError,
+)
 
 if TYPE_CHECKING:
     from louvain_um.gpu.graph import DeviceGraph
@@ -21,17 +26,25 @@ NAMED: Final = 5
 def device_of(graph: object, device: str) -> str:
     """Return the device option of a run: of a graph that is on a device already, that device.
 
+    If that is left open ("auto") and the device is none to run on, the CPU.
+
     Raises
     ------
     OptionError
         Another device was asked for.
     """
+    from louvain_um.gpu.device import pick
     from louvain_um.gpu.graph import DeviceGraph
 
     if device == "cpu" or not isinstance(graph, DeviceGraph):
         return device
     here = f"cuda:{graph.offsets.device.id}"
-    if device not in ("auto", "cuda", here):
+    if device == "auto":
+        try:
+            return str(pick(here))
+        except DeviceUnavailableError:
+            return "cpu"
+    if device not in ("cuda", here):
         raise OptionError(
             f"the graph is on {here}, not on {device}; use device={here!r}, or give graph.to_host()"
         )
@@ -51,7 +64,7 @@ def refuse_widest(graph: Graph | DeviceGraph) -> None:
 
 
 def beyond(plan: Plan | None, error: Exception) -> MemoryBudgetError:
-    """Return the error of a device that had less memory than was planned with."""
+    """Return the error of a device that had less memory than was planned with, or is full."""
     held = [] if plan is None else [(a.name, a.nbytes) for a in plan.arrays]
     planned = 0 if plan is None else plan.device_bytes
     return MemoryBudgetError(

@@ -13,11 +13,11 @@ from louvain_um.errors import LouvainUmError, MemoryBudgetError
 from louvain_um.ledger import Group, Ledger, Listener
 from louvain_um.placement import calls
 from louvain_um.placement.advise import Side
-from louvain_um.placement.arena import Arena, size_of
+from louvain_um.placement.arena import Arena
 from louvain_um.placement.colocate import fetch, fill
 from louvain_um.placement.guard import guard, managed_refusal
 from louvain_um.placement.policy import Kind, Placement
-from louvain_um.placement.spec import MANAGED, ArenaSpec
+from louvain_um.placement.spec import MANAGED, ArenaSpec, size_of
 
 if TYPE_CHECKING:
     import cupy

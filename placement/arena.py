@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from louvain_um.placement import advise, calls
 from louvain_um.placement.advise import Side, Stretch
 from louvain_um.placement.backing import Managed, Memory, back
@@ -11,16 +9,7 @@ from louvain_um.placement.calls import HOST
 from louvain_um.placement.freelist import FreeList
 from louvain_um.placement.host import populate
 from louvain_um.placement.policy import Placement
-from louvain_um.placement.spec import BLOCK, MANAGED, ArenaSpec, device_bytes
-
-SLACK: Final = 64 << 10
-"""Bytes on top of a plan's capacity: arrays begin at multiples of 256, plans count bytes."""
-
-
-def size_of(spec: ArenaSpec) -> int:
-    """Return the bytes of memory that an arena takes; managed ones are whole blocks."""
-    nbytes = spec.capacity + SLACK
-    return nbytes if spec.placement.kind == "device" else -(-nbytes // BLOCK) * BLOCK
+from louvain_um.placement.spec import MANAGED, ArenaSpec, device_bytes, size_of
 
 
 class Arena:

@@ -11,7 +11,7 @@ from louvain_um.placement.cost import exposed
 from louvain_um.placement.forecast import Forecast, Work, forecast
 from louvain_um.placement.layout import ALIGNED, JOINT_SLACK, Fit, aligned, fit, lay_out
 from louvain_um.placement.policy import AUTO, POLICY_NAMES, Placement, Policy, find_policy
-from louvain_um.placement.spec import BLOCK, ArenaSpec
+from louvain_um.placement.spec import BLOCK, ArenaSpec, guarded_bytes
 
 HOSTED = Placement("host_mapped")
 
@@ -121,15 +121,9 @@ def choose(
         for name in names
         for arrays, small in ((tight, True), (roomy, False))
     ]
-    return best_of([*own, *(c for c in known if _may_be(c, free))], limit) or own[0]
-
-
-def _may_be(found: Candidate, free: int | None) -> bool:
-    """Whether the guard will let a candidate have the managed memory that it cannot do without."""
-    needed = [s for s in found.layout if s.placement.kind not in ("pinned", "split", HOSTED.kind)]
-    if free is None or all(spec.placement.kind == "device" for spec in needed):
-        return True
-    return sum(spec.capacity for spec in needed) <= free
+    if free is not None:
+        known = [one for one in known if guarded_bytes(one.layout) <= free]
+    return best_of([*own, *known], limit) or own[0]
 
 
 @dataclass(frozen=True, slots=True)

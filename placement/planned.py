@@ -15,14 +15,11 @@ from louvain_um.placement.forecast import Forecast, Work, corrected, forecast
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.policy import AUTO, Placement, Policy
 from louvain_um.placement.reasons import Reason, explain, verdict
-from louvain_um.placement.spec import MANAGED, ArenaSpec, device_bytes
+from louvain_um.placement.spec import MANAGED, ArenaSpec, device_bytes, guarded_bytes, size_of
 
 AGAIN: Final = 50
 """In the middle of a run `auto` chooses anew if what is left takes so many times as long: choosing
 takes tens of milliseconds on a processor, during which the device waits."""
-
-STOOD_IN: Final = ("host_mapped", "split")
-"""Placements for which there is other memory than managed memory, where nobody insists on it."""
 
 Declare = Callable[[bool], tuple[Declared, ...]]
 """The arrays of a run, with scratch as small as it works with (True) or not."""
@@ -262,16 +259,17 @@ class Plan:
 
     def _beyond(self) -> tuple[str, ...]:
         """Say what becomes of managed memory that, with the plain one, exceeds what is free."""
-        managed = [spec for spec in self.layout if spec.placement.kind in MANAGED]
-        plain = sum(spec.capacity for spec in self.layout if spec.placement.kind == "device")
-        wanted = plain + sum(spec.capacity for spec in managed)
         free = self.request.free
-        if not managed or free is None or wanted <= free:
+        managed = [spec for spec in self.layout if spec.placement.kind in MANAGED]
+        if not managed or free is None:
+            return ()
+        wanted = sum(size_of(spec) for spec in self.layout if spec.placement.kind != "pinned")
+        if free and wanted <= free:
             return ()
         few = f"of which {wanted:,} bytes, all else included, exceed the {free:,} that are free"
         why = few if free else "which the device does not have"
-        if all(spec.lenient and spec.placement.kind in STOOD_IN for spec in managed):
-            return (f"what stays on the host is no managed memory, {why}",)
+        if guarded_bytes(self.layout) <= free:
+            return (f"some of the host's memory is no managed memory, {why}",)
         return (f"a run is refused: it needs managed memory, {why}; memory='auto' does without",)
 
     @property

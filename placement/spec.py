@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,10 @@ MANAGED: Final = frozenset(KINDS) - {"device", "pinned"}
 
 BLOCK: Final = 2 << 20
 """Bytes of the driver's blocks: advice that ends inside one splits it."""
+
+
+SLACK: Final = 64 << 10
+"""Bytes on top of a plan's capacity: arrays begin at multiples of 256, plans count bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,3 +73,27 @@ def device_bytes(placement: Placement, capacity: int) -> int:
     if placement.kind in ("host_mapped", "pinned"):
         return 0
     return cut(capacity, placement.fraction) if placement.kind == "split" else capacity
+
+
+def size_of(spec: ArenaSpec) -> int:
+    """Return the bytes of memory that an arena takes; managed ones are whole blocks."""
+    nbytes = spec.capacity + SLACK
+    return nbytes if spec.placement.kind == "device" else -(-nbytes // BLOCK) * BLOCK
+
+
+def guarded_bytes(layout: Iterable[ArenaSpec]) -> int:
+    """Return the bytes that must be free on the device for managed memory that must be.
+
+    Splits, and host memory that may be of another sort, need the device's part alone. Nothing,
+    where there is no such managed memory.
+    """
+    specs = list(layout)
+    loose = [s for s in specs if s.placement.kind == "split" or _stood_in(s)]
+    held = [s for s in specs if s not in loose and s.placement.kind != "pinned"]
+    if all(spec.placement.kind == "device" for spec in held):
+        return 0
+    return sum(map(size_of, held)) + sum(device_bytes(s.placement, s.capacity) for s in loose)
+
+
+def _stood_in(spec: ArenaSpec) -> bool:
+    return spec.lenient and spec.placement.kind == "host_mapped"

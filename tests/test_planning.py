@@ -130,7 +130,7 @@ def test_a_graph_or_a_size():
 @pytest.mark.parametrize(
     ("vertices", "arcs", "machine"),
     [(16_777_216, 650_000_000, "h200"), (10_000_000, 4_000_000_000, "h200"),
-     (16_777_216, 650_000_000, "p4000")],
+     (16_777_216, 650_000_000, "p4000"), (256_000_000, 10_000_000_000, "p4000")],
 )  # fmt: skip
 def test_the_cliff_lies_where_plans_say(vertices, arcs, machine):
     """Past 2³² arcs sums take eight bytes, of a larger graph as of this one."""

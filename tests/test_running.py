@@ -85,11 +85,16 @@ def placed(number: int) -> DeviceGraph:
     return DeviceGraph(offsets, offsets)
 
 
-def test_a_graph_that_is_on_a_device_is_worked_on_there():
+def test_a_graph_that_is_on_a_device_is_worked_on_there(monkeypatch):
     assert device_of(TRIANGLE, "cuda:7") == "cuda:7"
     assert device_of(placed(1), "cpu") == "cpu"
-    for name in ("auto", "cuda", "cuda:1"):
+    for name in ("cuda", "cuda:1"):
         assert device_of(placed(1), name) == "cuda:1"
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "pick", lambda name: device.Choice("cuda", int(name[-1]), "there"))
+        assert device_of(placed(1), "auto") == "cuda:1"
+    monkeypatch.setattr(device, "capabilities", lambda: [(9, 0)])
+    assert device_of(placed(1), "auto") == "cpu"  # where such a device is none to run on
     with pytest.raises(OptionError, match=r"on cuda:1, not on cuda:0; .*to_host"):
         lu.louvain(placed(1), device="cuda:0")
     with pytest.raises(OptionError, match="on cuda:1, not on cuda:0"):

@@ -127,6 +127,8 @@ def plan(
             found = planning.plan_shape(shape, memory, device_budget, machine, kind=chosen)
             guess = "" if chosen else ", so the kind of graph is a guess; --read tells"
             read = f"no more was read than {size.told_by}{guess}"
+            if reading.symmetrize and size.directed:
+                read += "; each arc is taken as listed one way only, --read tells"
         else:
             from louvain_um.cli.progress import reporting
 
