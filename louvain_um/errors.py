@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
+
+MOST_NAMED: Final = 5
+"""Arrays that an error lists."""
 
 
 class LouvainUmError(Exception):
@@ -57,8 +61,8 @@ class MemoryBudgetError(LouvainUmError):
     ----------
     needed, budget : int
         Bytes the run needs and bytes it may use.
-    largest : sequence of (str, int)
-        The largest arrays and their bytes, largest first.
+    largest : iterable of (str, int)
+        Arrays and their bytes; the largest are named.
     remedy : str
         What to try next.
     """
@@ -67,10 +71,11 @@ class MemoryBudgetError(LouvainUmError):
         self,
         needed: int,
         budget: int,
-        largest: Sequence[tuple[str, int]] = (),
+        largest: Iterable[tuple[str, int]] = (),
         remedy: str = "raise the budget or choose another memory policy",
     ) -> None:
-        arrays = ", ".join(f"{name} {_size(bytes_)}" for name, bytes_ in largest)
+        named = tuple(sorted(largest, key=lambda item: -item[1])[:MOST_NAMED])
+        arrays = ", ".join(f"{name} {_size(bytes_)}" for name, bytes_ in named)
         detail = f" (largest: {arrays})" if arrays else ""
         super().__init__(
             f"needs {_size(needed)}, {needed - budget:,} bytes more than the "
@@ -78,7 +83,7 @@ class MemoryBudgetError(LouvainUmError):
         )
         self.needed = needed
         self.budget = budget
-        self.largest = tuple(largest)
+        self.largest = named
         self.remedy = remedy
 
     def __reduce__(

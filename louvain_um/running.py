@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 MOST_ARCS: Final = 1 << 30
 """Arcs of a vertex: tables of kernels have at least twice as many slots, counted in 32 bits."""
 
-NAMED: Final = 5
-"""Arrays that an error lists."""
-
 
 def device_of(graph: object, device: str) -> str:
     """Return the device option of a run: of a graph that is on a device already, that device.
@@ -70,7 +67,7 @@ def beyond(plan: Plan | None, error: Exception) -> MemoryBudgetError:
     return MemoryBudgetError(
         planned + max(1, getattr(error, "_size", 1)),
         planned,
-        sorted(held, key=lambda item: -item[1])[:NAMED],
+        held,
         "other programs may have taken memory of the device since it was planned with; close them, "
         "or leave room by device_budget",
     )

@@ -14,16 +14,14 @@ from louvain_um.ledger import Group, Ledger, Listener
 from louvain_um.placement import calls
 from louvain_um.placement.advise import Side
 from louvain_um.placement.arena import Arena
+from louvain_um.placement.backing import managed_fits
 from louvain_um.placement.colocate import fetch, fill
 from louvain_um.placement.guard import guard, managed_refusal
 from louvain_um.placement.policy import Kind, Placement
-from louvain_um.placement.spec import MANAGED, ArenaSpec, size_of
+from louvain_um.placement.spec import MANAGED, ArenaSpec
 
 if TYPE_CHECKING:
     import cupy
-
-NAMED: Final = 5
-"""Arrays that an error lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ class Allocator:
         self.overflowed: dict[str, str] = {}
         try:
             with calls.current(device):
-                managed = _managed_fits(layout, device)
+                managed = managed_fits(layout, device)
                 # What can only be on the device takes its place there first.
                 for spec in sorted(layout, key=lambda spec: spec.placement.kind != "device"):
                     self.arenas.append(Arena(spec, device, managed=managed))
@@ -305,19 +303,15 @@ class Allocator:
         held = {name: entry.nbytes for name, entry in self.ledger.entries.items()}
         total = sum(held.values())
         held[name] = nbytes
-        return MemoryBudgetError(total + nbytes, total + room, _largest(held), REMEDY)
+        return MemoryBudgetError(total + nbytes, total + room, held.items(), REMEDY)
 
     def _over_budget(self, budget: int) -> MemoryBudgetError:
         """Return the error of a layout that is larger than the budget."""
         held = {arena.spec.name: arena.resident_bytes for arena in self.arenas}
-        return MemoryBudgetError(self.resident_bytes, budget, _largest(held), REMEDY)
+        return MemoryBudgetError(self.resident_bytes, budget, held.items(), REMEDY)
 
 
 REMEDY: Final = "raise the budget, or use memory='auto', which moves to the host what does not fit"
-
-
-def _largest(held: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(held.items(), key=lambda item: -item[1])[:NAMED]
 
 
 def view(address: int, shape: int, dtype: DTypeLike, arena: Arena, owner: object = None) -> Any:
@@ -328,16 +322,6 @@ def view(address: int, shape: int, dtype: DTypeLike, arena: Arena, owner: object
     nbytes = max(shape * kind.itemsize, 1)
     memory = cupy.cuda.UnownedMemory(address, nbytes, owner or arena, arena.device)
     return cupy.ndarray((shape,), kind, cupy.cuda.MemoryPointer(memory, 0))
-
-
-def _managed_fits(layout: Sequence[ArenaSpec], device: int) -> bool:
-    """Whether the current device can have all managed memory of a layout beside the plain one.
-
-    Where it cannot, what may be other memory is, all of it: host memory would be counted as
-    what could come to the device, and nothing else would get its place there.
-    """
-    wanted = sum(size_of(spec) for spec in layout if spec.placement.kind != "pinned")
-    return managed_refusal(device) is None and guard.allows(wanted, device)
 
 
 def _is_or_begins(name: str, member: str) -> bool:

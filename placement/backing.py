@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Protocol
 
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement import calls
 from louvain_um.placement.guard import guard, managed_refusal
 from louvain_um.placement.host import PageLocked, available
-from louvain_um.placement.spec import BLOCK, ArenaSpec, cut
+from louvain_um.placement.spec import BLOCK, ArenaSpec, cut, size_of
 from louvain_um.placement.stitched import Stitched
 
 
@@ -95,6 +96,16 @@ def back(spec: ArenaSpec, nbytes: int, device: int, *, managed: bool = True) -> 
         guard.check_plain(name, here, device)
         return Stitched(name, here, nbytes - here, device)
     return Managed(name, nbytes, device)
+
+
+def managed_fits(layout: Sequence[ArenaSpec], device: int) -> bool:
+    """Whether the current device can have all managed memory of a layout beside the plain one.
+
+    Where it cannot, what may be other memory is, all of it: host memory would be counted as
+    what could come to the device, and nothing else would get its place there.
+    """
+    wanted = sum(size_of(spec) for spec in layout if spec.placement.kind != "pinned")
+    return managed_refusal(device) is None and guard.allows(wanted, device)
 
 
 def page_locked(name: str, nbytes: int, device: int) -> Memory:

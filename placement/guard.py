@@ -19,9 +19,6 @@ from louvain_um.placement import calls
 MARGIN: Final = 64 << 20
 """Free bytes left to the driver: page tables, and modules still to be loaded."""
 
-NAMED: Final = 5
-"""Ranges that a refusal lists."""
-
 
 @dataclass(slots=True)
 class Range:
@@ -138,8 +135,8 @@ class Guard:
             room = max(self.room(device), 0)
             held = sum(item.nbytes - item.resident for item in self.ranges.values())
             alive = [(item.name, item.nbytes) for item in self.ranges.values()]
-            largest = sorted([*alive, (name, nbytes)], key=lambda item: -item[1])
-            raise MemoryBudgetError(held + nbytes, held + room, largest[:NAMED], REMEDY)
+            arrays = [*alive, (name, nbytes)]
+            raise MemoryBudgetError(held + nbytes, held + room, arrays, REMEDY)
 
     def check_plain(self, name: str, nbytes: int, device: int) -> None:
         """Refuse plain memory of which managed memory alive could come to need some.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from louvain_um.arrays import Declared
 from louvain_um.errors import MemoryBudgetError
@@ -12,9 +11,6 @@ from louvain_um.placement.choose import Candidate
 from louvain_um.placement.layout import capacity, needed_by_group, pages, placed
 from louvain_um.placement.policy import AUTO
 from louvain_um.placement.reasons import size
-
-NAMED: Final = 5
-"""Arrays that an error lists."""
 
 
 def refusal(
@@ -54,4 +50,4 @@ def refusal(
     said += f"raise the budget to {least}MiB" if budgeted else f"use a device with {least}MiB free"
     if found.policy.name != AUTO.name and auto().fitted.within(limit):
         said += " or let memory='auto' choose"
-    return MemoryBudgetError(needed, limit, sorted(there, key=lambda a: -a[1])[:NAMED], said)
+    return MemoryBudgetError(needed, limit, there, said)

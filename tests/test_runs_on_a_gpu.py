@@ -52,16 +52,19 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
         def current(self) -> Any:
             yield
 
-    cupy = ModuleType("cupy.cuda")
-    errors = {"CUDADriverError": KeyError, "CUDARuntimeError": KeyError}
-    cupy.driver = cupy.runtime = SimpleNamespace(**errors)  # type: ignore[attr-defined]
-    cupy.compiler = SimpleNamespace(CompileException=CompileError)  # type: ignore[attr-defined]
-    cupy.memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)  # type: ignore[attr-defined]
-    engine = ModuleType("louvain_um.gpu.engine")
-    engine.GpuEngine = Engine  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
-    monkeypatch.setitem(sys.modules, "cupy.cuda", cupy)
-    monkeypatch.setitem(sys.modules, "louvain_um.gpu.engine", engine)
+    cuda = SimpleNamespace(
+        driver=SimpleNamespace(CUDADriverError=KeyError),
+        runtime=SimpleNamespace(CUDARuntimeError=KeyError),
+        compiler=SimpleNamespace(CompileException=CompileError),
+        memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+    )
+    modules = {
+        "cupy": ModuleType("cupy"),
+        "cupy.cuda": cuda,
+        "louvain_um.gpu.engine": SimpleNamespace(GpuEngine=Engine),
+    }
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(device, "pick", lambda name: Choice("cuda", 0, "asked for"))
     return raised
 
