@@ -18,6 +18,9 @@ from louvain_um.gpu.shape import Shape
 from louvain_um.ledger import GROUPS, Group
 from louvain_um.rules import CYCLES, SUB_ROUNDS
 
+SORTING = 64 << 10
+"""Bytes that a sort takes besides 9 for every 8 that it sorts; assumed."""
+
 READ_AGAIN = 1.3
 """How often moving reads an arc that it visits: rows of the moved are read again."""
 
@@ -220,6 +223,7 @@ def _scratch(shape: Shape, visited: float) -> Iterator[Declared]:
     yield _array("first by label", "scratch", 4, n, ("fetch",))
     yield _array("ranks", "scratch", 4, n + 1, ("fetch",))
     yield _array("community keys", "scratch", 8, k, ("fetch",))
+    yield _array("room to sort", "scratch", 1, 9 * k + SORTING, ("fetch",))
     yield _array("later scratch", "scratch", 1, _later_scratch(shape), ("coarse",))
 
 

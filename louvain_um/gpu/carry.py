@@ -5,7 +5,8 @@ See `louvain_um.cpu.refine` for carrying and splitting, `louvain_um.numbering` f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -128,12 +129,31 @@ def number_by_size(kernels: Kernels, memory: Allocator, labels: Any) -> None:
     count = int(found.get().view(FOUND)[0]["communities"])
     keys = memory.empty("community keys", "scratch", count, np.uint64)
     run(kernels, "key_communities", n, labels, sizes, first, ranks, keys)
-    keys.sort()
+    with room_from(memory, "room to sort"):
+        keys.sort()
     # Sizes are in the keys: their room holds the new numbers.
     arguments = (np.int64(count), keys, first, ranks, sizes, labels, found)
     run(kernels, "number_communities", n, *arguments)
     memory.free("sizes by label", "first by label", "ranks", "found", "partials")
     memory.free("community keys")
+
+
+@contextmanager
+def room_from(memory: Allocator, name: str) -> Iterator[None]:
+    """Let CuPy's functions take what they work in from the run's memory, within its budget."""
+    import cupy
+
+    taken = list[str]()
+
+    def take(nbytes: int) -> Any:
+        taken.append(f"{name} {len(taken)}")
+        return memory.empty(taken[-1], "scratch", nbytes, np.uint8).data
+
+    try:
+        with cupy.cuda.using_allocator(take):
+            yield
+    finally:
+        memory.free(*taken)  # whoever has it next comes after it in the stream
 
 
 def survey(kernels: Kernels, vertices: int, offsets: Any) -> Spread:

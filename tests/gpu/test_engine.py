@@ -47,6 +47,7 @@ KINDS: dict[str, Callable[[], Graph]] = {
     "geometric weighted": lambda: geometric(5000, degree=10.0, weights="uniform").graph,
     "lfr heavy": lambda: heavy(lfr(1 << 12, max_degree=400).graph),
     "ring": lambda: ring_of_cliques(50, size=8).graph,
+    "ring weighted": lambda: ring_of_cliques(40, size=7, weights="uniform").graph,
 }
 
 

@@ -16,6 +16,8 @@ from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.device import Choice
 from louvain_um.graph import Graph
 from louvain_um.options import Options
+from louvain_um.placement import calls
+from louvain_um.placement.guard import MARGIN, guard
 from louvain_um.placement.policy import POLICY_NAMES, Placement, Policy
 
 pytestmark = pytest.mark.gpu
@@ -84,6 +86,28 @@ def test_labels_when_blocks_come_and_go(gpu: Choice, kind: str) -> None:
         np.testing.assert_array_equal(found.labels, expected("lfr", method).labels)
         if kind == "prefetched":
             assert found.provenance["traffic_bytes"]["to_device"] > 4 * graph("lfr").n_arcs
+
+
+@pytest.mark.parametrize("percent", [60, 45])
+@pytest.mark.parametrize(
+    ("name", "method"), [("lfr", "louvain"), ("weighted", "louvain"), ("rmat", "leiden")]
+)
+def test_auto_on_a_device_that_is_really_too_small(
+    gpu: Choice, monkeypatch: pytest.MonkeyPatch, name: str, method: str, percent: int
+) -> None:
+    """Without a budget: what is free is all there is, and managed memory would exceed it."""
+    made = graph(name)
+    whole = lu.plan(made, method=method, machine="h200").device_in_core
+    total = calls.free_memory()[1]
+    monkeypatch.setattr(calls, "free_memory", lambda: (MARGIN + whole * percent // 100, total))
+
+    def never(name: str, nbytes: int, device: int) -> int:
+        raise MemoryBudgetError(nbytes, 0, [(name, nbytes)])
+
+    monkeypatch.setattr(guard, "managed", never)
+    found = getattr(lu, method)(made, device="cuda")
+    np.testing.assert_array_equal(found.labels, expected(name, method).labels)
+    assert any(kind != "device" for kind in found.provenance["placements"].values())
 
 
 @pytest.mark.parametrize("policy", ["base", "adv7"])

@@ -55,3 +55,20 @@ def test_the_second_device(gpu: Choice) -> None:
         np.testing.assert_array_equal(found.labels, want)
         assert found.provenance["device"].startswith("cuda:1")
         assert cupy.cuda.runtime.getDevice() == before
+
+
+def test_a_graph_on_the_second_device_is_worked_on_there(gpu: Choice) -> None:
+    import cupy
+
+    if len(capabilities()) < 2:
+        pytest.skip("there is one device only")
+    graph = lfr(1 << 14, max_degree=400, seed=7).graph
+    want = lu.louvain(graph, device="cpu").labels
+    with cupy.cuda.Device(1):
+        there = DeviceGraph.from_host(graph)
+    for name in ("auto", "cuda", "cuda:1"):
+        found = lu.louvain(there, device=name)
+        np.testing.assert_array_equal(found.labels, want)
+        assert found.provenance["device"].startswith("cuda:1")
+    with pytest.raises(lu.OptionError, match="on cuda:1, not on cuda:0"):
+        lu.louvain(there, device="cuda:0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -277,6 +278,8 @@ def run_dry(
 def _pose_as_cupy(patch: pytest.MonkeyPatch) -> None:
     cupy: Any = ModuleType("cupy")
     runtime = SimpleNamespace(getDevice=lambda: 0, getDeviceProperties=lambda _: {"name": b"none"})
-    cupy.cuda = SimpleNamespace(runtime=runtime, Device=lambda: SimpleNamespace(id=0))
+    cupy.cuda = SimpleNamespace(
+        runtime=runtime, Device=lambda: SimpleNamespace(id=0), using_allocator=nullcontext
+    )
     cupy.subtract = lambda *_, **__: None
     patch.setitem(sys.modules, "cupy", cupy)
