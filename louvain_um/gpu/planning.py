@@ -14,7 +14,7 @@ from louvain_um.gpu.shape import Shape
 from louvain_um.gpu.spread import Spread
 from louvain_um.options import Options
 from louvain_um.placement import calls
-from louvain_um.placement.guard import MARGIN
+from louvain_um.placement.guard import MARGIN, managed_refusal
 from louvain_um.placement.kinds import kind_of
 from louvain_um.placement.machine import Machine
 from louvain_um.placement.plan import Plan, make_plan
@@ -70,6 +70,7 @@ def plan_run(
         at=lambda arcs: declare(scaled(shape, arcs, options.memory)),
         paging=lambda tight: declare_paging(replace(shape, tight=tight)),
         pack=packing(shape),
+        managed=managed_refusal(calls.cupy_runtime().getDevice()) is None,
     )
     return plan, shape
 
