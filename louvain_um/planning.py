@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from louvain_um.errors import OptionError
 from louvain_um.gpu.arrays import declare, declare_paging
-from louvain_um.gpu.shape import Shape
+from louvain_um.gpu.shape import Shape, sums_of_ones
 from louvain_um.graph import MAX_VERTICES
 from louvain_um.options import Method, Options
 from louvain_um.placement.forecast import Source
@@ -16,9 +16,6 @@ from louvain_um.placement.kinds import kind_of, named_kind
 from louvain_um.placement.machine import Machine, load_machine, machine_for
 from louvain_um.placement.plan import Plan, make_plan
 from louvain_um.placement.policy import Policy
-
-SUM_BITS = 32
-"""Sums of weights below 2³² take four bytes, others eight."""
 
 
 def plan(
@@ -140,21 +137,13 @@ def shape_of_size(
             raise OptionError(f"{name} must lie in 0 … {most:,}, not {value:,}")
     if not isinstance(weighted, (bool, str)) or weighted not in (True, False, "integer", "real"):
         raise OptionError(f"weighted must be True, False, 'integer' or 'real', not {weighted!r}")
-    narrow = not weighted and arcs < 1 << SUM_BITS
     return Shape(
         vertices=vertices,
         arcs=arcs,
         weight_bytes=0 if not weighted else 4 if weighted == "integer" else 8,
-        sum_bytes=4 if narrow else 8,
+        sum_bytes=8 if weighted else sums_of_ones(arcs),
         method=method,
     )
-
-
-def with_sums(shape: Shape) -> Shape:
-    """Return a shape whose sums are as wide as its arcs need, if these have no weights."""
-    if shape.weight_bytes:
-        return shape
-    return replace(shape, sum_bytes=4 if shape.arcs < 1 << SUM_BITS else 8)
 
 
 def whole(name: str, value: Any) -> int:
@@ -195,7 +184,7 @@ def plan_shape(
         skew=skew,
         source=source,
         widest=shape.widest,
-        at=lambda arcs: declare(with_sums(scaled(shape, arcs, memory))),
+        at=lambda arcs: declare(scaled(shape, arcs, memory)),
         paging=lambda tight: declare_paging(replace(shape, tight=tight)),
         pack=packing(shape),
     )

@@ -277,7 +277,7 @@ class Plan:
         """The plan in one sentence."""
         return verdict(self)
 
-    def corrected(self, visited: Sequence[int], seconds: float) -> Plan:
+    def corrected(self, visited: Sequence[int], seconds: float, *, choosing: bool = True) -> Plan:
         """Return a plan that takes into account how the first sweeps of level 0 went.
 
         Parameters
@@ -287,6 +287,8 @@ class Plan:
             is over.
         seconds : float
             What these sweeps took together.
+        choosing : bool
+            Whether another choice may be made, under "auto".
 
         Returns
         -------
@@ -303,7 +305,8 @@ class Plan:
         told = replace(self, work=work, expected=expected)
         done = min(1.0, sum(visited) / max(work.visited * work.arcs, 1.0))
         left = _left_seconds(told, done)
-        if self.request.policy.name != AUTO.name or left < AGAIN * self.planning_seconds:
+        fixed = not choosing or self.request.policy.name != AUTO.name
+        if fixed or left < AGAIN * self.planning_seconds:
             return told
         other = plan_for(self.request, work)
         pays = _left_seconds(other, done) + _moving_seconds(told, other) < left

@@ -198,11 +198,13 @@ class GpuEngine:
 
     def learn(self, moved: Moved, seconds: float) -> None:
         """Correct the plan by how the first moving went, and follow it where that is possible."""
-        corrected = self.plan.corrected([moved.arcs_visited], seconds)
-        if corrected.layout == self.plan.layout:
-            self.expected = corrected.seconds
-        elif corrected.packed == self.plan.packed and self.memory.follow(corrected.layout):
-            self.plan, self.expected = corrected, corrected.seconds
+        better = self.plan.corrected([moved.arcs_visited], seconds)
+        told = self.plan.corrected([moved.arcs_visited], seconds, choosing=False)
+        self.expected = told.seconds
+        if better.layout == told.layout or better.packed != told.packed:
+            return
+        if self.memory.follow(better.layout):
+            self.plan, self.expected = better, better.seconds
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into parts that hold together."""

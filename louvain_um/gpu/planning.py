@@ -10,7 +10,7 @@ from louvain_um.arrays import Declared
 from louvain_um.gpu.arrays import declare, declare_paging
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import sum_type
-from louvain_um.gpu.shape import Shape
+from louvain_um.gpu.shape import Shape, sums_of_ones
 from louvain_um.gpu.spread import Spread
 from louvain_um.options import Options
 from louvain_um.placement import calls
@@ -91,6 +91,7 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
         vertices=max(1, round(shape.vertices * ratio)),
         isolated=int(shape.isolated * ratio),
         wide=None if shape.wide is None else int(shape.wide * ratio),
+        sum_bytes=shape.sum_bytes if shape.weight_bytes else sums_of_ones(arcs),
         tight=True,
     )
     return replace(larger, packed=larger.packs and find_policy(policy).name == AUTO.name)

@@ -10,6 +10,11 @@ from louvain_um.gpu.reserve import Coarse, Home, coarse_of, homes
 from louvain_um.options import Method
 
 
+def sums_of_ones(arcs: int) -> int:
+    """Return the bytes of sums of weights where each arc weighs 1."""
+    return 4 if arcs < 2**32 else 8
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """What the sizes of all arrays follow from.

@@ -160,6 +160,9 @@ def test_another_choice_in_the_middle_of_a_run_has_to_pay(monkeypatch):
     assert not chosen
     found = replace(found, planning_seconds=0.0)
     assert found.corrected(*slowly) is better
+    told = found.corrected(*slowly, choosing=False)
+    assert told.layout == found.layout
+    assert told.seconds > found.seconds
     crawling = replace(found.work, machine=replace(H200, prefetch_to_device=1.0))
     assert replace(found, work=crawling).corrected(*slowly).layout == found.layout
     assert len(chosen) == 2
