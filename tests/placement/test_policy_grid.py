@@ -41,6 +41,7 @@ def planned(row):
 def test_the_grid_is_whole_and_every_run_found_the_same_communities():
     whole = {(graph, rate, name) for graph in KINDS for rate in RATES for name in POLICY_NAMES}
     assert set(POINTS) == whole
+    assert all("fault_groups" in row for row in RUNS if row["policy"] != "device")
     for graph in KINDS:
         assert len({row["labels_hash"] for row in RUNS if row["graph"] == graph}) == 1
 
