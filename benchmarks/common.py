@@ -14,6 +14,7 @@ from typing import Any
 
 import louvain_um as lu
 from louvain_um import generators
+from louvain_um.events import Event
 
 HERE = Path(__file__).resolve().parent
 DATA = (HERE.parent / "../shared/data").resolve()
@@ -104,6 +105,22 @@ def bandwidth(nbytes: int = 1 << 30) -> float:
         end.synchronize()
         seconds.append(cupy.cuda.get_elapsed_time(begin, end) / 1e3)
     return 2 * nbytes / statistics.median(seconds[2:])
+
+
+class Taken:
+    """An observer of a run: the most bytes that it takes from the device, by the driver's word."""
+
+    def __init__(self) -> None:
+        import cupy
+
+        cupy.get_default_memory_pool().free_all_blocks()
+        self.ask = cupy.cuda.runtime.memGetInfo
+        self.free, _ = self.ask()
+        self.nbytes = 0
+
+    def __call__(self, event: Event) -> None:
+        free, _ = self.ask()
+        self.nbytes = max(self.nbytes, self.free - free)
 
 
 def timed(function: Callable[[], Any], runs: int) -> tuple[Any, list[float]]:

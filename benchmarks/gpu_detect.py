@@ -21,7 +21,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import DATA, GENERATED, STANDARD, bandwidth, device_graph, machine, real_names, save
+from common import (
+    DATA,
+    GENERATED,
+    STANDARD,
+    Taken,
+    bandwidth,
+    device_graph,
+    machine,
+    real_names,
+    save,
+)
 
 import louvain_um as lu
 from louvain_um.events import Event, ignore
@@ -74,19 +84,6 @@ class Phases:
                     "seconds": now - self.since,
                 }
             )
-
-
-class Taken:
-    """The most bytes that a run takes from the device, as the driver tells of it."""
-
-    def __init__(self) -> None:
-        cupy.get_default_memory_pool().free_all_blocks()
-        self.free, _ = cupy.cuda.runtime.memGetInfo()
-        self.nbytes = 0
-
-    def __call__(self, event: Event) -> None:
-        free, _ = cupy.cuda.runtime.memGetInfo()
-        self.nbytes = max(self.nbytes, self.free - free)
 
 
 def run(graph: Any, options: Options, observer: Any = ignore) -> tuple[Any, float, int]:

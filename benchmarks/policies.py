@@ -5,10 +5,10 @@
 Oversubscription r gives a run 1 − r of the bytes that it would take in core. Graphs begin in
 the host's memory. `seconds` is the algorithm's: from the graph where its policy wants it, to the
 communities on the device; `seconds_load` before and `seconds_fetch` after it are apart. Each
-graph runs once to warm up and each point `--runs` times; the median counts. `--watch` runs it once
-more under the driver's own events, for the bytes and faults that these tell of; `--watch-only`
-does no more than that. Managed memory stays below what the device has free: nothing here makes the
-driver evict.
+graph runs once to warm up and each point `--runs` times; the median counts. `--measure` may name
+more runs, or others: `events`, one under the driver's own, for the bytes and faults that these tell
+of; `taken`, one that asks the driver how much of the device it takes. Managed memory stays below
+what the device has free: nothing here makes the driver evict.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import DATA, device_graph, machine, save
+from common import DATA, Taken, device_graph, machine, save
 
 from louvain_um.api import run
 from louvain_um.errors import MemoryBudgetError
@@ -91,15 +91,26 @@ def watched_point(graph: Any, policy: str, percent: int) -> dict[str, Any]:
     try:
         moved = watched(graph, policy, options_of(policy, percent))
     except MemoryBudgetError as error:  # the watcher takes memory, too
-        return {**row, "watching_refused": str(error)}
+        return {**row, "refused": str(error)}
     return {**row, **moved, "seconds_watching": time.perf_counter() - since}
+
+
+def taken_point(graph: Any, policy: str, percent: int) -> dict[str, Any]:
+    """Return the most bytes of the device that a point takes, as the driver sees them."""
+    row = {"policy": policy, "oversubscription": percent}
+    taken = Taken()
+    try:
+        run(graph, options_of(policy, percent), taken)
+    except MemoryBudgetError as error:
+        return {**row, "refused": str(error)}
+    return {**row, "bytes_measured": taken.nbytes}
 
 
 def show(row: dict[str, Any]) -> None:
     """Print a point."""
-    names = ("seconds", "traffic_bytes", "bytes_to_device", "bytes_to_host", "fault_groups")
+    names = ("seconds", "bytes_to_device", "bytes_to_host", "fault_groups", "bytes_measured")
     known = {name: row[name] for name in names if name in row}
-    told = known or row.get("watching_refused") or row["reason"]
+    told = known or row.get("refused") or row["reason"]
     print(row["graph"], row["oversubscription"], row["policy"], told, flush=True)
 
 
@@ -109,8 +120,7 @@ def main() -> None:
     parser.add_argument("graphs", nargs="+")
     parser.add_argument("--policies", default=",".join(POLICY_NAMES))
     parser.add_argument("--oversubscription", default="0,10,30,50,70")
-    parser.add_argument("--watch", action="store_true", help="one more run, for bytes and faults")
-    parser.add_argument("--watch-only", action="store_true", help="that run alone")
+    parser.add_argument("--measure", default="seconds", help="some of seconds, events, taken")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument(
         "--longest", type=float, default=2.0, help="seconds after which one run is enough"
@@ -119,6 +129,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("-o", "--output", type=Path)
     chosen = parser.parse_args()
+    wanted = set(chosen.measure.split(","))
+    if not wanted <= {"seconds", "events", "taken"}:
+        parser.error("--measure takes some of seconds, events and taken")
     since = time.perf_counter()
     results: list[dict[str, Any]] = []
     for name in chosen.graphs:
@@ -133,10 +146,12 @@ def main() -> None:
                     print("out of time", flush=True)
                     break
                 row = {"graph": name, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
-                if not chosen.watch_only:
+                if "seconds" in wanted:
                     row |= point(graph, policy, percent, chosen.runs, chosen.longest)
-                if chosen.watch_only or (chosen.watch and row["feasible"]):
+                if "events" in wanted and row.get("feasible", True):
                     row |= watched_point(graph, policy, percent)
+                if "taken" in wanted and row.get("feasible", True):
+                    row |= taken_point(graph, policy, percent)
                 results.append(row)
                 show(row)
                 save("policies", {"machine": machine(), "results": results}, chosen.output)

@@ -60,7 +60,7 @@ def joined(files: list[Path]) -> tuple[list[Any], list[dict[str, Any]]]:
                 if before:
                     found[key] = before | row
                 continue
-            moved = {k: v for k, v in before.items() if k.startswith(("bytes_to", "fault"))}
+            moved = {k: v for k, v in before.items() if k.startswith(("bytes_", "fault"))}
             again = {"seconds_before": before["seconds"]} if "seconds" in before else {}
             where = {"machine": machines.index(known[row.get("machine", 0)])}
             found[key] = moved | again | row | where

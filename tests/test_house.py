@@ -221,6 +221,15 @@ def test_readme_tells_what_was_measured():
         assert ms == f"{1e3 * row['algorithm_median']:.1f}"
         assert each == f"{row['bytes_taken'] / row['arcs']:.1f}"
         assert modularity == f"{row['modularity']:.3f}"[1:]
+    for vertices in (1 << 22, 1 << 24):
+        fetch = [
+            1e3 * sum(phase["seconds"] for phase in row["phases"] if phase["phase"] == "fetch")
+            for row in runs.values()
+            if (row["vertices"], row["method"]) == (vertices, "louvain")
+        ]
+        assert re.search(
+            rf"\b{min(fetch):.0f} to {max(fetch):.0f}\b.* {vertices / 1e6:.1f} M", README
+        )
     grid = json.loads((found / "policies_h200.json").read_text())["results"]
     auto = {
         (f"{row['arcs'] / 1e6:.0f}", row["oversubscription"]): f"{row['seconds_best']:.3f}"

@@ -10,8 +10,17 @@ from collections.abc import Iterator
 
 from louvain_um.arrays import STAGES, Declared, Stage, Use
 from louvain_um.gpu import narrow
+from louvain_um.gpu.later import (
+    SMALL,
+    at_once_bytes,
+    later_community,
+    later_scratch,
+    later_tables,
+    room_for,
+    summing,
+)
 from louvain_um.gpu.launch import CONTROL, DRAIN_SLOTS, giant_tables
-from louvain_um.gpu.limits import LIMITS, chunk_for, slots_for_wide, slots_of, stretch_for, tables
+from louvain_um.gpu.limits import LIMITS, slots_for_wide, stretch_for
 from louvain_um.gpu.packing import words_for
 from louvain_um.gpu.reserve import Home
 from louvain_um.gpu.shape import Shape
@@ -19,7 +28,7 @@ from louvain_um.ledger import GROUPS, Group
 from louvain_um.rules import CYCLES, SUB_ROUNDS
 
 SORTING = 64 << 10
-"""Bytes that a sort takes besides 9 for every 8 that it sorts; assumed."""
+"""Bytes that CuPy's sort may take besides 9 for every 8 that it sorts."""
 
 READ_AGAIN = 1.3
 """How often moving reads an arc that it visits: rows of the moved are read again."""
@@ -27,13 +36,9 @@ READ_AGAIN = 1.3
 VISITED = 5.0
 """Arcs that moving visits on level 0, all cycles together, by arcs of the graph; typically."""
 
-
 LOOKED_UP = 0.8
 """How often adding up looks up, for an arc, whose it is and where that vertex' arcs begin, and
 where the arc goes: measured with the one or the other in host memory (`policies_h200.json`)."""
-
-SMALL = 1 << 18
-"""Bytes of each group for what is small: tiny levels, partial sums, the rounding of addresses."""
 
 LEAST_BLOCK = 1 << 19
 """Bytes of a block of level 0's arcs, at least: there is room for four, or for four MiB."""
@@ -184,23 +189,12 @@ def _community(shape: Shape, visited: float) -> Iterator[Declared]:
     added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
     yield _array("degrees.1", "community", sums, home.vertices, LATER, added)
     yield _array("degrees.2", "community", sums, after.vertices, ("fetch",))
-    first, deep = _later_community(shape)
+    first, deep = later_community(shape)
     yield _array("later work", "community", 1, first - sums * home.vertices, ("coarse",))
     # Deep down, graph and scratch are next to nothing; the maps are there until labels are out.
     rest = deep - 4 * n - sums * after.vertices
     yield _array("later maps", "community", 1, max(0, rest), ("fetch",))
     yield _array("labels of the input", "community", 4, n, ("fetch",))
-
-
-def _later_community(shape: Shape) -> tuple[int, int]:
-    """Return the most bytes of vertices and communities: of level 1, and of all levels above 0."""
-    home, after = shape.homes
-    n, left, sums = home.vertices, min(after.vertices, home.vertices), shape.sum_bytes
-    # Of a level that is done: its map, and where its vertices began.
-    done = 8 if shape.method == "leiden" else 4
-    # Of the level at work, beside: degrees and totals, sizes or labels, and what parts take.
-    work = 8 + 4 * sums if shape.method == "leiden" else 4 + 2 * sums
-    return (done + work) * n, done * (n + shape.coarse.deep * left) + work * left
 
 
 def _scratch(shape: Shape, visited: float) -> Iterator[Declared]:
@@ -224,7 +218,8 @@ def _scratch(shape: Shape, visited: float) -> Iterator[Declared]:
     yield _array("ranks", "scratch", 4, n + 1, ("fetch",))
     yield _array("community keys", "scratch", 8, k, ("fetch",))
     yield _array("room to sort", "scratch", 1, 9 * k + SORTING, ("fetch",))
-    yield _array("later scratch", "scratch", 1, _later_scratch(shape), ("coarse",))
+    empty = sum(array.nbytes for array in _later_graph(shape, 2, shape.homes[1], visited))
+    yield _array("later scratch", "scratch", 1, later_scratch(shape, empty), ("coarse",))
 
 
 def _adding(shape: Shape) -> Iterator[Declared]:
@@ -243,46 +238,10 @@ def _adding(shape: Shape) -> Iterator[Declared]:
         yield _array(f"aggregate {name}", "scratch", 4, size + 1, stages, ranked)
     stretches = (n >> stretch_for(n if shape.widest is None else shape.widest)) + 1
     yield _array("aggregate whole", "scratch", 8, stretches, stages, found)
-    room = _room(shape, shape.arcs, k)
+    room = room_for(shape, shape.arcs, k)
     written: dict[tuple[Stage, Use], float] = {("aggregate", "stream"): shape.arcs}
     for name, width in (("targets", 4), ("weights", sums)):
         yield _array(f"aggregate room_{name}", "scratch", width, room, stages, written)
-
-
-def _room(shape: Shape, arcs: int, communities: int) -> int:
-    """Return the most arcs that a chunk of communities has room for."""
-    chunk = chunk_for(arcs, shape.limits, leiden=shape.method == "leiden")
-    # The last community of a chunk may have as many neighbours as there are others.
-    return min(chunk + min(communities, shape.filled), arcs)
-
-
-def at_once_bytes(vertices: int, arcs: int, sums: int) -> int:
-    """Return the scratch of aggregating a level by one launch."""
-    middles, giants, slots = tables(sums, vertices, vertices, arcs, arcs)
-    listed = 16 * vertices + (vertices >> 7) + 4 * (middles + giants)
-    return listed + (4 + sums) * (arcs + slots) + SMALL // 4
-
-
-def _later_scratch(shape: Shape) -> int:
-    """Return the most scratch that a level above 0 takes, with tables as they are declared."""
-    if shape.at_once:
-        return 0
-    sums = shape.sum_bytes
-    home, after = shape.homes
-    n, k, arcs = home.vertices, min(after.vertices, home.vertices), home.arcs
-    moving, adding_tables = _later_tables(shape)
-    moving += 10 * n + (sums * n if shape.method == "leiden" else 0)
-    adding = at_once_bytes(min(n, LIMITS.small), min(arcs, LIMITS.small), sums)
-    if max(n, arcs) > LIMITS.small:
-        room = (4 + sums) * _room(shape, arcs, k)
-        adding = max(adding, 8 * (n + k) + (n >> 7) + room + 4 * (arcs // 300))
-    if shape.again:
-        # Level 2 has as many vertices as level 1 at most, and groups those of level 0.
-        m, room = shape.vertices, (4 + sums) * _room(shape, shape.arcs, n)
-        adding = max(adding, 12 * m + 8 * n + (m >> 7) + room + 4 * (shape.arcs // 300))
-    # The second home is empty while vertices of the first move.
-    empty = sum(array.nbytes for array in _later_graph(shape, 2, after, 0.0))
-    return max(adding, moving - adding_tables - empty)
 
 
 def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
@@ -301,41 +260,19 @@ def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
     yield _array("giant drains", "hash", 4, count + 1, stages)
     yield _array("giant homes", "hash", shape.sum_bytes, count + 1, stages)
     yield _array("giant choices", "hash", 16, slots // DRAIN_SLOTS + count, stages)
-    moving, adding = _later_tables(shape)
+    moving, adding = later_tables(shape)
     yield _array("later tables", "hash", 1, adding, ("coarse",))
     # Room of the second home serves them where all share an arena; else this is what they need,
     # when nothing else is there.
     yield _array("later giants", "hash", 1, moving, ("load",))
     if shape.at_once:
         return
-    middles, giants, slots = _summing(shape, shape.communities, shape.arcs)
+    middles, giants, slots = summing(shape, shape.communities, shape.arcs)
     filled: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): shape.arcs / 4}
     yield _array("aggregate keys", "hash", 4, slots, ("aggregate",), filled)
     yield _array("aggregate sums", "hash", shape.sum_bytes, slots, ("aggregate",), filled)
     yield _array("aggregate middles", "scratch", 4, middles, ("aggregate",))
     yield _array("aggregate giants", "scratch", 4, giants, ("aggregate",))
-
-
-def _summing(shape: Shape, communities: int, arcs: int) -> tuple[int, int, int]:
-    """Return the entries of lists and tables that adding up a large level takes."""
-    distinct = min(communities, shape.filled)
-    middles, giants, slots = tables(shape.sum_bytes, communities, distinct, arcs, arcs)
-    if shape.method == "leiden" and shape.kind == "even":
-        return middles, giants, 0  # parts of a mesh are small
-    return middles, giants, slots_of(slots, arcs, shape.limits) if slots else 0
-
-
-def _later_tables(shape: Shape) -> tuple[int, int]:
-    """Return the bytes of tables that moving and adding up a level above 0 may take."""
-    home, after = shape.homes
-    n, arcs, sums = home.vertices, home.arcs, shape.sum_bytes
-    if shape.kind == "even":
-        return 0, 0  # its levels stay even
-    count, slots = giant_tables(n, arcs, min(shape.filled, arcs), sums, tight=shape.tight)
-    moving = (4 + sums) * slots + (16 + sums) * (count + 1) + 16 * (slots // DRAIN_SLOTS + count)
-    k = min(after.vertices, n)
-    large = max(n, arcs) > LIMITS.small
-    return moving, (4 + sums) * _summing(shape, k, arcs)[2] if large else 0
 
 
 def _array(

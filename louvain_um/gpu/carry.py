@@ -146,7 +146,7 @@ def room_from(memory: Allocator, name: str) -> Iterator[None]:
     taken = list[str]()
 
     def take(nbytes: int) -> Any:
-        taken.append(f"{name} {len(taken)}")
+        taken.append(f"{name}.{len(taken)}")
         return memory.empty(taken[-1], "scratch", nbytes, np.uint8).data
 
     try:

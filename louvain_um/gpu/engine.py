@@ -198,13 +198,13 @@ class GpuEngine:
 
     def learn(self, moved: Moved, seconds: float) -> None:
         """Correct the plan by how the first moving went, and follow it where that is possible."""
-        better = self.plan.corrected([moved.arcs_visited], seconds)
-        told = self.plan.corrected([moved.arcs_visited], seconds, choosing=False)
-        self.expected = told.seconds
-        if better.layout == told.layout or better.packed != told.packed:
-            return
-        if self.memory.follow(better.layout):
-            self.plan, self.expected = better, better.seconds
+        found = self.plan.corrected([moved.arcs_visited], seconds)
+        if found.layout != self.plan.layout:
+            if found.packed == self.plan.packed and self.memory.follow(found.layout):
+                self.plan = found
+            else:
+                found = self.plan.corrected([moved.arcs_visited], seconds, choosing=False)
+        self.expected = found.seconds
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into parts that hold together."""

@@ -13,6 +13,7 @@ from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.gpu import carry, engine
 from louvain_um.gpu.aggregate import LIMITS, Limits, aggregate
+from louvain_um.gpu.arrays import SORTING
 from louvain_um.gpu.compile import kernels
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.narrow import widened
@@ -151,6 +152,24 @@ def test_communities_are_carried_summed_split_and_numbered(graph: Graph) -> None
             numbered = cupy.asarray(start)
             carry.number_by_size(kernels, gpu.memory, numbered)
             assert np.array_equal(numbered.get(), number_by_size(start)), name
+
+
+@pytest.mark.parametrize("count", [1, 1_000, 1_000_000, 10_000_000])
+def test_sorting_takes_no_more_than_is_declared(count: int) -> None:
+    import cupy
+
+    pool, taken = cupy.cuda.MemoryPool(), list[int]()
+
+    def take(nbytes: int) -> Any:
+        taken.append(nbytes)
+        return pool.malloc(nbytes)
+
+    keys = np.random.default_rng(1).integers(0, 1 << 63, count, np.uint64)
+    there = cupy.asarray(keys)
+    with cupy.cuda.using_allocator(take):
+        there.sort()
+    assert np.array_equal(there.get(), np.sort(keys))
+    assert sum(taken) <= 9 * count + SORTING
 
 
 def test_parts_start_in_the_community_of_their_members(graph: Graph) -> None:

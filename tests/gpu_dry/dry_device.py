@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from louvain_um.gpu import engine, loading
+from louvain_um.gpu.arrays import SORTING
 from louvain_um.gpu.carry import FOUND
 from louvain_um.gpu.compile import using
 from louvain_um.gpu.job import JOB, STATE
@@ -23,6 +25,19 @@ from tests.gpu_dry.dry_script import Range, Rows, Script
 from tests.placement.fake_cuda import FakeCuda, install
 
 LOW = 2**32 - 1
+TAKING: list[Any] = []
+"""Where CuPy's own functions take their memory from."""
+
+
+@contextmanager
+def using_allocator(take: Any) -> Iterator[None]:
+    TAKING.append(take)
+    try:
+        yield
+    finally:
+        TAKING.pop()
+
+
 H200_FREE = 139 << 30
 
 
@@ -58,7 +73,9 @@ class Sized:
         assert len(values) == self.size
 
     def sort(self) -> None:
-        pass
+        """Take what CuPy's sort works in: a second array of as many, and tables."""
+        for nbytes in (self.nbytes, self.size + SORTING // 2):
+            TAKING[-1](nbytes)
 
 
 class DryKernels:
@@ -279,7 +296,7 @@ def _pose_as_cupy(patch: pytest.MonkeyPatch) -> None:
     cupy: Any = ModuleType("cupy")
     runtime = SimpleNamespace(getDevice=lambda: 0, getDeviceProperties=lambda _: {"name": b"none"})
     cupy.cuda = SimpleNamespace(
-        runtime=runtime, Device=lambda: SimpleNamespace(id=0), using_allocator=nullcontext
+        runtime=runtime, Device=lambda: SimpleNamespace(id=0), using_allocator=using_allocator
     )
     cupy.subtract = lambda *_, **__: None
     patch.setitem(sys.modules, "cupy", cupy)

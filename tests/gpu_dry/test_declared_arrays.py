@@ -15,7 +15,7 @@ import pytest
 
 from louvain_um.generators import GENERATORS
 from louvain_um.gpu import again
-from louvain_um.gpu.arrays import SMALL
+from louvain_um.gpu.later import SMALL
 from louvain_um.gpu.limits import LIMITS
 from louvain_um.hierarchy import Sums
 from louvain_um.options import Options
