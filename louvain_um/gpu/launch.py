@@ -16,13 +16,16 @@ THREADS: Final = 256
 ARCS_A_BLOCK: Final = 2048
 """Arcs of a level for each block of its grid: a small level waits for fewer blocks."""
 
-GIANT_SLOTS: Final = 1 << 21
 ARCS_A_SLOT: Final = 8
 TIGHT_ARCS_A_SLOT: Final = 32
-"""Slots of the tables for giants: so many at least, or one for so many arcs of the level.
+"""The tables for giants have a slot for so many arcs of the level.
 
 A tight run has fewer, and serves giants in more batches.
 """
+
+SMALL_ARCS_A_SLOT: Final = 4
+GIANT_SLOTS: Final = 1 << 21
+"""Small levels have a slot for so many arcs, up to so many slots: they have room to spare."""
 
 WIDE_ARCS_A_SLOT: Final = 1.6
 TIGHT_WIDE_ARCS_A_SLOT: Final = 8
@@ -91,7 +94,8 @@ def giant_tables(
     wide = arcs if wide is None else wide
     slots = arcs // (TIGHT_ARCS_A_SLOT if tight else ARCS_A_SLOT)
     slots = min(slots, int(wide / (TIGHT_WIDE_ARCS_A_SLOT if tight else WIDE_ARCS_A_SLOT)))
-    return min(vertices, wide // block_max), max(needed, GIANT_SLOTS, slots)
+    small = min(GIANT_SLOTS, arcs // SMALL_ARCS_A_SLOT, int(wide / WIDE_ARCS_A_SLOT))
+    return min(vertices, wide // block_max), max(needed, small, slots)
 
 
 class Giants:
