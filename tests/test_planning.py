@@ -8,6 +8,7 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.generators import rmat
 from louvain_um.placement.machine import load_machine
 from louvain_um.placement.policy import Policy
 from louvain_um.planning import plan
@@ -150,6 +151,12 @@ def test_what_is_planned_is_what_the_driver_saw_taken():
         more = row["bytes_measured"] - row["bytes_planned"]
         assert 0 <= more <= 8 << 20
         assert more <= 0.03 * row["bytes_planned"] or row["graph"] == "rmat18"
+
+
+def test_a_graph_of_some_million_arcs_takes_no_more_than_large_ones():
+    graph = rmat(18).graph
+    reserved = plan(graph, machine="h200").device_bytes
+    assert reserved <= 16 * graph.n_arcs + 80 * graph.n_vertices
 
 
 def test_the_first_moving_corrects_what_is_predicted():
