@@ -100,10 +100,11 @@ def taken_point(graph: Any, policy: str, percent: int) -> dict[str, Any]:
     row = {"policy": policy, "oversubscription": percent}
     taken = Taken()
     try:
-        run(graph, options_of(policy, percent), taken)
+        found = run(graph, options_of(policy, percent), taken)
     except MemoryBudgetError as error:
         return {**row, "refused": str(error)}
-    return {**row, "bytes_measured": taken.nbytes}
+    planned = found.provenance["plan"]["device_bytes"]
+    return {**row, "bytes_measured": taken.nbytes, "bytes_planned": planned}
 
 
 def show(row: dict[str, Any]) -> None:

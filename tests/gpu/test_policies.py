@@ -81,7 +81,7 @@ def test_labels_when_blocks_come_and_go(gpu: Choice, kind: str) -> None:
         placements=dict.fromkeys(("hash", "community", "scratch"), Placement("device"))
         | {"graph": Placement(kind)},  # type: ignore[arg-type]
     )
-    for method, budget in (("louvain", "60%"), ("leiden", "70%")):
+    for method, budget in (("louvain", "55%"), ("leiden", "65%")):
         found = getattr(lu, method)(graph("lfr"), device="cuda", memory=paged, device_budget=budget)
         np.testing.assert_array_equal(found.labels, expected("lfr", method).labels)
         if kind == "prefetched":
