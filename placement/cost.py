@@ -70,6 +70,11 @@ each block brings is merged into the rows of those before. With one of them on t
 of the arcs coming and going, adding up took 5 to 15 times as long as with all of them there
 (`policies_h200`: `adv3`, `adv5` and `adv8` on LFR 20, LFR 24 and R-MAT 24)."""
 
+TIGHT_MERGED: Final = 4, 6
+"""The same where scratch is on the host and as small as it works with: so often in any case, and
+so much more often where all arcs come. Small scratch takes each block, and each merging, in many
+pieces, and the grid meets in host memory after each of them (`small_scratch_h200`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -179,6 +184,25 @@ def add(parts: Iterable[Mapping[Stage, float]]) -> dict[Stage, float]:
         for stage, seconds in part.items():
             found[stage] = found.get(stage, 0.0) + seconds
     return found
+
+
+def merged(group: Group, coming: float, *, tight: bool) -> float:
+    """Return how often more an array of a group is used in adding up what comes in blocks.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.cost import merged
+    >>> merged("scratch", 0.5, tight=False), merged("scratch", 0.5, tight=True)
+    (5.5, 7.0)
+    >>> merged("hash", 0.5, tight=True), merged("community", 0.5, tight=True)
+    (5.5, 0.0)
+    """
+    if not coming or group not in MERGING:
+        return 0.0
+    if tight and group == "scratch":
+        always, more = TIGHT_MERGED
+        return always + more * coming
+    return MERGED * coming
 
 
 def launches(device_mapped: int, room: int) -> int:

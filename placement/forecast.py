@@ -11,8 +11,6 @@ from louvain_um.arrays import Declared, Stage
 from louvain_um.placement.bus import WHOLE, Scales, is_packed, remote_seconds
 from louvain_um.placement.cost import (
     GIVEN_FILL,
-    MERGED,
-    MERGING,
     PACKING,
     TIGHT_AGGREGATE,
     TIGHT_REMOTE,
@@ -20,6 +18,7 @@ from louvain_um.placement.cost import (
     arrival_seconds,
     copying_rate,
     launches,
+    merged,
     paging_seconds,
     together,
 )
@@ -201,8 +200,8 @@ def forecast(
     def away(array: Declared) -> dict[Stage, float]:
         found = remote_seconds(array, placed(array, policy), machine, degree, scales)
         if "aggregate" in found:
-            merged = MERGED * coming if array.group in MERGING else 0
-            found["aggregate"] *= (1 + merged) * (TIGHT_REMOTE if tight else 1)
+            more = merged(array.group, coming, tight=tight)
+            found["aggregate"] *= (1 + more) * (TIGHT_REMOTE if tight else 1)
         return {stage: work.bus_scale * seconds for stage, seconds in found.items()}
 
     remote = add(map(away, arrays))

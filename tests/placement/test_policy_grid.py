@@ -70,18 +70,33 @@ def test_runs_take_about_as_long_as_they_did(row):
     assert planned(row).seconds == pytest.approx(row["seconds_best"], rel=0.35)
 
 
-def test_what_ran_with_more_room_is_predicted_as_well(monkeypatch):
-    """The model came to prefer small scratch for these after they ran."""
-    monkeypatch.setattr("louvain_um.placement.plan.best_of", lambda found, limit: found[1])
-    ran = [POINTS["lfr24", 30, "adv5"], POINTS["lfr24", 50, "adv8"]]
-    ran += [POINTS[graph, 30, "adv8"] for graph in KINDS]
-    ratios = []
-    for row in ran:
-        plan = planned(row)
-        assert not plan.tight
-        ratios.append(plan.seconds / row["seconds_best"])
+def test_small_scratch_on_the_host_is_slower_and_not_chosen(monkeypatch):
+    ran = json.loads((BENCHMARKS / "results/small_scratch_h200.json").read_text())["results"]
+    roomy = [POINTS[row["graph"], row["oversubscription"], row["policy"]] for row in ran]
+    assert not any(planned(row).tight for row in roomy)
+    monkeypatch.setattr("louvain_um.placement.plan.best_of", lambda found, limit: found[0])
+    small = [planned(row) for row in ran]
+    assert all(plan.tight for plan in small)
+    slower = [row["seconds"] / more["seconds_best"] for row, more in zip(ran, roomy, strict=True)]
+    expected = [plan.seconds / row["seconds"] for plan, row in zip(small, ran, strict=True)]
     guide = (BENCHMARKS.parent / "docs/guide/why.md").read_text("utf-8")
-    assert f"would be {min(ratios):.2f} to\n{max(ratios):.2f} times" in guide
+    assert f"take {min(slower):.1f} to {max(slower):.1f} times as long" in guide
+    assert f"predictions are {min(expected):.2f} to {max(expected):.2f} times" in guide
+
+
+STEP = 128 << 20
+"""Bytes of managed memory that the driver takes at a time."""
+
+
+def test_the_driver_sees_what_was_planned_and_steps_of_managed_memory():
+    seen = json.loads((BENCHMARKS / "results/driver_bytes_h200.json").read_text())["results"]
+    plain = [row for row in seen if row["policy"] != "base" and row["oversubscription"] < 50]
+    for row in plain:
+        assert 0 <= row["bytes_measured"] - row["bytes_planned"] <= 6 << 20
+    split = [r for r in seen if (r["policy"], r["oversubscription"] >= 50) == ("auto", True)]
+    for row in split:
+        assert abs(row["bytes_measured"] - row["bytes_planned"]) <= STEP
+    assert {row["graph"] for row in split} == {row["graph"] for row in plain} == set(KINDS)
 
 
 LOADED = [
