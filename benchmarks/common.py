@@ -108,7 +108,15 @@ def bandwidth(nbytes: int = 1 << 30) -> float:
 
 
 class Taken:
-    """An observer of a run: the most bytes that it takes from the device, by the driver's word."""
+    """An observer of a run: bytes that it takes from the device, by the driver's word.
+
+    Attributes
+    ----------
+    nbytes : int
+        The most.
+    seen : list of int
+        What was taken as the run went on, where that changed by 8 MiB or more.
+    """
 
     def __init__(self) -> None:
         import cupy
@@ -117,10 +125,14 @@ class Taken:
         self.ask = cupy.cuda.runtime.memGetInfo
         self.free = settled(lambda: self.ask()[0])
         self.nbytes = 0
+        self.seen = [0]
 
     def __call__(self, event: Event) -> None:
         free, _ = self.ask()
-        self.nbytes = max(self.nbytes, self.free - free)
+        taken = self.free - free
+        self.nbytes = max(self.nbytes, taken)
+        if abs(taken - self.seen[-1]) >= 8 << 20:
+            self.seen.append(taken)
 
 
 def settled(ask: Callable[[], int], same: int = 10, longest: float = 5.0) -> int:

@@ -103,8 +103,12 @@ def taken_point(graph: Any, policy: str, percent: int) -> dict[str, Any]:
         found = run(graph, options_of(policy, percent), taken)
     except MemoryBudgetError as error:
         return {**row, "refused": str(error)}
-    planned = found.provenance["plan"]["device_bytes"]
-    return {**row, "bytes_measured": taken.nbytes, "bytes_planned": planned}
+    return {
+        **row,
+        "bytes_measured": taken.nbytes,
+        "bytes_planned": found.provenance["plan"]["device_bytes"],
+        "bytes_seen": taken.seen,
+    }
 
 
 def show(row: dict[str, Any]) -> None:
