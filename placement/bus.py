@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from louvain_um.arrays import Declared, Stage, Use
+from louvain_um.ledger import Group
+from louvain_um.placement.cost import TIGHT_REMOTE, merged
 from louvain_um.placement.layout import ARCS
 from louvain_um.placement.machine import Machine
 from louvain_um.placement.policy import Placement
@@ -49,7 +51,7 @@ each of these stages: rather kept on the device without need than sent away in e
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """By how much a kind of graph differs from what arrays declare for any.
+    """By how much a graph, and how it is run, differ from what arrays declare for any.
 
     Parameters
     ----------
@@ -62,6 +64,10 @@ class Scales:
     adding : float
         Adding level 0 up: arcs read, sums made. What is looked up for them hardly depends on it:
         most is the first time, while communities are small.
+    coming : float
+        Share of level 0's arcs that come and go in blocks.
+    tight : bool
+        Whether scratch is as small as it works with.
     """
 
     moving: float = 1.0
@@ -69,6 +75,13 @@ class Scales:
     giants: float = 1.0
     refines: bool = True
     adding: float = 1.0
+    coming: float = 0.0
+    tight: bool = False
+
+    def pieces(self, group: Group) -> float:
+        """Return the factor for adding up: blocks are merged, small scratch goes to and fro."""
+        more = merged(group, self.coming, tight=self.tight)
+        return (1 + more) * (TIGHT_REMOTE if self.tight else 1)
 
     def of(self, array: Declared, stage: Stage, use: Use) -> float:
         """Return the factor for accesses of an array."""
@@ -144,6 +157,8 @@ def remote_seconds(
             least = WHOLE if stage == "aggregate" else 0
             seconds = count * max(array.itemsize, least) / machine.remote_bandwidth
         found[stage] = found.get(stage, 0.0) + away * seconds
+    if "aggregate" in found:
+        found["aggregate"] *= scales.pieces(array.group)
     return found
 
 

@@ -13,12 +13,10 @@ from louvain_um.placement.cost import (
     GIVEN_FILL,
     PACKING,
     TIGHT_AGGREGATE,
-    TIGHT_REMOTE,
     add,
     arrival_seconds,
     copying_rate,
     launches,
-    merged,
     paging_seconds,
     together,
 )
@@ -87,8 +85,10 @@ class Work:
         """How often all arcs of level 0 are brought, if they are brought in blocks."""
         return sum(sweeps(self.kind, self.method).values())
 
-    def scales(self, arrays: Sequence[Declared]) -> Scales:
-        """Return by how much accesses differ from what arrays declare."""
+    def scales(
+        self, arrays: Sequence[Declared], *, coming: float = 0.0, tight: bool = False
+    ) -> Scales:
+        """Return by how much accesses differ from what arrays declare; see `Scales`."""
         adding = self.kind.methods[self.method].cycles / CYCLES[self.method]
         return Scales(
             moving=self.moving(arrays),
@@ -96,6 +96,8 @@ class Work:
             giants=self.kind.giants,
             refines=self.method == "leiden",
             adding=adding,
+            coming=coming,
+            tight=tight,
         )
 
     def moving(self, arrays: Sequence[Declared]) -> float:
@@ -182,6 +184,12 @@ class Forecast:
         return sum(s for stage, s in self.stages.items() if stage not in APART)
 
 
+def coming(layout: Sequence[ArenaSpec], paged: Mapping[str, int]) -> float:
+    """Return the share of paged arenas that is not on the device at a time."""
+    size = sum(spec.capacity for spec in layout if spec.name in paged)
+    return 1 - sum(paged.values()) / size if size else 0.0
+
+
 def forecast(
     arrays: Sequence[Declared],
     policy: Policy,
@@ -192,16 +200,13 @@ def forecast(
     tight: bool = False,
 ) -> Forecast:
     """Return the seconds of a run under a layout of which `paged` arenas move in blocks."""
-    machine, scales, degree = work.machine, work.scales(arrays), work.mean_degree
+    machine, degree = work.machine, work.mean_degree
     brought = [spec for spec in layout if spec.name in paged]
     size, room = sum(spec.capacity for spec in brought), sum(paged.values())
-    coming = 1 - room / size if size else 0.0
+    scales = work.scales(arrays, coming=coming(layout, paged), tight=tight)
 
     def away(array: Declared) -> dict[Stage, float]:
         found = remote_seconds(array, placed(array, policy), machine, degree, scales)
-        if "aggregate" in found:
-            more = merged(array.group, coming, tight=tight)
-            found["aggregate"] *= (1 + more) * (TIGHT_REMOTE if tight else 1)
         return {stage: work.bus_scale * seconds for stage, seconds in found.items()}
 
     remote = add(map(away, arrays))

@@ -10,7 +10,7 @@ from louvain_um.arrays import STAGES, Declared
 from louvain_um.ledger import GROUPS, Group
 from louvain_um.placement.bus import Scales, is_packed, remote_seconds
 from louvain_um.placement.cost import Estimate, copying_rate, exposed, launches
-from louvain_um.placement.forecast import Work
+from louvain_um.placement.forecast import Work, coming
 from louvain_um.placement.layout import ARCS, HELD_BLOCKS, capacity, placed
 from louvain_um.placement.policy import AUTO, Placement
 from louvain_um.placement.spec import BLOCK, device_bytes
@@ -83,13 +83,15 @@ def explain(plan: Plan) -> dict[Group, Reason]:
     if any(spec.group is None for spec in plan.layout):
         there = {group: _there(plan, group) for group in GROUPS}
     found = dict[Group, Reason]()
+    in_blocks = coming(plan.layout, plan.paged)
+    scales = plan.work.scales(plan.arrays, coming=in_blocks, tight=plan.tight)
     for group in GROUPS:
         mine = [array for array in plan.arrays if array.group == group and array.nbytes]
         others = sum(there.values()) - there[group]
         room = max(0, plan.limit - others - capacity(a for a in mine if a.name not in ARCS))
         pinned = plan.placements[group].kind == "pinned"
         hosted = Placement("pinned") if pinned else HOST
-        terms = estimate(mine, room, plan.work, plan.work.scales(plan.arrays), hosted)
+        terms = estimate(mine, room, plan.work, scales, hosted)
         whole = sum(terms.values(), Estimate())
         found[group] = Reason(
             whole.phi, whole.tau, whole.sigma, _sentence(plan, group, whole, there[group])

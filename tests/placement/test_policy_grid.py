@@ -70,6 +70,15 @@ def test_runs_take_about_as_long_as_they_did(row):
     assert planned(row).seconds == pytest.approx(row["seconds_best"], rel=0.35)
 
 
+@pytest.mark.parametrize("row", [r for r in RUNS if r["policy"].startswith("adv")], ids=NAMES)
+def test_what_groups_are_said_to_cost_adds_up(row):
+    plan = planned(row)
+    hosted = [g for g, there in plan.placements.items() if there.kind == "host_mapped"]
+    came = sum(took for stage, took in plan.expected.arrival.items() if stage != "load")
+    told = sum(plan.reasons[group].phi for group in hosted) + sum(plan.expected.paging.values())
+    assert plan.seconds_in_core + told + came == pytest.approx(plan.seconds, rel=0.06)
+
+
 def test_small_scratch_on_the_host_is_slower_and_not_chosen(monkeypatch):
     ran = json.loads((BENCHMARKS / "results/small_scratch_h200.json").read_text())["results"]
     roomy = [POINTS[row["graph"], row["oversubscription"], row["policy"]] for row in ran]
