@@ -48,7 +48,7 @@ def host_graph(name: str, data: Path = DATA) -> lu.Graph:
 
 def device_graph(name: str, data: Path = DATA) -> Any:
     """Return a graph in the memory of the current device, generated there if it can be."""
-    from louvain_um.gpu import generate
+    from louvain_um.gpu.generate import generate
     from louvain_um.gpu.graph import DeviceGraph
 
     if name in GENERATED:
@@ -69,8 +69,8 @@ def machine() -> dict[str, Any]:
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
     try:
-        from louvain_um.gpu.device import describe, pick
-        from louvain_um.gpu.nvrtc import compiler
+        from louvain_um.gpu.runtime.device import describe, pick
+        from louvain_um.gpu.runtime.nvrtc import compiler
 
         about["device"] = describe(pick("cuda").index)
         about["nvrtc"] = ".".join(map(str, compiler().version))

@@ -34,10 +34,10 @@ from common import (
 )
 
 import louvain_um as lu
+from louvain_um.core.hierarchy import detect
 from louvain_um.events import Event, ignore
-from louvain_um.gpu.device import pick
 from louvain_um.gpu.engine import GpuEngine
-from louvain_um.hierarchy import detect
+from louvain_um.gpu.runtime.device import pick
 from louvain_um.options import Options
 
 try:

@@ -74,7 +74,7 @@ def main() -> None:
     arguments = parser.parse_args()
     about = machine()
     if about["device"] is None:
-        from louvain_um.gpu.device import pick
+        from louvain_um.gpu.runtime.device import pick
 
         sys.exit(f"no device to call: {pick('auto').reason}")
     record: dict[str, Any] = {"machine": about, "results": []}

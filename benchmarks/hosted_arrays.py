@@ -19,11 +19,11 @@ from unittest.mock import patch
 from common import DATA, device_graph, machine, save
 from gpu_detect import Phases, run
 
-from louvain_um.gpu.loading import survey
+from louvain_um.gpu.memory.loading import survey
 from louvain_um.options import Options
-from louvain_um.placement.choose import HOSTED, candidate
-from louvain_um.placement.kinds import kind_of
-from louvain_um.placement.policy import AUTO, Placement
+from louvain_um.placement.auto import HOSTED, candidate
+from louvain_um.placement.model.graph_kinds import kind_of
+from louvain_um.placement.policy.policy import AUTO, Placement
 
 FIRST = {"targets.1": HOSTED, "weights.1": HOSTED}
 SECOND = {"targets.2": HOSTED, "weights.2": HOSTED}
@@ -72,7 +72,7 @@ def measure(graph: Any, method: Any, hosted: dict[str, Placement]) -> dict[str, 
         return found
 
     runs = []
-    with patch("louvain_um.placement.plan.choose", forced):
+    with patch("louvain_um.placement.planner.choose", forced):
         for _ in range(2):
             watch = Phases()
             _, _, taken = run(graph, Options(device="cuda", memory=AUTO, method=method), watch)

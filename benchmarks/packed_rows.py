@@ -10,7 +10,7 @@ or half of all in random order.
 * `words`: 32 bits, aligned groups of 32 arcs;
 * `lanes`: 24 bits, two words a lane;
 * `groups`: 24 bits, 24 words for 32 arcs, handed on between lanes;
-* `lines`: 24 bits, three whole lines for 128 arcs, likewise: what the engine does (`lines.cuh`);
+* `lines`: 24 bits, three whole lines for 128 arcs: the engine's way (`warp_read_row.cuh`);
 * `list words`, `list lanes`: rows as one list.
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from common import machine, save
 
-from louvain_um.placement.stitched import Stitched
+from louvain_um.placement.memory.vmm_split import Stitched
 
 BLOCK = 2 << 20
 VERTICES = 1 << 24

@@ -27,16 +27,16 @@ Peer = tuple[str, Callable[[], np.ndarray]]
 
 def ours(graph: lu.Graph, name: str) -> Iterator[Peer]:
     """Our own engines, for comparison."""
-    from louvain_um.gpu.device import pick
+    from louvain_um.gpu.runtime.device import pick
 
     for method in ("louvain", "leiden"):
         detect = getattr(lu, method)
         yield f"louvain-um {method} cpu", lambda f=detect: f(graph, device="cpu").labels
     choice = pick("auto")
     if choice.kind == "cuda":
+        from louvain_um.core.hierarchy import detect as run
         from louvain_um.gpu.engine import GpuEngine
         from louvain_um.gpu.graph import DeviceGraph
-        from louvain_um.hierarchy import detect as run
         from louvain_um.options import Options
 
         there = device_graph(name) if name in GENERATED else DeviceGraph.from_host(graph)

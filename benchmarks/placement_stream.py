@@ -15,10 +15,10 @@ from typing import Any
 import common
 import numpy as np
 
-from louvain_um.placement.arena import Arena
-from louvain_um.placement.policy import KINDS, Kind, Placement
-from louvain_um.placement.probes import Probes
-from louvain_um.placement.spec import ArenaSpec
+from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.machine.probes import Probes
+from louvain_um.placement.memory.arena import Arena
+from louvain_um.placement.policy.policy import KINDS, Kind, Placement
 
 MADE = 3 * 10**9
 """Bytes of the arenas whose making is timed."""

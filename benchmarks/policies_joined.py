@@ -19,7 +19,7 @@ from common import save
 
 import louvain_um as lu
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.placement.policy import POLICY_NAMES
+from louvain_um.placement.policy.policy import POLICY_NAMES
 
 KINDS = {"lfr": "communities", "rmat": "skewed", "sten": "even"}
 """Kinds of generated graphs, by how their names begin."""

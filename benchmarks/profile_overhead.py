@@ -19,8 +19,8 @@ from typing import Any
 from common import host_graph, machine, save
 
 import louvain_um as lu
-from louvain_um.profiling.capture import Recording
-from louvain_um.profiling.profiler import profile
+from louvain_um.profiling.record.capture import Recording
+from louvain_um.profiling.record.profiler import profile
 
 WATCHED: dict[str, tuple[str, ...]] = {
     "nvml": ("nvml",),

@@ -20,7 +20,7 @@ import numpy as np
 import louvain_um as lu
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.generators import ring_of_cliques, rmat, stencil
-from louvain_um.placement.policy import Placement, Policy
+from louvain_um.placement.policy.policy import Placement, Policy
 
 PREFETCHED = Policy(
     name="prefetched",

@@ -23,9 +23,9 @@ from typing import Any
 
 from common import save
 
-from louvain_um.profiling.premises import of_evidence
-from louvain_um.profiling.views.sweep import REQUIRED, Sweep, joined, read
-from louvain_um.profiling.views.validation import by_policy, validation
+from louvain_um.profiling.sweep.assumptions import of_evidence
+from louvain_um.profiling.views.sweep.results import REQUIRED, Sweep, joined, read
+from louvain_um.profiling.views.sweep.validation import by_policy, validation
 
 MORE = (
     "gpu", "vertices", "arcs", "faults", "peak_bytes", "budget_bytes", "bytes_loaded",
@@ -74,7 +74,7 @@ def chart(record: dict[str, Any], graph: str, file: Path) -> None:
     """Draw the seconds of a graph, measured beside modelled."""
     import matplotlib
 
-    from louvain_um.profiling.views.sweep_charts import time_chart
+    from louvain_um.profiling.views.sweep.charts import time_chart
 
     # No random names in the file, so that the same record gives the same bytes.
     matplotlib.rcParams.update({"svg.hashsalt": "louvain-um", "svg.fonttype": "none"})

@@ -13,11 +13,11 @@ import time
 
 from common import machine, save
 
-from louvain_um.profiling.asked import parse_policies
-from louvain_um.profiling.study import ABOUT, GRAPHS, MACHINES, RATES, SCALE
-from louvain_um.profiling.sweep import Settings, sweep
-from louvain_um.profiling.views.published import GAINS
-from louvain_um.profiling.views.sweep import gains
+from louvain_um.profiling.sweep.parsing import parse_policies
+from louvain_um.profiling.sweep.run import Settings, sweep
+from louvain_um.profiling.thesis.published import GAINS
+from louvain_um.profiling.thesis.stand_ins import ABOUT, GRAPHS, MACHINES, RATES, SCALE
+from louvain_um.profiling.views.sweep.results import gains
 
 
 def main() -> None:

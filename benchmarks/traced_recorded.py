@@ -17,11 +17,11 @@ from typing import Any
 
 from common import save
 
-from louvain_um.profiling.session import Session
-from louvain_um.profiling.storage import load
+from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.session.storage import load
 from louvain_um.profiling.views.charts import charts
-from louvain_um.profiling.views.figures import by_group
-from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.session.all_tables import by_group
+from louvain_um.profiling.views.session.reading import Reading
 
 
 def told(session: Session) -> dict[str, Any]:

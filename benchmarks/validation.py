@@ -32,11 +32,11 @@ from common import device_graph, host_graph, machine, save
 
 import louvain_um as lu
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.placement.machine import Machine, load_machine
-from louvain_um.placement.policy import find_policy
-from louvain_um.profiling import replays
+from louvain_um.placement.machine.machine import Machine, load_machine
+from louvain_um.placement.policy.policy import find_policy
 from louvain_um.profiling.simulator import Driver, Trace
-from louvain_um.profiling.views.validation import LIMITS, misses, ratios
+from louvain_um.profiling.sweep import replay
+from louvain_um.profiling.views.sweep.validation import LIMITS, misses, ratios
 
 GRAPHS = ("lfr20", "rmat20")
 POLICIES = ("base", "adv2", "auto")
@@ -47,8 +47,8 @@ def measure(graph: lu.Graph, policy: str, percent: int) -> dict[str, Any]:
     """Return what a run with so many percent of its peak took and moved."""
     from louvain_um.api import run
     from louvain_um.options import Options
-    from louvain_um.profiling.measuring import seconds_of
-    from louvain_um.profiling.profiler import profile
+    from louvain_um.profiling.record.profiler import profile
+    from louvain_um.profiling.sweep.measure import seconds_of
 
     options = Options(device="cuda", memory=policy, device_budget=f"{percent}%")
     try:
@@ -85,7 +85,7 @@ def measure(graph: lu.Graph, policy: str, percent: int) -> dict[str, Any]:
 def model(trace: Trace, policy: str, capacity: int, profile: Machine) -> dict[str, Any]:
     """Return what a replay with so many bytes of device memory takes and moves."""
     try:
-        found = replays.run(
+        found = replay.run(
             trace, find_policy(policy), profile, capacity, Driver(eviction="program")
         )
     except MemoryBudgetError as error:
@@ -146,7 +146,7 @@ def measured_rows(names: Sequence[str]) -> list[dict[str, Any]]:
 
 def with_model(rows: Sequence[dict[str, Any]], profile: Machine) -> list[dict[str, Any]]:
     """Return measured points with what the replays say of them."""
-    from louvain_um.profiling.recorder import record
+    from louvain_um.profiling.access.recorder import record
 
     found = []
     for name in dict.fromkeys(row["graph"] for row in rows):
@@ -167,13 +167,13 @@ def grid(
     points: Sequence[dict[str, Any]], names: Sequence[str], profile: Machine
 ) -> list[dict[str, Any]]:
     """Return measured and modelled figures of the points of `benchmarks/policies.py`."""
-    from louvain_um.profiling.recorder import record
+    from louvain_um.profiling.access.recorder import record
 
     kept = ("graph", "policy", "oversubscription", "seconds")
     found = []
     for name in names:
         trace = record(host_graph(name))
-        peak = replays.peak_of(trace, Driver(eviction="program"))
+        peak = replay.peak_of(trace, Driver(eviction="program"))
         for point in points:
             if point["graph"] != name or not point["feasible"]:
                 continue

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from louvain_um.api import leiden, louvain
-    from louvain_um.communities import Communities
     from louvain_um.errors import (
         DeviceUnavailableError,
         GraphError,
@@ -17,19 +16,20 @@ if TYPE_CHECKING:
         MemoryBudgetError,
         OptionError,
     )
-    from louvain_um.estimator import Louvain
     from louvain_um.formats import as_graph, read_graph, write_graph
-    from louvain_um.graph import Graph
+    from louvain_um.graph.graph import Graph
+    from louvain_um.interop.estimator import Louvain
     from louvain_um.planning import plan
     from louvain_um.profiling import profile
-    from louvain_um.quality import modularity
+    from louvain_um.results.communities import Communities
+    from louvain_um.results.quality import modularity
 
 __version__ = "0.1.0"
 
 # What stands where; imported on first use, so that `louvain-um --help` answers at once.
 _HOMES = {
     "louvain_um.api": ("leiden", "louvain"),
-    "louvain_um.communities": ("Communities",),
+    "louvain_um.results.communities": ("Communities",),
     "louvain_um.errors": (
         "DeviceUnavailableError",
         "GraphError",
@@ -39,12 +39,12 @@ _HOMES = {
         "MemoryBudgetError",
         "OptionError",
     ),
-    "louvain_um.estimator": ("Louvain",),
+    "louvain_um.interop.estimator": ("Louvain",),
     "louvain_um.formats": ("as_graph", "read_graph", "write_graph"),
-    "louvain_um.graph": ("Graph",),
+    "louvain_um.graph.graph": ("Graph",),
     "louvain_um.planning": ("plan",),
     "louvain_um.profiling": ("profile",),
-    "louvain_um.quality": ("modularity",),
+    "louvain_um.results.quality": ("modularity",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from louvain_um.communities import Communities
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.events import Observer, ignore
-from louvain_um.graph import Graph
+from louvain_um.gpu.runtime.preflight import beyond, device_of, refuse_widest
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement.policy import Policy, find_policy
-from louvain_um.running import beyond, device_of, refuse_widest
+from louvain_um.placement.policy.policy import Policy, find_policy
+from louvain_um.results.communities import Communities
 
 
 def louvain(
@@ -45,8 +45,8 @@ def louvain(
         "auto" takes a GPU where there is one.
     memory : str or Policy
         Memory policy of a GPU run: "auto", "device", "zero_copy", "base", "adv1" … "adv9", the
-        name or path of a TOML file, or a `louvain_um.placement.policy.Policy`. No label depends
-        on it.
+        name or path of a TOML file, or a `louvain_um.placement.policy.Policy`. No label depends on
+        it.
     device_budget : int or str, optional
         Device memory a GPU run may occupy: bytes, a size as in "8GiB", or a share of what the
         run would take in core as in "70%". A policy that cannot keep to it ends with an error
@@ -142,9 +142,9 @@ def leiden(
 
 def run(graph: Any, options: Options, observer: Observer | None = None) -> Communities:
     """Detect communities as the options say, on the device they name."""
-    from louvain_um.gpu.device import pick
+    from louvain_um.core.hierarchy import detect
     from louvain_um.gpu.graph import DeviceGraph
-    from louvain_um.hierarchy import detect
+    from louvain_um.gpu.runtime.device import pick
 
     observer = observer or ignore
     options = replace(options, memory=find_policy(options.memory))

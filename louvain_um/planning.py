@@ -7,15 +7,15 @@ from operator import index
 from typing import Any, Literal
 
 from louvain_um.errors import OptionError
-from louvain_um.gpu.arrays import declare, declare_paging
-from louvain_um.gpu.shape import Shape, sums_of_ones
-from louvain_um.graph import MAX_VERTICES
+from louvain_um.gpu.memory.array_specs import declare, declare_paging
+from louvain_um.gpu.memory.shape import Shape, sums_of_ones
+from louvain_um.graph.graph import MAX_VERTICES
 from louvain_um.options import Method, Options
-from louvain_um.placement.forecast import Source
-from louvain_um.placement.kinds import kind_of, named_kind
-from louvain_um.placement.machine import Machine, load_machine, machine_for
-from louvain_um.placement.plan import Plan, make_plan
-from louvain_um.placement.policy import Policy
+from louvain_um.placement.machine.machine import Machine, load_machine, machine_for
+from louvain_um.placement.model.forecast import Source
+from louvain_um.placement.model.graph_kinds import kind_of, named_kind
+from louvain_um.placement.planner import Plan, make_plan
+from louvain_um.placement.policy.policy import Policy
 
 
 def plan(
@@ -106,9 +106,9 @@ class Measured:
 def measure(graph: Any, method: Method) -> Measured:
     """Return the shape of a graph and what its degrees tell."""
     from louvain_um.gpu.graph import DeviceGraph
-    from louvain_um.gpu.planning import shape_of
-    from louvain_um.gpu.spread import spread_of
-    from louvain_um.graph import Graph
+    from louvain_um.gpu.memory.degree_stats import spread_of
+    from louvain_um.gpu.memory.planning import shape_of
+    from louvain_um.graph.graph import Graph
 
     if not isinstance(graph, Graph | DeviceGraph):
         from louvain_um.formats import as_graph
@@ -164,7 +164,7 @@ def plan_shape(
     source: Source = "host",
 ) -> Plan:
     """Return the plan of a run on a graph of a shape."""
-    from louvain_um.gpu.planning import packing, scaled
+    from louvain_um.gpu.memory.planning import packing, scaled
 
     if machine is None:
         machine = machine_for()

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from louvain_um.arrays import STAGES, Declared
-from louvain_um.ledger import GROUPS, Group
-from louvain_um.placement.policy import AUTO, PAGED, Placement, Policy, find_policy
-from louvain_um.placement.spec import BLOCK, ArenaSpec, device_bytes
+from louvain_um.core.array_spec import STAGES, Declared
+from louvain_um.core.ledger import GROUPS, Group
+from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, device_bytes
+from louvain_um.placement.policy.policy import AUTO, PAGED, Placement, Policy, find_policy
 
 ALIGNED: Final = 256
 """Bytes to whose multiples arrays are laid into an arena."""
@@ -88,9 +88,9 @@ def lay_out(
 
     Examples
     --------
-    >>> from louvain_um.arrays import Declared
+    >>> from louvain_um.core.array_spec import Declared
     >>> from louvain_um.placement.layout import lay_out
-    >>> from louvain_um.placement.policy import find_policy
+    >>> from louvain_um.placement.policy.policy import find_policy
     >>> a = Declared(name="targets.0", group="graph", itemsize=4, size=1 << 20, stages=("move",))
     >>> b = Declared(name="offsets.0", group="graph", itemsize=8, size=1 << 10, stages=("move",))
     >>> [(s.name, s.capacity >> 10) for s in lay_out([a, b], find_policy("base"))]

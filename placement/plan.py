@@ -1,180 +1,334 @@
-"""Decide where every byte of a run will live, and what that will cost, before any exists."""
+"""What a plan knows: every byte of a run, where it will live and what that will cost."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, Literal
 
-from louvain_um.arrays import Declared
-from louvain_um.options import parse_budget
-from louvain_um.placement.choose import Candidate, best_of, candidate, choose, no_paging
-from louvain_um.placement.forecast import Source, Work, work_for
-from louvain_um.placement.layout import device_bytes_in_core
-from louvain_um.placement.machine import Machine
-from louvain_um.placement.planned import Declare, Plan, Request
-from louvain_um.placement.policy import AUTO, Policy, find_policy
-from louvain_um.placement.refusal import refusal
+from louvain_um.core.array_spec import STAGES, Declared, Stage, peak_bytes
+from louvain_um.core.ledger import GROUPS, Group
+from louvain_um.placement.arena_spec import MANAGED, ArenaSpec, device_bytes, guarded_bytes, size_of
+from louvain_um.placement.auto import no_paging
+from louvain_um.placement.layout import device_bytes_in_core, placed
+from louvain_um.placement.model.cost import blocking_factor
+from louvain_um.placement.model.forecast import Forecast, Work, corrected, forecast
+from louvain_um.placement.policy.policy import AUTO, Placement, Policy
+from louvain_um.placement.reasons import Reason, explain, verdict
 
-CONTEXT: Final = 512 << 20
-"""Bytes of a device that its context and the kernels' code take, about."""
+AGAIN: Final = 50
+"""In the middle of a run `auto` chooses anew if what is left takes so many times as long: choosing
+takes tens of milliseconds on a processor, during which the device waits."""
+
+Declare = Callable[[bool], tuple[Declared, ...]]
+"""The arrays of a run, with scratch as small as it works with (True) or not."""
 
 
-def make_plan(
-    declare: Declare,
-    policy: str | Policy,
-    machine: Machine,
-    budget: int | str | Callable[[int], int | None] | None = None,
-    *,
-    kind: str | None = None,
-    skew: float | None = None,
-    visited: float | None = None,
-    method: str | None = None,
-    source: Source = "host",
-    free: int | None = None,
-    widest: int | None = None,
-    at: Callable[[int], Sequence[Declared]] | None = None,
-    paging: Declare = no_paging,
-    pack: Declare | None = None,
-    managed: bool = True,
-) -> Plan:
-    """Decide where every array of a run will live, and predict what that costs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a plan was asked for.
 
     Parameters
     ----------
     declare : callable
-        ``declare(tight)`` returns the arrays of the run; with True, scratch is as small as it
-        works with.
-    policy : str or Policy
-        What `find_policy` takes; "auto" leaves the choice to the model.
-    machine : Machine
-    budget : int, str or callable, optional
-        Bytes of the device to use, as a number, like "8GiB", or like "70%" of what the run takes
-        in core; or a function of the latter.
-    kind : {"even", "communities", "skewed", "unknown"}, optional
-        What kind of graph it is; by default what `skew` tells.
-    skew : float, optional
-        Σ degree² ÷ Σ degree, of the unweighted graph: tells what kind of graph it is.
-    visited : float, optional
-        Arcs that moving visits on level 0, by arcs of the graph; by default those of the kind
-        of graph.
-    method : {"louvain", "leiden"}, optional
-        By default what the arrays tell.
-    source : {"host", "device"}
-        Where the graph is when the run begins.
-    free : int, optional
-        Bytes that the device has free; by default what the machine has, less a context's.
-    widest : int, optional
-        Most arcs of a vertex: a block holds whole rows.
+        ``declare(tight)`` returns the arrays of the run.
+    policy : Policy
+    budget : int or None
+        Bytes of the device that were allowed.
+    limit : int
+        Bytes of the device that there are: the budget, or less if the device has less.
     at : callable, optional
-        ``at(arcs)`` returns the arrays, with tight scratch, of a graph of the same shape with so
-        many arcs; by default sizes are taken to grow in proportion.
-    paging : callable, optional
+        ``at(arcs)`` returns the arrays, with tight scratch, of a graph of the same shape with
+        so many arcs.
+    paging : callable
         ``paging(tight)`` returns what the run takes besides where level 0's arcs come and go.
     pack : callable, optional
-        ``pack(tight)`` returns the arrays with level 0's arcs packed, if they can be: what
-        "auto" does where they do not fit as they are.
-    managed : bool
-        Whether the device has managed memory that both sides may touch at any time.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    OptionError
-        There is no such policy or kind, or the budget is none.
-    MemoryBudgetError
-        The policy needs more of the device than there is; the error names the least it needs and
-        the group that needs most of it.
-
-    Examples
-    --------
-    >>> from louvain_um.arrays import Declared
-    >>> from louvain_um.placement.plan import make_plan
-    >>> from louvain_um.placement.profiles import H200
-    >>> arcs = Declared(name="targets.0", group="graph", itemsize=4, size=1 << 26,
-    ...                 stages=("load", "move"), touches={("move", "stream"): 5 << 26})
-    >>> plan = make_plan(lambda tight: (arcs,), "auto", H200, "50%")
-    >>> str(plan.placements["graph"]), plan.device_bytes >> 20
-    ('split(0.5039)', 128)
+        ``pack(tight)`` returns the arrays with level 0's arcs packed, if they can be.
+    free : int, optional
+        Bytes that the device has free for managed memory and all else together.
     """
-    chosen = find_policy(policy)
-    roomy = declare(False)
-    allowed = _allowed(budget, device_bytes_in_core(roomy, apart=True))
-    there = max(1, machine.memory_bytes - CONTEXT) if free is None else free
-    request = Request(
-        declare=declare,
-        policy=chosen,
-        budget=allowed,
-        limit=there if allowed is None else min(allowed, there),
-        at=at,
-        paging=paging,
-        pack=pack,
-        free=there if managed else 0,
-    )
-    work = work_for(
-        roomy,
-        machine,
-        kind=kind,
-        skew=skew,
-        visited=visited,
-        method=method,
-        source=source,
-        widest=widest or 0,
-    )
-    return plan_for(request, work)
+
+    declare: Declare
+    policy: Policy
+    budget: int | None
+    limit: int
+    at: Callable[[int], Sequence[Declared]] | None = None
+    paging: Declare = no_paging
+    pack: Declare | None = None
+    free: int | None = None
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether it is the budget that limits, not the device."""
+        return self.budget is not None and self.budget <= self.limit
 
 
-def _allowed(budget: int | str | Callable[[int], int | None] | None, peak: int) -> int | None:
-    """Return the bytes of a budget, for a run that takes `peak` in core."""
-    if budget is None or callable(budget):
-        return budget(peak) if callable(budget) else None
-    share = parse_budget(budget)
-    return share if isinstance(share, int) else max(1, int(share * peak))
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Plan:
+    """What `make_plan` decided, and all it knows about it.
 
+    Parameters
+    ----------
+    arrays : tuple of Declared
+        What the run will ask for.
+    chosen : Policy
+        As it will be carried out: "auto" with what was chosen.
+    layout : tuple of ArenaSpec
+    paged : mapping of str to int
+        Arenas of which only so many bytes are on the device at a time.
+    device_bytes : int
+        What will occupy the device.
+    tight : bool
+        Scratch is as small as it works with.
+    packed : bool
+        Level 0's arcs take fewer bytes than they came in.
+    expected : Forecast
+        Seconds by stage and cause.
+    work : Work
+        The inputs of the prediction.
+    request : Request
+    like : str
+        The policy whose layout "auto" took, if it took one's.
+    planning_seconds : float
+        What it took to make this plan.
+    """
 
-def plan_for(request: Request, work: Work) -> Plan:
-    """Return the plan of a request; see `make_plan`."""
-    since = time.perf_counter()
-    policy, limit = request.policy, request.limit
-    roomy = request.declare(False)
+    arrays: tuple[Declared, ...]
+    chosen: Policy
+    layout: tuple[ArenaSpec, ...]
+    paged: Mapping[str, int]
+    device_bytes: int
+    tight: bool
+    packed: bool
+    expected: Forecast
+    work: Work
+    request: Request
+    like: str = ""
+    planning_seconds: float = 0.0
 
-    def auto() -> Candidate:
-        asked = request.paging, request.pack, request.free
-        return choose(roomy, request.declare, work, limit, *asked)
+    def __repr__(self) -> str:
+        return f"Plan({self.policy}: {self.verdict})"
 
-    if policy.name == AUTO.name:
-        found = auto()
-    else:
-        found = candidate(policy, roomy, work, limit, tight=False, paging=request.paging(False))
-        if found.fitted.paged or not found.fitted.within(limit):
-            tight, more = request.declare(True), request.paging(True)
-            small = candidate(policy, tight, work, limit, tight=True, paging=more)
-            found = best_of((small, found), limit) or small
-    if not found.fitted.within(limit):
-        raise refusal(
-            found,
-            limit,
-            work.widest,
-            auto,
-            budgeted=request.budgeted,
+    @property
+    def policy(self) -> str:
+        """Name of the policy."""
+        return self.chosen.name
+
+    @property
+    def budget(self) -> int | None:
+        """Bytes of the device that were allowed; None where nothing was said."""
+        return self.request.budget
+
+    @property
+    def limit(self) -> int:
+        """Bytes of the device that there are: the budget, or less if the device has less."""
+        return self.request.limit
+
+    @cached_property
+    def peak_bytes(self) -> dict[Group, int]:
+        """Most bytes that each group holds at any one stage, wherever they live."""
+        return peak_bytes(self.arrays)
+
+    @cached_property
+    def placements(self) -> dict[Group, Placement]:
+        """Where each group lives; a split where some of its arrays go another way."""
+        return {group: self._placement(group) for group in GROUPS}
+
+    def _placement(self, group: Group) -> Placement:
+        mine = [a for a in self.arrays if a.group == group and a.nbytes and not a.device_only]
+        found = {placed(array, self.chosen) for array in mine}
+        if len(found) <= 1:
+            return found.pop() if found else self.chosen.placements[group]
+        there = sum(int(placed(a, self.chosen).on_device * a.nbytes) for a in mine)
+        return Placement("split", there / max(1, sum(a.nbytes for a in mine)))
+
+    @cached_property
+    def bytes_by_stage(self) -> dict[Stage, int]:
+        """Bytes of all arrays that are alive in each stage, wherever they live."""
+        return {s: sum(a.nbytes for a in self.arrays if s in a.stages) for s in STAGES}
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of the algorithm: the graph's and the labels' journeys apart."""
+        return self.expected.seconds
+
+    @property
+    def seconds_in_core(self) -> float:
+        """Predicted seconds with everything in plain device memory, fit or not."""
+        return Forecast(core=self.work.core).seconds
+
+    @property
+    def stage_seconds(self) -> dict[Stage, float]:
+        """Predicted seconds of each stage, "load" and "fetch" included."""
+        return self.expected.stages
+
+    @cached_property
+    def device_in_core(self) -> int:
+        """Bytes of the device with which everything would be there, scratch as small as can be."""
+        arrays = self.arrays if self.tight else self.request.declare(True)
+        return device_bytes_in_core(arrays, joint=True)
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything could be in plain device memory within the limit."""
+        return min(device_bytes_in_core(self.arrays), self.device_in_core) <= self.limit
+
+    def placement_of(self, name: str) -> Placement:
+        """Return where an array goes, by the name it was declared with."""
+        return placed({array.name: array for array in self.arrays}[name], self.chosen)
+
+    def is_host_resident(self, name: str) -> bool:
+        """Whether an array, or some of it, stays on the host: the paper's isHostResident."""
+        return self.placement_of(name).on_device < 1
+
+    @property
+    def in_core(self) -> bool:
+        """Whether everything is in plain device memory."""
+        return all(spec.placement.kind == "device" for spec in self.layout)
+
+    @property
+    def paged_by(self) -> Literal["fault", "prefetch"] | None:
+        """How blocks come to the device: kernels fault on them, or they are sent for."""
+        kinds = {spec.placement.kind for spec in self.layout if spec.name in self.paged}
+        return None if not kinds else "prefetch" if kinds == {"prefetched"} else "fault"
+
+    @property
+    def blocks(self) -> int:
+        """Launches that a pass over level 0 takes: ⌊bytes mapped to the device ÷ room⌋ + 1."""
+        return self.expected.blocks
+
+    @property
+    def blocking(self) -> int:
+        """Pages a warp, 1 … 10, with which touching begins, where touching brings blocks."""
+        return blocking_factor(self.host_bytes, self.work.machine)
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of host memory that the device is to read in place."""
+        return sum(
+            spec.capacity - device_bytes(spec.placement, spec.capacity) for spec in self.layout
         )
-    return Plan(
-        arrays=found.arrays,
-        chosen=found.policy,
-        layout=found.layout,
-        paged=found.fitted.paged,
-        device_bytes=found.fitted.occupied,
-        tight=found.tight,
-        packed=found.packed,
-        expected=found.expected,
-        work=work,
-        request=request,
-        like=found.like,
-        planning_seconds=time.perf_counter() - since,
-    )
+
+    @cached_property
+    def reasons(self) -> dict[Group, Reason]:
+        """Why each group lives where it does: φ, τ, σ and a sentence."""
+        return explain(self)
+
+    @cached_property
+    def cliff_arcs(self) -> int:
+        """Arcs of the largest graph of this shape that runs in core within the limit."""
+        arcs = self.work.arcs
+        if not arcs or device_bytes_in_core(self._at(1), joint=True) > self.limit:
+            return 0
+        low, high = 1, 2
+        while device_bytes_in_core(self._at(high), joint=True) <= self.limit:
+            low, high = high, 2 * high
+        while high - low > max(1, low >> 12):
+            middle = (low + high) // 2
+            low, high = (
+                (middle, high)
+                if device_bytes_in_core(self._at(middle), joint=True) <= self.limit
+                else (low, middle)
+            )
+        return low
+
+    def _at(self, arcs: int) -> Sequence[Declared]:
+        if self.request.at is not None:
+            return self.request.at(arcs)
+        scale = arcs / self.work.arcs
+        return [
+            a if a.device_only else replace(a, size=-int(a.size * scale // -1))
+            for a in self.request.declare(True)
+        ]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the figures rest on."""
+        machine, kind = self.work.machine, self.work.kind
+        there = {array.name for array in self.arrays}
+        lost = [name for name in self.request.policy.arrays if name not in there]
+        unused = f"policy {self.policy} places arrays that this run does not have: "
+        return (
+            f"machine {machine.name}: {machine.notes.get('profile', machine.notes.get('all', ''))}",
+            f"kind of graph: {kind.name} ({kind.about}); {self.work.visited:.1f} passes of moving",
+            *([unused + ", ".join(lost)] if lost else []),
+            *(["level 0's targets take 24 bits instead of 32"] if self.packed else []),
+            *self._beyond(),
+        )
+
+    def _beyond(self) -> tuple[str, ...]:
+        """Say what becomes of managed memory that, with the plain one, exceeds what is free."""
+        free = self.request.free
+        managed = [spec for spec in self.layout if spec.placement.kind in MANAGED]
+        if not managed or free is None:
+            return ()
+        wanted = sum(size_of(spec) for spec in self.layout if spec.placement.kind != "pinned")
+        if free and wanted <= free:
+            return ()
+        few = f"of which {wanted:,} bytes, all else included, exceed the {free:,} that are free"
+        why = few if free else "which the device does not have"
+        if guarded_bytes(self.layout) <= free:
+            return (f"some of the host's memory is no managed memory, {why}",)
+        return (f"a run is refused: it needs managed memory, {why}; memory='auto' does without",)
+
+    @property
+    def verdict(self) -> str:
+        """The plan in one sentence."""
+        return verdict(self)
+
+    def corrected(self, visited: Sequence[int], seconds: float, *, choosing: bool = True) -> Plan:
+        """Return a plan that takes into account how the first sweeps of level 0 went.
+
+        Parameters
+        ----------
+        visited : sequence of int
+            Arcs that each sweep visited so far, or those of all sweeps as one figure, if moving
+            is over.
+        seconds : float
+            What these sweeps took together.
+        choosing : bool
+            Whether another choice may be made, under "auto".
+
+        Returns
+        -------
+        Plan
+            With predictions corrected; under "auto", where enough is left to do for another
+            choice to pay, perhaps with another one, which its layout shows.
+        """
+        from louvain_um.placement.planner import plan_for
+
+        work = corrected(self.work, visited, seconds, self.expected)
+        expected = forecast(
+            self.arrays, self.chosen, self.layout, self.paged, work, tight=self.tight
+        )
+        told = replace(self, work=work, expected=expected)
+        done = min(1.0, sum(visited) / max(work.visited * work.arcs, 1.0))
+        left = _left_seconds(told, done)
+        fixed = not choosing or self.request.policy.name != AUTO.name
+        if fixed or left < AGAIN * self.planning_seconds:
+            return told
+        other = plan_for(self.request, work)
+        pays = _left_seconds(other, done) + _moving_seconds(told, other) < left
+        return other if pays else told
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain data: what ``louvain-um plan --json`` prints."""
+        from louvain_um.placement.plan_dict import to_dict
+
+        return to_dict(self)
 
 
-__all__ = ["Plan", "Request", "device_bytes_in_core", "make_plan"]
+def _left_seconds(plan: Plan, done: float) -> float:
+    """Return the seconds of a run after a share of its moving on level 0."""
+    return plan.seconds - done * plan.stage_seconds.get("move", 0.0)
+
+
+def _moving_seconds(plan: Plan, other: Plan) -> float:
+    """Return what it takes to have a plan's arenas as another plan has them."""
+    machine = plan.work.machine
+    there = {spec.name: device_bytes(spec.placement, spec.capacity) for spec in plan.layout}
+    moved = [device_bytes(s.placement, s.capacity) - there.get(s.name, 0) for s in other.layout]
+    arriving = sum(nbytes for nbytes in moved if nbytes > 0)
+    leaving = -sum(nbytes for nbytes in moved if nbytes < 0)
+    return arriving / machine.prefetch_to_device + leaving / machine.prefetch_to_host

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from louvain_um.arrays import STAGES, Declared
-from louvain_um.ledger import GROUPS, Group
-from louvain_um.placement.bus import Scales, is_packed, remote_seconds
-from louvain_um.placement.cost import Estimate, copying_rate, exposed, launches
-from louvain_um.placement.forecast import Work, coming
+from louvain_um.core.array_spec import STAGES, Declared
+from louvain_um.core.ledger import GROUPS, Group
+from louvain_um.placement.arena_spec import BLOCK, device_bytes
 from louvain_um.placement.layout import ARCS, HELD_BLOCKS, capacity, placed
-from louvain_um.placement.policy import AUTO, Placement
-from louvain_um.placement.spec import BLOCK, device_bytes
+from louvain_um.placement.model.cost import Estimate, copying_rate, exposed, launches
+from louvain_um.placement.model.forecast import Work, coming
+from louvain_um.placement.model.remote_access import Scales, is_packed, remote_seconds
+from louvain_um.placement.policy.policy import AUTO, Placement
 
 if TYPE_CHECKING:
-    from louvain_um.placement.planned import Plan
+    from louvain_um.placement.plan import Plan
 
 HOST = Placement("host_mapped")
 

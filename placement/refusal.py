@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from louvain_um.arrays import Declared
+from louvain_um.core.array_spec import Declared
+from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.ledger import GROUPS
-from louvain_um.placement.choose import Candidate
+from louvain_um.placement.auto import Candidate
 from louvain_um.placement.layout import capacity, needed_by_group, pages, placed
-from louvain_um.placement.policy import AUTO
+from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.reasons import size
 
 

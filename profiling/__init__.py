@@ -6,18 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.jupyter import load_ipython_extension
-    from louvain_um.profiling.nsys import import_nsys
-    from louvain_um.profiling.profiler import profile, recording
-    from louvain_um.profiling.session import Session, load
+    from louvain_um.profiling.record.jupyter import load_ipython_extension
+    from louvain_um.profiling.record.profiler import profile, recording
+    from louvain_um.profiling.session.session import Session, load
+    from louvain_um.profiling.sources.nsys import import_nsys
 
 _HOME_OF = {
-    "Session": "session",
-    "import_nsys": "nsys",
-    "load": "session",
-    "load_ipython_extension": "jupyter",
-    "profile": "profiler",
-    "recording": "profiler",
+    "Session": "session.session",
+    "import_nsys": "sources.nsys",
+    "load": "session.session",
+    "load_ipython_extension": "record.jupyter",
+    "profile": "record.profiler",
+    "recording": "record.profiler",
 }
 
 __all__ = [

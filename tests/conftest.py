@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 from gpu_evidence import pytest_runtest_logreport, pytest_sessionfinish
 
+from tests.paths import ROOT
+
 __all__ = ["pytest_runtest_logreport", "pytest_sessionfinish", "shared_data"]
 
-SHARED_DATA = Path(__file__).resolve().parents[1] / "../shared/data"
+SHARED_DATA = ROOT / "../shared/data"
 
 
 @pytest.fixture(scope="session")

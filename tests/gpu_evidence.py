@@ -7,11 +7,11 @@ import hashlib
 import json
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.paths import ROOT
+
 EVIDENCE = ROOT / "tests/gpu/evidence.json"
 
 CALLS = re.compile(
@@ -53,7 +53,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     )
     if not (whole and OUTCOMES["passed"]):
         return
-    from louvain_um.gpu.device import describe, pick
+    from louvain_um.gpu.runtime.device import describe, pick
 
     entry = {
         "sources": source_digest(),

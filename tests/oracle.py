@@ -1,15 +1,16 @@
 """The rule of the algorithm once more, slowly: plain Python, one thread, no arrays.
 
-Written to be read beside DESIGN and `louvain_um/rules.py`; engines must return its labels bit for
-bit. Weights and totals are integers; scores are doubles, each operation rounded on its own, which
-is what Python's floats do.
+Written to be read beside DESIGN and `louvain_um/core/rules.py`; engines must return its labels bit
+for bit. Weights and totals are integers; scores are doubles, each operation rounded on its own,
+which is what Python's floats do.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from louvain_um import Graph, rules
+from louvain_um import Graph
+from louvain_um.core import rules
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louvain_um import Graph, api, modularity
-from louvain_um.communities import Communities
 from louvain_um.cpu import move
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.device import pick
+from louvain_um.gpu.runtime.device import pick
+from louvain_um.results.communities import Communities
 from tests import oracle
 from tests.graphs import edge_lists, graphs
 

@@ -14,7 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-HOUSE = Path(__file__).resolve().parents[1]
+from tests.paths import ROOT
+
+HOUSE = ROOT
 DOCS = HOUSE / "docs"
 PAGES = sorted(path for folder in ("", "howto", "guide") for path in (DOCS / folder).glob("*.md"))
 TEXTS = [HOUSE / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")]
@@ -155,8 +157,8 @@ def rows_of(page: str) -> dict[str, list[str]]:
 
 
 def test_the_policy_language_is_told_as_it_is():
-    from louvain_um.ledger import GROUPS
-    from louvain_um.placement.policy import KINDS, POLICY_NAMES, find_policy
+    from louvain_um.core.ledger import GROUPS
+    from louvain_um.placement.policy.policy import KINDS, POLICY_NAMES, find_policy
 
     rows = rows_of("guide/policies.md")
     assert {*KINDS, "split(f)"} - {"split"} <= set(rows)
@@ -229,7 +231,7 @@ def test_why_policies_win_is_told_with_what_was_measured():
 
 def test_formats_and_machines_are_told():
     from louvain_um.formats import SUFFIXES
-    from louvain_um.placement.profiles import PROFILES
+    from louvain_um.placement.machine.profiles import PROFILES
 
     suffixes = {word for row in rows_of("guide/files.md").values() for word in row[0].split()}
     assert set(SUFFIXES) <= suffixes

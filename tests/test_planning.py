@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,11 +8,10 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.generators import rmat
-from louvain_um.placement.machine import load_machine
-from louvain_um.placement.policy import Policy
+from louvain_um.placement.machine.machine import load_machine
+from louvain_um.placement.policy.policy import Policy
 from louvain_um.planning import plan
-
-RESULTS = Path(__file__).parents[1] / "benchmarks/results"
+from tests.paths import RESULTS
 
 
 def ring(n, **more):

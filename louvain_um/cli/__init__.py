@@ -10,10 +10,19 @@ from typing import Annotated
 
 import typer
 
-from louvain_um.cli import calibrate, compare, convert, detect, doctor, generate, plan, profile
-from louvain_um.cli import report as report_command
-from louvain_um.cli import simulate as simulate_command
-from louvain_um.cli import sweep as sweep_command
+from louvain_um.cli.commands import (
+    calibrate,
+    compare,
+    convert,
+    detect,
+    doctor,
+    generate,
+    plan,
+    profile,
+)
+from louvain_um.cli.commands import report as report_command
+from louvain_um.cli.commands import simulate as simulate_command
+from louvain_um.cli.commands import sweep as sweep_command
 from louvain_um.cli.guard import keep_interrupts, open_standard_streams, report
 from louvain_um.cli.heap import map_arrays_apart
 from louvain_um.cli.help import Command, Group

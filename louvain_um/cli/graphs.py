@@ -16,7 +16,7 @@ from louvain_um.errors import GraphFormatError, LouvainUmError, OptionError
 from louvain_um.formats import READERS
 
 if TYPE_CHECKING:
-    from louvain_um.graph import Graph
+    from louvain_um.graph.graph import Graph
 
 EXAMPLES: Mapping[str, str] = {
     "les-miserables": "les_miserables_graph",

@@ -17,7 +17,7 @@ from typing import Any, ParamSpec
 
 import typer
 
-from louvain_um.cli.spoken import named, spoken
+from louvain_um.cli.messages import named, spoken
 from louvain_um.errors import DeviceUnavailableError, GraphWarning, LouvainUmError, OptionError
 
 P = ParamSpec("P")

@@ -84,7 +84,7 @@ def describe(event: Event, modularity: float) -> str:
     if event.iteration >= 0:
         parts.append(f"iteration {event.iteration}")
     if not math.isnan(modularity):
-        from louvain_um.views import score
+        from louvain_um.results.display import score
 
         parts.append(f"modularity {score(modularity)}")
     return " · ".join(parts)

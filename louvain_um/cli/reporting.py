@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from louvain_um.core.atomic_files import check_output
 from louvain_um.errors import OptionError
-from louvain_um.files import check_output
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.session import Session
-    from louvain_um.profiling.views.sweep import Sweep
+    from louvain_um.profiling.session.session import Session
+    from louvain_um.profiling.views.sweep.results import Sweep
 
 PAGES = (".html", ".htm")
 TRACES = (".json", ".json.gz", ".pftrace")
@@ -27,8 +27,8 @@ class Report:
 
     def summary(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
-        from louvain_um.profiling.views.reading import Reading
-        from louvain_um.profiling.views.verdict import verdict
+        from louvain_um.profiling.views.session.reading import Reading
+        from louvain_um.profiling.views.session.verdict import verdict
 
         found: dict[str, Any] = {"schema": 1, "written": [str(path) for path in self.written]}
         found["sessions"] = [
@@ -41,9 +41,9 @@ class Report:
 
     def show(self) -> None:
         """Print tables."""
-        from louvain_um.profiling.views import tables
+        from louvain_um.profiling.views import terminal
 
-        tables.show(self.sessions, self.sweep)
+        terminal.show(self.sessions, self.sweep)
 
 
 def make(
@@ -111,16 +111,16 @@ def _check(
 
 def _read(first: Path, second: Path | None) -> Report:
     """Read sessions, or a sweep."""
-    from louvain_um.profiling.session import load
-    from louvain_um.profiling.views import sweep
+    from louvain_um.profiling.session.session import load
+    from louvain_um.profiling.views.sweep import results
 
     found = Report()
     for path in (first, second):
         if path is None:
             continue
-        if sweep.is_results(path):
-            read = sweep.read(path)
-            found.sweep = read if found.sweep is None else sweep.joined(found.sweep, read)
+        if results.is_results(path):
+            read = results.read(path)
+            found.sweep = read if found.sweep is None else results.joined(found.sweep, read)
         else:
             found.sessions = (*found.sessions, load(path))
     return found

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from louvain_um.views import count, listable, score
+from louvain_um.results.display import count, listable, score
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from louvain_um.communities import Communities
-    from louvain_um.graph import Graph
+    from louvain_um.graph.graph import Graph
+    from louvain_um.results.communities import Communities
 
 TOP = 10
 """Communities listed; the rest is counted."""
@@ -101,7 +101,7 @@ def listing(members: list[str], size: int, room: int) -> str:
 
 def levels_table(result: Communities) -> Table:
     """Return a row a level."""
-    from louvain_um.views import LEVEL_HEAD, level_rows
+    from louvain_um.results.display import LEVEL_HEAD, level_rows
 
     table = new_table(*LEVEL_HEAD)
     for row in level_rows(result):

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from louvain_um.cpu.tally import (
+from louvain_um.core.parallel import take
+from louvain_um.cpu.hash_table import (
     AHEAD,
     EMPTY,
     add,
@@ -24,7 +25,6 @@ from louvain_um.cpu.tally import (
     fetch_row,
     of_thread,
 )
-from louvain_um.parallel import take
 
 STRETCH = 64
 SHARES = 8

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from louvain_um import parallel, rules
+from louvain_um.core import parallel, rules
+from louvain_um.core.hierarchy import Moved, Sums
+from louvain_um.core.ledger import HostAllocator
+from louvain_um.core.numbering import number_by_size
 from louvain_um.cpu import aggregate, move, refine
+from louvain_um.cpu.hash_table import EMPTY, slots_for
 from louvain_um.cpu.level import I64, NOBODY, NONE, U8, U32, CpuLevel, widest
-from louvain_um.cpu.tally import EMPTY, slots_for
 from louvain_um.events import Event, Observer, Phase, tell_arrays
-from louvain_um.graph import Graph
-from louvain_um.hierarchy import Moved, Sums
-from louvain_um.ledger import HostAllocator
-from louvain_um.numbering import number_by_size
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.quality import sum_of_squares
+from louvain_um.results.quality import sum_of_squares
 
 
 class CpuEngine:

@@ -14,8 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from louvain_um.cpu.rule import bucket, wins_tie
-from louvain_um.cpu.tally import (
+from louvain_um.core.intrinsics import atomic_add, prefetch
+from louvain_um.core.parallel import claim, finish, wait
+from louvain_um.core.rules import GAIN_BITS, SUB_ROUNDS
+from louvain_um.cpu.hash_table import (
     AHEAD,
     EMPTY,
     add,
@@ -25,9 +27,7 @@ from louvain_um.cpu.tally import (
     fetch_row,
     of_thread,
 )
-from louvain_um.intrinsics import atomic_add, prefetch
-from louvain_um.parallel import claim, finish, wait
-from louvain_um.rules import GAIN_BITS, SUB_ROUNDS
+from louvain_um.cpu.rule import bucket, wins_tie
 
 STRETCH = 256
 """Vertices a thread claims at a time: short enough to even out skewed degrees."""

@@ -14,10 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from louvain_um.core.intrinsics import atomic_add
+from louvain_um.core.parallel import take
+from louvain_um.cpu.hash_table import AHEAD, EMPTY, add, bits_for, fetch_row, of_thread
 from louvain_um.cpu.rule import bucket, wins_tie
-from louvain_um.cpu.tally import AHEAD, EMPTY, add, bits_for, fetch_row, of_thread
-from louvain_um.intrinsics import atomic_add
-from louvain_um.parallel import take
 
 STRETCH = 256
 """Vertices a thread claims at a time."""

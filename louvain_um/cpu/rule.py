@@ -1,4 +1,4 @@
-"""The rule's arithmetic in compiled form; `louvain_um.rules` is the text, tests hold them equal."""
+"""The rule's arithmetic in compiled form; tests hold it equal to `louvain_um.core.rules`."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"

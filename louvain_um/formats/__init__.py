@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from louvain_um.errors import GraphError, GraphFormatError, OptionError
 
 if TYPE_CHECKING:
-    from louvain_um.graph import Duplicates, Graph
+    from louvain_um.graph.graph import Duplicates, Graph
 
 READERS = {
-    "edges": "edgelist:read",
+    "edges": "edge_list.reader:read",
     "matrixmarket": "matrixmarket:read",
     "metis": "metis:read",
     "gml": "gml:read",
@@ -117,7 +117,7 @@ def read_graph(
     if ids not in ("auto", "number", "text"):
         raise OptionError(f"ids must be 'auto', 'number' or 'text', not {ids!r}")
 
-    from louvain_um.formats.edgelist import ReadOptions
+    from louvain_um.formats.edge_list.reader import ReadOptions
     from louvain_um.formats.source import open_source, refuse_missing
 
     if name != "-":
@@ -178,8 +178,8 @@ def as_graph(obj: Any, *, duplicates: Duplicates | None = None, symmetrize: bool
     """
     if isinstance(obj, str | os.PathLike):
         return read_graph(obj, duplicates=duplicates, symmetrize=symmetrize)
-    from louvain_um.formats.edgelist import ReadOptions
-    from louvain_um.formats.objects import adapt
+    from louvain_um.formats.edge_list.reader import ReadOptions
+    from louvain_um.formats.objects.adapt import adapt
 
     if duplicates not in (None, "once", "sum"):
         raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.columns import WEIGHTS
-from louvain_um.formats.needs import first_line, need
+from louvain_um.formats.edge_list.columns import WEIGHTS
+from louvain_um.formats.optional_dependencies import first_line, need
 from louvain_um.formats.source import Source
-from louvain_um.graph import Graph
+from louvain_um.graph.graph import Graph
 
 if TYPE_CHECKING:
-    from louvain_um.formats.edgelist import ReadOptions
+    from louvain_um.formats.edge_list.reader import ReadOptions
 
 
 def read(source: Source, options: ReadOptions) -> Graph:
@@ -26,7 +26,7 @@ def read_graphml(source: Source, options: ReadOptions) -> Graph:
 
 
 def _read(source: Source, options: ReadOptions, kind: str) -> Graph:
-    from louvain_um.formats.networks import from_networkx
+    from louvain_um.formats.objects.networks import from_networkx
 
     networkx = need("networkx", source.name)
     data = source.read()

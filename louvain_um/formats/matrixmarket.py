@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.formats import scan
-from louvain_um.formats.edges import LineRule, read_numbers
-from louvain_um.formats.matrix import undirected
+from louvain_um.formats.edge_list import scan
+from louvain_um.formats.edge_list.edges import LineRule, read_numbers
+from louvain_um.formats.objects.matrix import undirected
+from louvain_um.formats.objects.symmetric import compress
 from louvain_um.formats.source import Source
-from louvain_um.formats.symmetric import compress
-from louvain_um.graph import MAX_VERTICES, Graph
+from louvain_um.graph.graph import MAX_VERTICES, Graph
 
 if TYPE_CHECKING:
-    from louvain_um.formats.edgelist import ReadOptions
+    from louvain_um.formats.edge_list.reader import ReadOptions
 
 
 def read(source: Source, options: ReadOptions) -> Graph:
     """Read a MatrixMarket file; `read_graph` documents what counts as an edge."""
-    from louvain_um.formats.edgelist import build
+    from louvain_um.formats.edge_list.reader import build
 
     field, symmetry = _banner(source)
     n, entries, line = _size(source)

@@ -12,16 +12,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from louvain_um.formats import complain
-from louvain_um.formats.edges import EdgeList, exact_weights, keep_integers
-from louvain_um.formats.reals import read_real
-from louvain_um.formats.scan import blank
+from louvain_um.formats import parse_errors
+from louvain_um.formats.edge_list.edges import EdgeList, exact_weights, keep_integers
+from louvain_um.formats.edge_list.float_parser import read_real
+from louvain_um.formats.edge_list.scan import blank
+from louvain_um.formats.objects.symmetric import all_entries, one_half
 from louvain_um.formats.source import Source
-from louvain_um.formats.symmetric import all_entries, one_half
-from louvain_um.graph import MAX_VERTICES, Graph
+from louvain_um.graph.graph import MAX_VERTICES, Graph
 
 if TYPE_CHECKING:
-    from louvain_um.formats.edgelist import ReadOptions
+    from louvain_um.formats.edge_list.reader import ReadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Header:
 
 def read(source: Source, options: ReadOptions) -> Graph:
     """Read a METIS graph; vertex sizes and weights are passed over."""
-    from louvain_um.formats.edgelist import build
+    from louvain_um.formats.edge_list.reader import build
 
     header, line = _header(source)
     if options.weighted and not header.weighted:
@@ -77,7 +77,7 @@ def _header(source: Source) -> tuple[Header, int]:
         words = text.split()
         if words and not words[0].startswith("%"):
             break
-    if complain.looks_binary(text.encode()):
+    if parse_errors.looks_binary(text.encode()):
         raise source.error("is not text; is it compressed, or of another format?", line)
     plain = 2 <= len(words) <= 4 and all(w.isascii() and w.isdigit() for w in words)
     if not plain or len(words[0]) > 18 or len(words[1]) > 18:
@@ -118,7 +118,7 @@ def _rows(
         if n_late:
             real |= exact_weights(source, data, line, late[:n_late], weights)
         if bad >= 0:
-            message = _about(complain.line_at(data, bad), header, row)
+            message = _about(parse_errors.line_at(data, bad), header, row)
             raise source.error(message, line + lines)
         line += lines
         columns.append(out[:count].copy())
@@ -136,7 +136,7 @@ def _rows(
 
 
 def _about(line: bytes, header: Header, row: int) -> str:
-    if complain.looks_binary(line):
+    if parse_errors.looks_binary(line):
         return "is not text; is the file compressed, or of another format?"
     if row >= header.n:
         return f"one list more than the {header.n:,} vertices announced; correct the header"
@@ -145,7 +145,7 @@ def _about(line: bytes, header: Header, row: int) -> str:
         return f"has fewer than the {header.before} numbers that the format code announces"
     step = 2 if header.weighted else 1
     for word in words[header.before :: step]:
-        if not complain.WHOLE.fullmatch(word) or not 1 <= int(word) <= header.n:
+        if not parse_errors.WHOLE.fullmatch(word) or not 1 <= int(word) <= header.n:
             return f"neighbour {word[:40]!r} is no vertex 1 … {header.n}; correct the list"
     return "a neighbour lacks its weight, which the format code announces; add it"
 

@@ -8,13 +8,13 @@ import numpy as np
 from scipy.sparse import load_npz
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.needs import first_line
+from louvain_um.formats.objects.sparse import from_sparse
+from louvain_um.formats.optional_dependencies import first_line
 from louvain_um.formats.source import Source
-from louvain_um.formats.sparse import from_sparse
-from louvain_um.graph import Graph
+from louvain_um.graph.graph import Graph
 
 if TYPE_CHECKING:
-    from louvain_um.formats.edgelist import ReadOptions
+    from louvain_um.formats.edge_list.reader import ReadOptions
 
 ZIP_MAGIC = b"PK"
 

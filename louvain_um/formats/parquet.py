@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.frames import from_columns
-from louvain_um.formats.needs import first_line, need
+from louvain_um.formats.objects.frames import from_columns
+from louvain_um.formats.optional_dependencies import first_line, need
 from louvain_um.formats.source import Source
-from louvain_um.graph import Graph
+from louvain_um.graph.graph import Graph
 
 if TYPE_CHECKING:
-    from louvain_um.formats.edgelist import ReadOptions
+    from louvain_um.formats.edge_list.reader import ReadOptions
 
 VERTICES_KEY = b"louvain_um_vertices"
 """Metadata of the table: vertices in all, isolated ones included."""

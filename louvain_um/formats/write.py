@@ -13,12 +13,12 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um import files
+from louvain_um.core import atomic_files
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import format_of
-from louvain_um.formats.decimal import digits
-from louvain_um.formats.needs import need
-from louvain_um.graph import Graph
+from louvain_um.formats.edge_list.integer_text import digits
+from louvain_um.formats.optional_dependencies import need
+from louvain_um.graph.graph import Graph
 
 STRETCH = 1 << 20
 """Arcs turned into text at a time."""
@@ -31,7 +31,7 @@ def write(path: str, graph: Graph, kind: str | None, force: bool) -> tuple[str, 
     """Write a graph; `write_graph` documents it."""
     writer = check(path, kind, force)
     with (
-        files.replacing(path, force=force) as part,
+        atomic_files.replacing(path, force=force) as part,
         _opened(part, path.lower().endswith(".gz")) as stream,
     ):
         return writer(stream, graph, path)
@@ -53,7 +53,7 @@ def check(path: str, kind: str | None, force: bool) -> Writer:
         )
     if name == "parquet" and path.lower().endswith(".gz"):
         raise GraphFormatError("Parquet is compressed already; drop .gz", path)
-    files.check_output(path, force=force)
+    atomic_files.check_output(path, force=force)
     return writers[name]
 
 

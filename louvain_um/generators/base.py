@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import MemoryBudgetError, OptionError
-from louvain_um.graph import MAX_VERTICES, Graph
+from louvain_um.graph.graph import MAX_VERTICES, Graph
 
 Weights = Literal["none", "uniform"]
 
@@ -63,7 +63,7 @@ def weigh(graph: Graph, weights: Weights, seed: int) -> Graph:
     """Give each edge the weight asked for, a function of its two ends."""
     if weights == "none":
         return graph
-    from louvain_um import parallel
+    from louvain_um.core import parallel
     from louvain_um.generators import rows
 
     values = np.empty(graph.n_arcs, np.uint32)

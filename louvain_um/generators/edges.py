@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from louvain_um.core.parallel import take
 from louvain_um.generators.hashing import (
     HALF,
     LOW_HALF,
@@ -22,7 +23,6 @@ from louvain_um.generators.hashing import (
     permute,
     set_permutation,
 )
-from louvain_um.parallel import take
 
 RMAT_WORDS = 16
 """Draws set aside for an edge: 32 bits a level, 31 levels at most."""

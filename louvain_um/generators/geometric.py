@@ -18,7 +18,7 @@ from louvain_um.generators.base import (
     weigh,
     whole,
 )
-from louvain_um.graph import Graph
+from louvain_um.graph.graph import Graph
 
 POINT_STREAM = 16
 
@@ -78,7 +78,7 @@ def geometric(
     radius = real("radius", radius, 0.0, 1.5)
     afford(n, int(n * max(n - 1, 0) * min(1.0, math.pi * radius**2) / 3))
 
-    from louvain_um import parallel
+    from louvain_um.core import parallel
     from louvain_um.generators import rows
     from louvain_um.generators.hashing import permutation
 

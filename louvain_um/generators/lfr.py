@@ -111,7 +111,7 @@ def lfr(
     )
     afford(made.n, 2 * made.edges)
 
-    from louvain_um import parallel
+    from louvain_um.core import parallel
     from louvain_um.generators import edges as compiled
 
     u, v = np.empty(made.edges, np.uint32), np.empty(made.edges, np.uint32)
@@ -294,7 +294,7 @@ def _pair_outside(
     v: NDArray[np.uint32],
 ) -> None:
     """Pair the stubs that leave their communities, until hardly a pair lies inside one."""
-    from louvain_um import parallel
+    from louvain_um.core import parallel
     from louvain_um.generators import edges as compiled
     from louvain_um.generators.hashing import permutation
 

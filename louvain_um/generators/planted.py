@@ -72,7 +72,7 @@ def planted(
     edges_out = _edges("degree_out", degree_out, n, pairs - pairs_in)
     afford(n, 2 * (edges_in + edges_out))
 
-    from louvain_um import parallel
+    from louvain_um.core import parallel
     from louvain_um.generators import edges as compiled
     from louvain_um.generators.hashing import permutation
 

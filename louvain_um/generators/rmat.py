@@ -118,7 +118,7 @@ def rmat(
     )
     afford(made.n, 2 * made.edges)
 
-    from louvain_um import parallel
+    from louvain_um.core import parallel
     from louvain_um.generators import edges as compiled
 
     u, v = np.empty(made.edges, np.uint32), np.empty(made.edges, np.uint32)

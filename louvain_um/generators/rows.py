@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from louvain_um.core.parallel import take
 from louvain_um.generators.hashing import HALF, ONE, below, draw, mix64, permute, unpermute
-from louvain_um.parallel import take
 
 ROWS = 1 << 10
 """Rows claimed at a time."""

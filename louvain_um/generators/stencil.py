@@ -20,7 +20,7 @@ from louvain_um.generators.base import (
     weigh,
     whole,
 )
-from louvain_um.graph import MAX_VERTICES, Graph
+from louvain_um.graph.graph import MAX_VERTICES, Graph
 
 POINTS = {1: (2, 2), 2: (4, 8), 3: (6, 26)}
 """Neighbours along the axes, and with the diagonals, by number of dimensions."""
@@ -119,7 +119,7 @@ def stencil(
     )
     afford(made.n, made.arcs // 3)
 
-    from louvain_um import parallel
+    from louvain_um.core import parallel
     from louvain_um.generators import rows
 
     n = made.n

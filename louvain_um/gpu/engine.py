@@ -11,28 +11,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.hierarchy import Moved, Sums
 from louvain_um.events import Event, Observer, tell_arrays
-from louvain_um.gpu import again, carry
-from louvain_um.gpu.aggregate import LIMITS, aggregate, prepare
-from louvain_um.gpu.catalogue import PACKED
-from louvain_um.gpu.compile import kernels
+from louvain_um.gpu.aggregate import reaggregate
+from louvain_um.gpu.aggregate.aggregate import LIMITS, aggregate, prepare
+from louvain_um.gpu.aggregate.limits import tight_limits
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import CXX, GpuLevel, sum_type
-from louvain_um.gpu.limits import tight_limits
-from louvain_um.gpu.loading import adopt, cut, survey, upload
-from louvain_um.gpu.move import move
-from louvain_um.gpu.paged import Pages, move_in_pages, refine_in_pages
-from louvain_um.gpu.planning import plan_run, without_graph
-from louvain_um.gpu.refine import refine
-from louvain_um.graph import Graph
-from louvain_um.hierarchy import Moved, Sums
+from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
+from louvain_um.gpu.memory.planning import plan_run, without_graph
+from louvain_um.gpu.move.move import move
+from louvain_um.gpu.out_of_core.vertex_blocks import Pages, move_in_pages, refine_in_pages
+from louvain_um.gpu.refine.refine import refine
+from louvain_um.gpu.relabel import relabel
+from louvain_um.gpu.runtime.compile import kernels
+from louvain_um.gpu.runtime.kernel_list import PACKED
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement.allocator import Allocator
-from louvain_um.placement.ballast import ballast
-from louvain_um.placement.machine_choice import machine_for
-from louvain_um.placement.plan import Plan
-from louvain_um.placement.residency import Traffic
-from louvain_um.placement.spec import MANAGED
+from louvain_um.placement.arena_spec import MANAGED
+from louvain_um.placement.machine.machine_choice import machine_for
+from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.ballast import ballast
+from louvain_um.placement.memory.lru_residency import Traffic
+from louvain_um.placement.planner import Plan
 
 U32 = NDArray[np.uint32]
 
@@ -79,7 +80,7 @@ class GpuEngine:
             later.append(f"Narrow, {CXX[sums]}")
         if isinstance(graph, DeviceGraph):
             # The plan asks how its arcs are spread, by a kernel: whoever waits is told why.
-            kernels.prepare([("carry", "")], self.observer)
+            kernels.prepare([("relabel", "")], self.observer)
         device = cupy.cuda.runtime.getDevice()
         machine = machine_for(device)
         self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
@@ -104,8 +105,8 @@ class GpuEngine:
         )
         self.tight = self.plan.tight
         if self.plan.paged:
-            self.compile(types, source="paged")
-            kernels.prepare([("paged", "")], self.observer)
+            self.compile(types, source="vertex_blocks")
+            kernels.prepare([("vertex_blocks", "")], self.observer)
         if given:
             level = adopt(self.memory, given)
         else:
@@ -133,11 +134,11 @@ class GpuEngine:
 
     def compile(self, *types: str, source: str = "") -> None:
         """Have the kernels ready for levels of these types."""
-        sources = [source] if source else ["move", "aggregate", "carry"]
+        sources = [source] if source else ["move", "aggregate", "relabel"]
         if not source and self.options.method == "leiden":
             sources.append("refine")
         units = [(source, each) for source in sources for each in dict.fromkeys(types)]
-        kernels.prepare([*units, ("carry", "")], self.observer)
+        kernels.prepare([*units, ("relabel", "")], self.observer)
 
     def restart(self, path: list[GpuLevel]) -> GpuLevel:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
@@ -146,7 +147,7 @@ class GpuEngine:
         start = self.memory.empty(
             f"start.{cycle}.0", "community", first.vertices, np.uint32, brief=True
         )
-        carry.compose(kernels, path, start)
+        relabel.compose(kernels, path, start)
         for level in path:
             # Fetched already; what is left of them is in `start`.
             self.memory.free(*self.live(*self.held(level)))
@@ -220,8 +221,10 @@ class GpuEngine:
         self.memory.free("totals")
         pages = self.pages if level.number == 0 else None
         where = (pages.ranges, pages.need_range) if pages else ()
-        if not self.pages and again.wanted(self.first, level, self.limits, self.again):
-            coarse = again.aggregate_again(kernels, self.memory, self.first, level, self.limits)
+        if not self.pages and reaggregate.wanted(self.first, level, self.limits, self.again):
+            coarse = reaggregate.aggregate_again(
+                kernels, self.memory, self.first, level, self.limits
+            )
         else:
             coarse = aggregate(kernels, self.memory, level, self.limits, *where)
         if self.options.method == "leiden":
@@ -238,15 +241,15 @@ class GpuEngine:
         """Return the sums of the communities a level starts in."""
         if level.start is None:
             return Sums(level.inside, level.squares, level.vertices)
-        return carry.community_sums(kernels, self.memory, level)
+        return relabel.community_sums(kernels, self.memory, level)
 
     def split(self, level: GpuLevel) -> None:
         """Make every connected part of a community a community of its own."""
         if level.offsets is None:
             # The next level gained nothing, and took this one's place.
-            again.restore(kernels, self.memory, self.first, level, self.limits)
+            reaggregate.restore(kernels, self.memory, self.first, level, self.limits)
         if level.start is not None:
-            carry.split(kernels, self.memory, level)
+            relabel.split(kernels, self.memory, level)
 
     def release(self, level: GpuLevel) -> None:
         """Free the graph of a level; the input's, which every cycle needs, stays."""
@@ -255,7 +258,7 @@ class GpuEngine:
             self.memory.free(*self.live(f"start.{level.cycle}.0"))
             level.start = None
             return
-        again.give_back(self.memory, level)
+        reaggregate.give_back(self.memory, level)
 
     def maps(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return each level's map to the next, on the host."""
@@ -268,8 +271,8 @@ class GpuEngine:
     def labels(self, path: list[GpuLevel]) -> U32:
         """Return the communities of the input's vertices, numbered by size, on the host."""
         labels = self.memory.empty("labels", "community", path[0].vertices, np.uint32)
-        carry.compose(kernels, path, labels)
-        carry.number_by_size(kernels, self.memory, labels)
+        relabel.compose(kernels, path, labels)
+        relabel.number_by_size(kernels, self.memory, labels)
         found: U32 = labels.get()
         return found
 

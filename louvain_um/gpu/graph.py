@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from louvain_um.graph import Graph
+from louvain_um.graph.graph import Graph
 
 if TYPE_CHECKING:
     from typing import Self

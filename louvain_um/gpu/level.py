@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from louvain_um.gpu.catalogue import PACKED
+from louvain_um.gpu.runtime.kernel_list import PACKED
 
 if TYPE_CHECKING:
     import cupy
@@ -56,7 +56,7 @@ class GpuLevel:
         vertex of the next level.
     home : {0, 1, 2}
         Where its graph lies: as the input does, or in one of two homes
-        (`louvain_um.gpu.reserve`).
+        (`louvain_um.gpu.memory.coarse_memory`).
     tag : str
         What stands behind the names of its graph's arrays.
     """

@@ -1,6 +1,6 @@
 """A page-level model of NVIDIA's UVM driver: page touches in, events and seconds out."""
 
-from louvain_um.profiling.simulator.driver import Driver
+from louvain_um.profiling.simulator.driver.options import Driver
 from louvain_um.profiling.simulator.result import TERMS, TOTALS, Simulation
 from louvain_um.profiling.simulator.simulate import simulate
 from louvain_um.profiling.simulator.touches import Touches, Way, join

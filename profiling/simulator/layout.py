@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
 from louvain_um.profiling.simulator.arenas import lives_of, pack
-from louvain_um.profiling.simulator.constants import (
+from louvain_um.profiling.simulator.driver.constants import (
     ACCESSED_BY,
     BASE_ADDRESS,
     BLOCK_PAGES,

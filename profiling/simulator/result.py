@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.profiling.events import EventTable
+from louvain_um.profiling.session.events import EventTable
 from louvain_um.profiling.simulator.trace import Array, Trace
 
 #: Terms of cost, in the order of the compiled parts. All but the last add up; `waiting` is for

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
-from louvain_um.placement.machine import Machine, load_machine
-from louvain_um.profiling.events import PHASES, Cause, EventTable, Kind, Source
-from louvain_um.profiling.simulator import constants as c
-from louvain_um.profiling.simulator.driver import Driver
+from louvain_um.placement.machine.machine import Machine, load_machine
+from louvain_um.profiling.session.events import PHASES, Cause, EventTable, Kind, Source
+from louvain_um.profiling.simulator.driver import constants as c
+from louvain_um.profiling.simulator.driver.options import Driver
 from louvain_um.profiling.simulator.layout import Layout, Placement, lay_out
 from louvain_um.profiling.simulator.result import TERMS, Simulation
 from louvain_um.profiling.simulator.trace import (
@@ -125,7 +125,7 @@ class _Replay:
         size: int,
         record: bool,
     ) -> None:
-        from louvain_um.profiling.simulator.machine_state import build_state
+        from louvain_um.profiling.simulator.initial_state import build_state
 
         self.trace = trace
         self.later = {step.array for step in trace.steps if isinstance(step, Allocate)}
@@ -145,7 +145,7 @@ class _Replay:
 
     def start(self) -> None:
         """Copy what the program itself brings to the device before its first kernel."""
-        from louvain_um.profiling.simulator.state import emit, spend
+        from louvain_um.profiling.simulator.driver.state import emit, spend
 
         given = [
             part
@@ -166,7 +166,7 @@ class _Replay:
 
     def step(self, step: Step) -> float:
         """Run one step; return its seconds."""
-        from louvain_um.profiling.simulator.residency import unpin
+        from louvain_um.profiling.simulator.driver.residency import unpin
 
         clock = self.state.clock
         before = clock[c.STALLED]
@@ -184,9 +184,9 @@ class _Replay:
         return float(clock[c.STALLED] - before) * 1e-9
 
     def _launch(self, step: Launch) -> None:
-        from louvain_um.profiling.simulator.launch import run
-        from louvain_um.profiling.simulator.machine_state import arrivals
-        from louvain_um.profiling.simulator.state import spend
+        from louvain_um.profiling.simulator.driver.launch import run
+        from louvain_um.profiling.simulator.driver.state import spend
+        from louvain_um.profiling.simulator.initial_state import arrivals
 
         s, t = self.state, step.touches
         number = self.kernels.setdefault(step.kernel, len(self.kernels))
@@ -220,7 +220,7 @@ class _Replay:
         s.clock[c.COMPUTED] = s.clock[c.READ_REMOTELY] = 0.0
 
     def _host(self, step: HostTouches) -> None:
-        from louvain_um.profiling.simulator.host import run_host
+        from louvain_um.profiling.simulator.driver.host import run_host
 
         t = step.touches
         cursor = np.zeros(2, np.int64)
@@ -229,7 +229,7 @@ class _Replay:
             self._drain()
 
     def _lifetime(self, step: Allocate | Free) -> None:
-        from louvain_um.profiling.simulator import lifetimes
+        from louvain_um.profiling.simulator.driver import lifetimes
 
         first = int(self.layout.starts[step.array])
         end = first + self.trace.arrays[step.array].pages
@@ -241,8 +241,8 @@ class _Replay:
         (lifetimes.allocate if begins else lifetimes.free)(self.state, first, end)
 
     def _prefetch(self, step: Prefetch) -> None:
-        from louvain_um.profiling.simulator.prefetch import to_host
-        from louvain_um.profiling.simulator.state import spend
+        from louvain_um.profiling.simulator.driver.prefetch import to_host
+        from louvain_um.profiling.simulator.driver.state import spend
 
         spend(self.state, c.PREFETCH, self.machine.prefetch_call_seconds * 1e9)
         array = self.trace.arrays[step.array]
@@ -255,7 +255,7 @@ class _Replay:
             self._drain()
 
     def _to_gpu(self, first: int, end: int) -> None:
-        from louvain_um.profiling.simulator.prefetch import to_gpu
+        from louvain_um.profiling.simulator.driver.prefetch import to_gpu
 
         for _ in range(self.passes):
             for start in range(first, end, _PREFETCH_STRETCH):
@@ -263,7 +263,7 @@ class _Replay:
                 self._drain()
 
     def _note(self, kind: Kind, page: int, size: int, count: int) -> None:
-        from louvain_um.profiling.simulator.state import emit
+        from louvain_um.profiling.simulator.driver.state import emit
 
         emit(self.state, int(kind), page, size, count, int(Cause.UNKNOWN))
 

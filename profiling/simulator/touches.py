@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.profiling.simulator.constants import PAGE_BYTES
+from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 
 
 class Way(IntEnum):

@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from louvain_um.core.atomic_files import replacing
+from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Phase
-from louvain_um.files import replacing
-from louvain_um.ledger import Group
-from louvain_um.profiling.simulator.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES, WAYS
+from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES, WAYS
 from louvain_um.profiling.simulator.touches import Touches, join
 
 SCHEMA = "louvain-um trace 2"

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from louvain_um.core.atomic_files import check_output, replacing
 from louvain_um.errors import LouvainUmError
-from louvain_um.files import check_output, replacing
-from louvain_um.profiling.session import Session
-from louvain_um.profiling.views import figures, residency
+from louvain_um.profiling.session.session import Session
 from louvain_um.profiling.views.colours import colour
-from louvain_um.profiling.views.compare import names
-from louvain_um.profiling.views.evidence import evidence
-from louvain_um.profiling.views.pages import Axis, Layer, accesses, faults
-from louvain_um.profiling.views.passes import passes
-from louvain_um.profiling.views.reading import NAMES, OTHER, TITLES, Reading
+from louvain_um.profiling.views.session import all_tables, residency
+from louvain_um.profiling.views.session.compare import names
+from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.session.pages import Axis, Layer, accesses, faults
+from louvain_um.profiling.views.session.passes import passes
+from louvain_um.profiling.views.session.reading import NAMES, OTHER, TITLES, Reading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from louvain_um.profiling.views.sweep import Sweep
+    from louvain_um.profiling.views.sweep.results import Sweep
 
 WIDE, TALL = 7.0, 4.2
 """Inches of a chart."""
@@ -96,7 +96,7 @@ def charts(sessions: Sequence[Session], sweep: Sweep | None = None) -> dict[str,
 
     Examples
     --------
-    >>> from louvain_um.profiling.session import PhaseSpan, Session
+    >>> from louvain_um.profiling.session.session import PhaseSpan, Session
     >>> from louvain_um.profiling.views.charts import charts
     >>> span = PhaseSpan(phase="move", level=0, iteration=-1, start_ns=0, end_ns=2000)
     >>> list(charts([Session(phases=(span,))]))
@@ -114,7 +114,7 @@ def charts(sessions: Sequence[Session], sweep: Sweep | None = None) -> dict[str,
         found["iteration-times"] = iteration_times(sessions)
         found["residency"] = bytes_over_time(reading)
     if sweep is not None:
-        from louvain_um.profiling.views.sweep_charts import sweep_charts
+        from louvain_um.profiling.views.sweep.charts import sweep_charts
 
         found |= sweep_charts(sweep)
     return {name: figure for name, figure in found.items() if figure is not None}
@@ -122,7 +122,7 @@ def charts(sessions: Sequence[Session], sweep: Sweep | None = None) -> dict[str,
 
 def by_group(reading: Reading, key: str) -> Figure | None:
     """Return each group's share of accesses or faults (Figures 4.1 and 4.10)."""
-    rows = [row for row in figures.by_group(reading).rows if row.get(key)]
+    rows = [row for row in all_tables.by_group(reading).rows if row.get(key)]
     if not rows:
         return None
     figure, axes = new(WIDE, 1.6)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from html import escape
 
-from louvain_um.profiling.session import Session
-from louvain_um.profiling.views.figures import by_group
-from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.views.session.all_tables import by_group
+from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.session.verdict import verdict
 from louvain_um.profiling.views.table import Table
-from louvain_um.profiling.views.verdict import verdict
 
 
 def html(session: Session) -> str:
@@ -16,7 +16,7 @@ def html(session: Session) -> str:
 
     Examples
     --------
-    >>> from louvain_um.profiling.session import Session
+    >>> from louvain_um.profiling.session.session import Session
     >>> from louvain_um.profiling.views.notebook import html
     >>> "Nothing was recorded" in html(Session())
     True

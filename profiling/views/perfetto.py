@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.files import replacing
-from louvain_um.profiling.events import EventTable, Kind
-from louvain_um.profiling.merge import merge
-from louvain_um.profiling.running import COMPILE
-from louvain_um.profiling.session import Session
-from louvain_um.profiling.views import residency
-from louvain_um.profiling.views.reading import CAUSES, NAMES, Reading
+from louvain_um.core.atomic_files import replacing
+from louvain_um.profiling.record.run_time import COMPILE
+from louvain_um.profiling.session.events import EventTable, Kind
+from louvain_um.profiling.session.merge_events import merge
+from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.views.session import residency
+from louvain_um.profiling.views.session.reading import CAUSES, NAMES, Reading
 
 MOST = 300_000
 """Events in a trace; more are merged where they are alike, and the trace says so."""
@@ -83,7 +83,7 @@ def trace(session: Session) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from louvain_um.profiling.session import PhaseSpan, Session
+    >>> from louvain_um.profiling.session.session import PhaseSpan, Session
     >>> from louvain_um.profiling.views.perfetto import trace
     >>> span = PhaseSpan(phase="move", level=0, iteration=-1, start_ns=0, end_ns=2000)
     >>> found = trace(Session(phases=(span,)))["traceEvents"]

@@ -109,7 +109,7 @@ def test_options_are_refused_before_the_graph_is_read(run, tmp_path):
     "command", [["detect", "no.txt", "-o"], ["convert", "no.txt"], ["generate", "ring", "-o"]]
 )
 def test_a_folder_that_cannot_be_written_is_refused_first(run, tmp_path, monkeypatch, command):
-    monkeypatch.setattr("louvain_um.files.os.access", lambda *_: False)
+    monkeypatch.setattr("louvain_um.core.atomic_files.os.access", lambda *_: False)
     line = run(*command, tmp_path / "out.csv").complaint()
     assert f"the folder {tmp_path} cannot be written" in line
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from louvain_um.gpu import device
-from louvain_um.placement import calibrate
-from louvain_um.placement.profiles import H200
+from louvain_um.gpu.runtime import device
+from louvain_um.placement.machine import calibrate
+from louvain_um.placement.machine.profiles import H200
 
 
 @pytest.fixture

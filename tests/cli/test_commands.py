@@ -178,7 +178,7 @@ def test_compare_refuses(run, tmp_path):
 
 def test_doctor(run, monkeypatch):
     from louvain_um.errors import DeviceUnavailableError
-    from louvain_um.gpu import device
+    from louvain_um.gpu.runtime import device
 
     def pick(asked):
         raise DeviceUnavailableError("no GPU today")
@@ -197,7 +197,7 @@ def test_doctor(run, monkeypatch):
 
 
 def test_doctor_describes_a_gpu(run, monkeypatch):
-    from louvain_um.gpu import device
+    from louvain_um.gpu.runtime import device
 
     about = {"name": "Card", "bytes": 2**34, "compute_capability": "9.0", "driver_cuda": "13.0"}
     monkeypatch.setattr(device, "pick", lambda asked: device.Choice("cuda", 0, "asked for"))

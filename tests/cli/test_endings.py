@@ -186,13 +186,13 @@ def test_full_disc_behind_stdout(two_triangles, arguments):
 
 
 def test_full_disc_behind_the_labels(run, two_triangles, tmp_path, monkeypatch):
-    from louvain_um.formats import labels
+    from louvain_um.formats.labels import writer
 
     def full(file, result):
         file.write(b"vertex,")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setitem(labels.WRITERS, ".csv", full)
+    monkeypatch.setitem(writer.WRITERS, ".csv", full)
     done = run("detect", two_triangles, "-o", tmp_path / "labels.csv")
     assert done.code == 1
     assert "the disc is full" in done.complaint()

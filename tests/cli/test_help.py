@@ -13,7 +13,7 @@ import typer
 from louvain_um.cli import app
 from louvain_um.formats import READERS
 from louvain_um.generators import GENERATORS
-from louvain_um.placement.policy import POLICY_NAMES
+from louvain_um.placement.policy.policy import POLICY_NAMES
 
 COMMANDS = [[name] for name in typer.main.get_command(app).commands]
 COMMANDS += [["generate", kind] for kind in GENERATORS]

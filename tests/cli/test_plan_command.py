@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from louvain_um.placement import machine_choice
+from louvain_um.placement.machine import machine_choice
 
 GROUPS = ["graph", "hash", "community", "scratch"]
 LARGE = ("--vertices", 16_777_216, "--arcs", 650_000_000, "--machine", "h200")
@@ -125,7 +125,7 @@ def test_policies_and_machines_may_be_files(run, tmp_path):
     found = run("plan", *LARGE, "--memory", policy, "--json").json
     assert found["policy"] == "mine"
     assert found["placements"]["graph"] == "split(0.5)"
-    from louvain_um.placement.machine import load_machine
+    from louvain_um.placement.machine.machine import load_machine
 
     machine = tmp_path / "machine.json"
     machine.write_text(json.dumps(load_machine("p4000").to_dict() | {"name": "here"}))

@@ -65,8 +65,8 @@ def test_what_cannot_run_is_told_and_why(run, source):
     [("cuda", "h200", "program"), ("cuda", None, "driver"), ("cpu", "h200", "driver")],
 )
 def test_beside_measured_runs_the_program_makes_room(monkeypatch, device, gpu, who):
-    from louvain_um.cli.sweep import settings_for
-    from louvain_um.gpu import device as devices
+    from louvain_um.cli.commands.sweep import settings_for
+    from louvain_um.gpu.runtime import device as devices
 
     found = devices.Choice(kind=device, index=0, reason="asked for")
     monkeypatch.setattr(devices, "pick", lambda wanted: found)

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louvain_um import Graph, api
+from louvain_um.core.rules import PATIENCE
 from louvain_um.cpu import move
 from louvain_um.generators import stencil
-from louvain_um.rules import PATIENCE
 from tests import oracle
 from tests.graphs import graphs
 

@@ -10,7 +10,7 @@ import pytest
 
 from louvain_um.errors import GraphError, GraphFormatError
 from louvain_um.formats import as_graph, read_graph
-from louvain_um.graph import Graph
+from louvain_um.graph.graph import Graph
 
 GEPHI = "Source,Target,Type,Id,Label,Weight\n"
 

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louvain_um.errors import GraphFormatError, OptionError
-from louvain_um.formats import edges, read_graph
-from louvain_um.formats.vertices import number_vertices
-from louvain_um.graph import Graph
+from louvain_um.formats import read_graph
+from louvain_um.formats.edge_list import edges
+from louvain_um.formats.edge_list.number_vertices import number_vertices
+from louvain_um.graph.graph import Graph
 
 
 def read(folder: Path, text: str | bytes, name: str = "g.txt", **options: object) -> Graph:
@@ -115,7 +116,7 @@ def test_every_double_is_parsed_to_the_last_bit(
     tmp_path_factory: pytest.TempPathFactory, weights: list[float]
 ) -> None:
     text = "".join(f"0 1 {w!r}\n0 1 {w:.12f}\n" for w in weights).encode()
-    from louvain_um.formats.scan import WEIGHT
+    from louvain_um.formats.edge_list.scan import WEIGHT
     from louvain_um.formats.source import Source
 
     rule = edges.LineRule(shape=WEIGHT)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import read_graph
-from louvain_um.formats.edges import EdgeList
-from louvain_um.formats.symmetric import compress, one_half
-from louvain_um.graph import Graph
+from louvain_um.formats.edge_list.edges import EdgeList
+from louvain_um.formats.objects.symmetric import compress, one_half
+from louvain_um.graph.graph import Graph
 
 
 def read(folder: Path, text: str, name: str, **options: object) -> Graph:

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import read_graph, write_graph
-from louvain_um.graph import Graph
+from louvain_um.graph.graph import Graph
 
 NAMES = ["g.txt", "g.csv", "n.csv", "g.mtx", "g.graph", "g.npz", "s.npz", "g.parquet", "g.gml",
          "g.graphml", "g.txt.gz"]  # fmt: skip

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from louvain_um.errors import GraphError
 from louvain_um.formats import as_graph, read_graph
-from louvain_um.graph import Graph
+from louvain_um.graph.graph import Graph
 
 
 def same(a: Graph, b: Graph) -> bool:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats import check_graph_path, read_graph, write_graph
-from louvain_um.graph import Graph
+from louvain_um.graph.graph import Graph
 from tests.graphs import graphs
 
 NAMES = ["g.txt", "g.csv", "g.tsv.gz", "g.mtx", "g.mtx.gz", "g.graph", "g.npz", "g.npz.gz",

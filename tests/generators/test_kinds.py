@@ -13,7 +13,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.generators import GENERATORS, Generated, base
-from louvain_um.graph import Graph
+from louvain_um.graph.graph import Graph
 
 SMALL: dict[str, dict[str, Any]] = {
     "rmat": {"scale": 9, "edge_factor": 8},

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.compile import Kernels
-from louvain_um.gpu.device import Choice, pick
+from louvain_um.gpu.runtime.compile import Kernels
+from louvain_um.gpu.runtime.device import Choice, pick
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,5 @@
 // The rule's arithmetic as the tests see it: one thread an element.
-#include "rule.cuh"
+#include "rules.cuh"
 
 __global__ void probe_rule(const u32* a, const u32* b, u32* mixed, u32* part, u8* first, i64 n,
                            u32 salt, u32 sub_rounds, u32 seed) {

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from louvain_um import Graph, api, generators
+from louvain_um.core.numbering import number_by_size
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
-from louvain_um.gpu import carry, engine
-from louvain_um.gpu.aggregate import LIMITS, Limits, aggregate
-from louvain_um.gpu.arrays import SORTING
-from louvain_um.gpu.compile import kernels
+from louvain_um.gpu import engine
+from louvain_um.gpu.aggregate.aggregate import LIMITS, Limits, aggregate
 from louvain_um.gpu.engine import GpuEngine
-from louvain_um.gpu.narrow import widened
-from louvain_um.numbering import number_by_size
+from louvain_um.gpu.memory.array_specs import SORTING
+from louvain_um.gpu.memory.weights8 import widened
+from louvain_um.gpu.relabel import relabel
+from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.options import Options
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
@@ -145,12 +146,12 @@ def test_communities_are_carried_summed_split_and_numbered(graph: Graph) -> None
             alone = cpu.sums(expected)
             assert (level.inside, level.squares) == (alone.inside, alone.squares), name
             level.start, expected.start = cupy.asarray(start), start.copy()
-            assert carry.community_sums(kernels, gpu.memory, level) == cpu.sums(expected), name
-            carry.split(kernels, gpu.memory, level)
+            assert relabel.community_sums(kernels, gpu.memory, level) == cpu.sums(expected), name
+            relabel.split(kernels, gpu.memory, level)
             cpu.split(expected)
             assert np.array_equal(level.start.get(), expected.start), name
             numbered = cupy.asarray(start)
-            carry.number_by_size(kernels, gpu.memory, numbered)
+            relabel.number_by_size(kernels, gpu.memory, numbered)
             assert np.array_equal(numbered.get(), number_by_size(start)), name
 
 
@@ -191,7 +192,7 @@ def test_parts_start_in_the_community_of_their_members(graph: Graph) -> None:
             found = aggregate(kernels, gpu.memory, level)
             assert np.array_equal(found.start.get(), coarse.start), name
             out = cupy.empty(n, np.uint32)
-            carry.compose(kernels, [level, found], out)
+            relabel.compose(kernels, [level, found], out)
             assert np.array_equal(out.get(), coarse.start[expected.numbers]), name
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.events import Event
-from louvain_um.gpu.compile import Kernels
-from louvain_um.gpu.device import Choice, pick
+from louvain_um.gpu.runtime.compile import Kernels
+from louvain_um.gpu.runtime.device import Choice, pick
 
 pytestmark = pytest.mark.gpu
 

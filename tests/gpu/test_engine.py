@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from louvain_um import Graph, api, read_graph
-from louvain_um.communities import Communities
 from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.generators import geometric, lfr, planted, ring_of_cliques, rmat, stencil
-from louvain_um.gpu import launch
-from louvain_um.gpu.device import Choice
 from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.runtime import launch
+from louvain_um.gpu.runtime.device import Choice
+from louvain_um.results.communities import Communities
 from tests.graphs import graphs
 
 pytestmark = pytest.mark.gpu

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +14,12 @@ import pytest
 import louvain_um as lu
 from louvain_um.events import Event
 from louvain_um.generators import lfr
-from louvain_um.gpu.device import Choice
+from louvain_um.gpu.runtime.device import Choice
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.gpu
 
-HOUSE = Path(__file__).resolve().parents[2]
+HOUSE = ROOT
 
 
 def child(code: str) -> subprocess.Popen[str]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from louvain_um import Graph, generators
-from louvain_um.gpu import generate
-from louvain_um.gpu.device import Choice
+from louvain_um.gpu.generate import generate
+from louvain_um.gpu.runtime.device import Choice
 
 pytestmark = pytest.mark.gpu
 

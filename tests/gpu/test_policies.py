@@ -13,12 +13,12 @@ import louvain_um as lu
 from louvain_um.api import run
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.generators import lfr, rmat
-from louvain_um.gpu.device import Choice
-from louvain_um.graph import Graph
+from louvain_um.gpu.runtime.device import Choice
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement import calls
-from louvain_um.placement.guard import MARGIN, guard
-from louvain_um.placement.policy import POLICY_NAMES, Placement, Policy
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.guard import MARGIN, guard
+from louvain_um.placement.policy.policy import POLICY_NAMES, Placement, Policy
 
 pytestmark = pytest.mark.gpu
 
@@ -98,8 +98,8 @@ def test_auto_on_a_device_that_is_really_too_small(
     """Without a budget: what is free is all there is, and managed memory would exceed it."""
     made = graph(name)
     whole = lu.plan(made, method=method, machine="h200").device_in_core
-    total = calls.free_memory()[1]
-    monkeypatch.setattr(calls, "free_memory", lambda: (MARGIN + whole * percent // 100, total))
+    total = cuda_calls.free_memory()[1]
+    monkeypatch.setattr(cuda_calls, "free_memory", lambda: (MARGIN + whole * percent // 100, total))
 
     def never(name: str, nbytes: int, device: int) -> int:
         raise MemoryBudgetError(nbytes, 0, [(name, nbytes)])

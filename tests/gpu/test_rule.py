@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from louvain_um import rules
-from louvain_um.gpu.compile import Kernels
+from louvain_um.core import rules
+from louvain_um.gpu.runtime.compile import Kernels
 
 pytestmark = pytest.mark.gpu
 

@@ -9,8 +9,8 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.generators import lfr
-from louvain_um.gpu.device import Choice, capabilities
 from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.runtime.device import Choice, capabilities
 
 pytestmark = pytest.mark.gpu
 

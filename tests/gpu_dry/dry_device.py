@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from louvain_um.gpu import engine, loading
-from louvain_um.gpu.arrays import SORTING
-from louvain_um.gpu.carry import FOUND
-from louvain_um.gpu.compile import using
-from louvain_um.gpu.job import JOB, STATE
-from louvain_um.gpu.launch import CONTROL
-from louvain_um.gpu.limits import BOUNDS
-from louvain_um.hierarchy import detect
+from louvain_um.core.hierarchy import detect
+from louvain_um.gpu import engine
+from louvain_um.gpu.aggregate.kernel_arguments import JOB, STATE
+from louvain_um.gpu.aggregate.limits import BOUNDS
+from louvain_um.gpu.memory import loading
+from louvain_um.gpu.memory.array_specs import SORTING
+from louvain_um.gpu.relabel.relabel import FOUND
+from louvain_um.gpu.runtime.compile import using
+from louvain_um.gpu.runtime.launch import CONTROL
 from louvain_um.options import Options
-from louvain_um.placement import allocator
+from louvain_um.placement.memory import allocator
 from tests.gpu_dry.dry_script import Range, Rows, Script
 from tests.placement.fake_cuda import FakeCuda, install
 
@@ -95,7 +96,9 @@ class DryKernels:
 
     def get(self, source: str, kernel: str, types: str = "", observer: Any = None) -> Any:
         answer = (
-            getattr(self, kernel, None) if source != "paged" or kernel == "begin_sweep" else None
+            getattr(self, kernel, None)
+            if source != "vertex_blocks" or kernel == "begin_sweep"
+            else None
         )
         return lambda grid, block, args: answer(*args) if answer else None
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from louvain_um.gpu.spread import Spread
-from louvain_um.graph import Graph
-from louvain_um.hierarchy import Moved, Sums
+from louvain_um.core.hierarchy import Moved, Sums
+from louvain_um.gpu.memory.degree_stats import Spread
+from louvain_um.graph.graph import Graph
 from tests.gpu_dry.dry_script import Range, Rows, Script
+from tests.paths import RESULTS
 
-RESULTS = Path(__file__).parents[2] / "benchmarks/results"
 MEASURED = {"louvain": "gpu_detect_h200.json", "leiden": "gpu_detect_h200_leiden.json"}
 
 LARGE = {

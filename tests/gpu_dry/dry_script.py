@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.hierarchy import Moved, Sums, detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel
-from louvain_um.gpu.spread import Spread
-from louvain_um.graph import Graph
-from louvain_um.hierarchy import Moved, Sums, detect
+from louvain_um.gpu.memory.degree_stats import Spread
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.quality import sum_of_squares
+from louvain_um.results.quality import sum_of_squares
 
 I64 = NDArray[np.int64]
 

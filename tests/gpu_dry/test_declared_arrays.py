@@ -13,11 +13,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from louvain_um.core.hierarchy import Sums
 from louvain_um.generators import GENERATORS
-from louvain_um.gpu import again
-from louvain_um.gpu.later import SMALL
-from louvain_um.gpu.limits import LIMITS
-from louvain_um.hierarchy import Sums
+from louvain_um.gpu.aggregate import reaggregate
+from louvain_um.gpu.aggregate.limits import LIMITS
+from louvain_um.gpu.memory.coarse_bytes import SMALL
 from louvain_um.options import Options
 from tests.gpu_dry.dry_device import Watched, run_dry
 from tests.gpu_dry.dry_levels import made_up
@@ -126,7 +126,7 @@ def test_level_two_takes_the_place_of_level_one(monkeypatch):
 def test_a_level_whose_place_was_taken_in_vain_is_made_once_more(monkeypatch):
     graph, script = scripted("rmat", "leiden")
     script = copy.deepcopy(script)
-    assert script.steps[0].kept > again.AGAIN * graph.n_arcs > LIMITS.small
+    assert script.steps[0].kept > reaggregate.AGAIN * graph.n_arcs > LIMITS.small
     # The second level gains nothing: the cycle ends with the first, and is the last.
     del script.steps[2:], script.moves[2:]
     nothing = Sums(script.inside, script.squares, graph.n_vertices)

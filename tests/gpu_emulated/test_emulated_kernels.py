@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from louvain_um import rules
+from louvain_um.core import rules
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import lfr, rmat, stencil
-from louvain_um.gpu.compile import FOLDER
-from louvain_um.gpu.launch import BLOCK_MAX
-from louvain_um.gpu.packing import pack
-from louvain_um.graph import Graph
+from louvain_um.gpu.memory.targets24 import pack
+from louvain_um.gpu.runtime.compile import FOLDER
+from louvain_um.gpu.runtime.launch import BLOCK_MAX
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 
 HERE = Path(__file__).parent
@@ -41,14 +41,14 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ctypes.CDLL]
     if compiler is None:
         pytest.skip("no g++ here")
     folder = tmp_path_factory.mktemp("emulated")
-    for file in (*FOLDER.glob("*.cu"), *FOLDER.glob("*.cuh")):
+    for file in (*FOLDER.rglob("*.cu"), *FOLDER.rglob("*.cuh")):
         (folder / file.name).write_text(file.read_text().replace(CLOCK, "now = 0;"))
     # As on the device: no multiplication and addition in one. Pragmas are the device compiler's,
     # and jumps between stacks look wrong to what checks them.
     options = ("-std=c++17", "-O2", "-w", "-fpermissive", "-ffp-contract=off", "-U_FORTIFY_SOURCE")
     shared = ("-fPIC", "-shared", "-pthread")
     running = {}
-    for source in ("move", "aggregate", "carry"):
+    for source in ("move", "aggregate", "relabel"):
         library = folder / f"{source}.so"
         files = [str(HERE / f"{source}.cpp"), "-o", str(library)]
         command = [compiler, *options, *shared, f"-I{HERE}", f"-I{folder}", *files]
@@ -224,10 +224,10 @@ def test_communities_between_levels(emulated: dict[str, ctypes.CDLL], device: De
     engine, level = on_cpu(graph)
     level.start = (np.arange(n, dtype=np.uint32) // 60) * 60
     sums, told = engine.sums(level), np.zeros(3, np.uint64)
-    emulated["carry"].sum_level(*device.arguments, address(level.start), address(told))
+    emulated["relabel"].sum_level(*device.arguments, address(level.start), address(told))
     assert told.tolist() == [sums.inside, sums.squares, sums.communities]
     labels = level.start.copy()
     engine.split(level)
-    emulated["carry"].split_level(*device.arguments[:5], address(labels))
+    emulated["relabel"].split_level(*device.arguments[:5], address(labels))
     np.testing.assert_array_equal(labels, level.start)
     assert len(np.unique(labels)) > sums.communities

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from louvain_um.arrays import STAGES, Declared
-from louvain_um.placement.plan import make_plan
-from louvain_um.placement.profiles import H200
+from louvain_um.core.array_spec import STAGES, Declared
+from louvain_um.placement.machine.profiles import H200
+from louvain_um.placement.planner import make_plan
 
 VISITED = 4.0
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from louvain_um.placement import allocator, arena, calls, smart
-from louvain_um.placement.guard import guard
+from louvain_um.placement import placer
+from louvain_um.placement.memory import allocator, arena, cuda_calls
+from louvain_um.placement.memory.guard import guard
 
 GIB = 1 << 30
 ADVICE = {
@@ -223,9 +224,9 @@ class FakeCuda:
 
 def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
     """Let all calls go to the fake; arrays are only addresses then."""
-    monkeypatch.setattr(calls, "bindings", lambda: fake.bindings)
-    monkeypatch.setattr(calls, "driver", lambda: fake.driver)
-    monkeypatch.setattr(calls, "cupy_runtime", lambda: fake.runtime)
+    monkeypatch.setattr(cuda_calls, "bindings", lambda: fake.bindings)
+    monkeypatch.setattr(cuda_calls, "driver", lambda: fake.driver)
+    monkeypatch.setattr(cuda_calls, "cupy_runtime", lambda: fake.runtime)
     monkeypatch.setattr(guard, "ranges", {})
     monkeypatch.setattr(guard, "permitted", {})
 
@@ -235,7 +236,7 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
         return SimpleNamespace(size=shape, dtype=kind, itemsize=kind.itemsize, data=pointer)
 
     monkeypatch.setattr(allocator, "view", view)
-    monkeypatch.setattr(smart, "view", view)
+    monkeypatch.setattr(placer, "view", view)
     # The host's threads would touch addresses that are nobody's.
     touched = lambda address, nbytes: fake.log.append(("touch", address, nbytes, -1))  # noqa: E731
     monkeypatch.setattr(arena, "populate", touched)

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from declared_cases import arrays
 
-from louvain_um.arrays import STAGES, Declared, peak_bytes
-from louvain_um.ledger import GROUPS
+from louvain_um.core.array_spec import STAGES, Declared, peak_bytes
+from louvain_um.core.ledger import GROUPS
+from louvain_um.placement.arena_spec import BLOCK
 from louvain_um.placement.layout import (
     ALIGNED,
     ARCS,
@@ -13,8 +14,7 @@ from louvain_um.placement.layout import (
     fit,
     lay_out,
 )
-from louvain_um.placement.policy import POLICY_NAMES, Placement, Policy, find_policy
-from louvain_um.placement.spec import BLOCK
+from louvain_um.placement.policy.policy import POLICY_NAMES, Placement, Policy, find_policy
 
 
 def one(name, nbytes, stages=("move",), group="scratch", **more):

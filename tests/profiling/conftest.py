@@ -3,5 +3,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# The cases that several files of this folder share are a module beside them.
-sys.path.insert(0, str(Path(__file__).parent))
+# The cases that several files below this folder share are modules of it.
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE / "simulator")]

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from louvain_um.profiling.events import EventTable, Kind
-from louvain_um.profiling.join import place
-from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan, Session
+from louvain_um.profiling.record.attribution import place
+from louvain_um.profiling.session.events import EventTable, Kind
+from louvain_um.profiling.session.session import Lifetime, PageMap, PhaseSpan, Session
 
 
 def life(name: str, address: int, nbytes: int, start: int, end: int) -> Lifetime:

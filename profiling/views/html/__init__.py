@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from louvain_um.core.atomic_files import check_output, replacing
 from louvain_um.errors import LouvainUmError
-from louvain_um.files import check_output, replacing
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.session import Session
-    from louvain_um.profiling.views.sweep import Sweep
+    from louvain_um.profiling.session.session import Session
+    from louvain_um.profiling.views.sweep.results import Sweep
 
 
 def write(
@@ -53,7 +53,7 @@ def render(
 
     Examples
     --------
-    >>> from louvain_um.profiling.session import Session
+    >>> from louvain_um.profiling.session.session import Session
     >>> from louvain_um.profiling.views.html import render
     >>> render(Session()).startswith("<!doctype html>")
     True

@@ -12,11 +12,11 @@ from markupsafe import Markup
 
 from louvain_um.profiling.views.html.parts import Part, comparison, heading, session_parts
 from louvain_um.profiling.views.html.payload import ROOM
-from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.session.reading import Reading
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.session import Session
-    from louvain_um.profiling.views.sweep import Sweep
+    from louvain_um.profiling.session.session import Session
+    from louvain_um.profiling.views.sweep.results import Sweep
 
 
 def render(session: Session | None, *, other: Session | None, sweep: Sweep | None) -> str:

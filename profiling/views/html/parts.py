@@ -7,18 +7,18 @@ from typing import Any
 
 from markupsafe import Markup
 
-from louvain_um.profiling.session import Session
-from louvain_um.profiling.views import figures, kernels, residency, stages
-from louvain_um.profiling.views.blocks import ping_pong
-from louvain_um.profiling.views.evidence import evidence, there
-from louvain_um.profiling.views.glance import glance
+from louvain_um.profiling.session.session import Session
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.payload import ROOM, packed
-from louvain_um.profiling.views.origins import origins
-from louvain_um.profiling.views.passes import around, passes
-from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.session import all_tables, kernels, phase_tables, residency
+from louvain_um.profiling.views.session.blocks import ping_pong
+from louvain_um.profiling.views.session.evidence import evidence, there
+from louvain_um.profiling.views.session.origins import origins
+from louvain_um.profiling.views.session.overview import glance
+from louvain_um.profiling.views.session.passes import around, passes
+from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.session.verdict import Verdict, verdict
 from louvain_um.profiling.views.table import As, Table, say, say_briefly
-from louvain_um.profiling.views.verdict import Verdict, verdict
 
 MOST_BARS = 24
 """Passes drawn."""
@@ -136,7 +136,7 @@ def _cards(session: Session) -> tuple[Card, ...]:
 def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> list[Part]:
     """Return the parts on one session; what the script draws goes into `data`."""
     session = reading.recorded
-    group, phase = figures.by_group(reading), stages.by_phase(reading)
+    group, phase = all_tables.by_group(reading), phase_tables.by_phase(reading)
     parts = [
         Part(
             anchor="summary",
@@ -164,7 +164,7 @@ def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> l
                 map="maps",
             )
         )
-    causes = figures.by_cause(reading)
+    causes = all_tables.by_cause(reading)
     if causes.rows:
         parts.append(
             Part(
@@ -260,7 +260,10 @@ def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
                 evidence=how,
             )
         )
-    return [*found, *_there(phases, stages.by_phase_and_group(reading), stages.iterations(reading))]
+    return [
+        *found,
+        *_there(phases, phase_tables.by_phase_and_group(reading), phase_tables.iterations(reading)),
+    ]
 
 
 def _groups(reading: Reading, table: Table) -> list[Table | Figure]:
@@ -288,7 +291,7 @@ def _groups(reading: Reading, table: Table) -> list[Table | Figure]:
                     evidence=curves.evidence,
                 )
             )
-    return [*found, *_there(table, figures.by_array(reading))]
+    return [*found, *_there(table, all_tables.by_array(reading))]
 
 
 def _cause_bars(causes: Table) -> Figure:
@@ -317,7 +320,7 @@ def _power(session: Session) -> Figure | None:
 
 def comparison(first: Reading, second: Reading, data: dict[str, Any], room: int) -> list[Part]:
     """Return the parts that set a second session beside the first."""
-    from louvain_um.profiling.views.compare import compared
+    from louvain_um.profiling.views.session.compare import compared
 
     found = list(compared(first, second))
     parts = [

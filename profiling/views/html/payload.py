@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.views.colours import colour
-from louvain_um.profiling.views.pages import Axis, Layer, layers
-from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.session.pages import Axis, Layer, layers
+from louvain_um.profiling.views.session.reading import Reading
 
 ROOM = 3_600_000
 """Characters that the maps of a page may take, so that it stays below 5 MB."""

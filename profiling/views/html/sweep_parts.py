@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from louvain_um.profiling.views import published, runs, study, why
+from louvain_um.profiling.thesis import published, tables
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.parts import Figure, Part
-from louvain_um.profiling.views.rates import alike
-from louvain_um.profiling.views.sweep import Row, Sweep, gains
+from louvain_um.profiling.views.sweep import cost_breakdown, runs
+from louvain_um.profiling.views.sweep.by_oversubscription import alike
+from louvain_um.profiling.views.sweep.results import Row, Sweep, gains
+from louvain_um.profiling.views.sweep.validation import by_policy, validation
 from louvain_um.profiling.views.table import Table
-from louvain_um.profiling.views.validation import by_policy, validation
 
 MOST_CHARTS = 40
 
@@ -20,21 +21,21 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
         Part(
             anchor="sweep",
             title="Policies by oversubscription",
-            verdict=why.best(sweep),
-            items=[*_gain_charts(sweep), *_there(study.mean_gains(sweep))],
+            verdict=cost_breakdown.best(sweep),
+            items=[*_gain_charts(sweep), *_there(tables.mean_gains(sweep))],
             notes=sweep.notes,
         ),
         Part(
             anchor="times",
             title="Running times",
             texts=(published.TIMES_ABOUT,),
-            items=[*times[:MOST_CHARTS], *study.grids(sweep)],
+            items=[*times[:MOST_CHARTS], *tables.grids(sweep)],
         ),
         Part(
             anchor="why-part",
             title="Why",
-            texts=why.sentences(sweep),
-            items=[*_term_charts(sweep), *_there(why.why(sweep))],
+            texts=cost_breakdown.sentences(sweep),
+            items=[*_term_charts(sweep), *_there(cost_breakdown.why(sweep))],
         ),
     ]
     checked = validation(sweep)
@@ -42,16 +43,16 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
         parts.append(
             Part(anchor="validation-part", title="Validation", items=[by_policy(sweep), checked])
         )
-    shapes = [*_shares(sweep), *_there(study.peaks(sweep), study.accesses(sweep))]
+    shapes = [*_shares(sweep), *_there(tables.peaks(sweep), tables.accesses(sweep))]
     if shapes:
         parts.append(Part(anchor="study-groups", title="Groups, graph by graph", items=shapes))
     iterations = _iteration_chart(sweep)
     if iterations:
         parts.append(Part(anchor="study-iterations", title="Iterations", items=iterations))
-    fitting = study.rates(sweep)
+    fitting = tables.rates(sweep)
     if fitting.rows:
         parts.append(Part(anchor="fitting", title="Graphs that do not fit", items=[fitting]))
-    parts.append(Part(anchor="all-runs", title="All runs", items=_there(study.everything(sweep))))
+    parts.append(Part(anchor="all-runs", title="All runs", items=_there(tables.everything(sweep))))
     return parts
 
 
@@ -131,7 +132,7 @@ def _term_charts(sweep: Sweep) -> list[Table | Figure]:
     found: list[Table | Figure] = []
     for machine in runs.machines(sweep.results):
         rows = runs.of(sweep.results, machine)
-        for at, means in alike(rows, why.mean_terms):
+        for at, means in alike(rows, cost_breakdown.mean_terms):
             if means:
                 found.append(
                     Figure(

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.gpu.device import Choice
-from louvain_um.placement import advise, calls
-from louvain_um.placement.allocator import Allocator
-from louvain_um.placement.calls import HOST, NOWHERE
-from louvain_um.placement.guard import guard
-from louvain_um.placement.policy import KINDS, Placement
-from louvain_um.placement.probes import Probes
-from louvain_um.placement.spec import ArenaSpec
+from louvain_um.gpu.runtime.device import Choice
+from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.machine.probes import Probes
+from louvain_um.placement.memory import advise, cuda_calls
+from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.cuda_calls import HOST, NOWHERE
+from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.policy.policy import KINDS, Placement
 
 pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
@@ -41,9 +41,9 @@ def free(gpu: Choice) -> Iterator[int]:
 
     cupy.zeros(1).sum().get()
     cupy.get_default_memory_pool().free_all_blocks()
-    before, _ = calls.free_memory()
+    before, _ = cuda_calls.free_memory()
     yield before
-    after, _ = calls.free_memory()
+    after, _ = cuda_calls.free_memory()
     assert abs(after - before) < SMALL
     assert not guard.ranges
 
@@ -100,8 +100,8 @@ def test_reading_over_the_bus_takes_no_device_memory(run: Run, free: int) -> Non
     array = memory.empty("targets", "graph", 256 * MIB, np.uint32)
     array.fill(1)
     assert int(array.max()) == 1
-    calls.synchronize()
-    assert free - calls.free_memory()[0] < SMALL
+    cuda_calls.synchronize()
+    assert free - cuda_calls.free_memory()[0] < SMALL
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -147,7 +147,7 @@ def test_both_sides_see_one_array(kind: str, run: Run) -> None:
     there[:] = np.arange(array.size, dtype=np.uint32)
     assert int(array.astype(np.uint64).sum()) == array.size * (array.size - 1) // 2
     array += np.uint32(1)
-    calls.synchronize()
+    cuda_calls.synchronize()
     assert there[-1] == array.size
     del there
 
@@ -170,7 +170,7 @@ def test_a_failure_half_way_leaves_the_device_usable(run: Run, free: int) -> Non
     layout = tuple(spec(kind, 32 * MIB, kind) for kind in KINDS)
     with pytest.raises(MemoryBudgetError):
         run(*layout, spec("device", 1 << 50, "scratch"))
-    assert abs(free - calls.free_memory()[0]) < SMALL
+    assert abs(free - cuda_calls.free_memory()[0]) < SMALL
     memory = run(*layout)
     memory.empty("targets", "graph", 1000, np.uint32).fill(1)
 
@@ -206,5 +206,5 @@ def test_a_split_without_managed_memory(run: Run, monkeypatch: pytest.MonkeyPatc
     array.fill(3)
     assert int(array.astype(np.uint64).sum()) == 3 * array.size
     there = np.ctypeslib.as_array((ctypes.c_uint32 * 4).from_address(parts[1][0]))
-    calls.synchronize()
+    cuda_calls.synchronize()
     assert there.tolist() == [3] * 4

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from louvain_um.gpu.device import Choice
-from louvain_um.placement.guard import guard
+from louvain_um.gpu.runtime.device import Choice
+from louvain_um.placement.memory.guard import guard
 
 pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
@@ -18,7 +18,7 @@ def test_figures_hang_together(
     gpu: Choice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from louvain_um.cli import app
-    from louvain_um.placement.machine_choice import machine_for
+    from louvain_um.placement.machine.machine_choice import machine_for
 
     monkeypatch.setenv("LOUVAIN_UM_MACHINES", str(tmp_path / "machines"))
     runner = CliRunner()

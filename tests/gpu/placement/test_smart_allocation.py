@@ -7,11 +7,11 @@ import gc
 import numpy as np
 import pytest
 
-from louvain_um.gpu.device import Choice
-from louvain_um.placement import calls
-from louvain_um.placement.guard import guard
-from louvain_um.placement.probes import Probes
-from louvain_um.placement.smart import initialise, placement_of, smart_malloc
+from louvain_um.gpu.runtime.device import Choice
+from louvain_um.placement.machine.probes import Probes
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.placer import initialise, placement_of, smart_malloc
 
 pytestmark = pytest.mark.gpu
 
@@ -39,7 +39,7 @@ def test_values_are_written_where_the_array_lives(gpu: Choice, touches: dict, ki
     assert cupy.asnumpy(part).tolist() == [12345] * 5
     del part
     gc.collect()
-    calls.synchronize()
+    cuda_calls.synchronize()
     assert not guard.ranges
 
 

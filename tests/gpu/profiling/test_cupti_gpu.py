@@ -11,13 +11,14 @@ import pytest
 
 import louvain_um as lu
 from louvain_um import generators
-from louvain_um.gpu.device import Choice
-from louvain_um.profiling import cupti as cupti_source
-from louvain_um.profiling import cupti_records, profile, recording
-from louvain_um.profiling.cupti import Cupti
-from louvain_um.profiling.events import Cause, Kind
-from louvain_um.profiling.session import Session, load
-from louvain_um.profiling.uvm import Uvm
+from louvain_um.gpu.runtime.device import Choice
+from louvain_um.profiling import profile, recording
+from louvain_um.profiling.session.events import Cause, Kind
+from louvain_um.profiling.session.session import Session, load
+from louvain_um.profiling.sources import cupti as cupti_source
+from louvain_um.profiling.sources import cupti_records
+from louvain_um.profiling.sources.cupti import Cupti
+from louvain_um.profiling.sources.uvm import Uvm
 
 pytestmark = pytest.mark.gpu
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um import rules
+from louvain_um.core import rules
 from louvain_um.errors import LouvainUmError
 from louvain_um.events import Event
-from louvain_um.gpu.compile import Kernels
-from louvain_um.gpu.device import Choice
-from louvain_um.profiling.events import PHASES, Source
-from louvain_um.profiling.tracer import Trace, Tracer, Uses
-from louvain_um.profiling.tracer.state import USES
+from louvain_um.gpu.runtime.compile import Kernels
+from louvain_um.gpu.runtime.device import Choice
+from louvain_um.profiling.session.events import PHASES, Source
+from louvain_um.profiling.sources.tracer import Trace, Tracer, Uses
+from louvain_um.profiling.sources.tracer.state import USES
 
 pytestmark = pytest.mark.gpu
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.profiling.events import Cause, EventTable, Kind, Source
-from louvain_um.profiling.join import place
-from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan, Session
+from louvain_um.profiling.record.attribution import place
+from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
+from louvain_um.profiling.session.session import Lifetime, PageMap, PhaseSpan, Session
 
 MIB = 1 << 20
 BLOCK = 2 * MIB

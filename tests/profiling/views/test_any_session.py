@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from louvain_um.profiling.events import Cause, EventTable, Kind, Source
-from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan, Session
-from louvain_um.profiling.views import figures, stages
+from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
+from louvain_um.profiling.session.session import Lifetime, PageMap, PhaseSpan, Session
 from louvain_um.profiling.views.html import render
-from louvain_um.profiling.views.pages import Axis, layers
 from louvain_um.profiling.views.perfetto import trace
-from louvain_um.profiling.views.reading import CAUSES, Reading
-from louvain_um.profiling.views.verdict import verdict
+from louvain_um.profiling.views.session import all_tables, phase_tables
+from louvain_um.profiling.views.session.pages import Axis, layers
+from louvain_um.profiling.views.session.reading import CAUSES, Reading
+from louvain_um.profiling.views.session.verdict import verdict
 
 KINDS = tuple(Kind)
 MOVES = (Kind.HTOD, Kind.DTOH)
@@ -78,13 +78,18 @@ def test_every_byte_is_somewhere(session: Session):
     reading = Reading(session)
     moved = sum(reading.total(kind) for kind in MOVES)
     told = session.summary()
-    for maker in (figures.by_group, figures.by_array, stages.by_phase, stages.by_phase_and_group):
+    for maker in (
+        all_tables.by_group,
+        all_tables.by_array,
+        phase_tables.by_phase,
+        phase_tables.by_phase_and_group,
+    ):
         rows = maker(reading).rows
         if any("bytes_to_device" in row for row in rows):
             both = [row.get("bytes_to_device") or 0 for row in rows]
             both += [row.get("bytes_to_host") or 0 for row in rows]
             assert sum(both) == moved
-    causes = figures.by_cause(reading).rows
+    causes = all_tables.by_cause(reading).rows
     between = sum(row["bytes"] for row in causes if row["way"] == "between devices")
     assert sum(row["bytes"] for row in causes) - between == moved
     accesses = reading.accesses_by_array

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from louvain_um.profiling.views.html import write
-from louvain_um.profiling.views.sweep import Sweep
+from louvain_um.profiling.views.sweep.results import Sweep
 from tests.profiling.views.browser import Browser, find
 from tests.profiling.views.made import HOSTILE, cpu_run, paged_run, sweep_rows
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.session import PhaseSpan, Session
-from louvain_um.profiling.simulated import session_of
+from louvain_um.profiling.session.session import PhaseSpan, Session
 from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
+from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.views.charts import DOTS, charts, save
-from louvain_um.profiling.views.figures import by_group
-from louvain_um.profiling.views.reading import Reading
-from louvain_um.profiling.views.sweep import Sweep
+from louvain_um.profiling.views.session.all_tables import by_group
+from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.sweep.results import Sweep
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
 pytest.importorskip("matplotlib")

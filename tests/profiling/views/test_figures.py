@@ -5,28 +5,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from louvain_um.profiling.events import Cause, EventTable, Kind, Source
-from louvain_um.profiling.join import place
-from louvain_um.profiling.session import Lifetime, PhaseSpan, Session
-from louvain_um.profiling.views import figures, kernels, residency, stages
-from louvain_um.profiling.views.blocks import fetched_again, ping_pong, spread
-from louvain_um.profiling.views.compare import compared
-from louvain_um.profiling.views.evidence import evidence
-from louvain_um.profiling.views.moved import MOST_ROWS, first
-from louvain_um.profiling.views.pages import Axis
-from louvain_um.profiling.views.reading import CAUSES, Reading
+from louvain_um.profiling.record.attribution import place
+from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
+from louvain_um.profiling.session.session import Lifetime, PhaseSpan, Session
+from louvain_um.profiling.views.session import all_tables, kernels, phase_tables, residency
+from louvain_um.profiling.views.session.blocks import fetched_again, ping_pong, spread
+from louvain_um.profiling.views.session.compare import compared
+from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.session.pages import Axis
+from louvain_um.profiling.views.session.reading import CAUSES, Reading
+from louvain_um.profiling.views.session.traffic import MOST_ROWS, first
+from louvain_um.profiling.views.session.verdict import verdict
 from louvain_um.profiling.views.table import say
-from louvain_um.profiling.views.verdict import verdict
 from tests.profiling.views.made import BASE, BLOCK, MIB, MS, cpu_run, paged_run, phases
 
 
-def rows_of(table: figures.Table, key: str) -> dict[str, dict[str, object]]:
+def rows_of(table: all_tables.Table, key: str) -> dict[str, dict[str, object]]:
     return {row[key]: dict(row) for row in table.rows}
 
 
 def test_groups_hold_all_that_happened():
     session = paged_run()
-    rows = rows_of(figures.by_group(Reading(session)), "group")
+    rows = rows_of(all_tables.by_group(Reading(session)), "group")
     assert rows["graph"]["bytes_to_device"] == 3 * 64 * MIB
     assert rows["graph"]["bytes_to_host"] == rows["graph"]["bytes_evicted"] == 2 * 64 * MIB
     assert rows["graph"]["gpu_faults"] == 3 * 32 * 12
@@ -45,12 +45,12 @@ def test_groups_hold_all_that_happened():
 def test_arrays_and_phases_add_up_to_the_same():
     reading = Reading(paged_run())
     total = reading.total(Kind.HTOD)
-    for maker in (figures.by_array, stages.by_phase, figures.by_group):
+    for maker in (all_tables.by_array, phase_tables.by_phase, all_tables.by_group):
         assert sum(row.get("bytes_to_device") or 0 for row in maker(reading).rows) == total
-    assert sum(row["bytes"] for row in figures.by_cause(reading).rows) == total + reading.total(
+    assert sum(row["bytes"] for row in all_tables.by_cause(reading).rows) == total + reading.total(
         Kind.DTOH
     )
-    phases = {(row["phase"], row["level"]): row for row in stages.by_phase(reading).rows}
+    phases = {(row["phase"], row["level"]): row for row in phase_tables.by_phase(reading).rows}
     assert phases["move", 0]["seconds"] == pytest.approx(0.05)
     assert phases["move", 0]["iterations"] == 2
     assert phases["move", 0]["arcs"] == 5000
@@ -58,7 +58,7 @@ def test_arrays_and_phases_add_up_to_the_same():
 
 
 def test_a_table_that_is_cut_says_so():
-    row = stages.by_phase(Reading(paged_run())).rows[0]
+    row = phase_tables.by_phase(Reading(paged_run())).rows[0]
     assert first([row] * MOST_ROWS, "It is so.") == {
         "rows": (row,) * MOST_ROWS,
         "about": "It is so.",
@@ -69,7 +69,7 @@ def test_a_table_that_is_cut_says_so():
     session = paged_run()
     sweep = next(span for span in session.phases if span.iteration >= 0)
     many = tuple(replace(sweep, iteration=at) for at in range(MOST_ROWS + 1))
-    assert "of 401" in stages.iterations(Reading(replace(session, phases=many))).about
+    assert "of 401" in phase_tables.iterations(Reading(replace(session, phases=many))).about
 
 
 def test_accesses_are_those_of_the_summary():
@@ -79,9 +79,9 @@ def test_accesses_are_those_of_the_summary():
         reading = Reading(session)
         total = session.summary()["accesses"]
         assert total > 0
-        for table in (figures.by_group(reading), figures.by_array(reading)):
+        for table in (all_tables.by_group(reading), all_tables.by_array(reading)):
             assert sum(row.get("accesses") or 0 for row in table.rows) == total
-        within = stages.by_phase_and_group(reading).rows
+        within = phase_tables.by_phase_and_group(reading).rows
         assert sum(row.get("accesses") or 0 for row in within) == total
         assert {(r["phase"], r["level"], r["group"]) for r in within if r.get("accesses")} == {
             ("move", 0, "graph")
@@ -91,7 +91,7 @@ def test_accesses_are_those_of_the_summary():
 def test_residency_at_the_end_of_phases():
     rows = {
         (row["phase"], row["level"], row["group"]): row.get("resident")
-        for row in stages.by_phase_and_group(Reading(paged_run())).rows
+        for row in phase_tables.by_phase_and_group(Reading(paged_run())).rows
     }
     assert rows["move", 0, "graph"] == 64 * MIB
     assert rows["move", 1, "community"] == 4 * MIB
@@ -105,7 +105,7 @@ def test_kernels_are_ordered_by_their_time():
 
 
 def test_what_nobody_recorded_is_not_shown_as_nothing():
-    rows = rows_of(figures.by_group(Reading(cpu_run())), "group")
+    rows = rows_of(all_tables.by_group(Reading(cpu_run())), "group")
     assert "bytes_to_device" not in rows["graph"]
     assert "accesses" not in rows["graph"]
     assert evidence(cpu_run(), "memory") == "not available: no source recorded it"
@@ -176,7 +176,7 @@ def test_arrays_alive_are_those_of_one_moment():
     assert sum(values.max() for values in alive.values.values()) == 3 * MIB
     assert alive.values["scratch"][0] == MIB  # what lived shorter than a step still shows
     assert not alive.values["scratch"][2:].any()
-    rows = rows_of(figures.by_array(reading), "array")
+    rows = rows_of(all_tables.by_array(reading), "array")
     assert rows["buffer"]["alive"] == pytest.approx(1e-3)
     # Brief ones take little of the map.
     stripes = {stripe.name: stripe for stripe in Axis.of(reading, rows=100).stripes}
@@ -213,7 +213,7 @@ def test_a_light_recording_knows_totals_alone():
     told = {"driver_totals": {"bytes_to_device": 196 * MIB, "bytes_to_host": 128 * MIB}}
     light = paged_run(about_sources={"uvm": {"migrations": False, **told}})
     light = replace(light, events=events)
-    rows = rows_of(figures.by_group(Reading(light)), "group")
+    rows = rows_of(all_tables.by_group(Reading(light)), "group")
     assert "bytes_to_device" not in rows["graph"]
     assert rows["graph"]["evictions"] == 64
     found = verdict(Reading(light))
@@ -294,7 +294,7 @@ def test_rates_of_small_runs_are_not_rounded_away():
 
 
 def test_causes_keep_their_names():
-    rows = figures.by_cause(Reading(paged_run())).rows
+    rows = all_tables.by_cause(Reading(paged_run())).rows
     assert {(row["way"], row["cause"]) for row in rows} == {
         ("to the device", CAUSES[Cause.COHERENCE]),
         ("to the device", CAUSES[Cause.PREFETCH]),
@@ -306,14 +306,14 @@ def test_causes_keep_their_names():
 
 def test_a_second_cycle_is_told_from_the_first():
     session = paged_run()
-    first = stages.iterations(Reading(session))
+    first = phase_tables.iterations(Reading(session))
     assert "cycle" not in {column.key for column in first.columns}
     later = [
         replace(span, start_ns=span.start_ns + 100 * MS, end_ns=span.end_ns + 100 * MS)
         for span in session.phases
         if span.level <= 0
     ]
-    table = stages.iterations(Reading(replace(session, phases=(*session.phases, *later))))
+    table = phase_tables.iterations(Reading(replace(session, phases=(*session.phases, *later))))
     assert table.columns[0].key == "cycle"
     again = table.rows[len(first.rows) :]
     assert {row["cycle"] for row in table.rows[: len(first.rows)]} == {1}

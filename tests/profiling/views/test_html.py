@@ -9,15 +9,22 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.events import Kind
-from louvain_um.profiling.profiler import profile
-from louvain_um.profiling.session import Session
+from louvain_um.profiling.record.profiler import profile
+from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.session.session import Session
 from louvain_um.profiling.views.html import payload, render, svg, write
 from louvain_um.profiling.views.html.page import embedded
 from louvain_um.profiling.views.html.payload import cells, encoded, halved, packed
-from louvain_um.profiling.views.origins import origins
-from louvain_um.profiling.views.pages import Axis, Layer, accesses, faults, migrations, rebin
-from louvain_um.profiling.views.reading import Reading
+from louvain_um.profiling.views.session.origins import origins
+from louvain_um.profiling.views.session.pages import (
+    Axis,
+    Layer,
+    accesses,
+    faults,
+    migrations,
+    rebin,
+)
+from louvain_um.profiling.views.session.reading import Reading
 from tests.profiling.views.made import BLOCK, HOSTILE, MIB, cpu_run, paged_run
 
 

@@ -10,9 +10,11 @@ import pytest
 from rich.console import Console
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.views import published, study, tables, why
+from louvain_um.profiling.thesis import published, tables
+from louvain_um.profiling.views import terminal
 from louvain_um.profiling.views.html import render
-from louvain_um.profiling.views.sweep import Sweep, gains, is_results, read
+from louvain_um.profiling.views.sweep import cost_breakdown
+from louvain_um.profiling.views.sweep.results import Sweep, gains, is_results, read
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
 GROUPS = [
@@ -23,8 +25,8 @@ GROUPS = [
 
 
 def test_every_part_of_a_wide_table_tells_its_rows_apart():
-    table = study.everything(Sweep.of(sweep_rows()))
-    parts, _ = tables.layout(table, 70)
+    table = tables.everything(Sweep.of(sweep_rows()))
+    parts, _ = terminal.layout(table, 70)
     assert len(parts) > 1
     for columns in parts:
         told = [tuple(row.get(c.key) for c in columns if c in parts[1]) for row in table.rows]
@@ -47,11 +49,11 @@ def test_measured_and_modelled_are_never_mixed():
     rows = sweep_rows()
     measured = [{**row, "evidence": "measured", "seconds": row["seconds"] and row["seconds"] / 2,
                  "gpu": "H200"} for row in rows if row["policy"] != "base"]  # fmt: skip
-    table = study.mean_gains(Sweep.of([*rows, *measured]))
+    table = tables.mean_gains(Sweep.of([*rows, *measured]))
     assert {row["from"].split(",")[0] for row in table.rows} == {
         "modelled", "published (P4000 and RTX 3060 Ti)",
     }  # fmt: skip
-    grids = study.grids(Sweep.of([*rows, *measured]))
+    grids = tables.grids(Sweep.of([*rows, *measured]))
     assert [grid.evidence for grid in grids if "karate" in grid.title] == [
         "seconds measured, H200", "seconds modelled",
     ]  # fmt: skip
@@ -61,14 +63,14 @@ def test_measured_and_modelled_are_never_mixed():
 
 def test_published_numbers_stand_beside_ours():
     sweep = Sweep.of(sweep_rows(), groups=GROUPS)
-    rows = study.mean_gains(sweep).rows
+    rows = tables.mean_gains(sweep).rows
     theirs = next(row for row in rows if row["policy"] == "adv2" and "published" in row["from"])
     assert theirs["at 30"] == 8.583
-    peaks = study.peaks(sweep).rows
+    peaks = tables.peaks(sweep).rows
     assert [row["from"] for row in peaks] == ["modelled", "published (uk-2002)"]
     assert [row["of"] for row in peaks] == ["uk-2002-like"] * 2  # not the bytes of `graph`
     assert peaks[1]["scratch"] == 2_451_000_000
-    assert study.accesses(sweep).rows[1]["community"] == 1_055_000_000
+    assert tables.accesses(sweep).rows[1]["community"] == 1_055_000_000
 
 
 def test_why_a_policy_won():
@@ -78,13 +80,13 @@ def test_why_a_policy_won():
         for row in sweep_rows() for share in ([0.9] if row["policy"] == "base" else [0.1])
     ]  # fmt: skip
     sweep = Sweep.of(rows)
-    assert why.terms(sweep.results[0]) == {"faults": 0.9, "remote random": 0.25}
-    first, second = why.sentences(sweep)
+    assert cost_breakdown.terms(sweep.results[0]) == {"faults": 0.9, "remote random": 0.25}
+    first, second = cost_breakdown.sentences(sweep)
     assert first == "At 0 % (modelled), nothing beat base."
     assert second.startswith("At 30 % (modelled), auto took 750.00 ms against base's 12.00 s")
     assert "saved 10.73 s of faults" in second  # of 8 and 16 s by base, 0.5 and 1 by auto
     assert "remote" not in second
-    assert why.sentences(Sweep.of(sweep_rows())) == ()
+    assert cost_breakdown.sentences(Sweep.of(sweep_rows())) == ()
     page = render(None, sweep=sweep)
     assert "What the seconds consist of at 30 %" in page
     assert "saved 10.73 s of faults" in page
@@ -140,9 +142,9 @@ def test_damage_is_named(change: dict[str, Any], said: str):
 def test_tables_in_a_terminal():
     out = io.StringIO()
     console = Console(file=out, width=160, highlight=False, markup=False, emoji=False)
-    tables.show([paged_run()], console=console)
-    tables.show([paged_run(), cpu_run()], console=console)
-    tables.show([], Sweep.of(sweep_rows(), notes=["stand-ins"]), console=console)
+    terminal.show([paged_run()], console=console)
+    terminal.show([paged_run(), cpu_run()], console=console)
+    terminal.show([], Sweep.of(sweep_rows(), notes=["stand-ins"]), console=console)
     text = out.getvalue()
     for word in ("By array", "2 ÷ 1", "Table 4.6", "published", "note: stand-ins", "35,840"):
         assert word in text
@@ -152,8 +154,8 @@ def test_tables_in_a_terminal():
 def test_no_number_is_cut_off_whatever_the_width(width: int):
     out = io.StringIO()
     console = Console(file=out, width=width, highlight=False, markup=False, emoji=False)
-    tables.show([paged_run()], console=console)
-    tables.show([], Sweep.of(sweep_rows()), console=console)
+    terminal.show([paged_run()], console=console)
+    terminal.show([], Sweep.of(sweep_rows()), console=console)
     text = out.getvalue()
     for word in ("192.0 MiB", "35,840", "100.0 %", "to the device", "8.58×", "zero throughout:"):
         assert word in text
@@ -164,7 +166,7 @@ def test_sentences_stand_under_a_table_and_what_is_the_same_is_told_once():
     rows = [{**row, "reason": None if row["feasible"] else why_not} for row in sweep_rows()]
     out = io.StringIO()
     console = Console(file=out, width=80, highlight=False, markup=False, emoji=False)
-    tables.put(study.everything(Sweep.of(rows)), console)
+    terminal.put(tables.everything(Sweep.of(rows)), console)
     lines = out.getvalue().splitlines()
     assert "throughout: evidence modelled" in lines
     assert not any("evidence" in line for line in lines if not line.startswith("throughout"))
@@ -203,7 +205,7 @@ def test_one_thing_has_one_colour_and_one_name_in_a_legend():
 def test_tables_measured_and_modelled_are_told_apart_by_their_titles():
     rows = sweep_rows()
     measured = [{**row, "evidence": "measured", "gpu": "H200"} for row in rows]
-    titles = [grid.title for grid in study.grids(Sweep.of([*rows, *measured]))]
+    titles = [grid.title for grid in tables.grids(Sweep.of([*rows, *measured]))]
     assert len(set(titles)) == len(titles) == 4
     assert titles[0].endswith(", measured, H200")
 
@@ -211,20 +213,20 @@ def test_tables_measured_and_modelled_are_told_apart_by_their_titles():
 def test_a_mean_tells_whose_it_is():
     rows = sweep_rows()
     whole = Sweep.of(rows)
-    assert "mean of all graphs" in why.best(whole).finding
-    assert "could run" not in study.mean_gains(whole).about
+    assert "mean of all graphs" in cost_breakdown.best(whole).finding
+    assert "could run" not in tables.mean_gains(whole).about
     for row in rows:
         if (row["graph"], row["policy"], row["oversubscription"]) == ("karate", "base", 30):
             row.update(feasible=False, seconds=None)
     some = Sweep.of(rows)
-    assert "mean of the graphs that base could run" in why.best(some).finding
-    assert "1 of 2 at 30 %" in study.mean_gains(some).about
+    assert "mean of the graphs that base could run" in cost_breakdown.best(some).finding
+    assert "1 of 2 at 30 %" in tables.mean_gains(some).about
 
 
 def test_without_pyarrow_the_csv_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from louvain_um.profiling.views import sweep
+    from louvain_um.profiling.views.sweep import results
 
     pd.DataFrame(sweep_rows()).to_csv(tmp_path / "results.csv", index=False)
     (tmp_path / "results.parquet").write_bytes(b"never looked at")
-    monkeypatch.setattr(sweep, "find_spec", lambda name: None)
+    monkeypatch.setattr(results, "find_spec", lambda name: None)
     assert len(read(tmp_path).results) == len(sweep_rows())

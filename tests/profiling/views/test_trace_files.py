@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.events import Kind
+from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.views import perfetto
 from louvain_um.profiling.views.perfetto import Counter, Slice, trace, write
 from louvain_um.profiling.views.pftrace import encode

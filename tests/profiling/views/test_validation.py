@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.views import tables
+from louvain_um.profiling.views import terminal
 from louvain_um.profiling.views.html import render
-from louvain_um.profiling.views.sweep import Sweep, joined
-from louvain_um.profiling.views.sweep_charts import time_chart
-from louvain_um.profiling.views.validation import by_policy, misses, pairs, ratios, validation
+from louvain_um.profiling.views.sweep.charts import time_chart
+from louvain_um.profiling.views.sweep.results import Sweep, joined
+from louvain_um.profiling.views.sweep.validation import by_policy, misses, pairs, ratios, validation
 from tests.profiling.views.made import sweep_rows
 
 
@@ -77,7 +77,7 @@ def test_the_report_says_where_the_model_misses():
     assert "limits missed" in page
     assert "measured, NVIDIA H200 (solid); modelled, h200 (dashed)" in page
     out = io.StringIO()
-    tables.show([], sweep, Console(file=out, width=200, markup=False, emoji=False))
+    terminal.show([], sweep, Console(file=out, width=200, markup=False, emoji=False))
     assert "The model against the machine" in out.getvalue()
     assert "limits missed" in out.getvalue()
     assert validation(Sweep.of(modelled())).rows == ()

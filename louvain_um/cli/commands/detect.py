@@ -1,0 +1,205 @@
+"""``louvain-um detect``: find communities, show them, write them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from louvain_um.cli import common, graphs
+from louvain_um.cli.guard import guarded, note
+from louvain_um.placement.policy.policy import POLICY_NAMES
+
+if TYPE_CHECKING:
+    from louvain_um.results.communities import Communities
+
+
+@guarded
+@graphs.with_reading
+def detect(
+    graph: graphs.Source,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="LABELS",
+            help="Write every vertex's community: .csv, .tsv, .parquet, .npz or .json.",
+        ),
+    ] = None,
+    method: Annotated[
+        common.Method, typer.Option(help="Leiden takes longer; its communities hang together.")
+    ] = common.Method.louvain,
+    resolution: common.Resolution = 1.0,
+    threshold: common.Threshold = 1e-7,
+    max_level: common.MaxLevel = None,
+    seed: common.Seed = 0,
+    device: common.Device = "auto",
+    memory: Annotated[
+        str,
+        typer.Option(
+            metavar="POLICY",
+            help=f"Where a GPU run keeps its arrays: {', '.join(POLICY_NAMES)}, or a TOML file.",
+        ),
+    ] = "auto",
+    device_budget: common.Budget = None,
+    ballast: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Device memory to hold beside the run, such as 100GiB.  [default: none]",
+            show_default=False,
+        ),
+    ] = None,
+    allow_driver_eviction: Annotated[
+        bool,
+        typer.Option(
+            "--allow-driver-eviction",
+            help="Go on where ballast makes the driver evict. "
+            "Driver eviction can hang the GPU for everybody on it.",
+        ),
+    ] = False,
+    threads: common.Threads = None,
+    json: common.Json = False,
+    force: common.Force = False,
+    quiet: common.Quiet = False,
+    verbose: common.Verbose = False,
+    reading: graphs.Reading = graphs.AS_IT_IS,
+) -> None:
+    """Find the communities of a graph and show the largest ones."""
+    from louvain_um.cli.progress import reporting
+    from louvain_um.options import Options
+    from louvain_um.placement.policy.policy import find_policy
+
+    # Whatever can be refused is refused before a long run, not after it.
+    options = Options(
+        method=method.value,
+        resolution=resolution,
+        threshold=threshold,
+        max_level=max_level,
+        seed=seed,
+        device=device,
+        memory=memory,
+        device_budget=device_budget,
+        threads=threads,
+        ballast=ballast,
+        allow_driver_eviction=allow_driver_eviction,
+    )
+    find_policy(options.memory)
+    if output is not None:
+        from louvain_um.formats.labels.writer import check_labels_path
+
+        graphs.refuse_same(graph, output)
+        check_labels_path(output, force=force)
+    seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
+    with reporting(quiet=quiet) as reporter:
+        from louvain_um.api import run
+        from louvain_um.cpu.compiling import announced
+
+        reporter.step(f"reading {graph}")
+        since = time.perf_counter()
+        with announced(reporter):
+            loaded = reading.read(graph)
+        for_reading = reporter.compiled
+        seconds["read"] = time.perf_counter() - since - for_reading
+
+        since = time.perf_counter()
+        result = run(loaded, options, reporter)
+        compiling = reporter.compiled - for_reading
+        seconds["detect"] = time.perf_counter() - since - compiling
+
+        if output is not None:
+            from louvain_um.formats.labels.writer import write_labels
+
+            reporter.step(f"writing {output}")
+            since = time.perf_counter()
+            write_labels(output, result, force=force)
+            seconds["write"] = time.perf_counter() - since
+
+    if not quiet:
+        ran_on = result.provenance.get("device")
+        for text in (*loaded.notes, *common.idle(ran_on, memory, "auto", device_budget)):
+            note(text)
+        if reporter.compiled:
+            took = f"compiling took {reporter.compiled:.1f} s, this once"
+            note(f"{took}; the result's time leaves it out")
+    if json:
+        common.print_json(summary(result, seconds, options.seed))
+    elif not quiet:
+        show(result, graph, output, compiling, verbose=verbose)
+    elif output is None:
+        show_result(result, compiling)
+
+
+def summary(result: Communities, seconds: dict[str, float], seed: int) -> dict[str, Any]:
+    """Return what ``--json`` prints."""
+    from louvain_um import __version__
+    from louvain_um.cli import tables
+
+    graph = result.require_graph()
+    return {
+        "schema": 1,
+        "version": __version__,
+        "graph": tables.graph_numbers(graph),
+        "method": result.method,
+        "modularity": result.modularity,
+        "communities": result.n_communities,
+        "levels": [
+            {
+                "vertices": level.vertices,
+                "arcs": level.arcs,
+                "modularity": level.modularity,
+                "iterations": level.iterations,
+                "seconds": level.seconds,
+            }
+            for level in result.levels
+        ],
+        "seconds": seconds,
+        "device": result.provenance.get("device"),
+        "policy": result.provenance.get("policy"),
+        "budget_bytes": result.provenance.get("budget_bytes"),
+        "peak_bytes": {
+            group: int(result.memory.get(group, 0))
+            for group in ("graph", "hash", "community", "scratch")
+        },
+        "seed": seed,
+    }
+
+
+def show(
+    result: Communities,
+    source: str,
+    output: Path | None,
+    compiling: float,
+    *,
+    verbose: bool,
+) -> None:
+    """Print the graph, the result and what became of it, for people."""
+    from louvain_um.cli import tables
+    from louvain_um.results.display import count
+
+    console = tables.console()
+    name = "standard input" if source == "-" else source
+    console.print(tables.graph_line(result.require_graph(), name), soft_wrap=True)
+    show_result(result, compiling)
+    if verbose:
+        console.print()
+        console.print(tables.levels_table(result))
+        for line in tables.costs(result, compiling):
+            console.print(line, soft_wrap=True)
+    if output is not None:
+        many = count(result.n_vertices, "vertex", "vertices")
+        console.print(f"\nlabels of {many} in {output}", soft_wrap=True)
+
+
+def show_result(result: Communities, compiling: float) -> None:
+    """Print what was found, the answer of the command; `compiling` is seconds spent on that."""
+    from louvain_um.cli import tables
+
+    console = tables.console()
+    console.print(tables.result_line(result, compiling), soft_wrap=True)
+    if result.n_communities:
+        console.print()
+        console.print(tables.communities_table(result, console.width))

@@ -1,0 +1,133 @@
+"""``louvain-um doctor``: what this machine offers, and what stands in the way."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+from louvain_um.cli import common
+from louvain_um.cli.guard import guarded
+from louvain_um.cli.messages import spoken
+
+NEEDED = ("numpy", "scipy", "numba", "typer", "rich")
+OPTIONAL = ("pandas", "pyarrow", "networkx", "igraph", "scikit-learn", "jinja2", "matplotlib")
+CUDA = ("cupy-cuda12x", "cupy-cuda13x", "cuda-bindings")
+
+
+@guarded
+def doctor(
+    json: common.Json = False, quiet: common.Quiet = False, verbose: common.Verbose = False
+) -> None:
+    """Check packages, cores, memory, GPU and compiled kernels."""
+    found = examine()
+    if json:
+        common.print_json(found)
+    else:
+        show(found)  # which is what the command is for: there is nothing to keep quiet
+
+
+def examine() -> dict[str, Any]:
+    """Return everything found, as ``--json`` prints it."""
+    from louvain_um import __version__
+    from louvain_um.core import parallel
+
+    return {
+        "schema": 1,
+        "version": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: version(name) for name in (*NEEDED, *OPTIONAL, *CUDA)},
+        "cores": os.cpu_count(),
+        "threads": parallel.default_threads(),
+        "memory_bytes": memory(),
+        "gpu": gpu(),
+        "cache": cache(),
+    }
+
+
+def version(package: str) -> str | None:
+    """Return a package's version, None where it is not installed."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def memory() -> dict[str, int | None]:
+    """Return bytes of memory in all and free; None where the system does not tell."""
+    found: dict[str, int | None] = {}
+    for name, pages in (("total", "SC_PHYS_PAGES"), ("available", "SC_AVPHYS_PAGES")):
+        known = hasattr(os, "sysconf") and pages in os.sysconf_names
+        found[name] = os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") if known else None
+    status = Path("/proc/meminfo")
+    if status.exists():
+        # The kernel's own estimate counts caches that it would give back.
+        for line in status.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                found["available"] = int(line.split()[1]) * 1024
+    return found
+
+
+def gpu() -> dict[str, Any]:
+    """Return whether a GPU can be used, which one, and why not."""
+    from louvain_um.errors import DeviceUnavailableError
+    from louvain_um.gpu.runtime import device
+
+    try:
+        choice = device.pick("cuda")
+        return {"usable": True, "reason": choice.reason, **device.describe(choice.index)}
+    except DeviceUnavailableError as error:
+        return {"usable": False, "reason": spoken(error.reason)}
+
+
+def cache() -> dict[str, Any]:
+    """Return where compiled kernels are kept, whether that can be written, and what is there."""
+    from louvain_um.cli import kernels
+
+    folder = kernels.folder()
+    return {
+        "path": str(folder),
+        "writable": os.access(nearest(folder), os.W_OK),
+        "compiled": kernels.compiled(),
+    }
+
+
+def nearest(folder: Path) -> Path:
+    """Return the folder, or the closest one above it that exists."""
+    return next(place for place in (folder, *folder.parents) if place.exists())
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print what was found for people."""
+    from louvain_um.cli import tables
+
+    def gib(value: int | None) -> str:
+        return "unknown" if value is None else f"{value / 2**30:.1f} GiB"
+
+    table = tables.new_table("name", "value")
+    table.show_header = False
+    table.add_row("louvain-um", found["version"])
+    table.add_row("Python", f"{found['python']} ({sys.executable})")
+    table.add_row("system", found["platform"])
+    table.add_row("cores", f"{found['cores']}, {found['threads']} threads used")
+    free, total = gib(found["memory_bytes"]["available"]), gib(found["memory_bytes"]["total"])
+    table.add_row("memory", f"{free} free of {total}")
+    card = found["gpu"]
+    if card["usable"]:
+        about = f"{card['name']}, {gib(card['bytes'])}, compute {card['compute_capability']}"
+        table.add_row("GPU", f"{about}, driver for CUDA {card['driver_cuda']}")
+    else:
+        table.add_row("GPU", f"none: {card['reason']}")
+    kernels = "compiled" if found["cache"]["compiled"] else "compiled on first use"
+    table.add_row("kernels", kernels)
+    state = "writable" if found["cache"]["writable"] else "not writable; set NUMBA_CACHE_DIR"
+    table.add_row("cache", f"{found['cache']['path']} ({state})")
+    for name, number in found["packages"].items():
+        missing = "not installed" + ("" if name in NEEDED else " (optional)")
+        table.add_row(name, number or missing)
+    tables.console().print(table)

@@ -1,0 +1,1 @@
+"""What both engines share: rules, level loop, array specifications, ledger, threads."""

@@ -1,0 +1,254 @@
+"""The level loop, the same for every engine: move, coarsen, until nothing improves.
+
+An engine offers the steps on its own kind of level; the loop decides, from exact sums alone,
+which level to keep and when to stop, so that no two engines can disagree.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core import rules
+from louvain_um.events import Event, Observer, Phase
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Options
+from louvain_um.results.communities import Communities, Level
+from louvain_um.results.quality import modularity_of_sums
+
+L = TypeVar("L")
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Exact integers from which the modularity of a partition follows.
+
+    Parameters
+    ----------
+    inside : int
+        Weight of arcs inside communities, both directions, loops twice.
+    squares : int
+        Σ degree_c² over communities.
+    communities : int
+        How many there are.
+    """
+
+    inside: int
+    squares: int
+    communities: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What moving on one level did.
+
+    Parameters
+    ----------
+    iterations, moves, arcs_visited : int
+        Sweeps, vertices moved, arcs of those who decided.
+    gain : int
+        Sum of the gains of all moves, each as it looked when it was decided, in units of 2⁻⁵⁰.
+    """
+
+    iterations: int
+    moves: int
+    arcs_visited: int
+    gain: int
+
+
+class Engine(Protocol[L]):
+    """The steps of the algorithm on one kind of hardware.
+
+    A level `L` holds a graph and the community each of its vertices starts in.
+    """
+
+    def load(self, graph: Any) -> L:
+        """Return level 0, every vertex alone."""
+
+    def restart(self, path: list[L]) -> L:
+        """Return level 0 of the next cycle, its vertices in the communities of a path."""
+
+    def forget(self, level: L) -> None:
+        """Give back what moving left behind on a level where nothing moved."""
+
+    def size(self, level: L) -> tuple[int, int]:
+        """Return vertices and arcs of a level."""
+
+    def move(self, level: L) -> Moved:
+        """Move vertices between communities until the gain dries up."""
+
+    def refine(self, level: L) -> None:
+        """Split what moving found into parts that hold together, one vertex each next level."""
+
+    def aggregate(self, level: L) -> L:
+        """Return the next level, its vertices starting in the communities moving found."""
+
+    def sums(self, level: L) -> Sums:
+        """Return the sums of the communities a level starts in."""
+
+    def split(self, level: L) -> None:
+        """Make every connected part of a community a community of its own."""
+
+    def release(self, level: L) -> None:
+        """Free the graph of a level; the input's, which every cycle needs, stays."""
+
+    def maps(self, path: list[L]) -> tuple[NDArray[np.uint32], ...]:
+        """Return each level's map to the next."""
+
+    def cuts(self, path: list[L]) -> tuple[NDArray[np.uint32], ...]:
+        """Return, for each level but the first, the communities its vertices start in."""
+
+    def labels(self, path: list[L]) -> NDArray[np.uint32]:
+        """Return the communities of the input's vertices, numbered by size."""
+
+    @property
+    def peak_bytes(self) -> Mapping[Any, int]:
+        """Peak bytes by group."""
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Device, policy, budget, threads."""
+
+
+class Stopwatch:
+    """Times phases and announces them to an observer."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.seconds: dict[str, float] = {}
+        self.started = time.perf_counter()
+
+    def run(self, phase: Phase, step: Any, *args: Any, **where: Any) -> Any:
+        """Call ``step(*args)`` as a phase."""
+        self.observer(Event(kind="start", phase=phase, **where))
+        since = time.perf_counter()
+        result = step(*args)
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - since
+        self.observer(Event(kind="end", phase=phase, **where))
+        return result
+
+
+@dataclass(slots=True)
+class Run:
+    """The state of one detection between levels."""
+
+    engine: Engine[Any]
+    options: Options
+    watch: Stopwatch
+    total: int
+    best: float = 0.0
+    gained: float = 0.0
+    levels: list[Level] = field(default_factory=list)
+
+    def quality(self, level: Any) -> tuple[float, int]:
+        """Return modularity and number of the communities a level starts in."""
+        sums = self.engine.sums(level)
+        value = modularity_of_sums(sums.inside, sums.squares, self.total, self.options.resolution)
+        return value, sums.communities
+
+    @property
+    def room(self) -> bool:
+        """Whether another level is allowed."""
+        limit = self.options.max_level
+        return limit is None or len(self.levels) < limit
+
+    def cycle(self, level: Any, number: int) -> list[Any]:
+        """Run levels until one gains no more than the threshold; return those that gained."""
+        path = [level]
+        while self.room:
+            coarse = self.step(level, number, len(path) - 1)
+            if coarse is None:
+                break
+            path.append(coarse)
+            self.engine.release(level)
+            level = coarse
+            if self.gained <= self.options.threshold:
+                break
+        if self.options.method == "leiden" and len(path) > 1:
+            self.engine.split(level)
+            self.best, communities = self.quality(level)
+            self.levels[-1] = replace(
+                self.levels[-1], modularity=self.best, communities=communities
+            )
+        return path
+
+    def pays(self, moved: Moved, cycle: int, number: int) -> bool:
+        """Whether what moved is worth adding up."""
+        return rules.gained(moved.gain) > self.options.threshold * rules.stakes(cycle, number)
+
+    def step(self, level: Any, cycle: int, number: int) -> Any:
+        """Move, refine and aggregate; return the next level, or None if nothing was gained."""
+        engine, watch, since = self.engine, self.watch, time.perf_counter()
+        vertices, arcs = engine.size(level)
+        where = {"level": number, "vertices": vertices, "arcs": arcs, "modularity": self.best}
+        moved: Moved = watch.run("move", engine.move, level, **where)
+        if not moved.moves or (self.levels and not self.pays(moved, cycle, number)):
+            engine.forget(level)
+            self.gained = 0.0
+            return None
+        if self.options.method == "leiden":
+            watch.run("refine", engine.refine, level, **where)
+        coarse = watch.run("aggregate", engine.aggregate, level, **where)
+        value, communities = self.quality(coarse)
+        self.gained = value - self.best
+        if self.gained <= 0:
+            engine.release(coarse)
+            return None
+        self.best = value
+        self.levels.append(
+            Level(
+                cycle=cycle,
+                vertices=vertices,
+                arcs=arcs,
+                communities=communities,
+                modularity=value,
+                iterations=moved.iterations,
+                arcs_visited=moved.arcs_visited,
+                seconds=time.perf_counter() - since,
+            )
+        )
+        return coarse
+
+
+def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer) -> Communities:
+    """Run the level loop of Louvain or Leiden on an engine, in cycles.
+
+    `graph` is a `Graph`, or what else the engine can load that has a `total_weight`.
+    """
+    run = Run(engine, options, Stopwatch(observer), graph.total_weight)
+    level = run.watch.run("load", engine.load, graph)
+    run.best = run.quality(level)[0]
+    path = [level]
+    maps, cuts = list[NDArray[np.uint32]](), list[NDArray[np.uint32]]()
+    for number in range(rules.CYCLES[options.method] if run.total else 0):
+        if number:
+            engine.release(path[-1])
+            level = engine.restart(path)
+        before = run.best
+        path = run.cycle(level, number)
+        if len(path) == 1:
+            break
+        maps.extend(run.watch.run("fetch", engine.maps, path))
+        cuts.extend(run.watch.run("fetch", engine.cuts, path))
+        if run.best - before <= options.threshold or not run.room:
+            break
+    labels = run.watch.run("fetch", engine.labels, path)
+    run.watch.seconds["total"] = time.perf_counter() - run.watch.started
+    return Communities(
+        graph=graph if isinstance(graph, Graph) else None,
+        labels=labels,
+        maps=tuple(maps),
+        cuts=tuple(cuts),
+        levels=tuple(run.levels),
+        modularity=run.best,
+        resolution=options.resolution,
+        method=options.method,
+        timings=run.watch.seconds,
+        memory=dict(engine.peak_bytes),
+        provenance={**engine.provenance, "seed": options.seed},
+    )

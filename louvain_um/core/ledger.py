@@ -1,0 +1,117 @@
+"""Who holds how many bytes: every array of a run is asked for by name and group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+Group = Literal["graph", "hash", "community", "scratch"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+
+
+class Allocator(Protocol):
+    """The seam through which engines obtain every array; placements hide behind it."""
+
+    def empty(self, name: str, group: Group, shape: int, dtype: DTypeLike) -> Any:
+        """Return an uninitialised one-dimensional array."""
+
+    def free(self, *names: str) -> None:
+        """Give arrays back; the caller drops its own references."""
+
+    @property
+    def peak_bytes(self) -> Mapping[Group, int]:
+        """Largest number of bytes each group held at any one time."""
+
+
+Listener = Callable[[str, str, str, int, int], None]
+"""Is told "array" or "freed", name, group, address and bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One live array: its group, bytes and address."""
+
+    group: Group
+    nbytes: int
+    address: int = 0
+
+
+class Ledger:
+    """Book of live arrays: bytes by group now, at each group's peak, and at the joint peak.
+
+    Parameters
+    ----------
+    listener : callable, optional
+        Is told of every array that comes and goes.
+
+    Examples
+    --------
+    >>> from louvain_um.core.ledger import Ledger
+    >>> book = Ledger()
+    >>> book.enter("labels", "community", 400)
+    >>> book.leave("labels")
+    >>> book.peak_bytes["community"], book.live_bytes["community"], book.peak_total
+    (400, 0, 400)
+    """
+
+    def __init__(self, listener: Listener | None = None) -> None:
+        self.listener = listener
+        self.entries: dict[str, Entry] = {}
+        self.live_bytes: dict[Group, int] = dict.fromkeys(GROUPS, 0)
+        self.peak_bytes: dict[Group, int] = dict.fromkeys(GROUPS, 0)
+        self.peak_total = 0
+
+    def enter(self, name: str, group: Group, nbytes: int, address: int = 0) -> None:
+        """Note a new array; a name in use is an error of the engine's."""
+        if name in self.entries:
+            raise KeyError(f"array {name!r} is live already")
+        if self.listener:
+            self.listener("array", name, group, address, nbytes)
+        self.entries[name] = Entry(group, nbytes, address)
+        self.live_bytes[group] += nbytes
+        self.peak_bytes[group] = max(self.peak_bytes[group], self.live_bytes[group])
+        self.peak_total = max(self.peak_total, sum(self.live_bytes.values()))
+
+    def leave(self, name: str) -> None:
+        """Note that an array is gone."""
+        entry = self.entries.pop(name)
+        self.live_bytes[entry.group] -= entry.nbytes
+        if self.listener:
+            self.listener("freed", name, entry.group, entry.address, entry.nbytes)
+
+    def shrink(self, name: str, nbytes: int) -> None:
+        """Note that an array gave back its tail."""
+        entry = self.entries[name]
+        self.live_bytes[entry.group] -= entry.nbytes - nbytes
+        self.entries[name] = Entry(entry.group, nbytes, entry.address)
+        if self.listener:
+            self.listener("freed", name, entry.group, entry.address + nbytes, entry.nbytes - nbytes)
+
+
+class HostAllocator:
+    """Arrays in ordinary host memory, with their bytes on a ledger."""
+
+    def __init__(self, listener: Listener | None = None) -> None:
+        self.ledger = Ledger(listener)
+
+    def empty(self, name: str, group: Group, shape: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Return an uninitialised NumPy array."""
+        import numpy as np  # here, because the command line's help names groups and policies
+
+        array = np.empty(shape, dtype)
+        self.ledger.enter(name, group, array.nbytes, array.ctypes.data)
+        return array
+
+    def free(self, *names: str) -> None:
+        """Take arrays off the ledger."""
+        for name in names:
+            self.ledger.leave(name)
+
+    @property
+    def peak_bytes(self) -> Mapping[Group, int]:
+        """Largest number of bytes each group held at any one time."""
+        return self.ledger.peak_bytes

@@ -1,0 +1,113 @@
+"""A small hash table that adds up weights by community, one for each thread.
+
+Its size follows the largest number of neighbours, not the graph: 12 bytes a slot, at most four
+slots a neighbour. `keys` holds a community in each used slot and EMPTY elsewhere; `sums` is valid
+where a key stands; `used` lists the used slots, so that clearing costs only what was used.
+
+Most of an engine's time is spent here, and most of that in waiting: for labels at random places
+in memory, and for branches guessed wrong. So a vertex is tallied in two passes without branches
+that depend on labels. `collect` fetches the labels of all neighbours and keeps those of other
+communities (in `names`, their weights in `loads`); `add` puts these into the table. A vertex
+deep inside its community ends after the first.
+"""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from louvain_um.core.intrinsics import prefetch
+
+EMPTY = np.uint32(0xFFFFFFFF)
+MULTIPLIER = np.uint32(0x9E3779B1)
+LEAST_BITS = 8
+"""log2 of the fewest slots: 3 KiB stay in the fastest cache, and few neighbours seldom collide."""
+AHEAD = 4
+"""Turns before its own that a vertex's arcs are asked for."""
+
+
+def slots_for(neighbours: int) -> int:
+    """Return the slots of a table for so many neighbours."""
+    return 1 << max(LEAST_BITS, (2 * neighbours - 1).bit_length())
+
+
+@njit(nogil=True, cache=True, inline="always")
+def bits_for(neighbours):
+    """Return log2 of the number of slots for so many neighbours."""
+    bits = LEAST_BITS
+    while (1 << bits) < 2 * neighbours:
+        bits += 1
+    return bits
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def of_thread(tallies, t):
+    """Return the table of a thread."""
+    return tallies[0][t], tallies[1][t], tallies[2][t], tallies[3][t], tallies[4][t]
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def fetch_row(offsets, targets, v):
+    """Ask for the arcs of a vertex that is soon to be tallied, 17 to 32 of them.
+
+    Rows that are visited one after the other seldom lie so: the processor does not see them
+    coming.
+    """
+    prefetch(targets, offsets[v])
+    prefetch(targets, offsets[v] + 16)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def collect(labels, targets, low, high, own, names):
+    """Keep in `names` the labels of targets[low:high] other than `own`; return how many.
+
+    Indices are unsigned: Numba then does not ask whether they count from the end.
+    """
+    count = np.uint32(0)
+    for j in range(low, high):
+        label = labels[targets[np.uint64(j)]]
+        names[count] = label
+        count = np.uint32(count + np.uint32(label != own))
+    return count
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def collect_weighted(labels, targets, weights, low, high, own, names, loads):
+    """Do as `collect`, with the weights in `loads`; return those of `own` and the rest."""
+    count = np.uint32(0)
+    inside, outside = np.int64(0), np.int64(0)
+    for j in range(low, high):
+        label = labels[targets[np.uint64(j)]]
+        weight = weights[np.uint64(j)]
+        names[count] = label
+        loads[count] = weight
+        count = np.uint32(count + np.uint32(label != own))
+        inside += np.int64(weight) * np.int64(label == own)
+        outside += np.int64(weight)
+    return count, inside, outside - inside
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def add(keys, sums, used, names, loads, count, bits, n_used):
+    """Add the first `count` of the names to the table; return how many slots are in use."""
+    weighted = len(loads) > 0
+    mask = np.uint32((1 << bits) - 1)
+    shift = np.uint32(32 - bits)
+    n_used = np.uint32(n_used)
+    for k in range(count):
+        name = names[k]
+        slot = np.uint32(np.uint32(name * MULTIPLIER) >> shift)
+        there = keys[slot]
+        # One comparison for "taken by another": two would be two branches, one a coin toss.
+        while min(there ^ EMPTY, there ^ name) != 0:
+            slot = np.uint32(slot + np.uint32(1)) & mask
+            there = keys[slot]
+        used[n_used] = slot
+        n_used = np.uint32(n_used + np.uint32(there == EMPTY))
+        keys[slot] = name
+        weight = np.int64(loads[k]) if weighted else np.int64(1)
+        sums[slot] = sums[slot] * np.int64(there != EMPTY) + weight
+    return n_used

@@ -1,0 +1,1 @@
+"""Edge lists: separators, headers, names and numbers, read by compiled code."""

@@ -1,0 +1,170 @@
+"""Compiled reading of decimal numbers to the nearest double."""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from louvain_um.formats.edge_list.bits import leading_zeros, trailing_zeros, upper_product, word_at
+
+LEAST, MOST = -64, 64
+"""Decimal places for which reciprocals are tabled: 10⁶⁴ down to 10⁻⁶⁴."""
+
+POWERS = 10.0 ** np.arange(23)
+"""Powers of ten that a double holds exactly."""
+
+TENS = 10 ** np.arange(9, dtype=np.uint64)
+
+ZEROS = np.uint64(0x3030303030303030)
+"""Eight digits 0."""
+
+ABOVE_NINE = np.uint64(0x7676767676767676)
+"""What lifts a byte above 127 if it is more than 9."""
+
+TOP_BITS = np.uint64(0x8080808080808080)
+
+PAIRS = np.uint64(0x000000FF000000FF)
+"""Where every other pair of digits stands: first and third, after shifting second and fourth."""
+
+HUNDREDS, UNITS = np.uint64(100 + (10**6 << 32)), np.uint64(1 + (10**4 << 32))
+"""What first and third, and second and fourth pair of digits count, in the upper half."""
+
+EXACT = np.uint64(2**53)
+"""Integers up to here are doubles."""
+
+LEAST_TWO = -400
+TWOS = 2.0 ** np.arange(LEAST_TWO, 401)
+"""Powers of two, more than the tabled powers of ten can ask for."""
+
+
+def _reciprocals() -> tuple[np.ndarray, np.ndarray]:
+    """Return, for each number of places p, T and e with 10⁻ᵖ in [T, T + 1) · 2⁻ᵉ, T ≥ 2⁶³."""
+    tops, exponents = [], []
+    for places in range(LEAST, MOST + 1):
+        above, below = (1, 10**places) if places >= 0 else (10**-places, 1)
+        exponent = 64 + below.bit_length() - above.bit_length()
+        if (above << max(exponent, 0)) // (below << max(-exponent, 0)) >= 2**64:
+            exponent -= 1
+        tops.append((above << max(exponent, 0)) // (below << max(-exponent, 0)))
+        exponents.append(exponent)
+    return np.array(tops, np.uint64), np.array(exponents, np.int64)
+
+
+TOPS, EXPONENTS = _reciprocals()
+
+
+@njit(nogil=True, cache=True, inline="always")
+def read_digits(data, pos, value):
+    """Read digits, up to eight at a time, behind those that made `value`.
+
+    Returns
+    -------
+    value : uint64; more than 19 digits overflow
+    past : place behind the digits
+    """
+    while pos + 8 <= len(data):
+        # The first byte is the lowest; a digit becomes 0 … 9, anything else more than that.
+        word = word_at(data, pos) ^ ZEROS
+        # Carries run into later bytes only, and the first byte that is no digit is wanted.
+        count = trailing_zeros(((word + ABOVE_NINE) | word) & TOP_BITS) >> np.uint64(3)
+        if count == 0:
+            return value, pos
+        # Zeros in front, then neighbours joined: pairs, fours, eights.
+        word <<= np.uint64(64) - (count << np.uint64(3))
+        word = word * np.uint64(10) + (word >> np.uint64(8))
+        fours = (word & PAIRS) * HUNDREDS
+        others = ((word >> np.uint64(16)) & PAIRS) * UNITS
+        value = value * TENS[count] + ((fours + others) >> np.uint64(32))
+        pos += np.int64(count)
+        if count < 8:
+            return value, pos
+    d = np.uint8(data[pos] - 48)
+    while d < 10:
+        value = value * np.uint64(10) + np.uint64(d)
+        pos += 1
+        d = np.uint8(data[pos] - 48)
+    return value, pos
+
+
+@njit(nogil=True, cache=True, inline="always")
+def read_real(data, pos):
+    """Read a number without a sign.
+
+    Returns
+    -------
+    value : the nearest double, where `sure`
+    past : place behind the number
+    sure : whether `value` is right; if not, the number is none, or too hard for this function
+    real : whether it was written with a point or an exponent
+    """
+    start = pos
+    # Few digits stand before a point, many may stand behind it.
+    mantissa = np.uint64(0)
+    d = np.uint8(data[pos] - 48)
+    while d < 10:
+        mantissa = mantissa * np.uint64(10) + np.uint64(d)
+        pos += 1
+        d = np.uint8(data[pos] - 48)
+    digits, places = pos - start, np.int64(0)
+    real = data[pos] == 46
+    if real:
+        point = pos + 1
+        mantissa, pos = read_digits(data, point, mantissa)
+        places = np.int64(pos - point)
+        digits += places
+    sure = digits > 0
+    if digits > 19:
+        # Zeros in front are no digits; more than 19 others overflow.
+        while data[start] == 48 or data[start] == 46:
+            digits -= data[start] == 48
+            start += 1
+        sure = digits <= 19
+    if sure and (data[pos] | 32) == 101:
+        real = True
+        pos += 1
+        negative = data[pos] == 45
+        if negative or data[pos] == 43:
+            pos += 1
+        first, exponent = pos, np.int64(0)
+        while np.uint8(data[pos] - 48) < 10 and pos - first < 9:
+            exponent = exponent * 10 + np.int64(data[pos] - 48)
+            pos += 1
+        sure = pos > first
+        places += exponent if negative else -exponent
+    value = 0.0
+    if not sure or mantissa == 0:
+        pass
+    elif mantissa <= EXACT and 0 <= places <= 22:
+        # Both operands are exact, so that the quotient is the nearest double.
+        value = np.float64(mantissa) / POWERS[places]
+    elif mantissa <= EXACT and -22 <= places < 0:
+        value = np.float64(mantissa) * POWERS[-places]
+    elif LEAST <= places <= MOST:
+        value, sure = _scaled(mantissa, TOPS[places - LEAST], EXPONENTS[places - LEAST])
+    else:
+        sure = False
+    return value, pos, sure, real
+
+
+@njit(nogil=True, cache=True)
+def _scaled(mantissa, top, exponent):
+    """Return mantissa · top · 2⁻ᵉ rounded to a double, and whether that is surely the nearest.
+
+    `top` falls short by less than one unit, and so does the upper half of the product: the
+    true value lies in [upper, upper + 2). Where a boundary between two doubles lies in there
+    as well, the answer is left to a slower parser.
+    """
+    shift = leading_zeros(mantissa)
+    upper = upper_product(mantissa << shift, top)
+    drop = np.uint64(11) if upper >> np.uint64(63) else np.uint64(10)
+    rest = upper & ((np.uint64(1) << drop) - np.uint64(1))
+    boundary = np.uint64(1) << (drop - np.uint64(1))
+    kept = upper >> drop
+    if rest > boundary:
+        kept += np.uint64(1)
+    sure = not (rest == boundary or rest + np.uint64(1) == boundary)
+    exponent = np.int64(drop) + 64 - np.int64(shift) - exponent
+    return np.float64(kept) * TWOS[exponent - LEAST_TWO], sure

@@ -1,0 +1,259 @@
+"""Lists whose ids are words: each word becomes a vertex, in alphabetical order."""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from louvain_um.formats import parse_errors
+from louvain_um.formats.edge_list.edges import Chunks, EdgeList, LineRule, exact_weights
+from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, blank, skip_idle_line
+from louvain_um.formats.source import Source
+
+WIDEST_PLAIN = 64
+"""Longest name, in characters, for which names are kept as a fixed-width array."""
+
+BLOCK_BYTES = 1 << 18
+"""Bytes of text parsed at a time; the table has room for as many words as a block could hold."""
+
+EMPTY = 2**32 - 1
+"""Marks a slot without a word."""
+
+
+def read_named(source: Source, rule: LineRule) -> tuple[EdgeList, NDArray[Any]]:
+    """Read the rest of `source` as lines whose ids are words.
+
+    Returns
+    -------
+    edges : EdgeList
+        Ends are places in `names`.
+    names : array of str or, if all are numbers, of int64
+        Ascending.
+    """
+    weighted = rule.shape >= WEIGHT
+    chunks, book = Chunks(weighted), Book()
+    line, real = rule.first_line, False
+    for data in source.blocks(BLOCK_BYTES):
+        room = len(data) // 4 + 1
+        book.reserve(2 * room, len(data))
+        u, v = np.empty(room, np.uint32), np.empty(room, np.uint32)
+        late = np.empty((room, 3), np.int64)
+        count, lines, bad, book.count = _scan_names(
+            data,
+            rule.separator,
+            rule.shape,
+            rule.place,
+            u,
+            v,
+            late,
+            book.slots,
+            book.starts,
+            book.text,
+            book.count,
+        )
+        w = np.empty(count, np.float64)
+        if weighted:
+            real |= exact_weights(source, data, line, late[:count], w)
+        if bad >= 0:
+            text = parse_errors.line_at(data, bad)
+            message = parse_errors.about_named(text, rule.separator, rule.shape, rule.place)
+            raise source.error(message, line + lines)
+        line += lines
+        chunks.add(u[:count].copy(), v[:count].copy(), w if weighted else None)
+    edges = chunks.join(real)
+    names, order = book.names(source)
+    if order is not None:
+        edges.u, edges.v = order[edges.u], order[edges.v]
+    return edges, names
+
+
+class Book:
+    """Every word once: its bytes, one behind the other, and a hash table of their numbers."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.slots = np.full(1 << 12, EMPTY, np.uint32)
+        self.starts = np.zeros(1 << 10, np.int64)
+        self.text = np.empty(1 << 12, np.uint8)
+
+    def reserve(self, words: int, bytes_: int) -> None:
+        """Make room for more words of so many bytes in all."""
+        most = self.count + words
+        if len(self.starts) <= most:
+            self.starts = _grown(self.starts, self.count + 1, 2 * most)
+        used = int(self.starts[self.count])
+        if len(self.text) < used + bytes_:
+            self.text = _grown(self.text, used, 2 * (used + bytes_))
+        if len(self.slots) < 2 * most:
+            self.slots = np.full(1 << (2 * most).bit_length(), EMPTY, np.uint32)
+            _rehash(self.slots, self.starts, self.text, self.count)
+
+    def names(self, source: Source) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+        """Return the words in order and, for each word's number, its place in that order."""
+        ends = self.starts[: self.count + 1].tolist()
+        text = self.text[: ends[-1]].tobytes()
+        try:
+            words = [text[a:b].decode() for a, b in pairwise(ends)]
+        except UnicodeDecodeError:
+            raise source.error(
+                "holds names that are not UTF-8; convert it (iconv -t utf-8), or name its "
+                "format if it is no edge list"
+            ) from None
+        names: NDArray[Any]
+        if all(map(_is_number, words)):
+            names = np.array(words, dtype=np.int64)
+        else:
+            words = [word.replace('""', '"') for word in words]
+            plain = max(map(len, words)) <= WIDEST_PLAIN
+            names = np.array(words, dtype=np.str_ if plain else object)
+        order = np.argsort(names, kind="stable")
+        ranks = np.empty(len(order), np.uint32)
+        ranks[order] = np.arange(len(order), dtype=np.uint32)
+        return names[order], ranks
+
+
+def _is_number(word: str) -> bool:
+    # "007" and "7" are two names, but one number.
+    return parse_errors.WHOLE.fullmatch(word) is not None and (word[0] != "0" or word == "0")
+
+
+def _grown(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
+    larger = np.zeros(size, array.dtype)
+    larger[:used] = array[:used]
+    return larger
+
+
+@njit(nogil=True, cache=True)
+def _hash(text, start, stop):
+    """Return the 64-bit FNV-1a hash of some bytes."""
+    h = np.uint64(0xCBF29CE484222325)
+    for i in range(start, stop):
+        h = (h ^ np.uint64(text[i])) * np.uint64(0x100000001B3)
+    return h ^ (h >> np.uint64(32))
+
+
+@njit(nogil=True, cache=True)
+def _rehash(slots, starts, text, count):
+    mask = np.uint64(len(slots) - 1)
+    for word in range(count):
+        place = _hash(text, starts[word], starts[word + 1]) & mask
+        while slots[place] != EMPTY:
+            place = (place + np.uint64(1)) & mask
+        slots[place] = word
+
+
+@njit(nogil=True, cache=True)
+def _number(data, start, stop, slots, starts, text, count):
+    """Return the number of the word in ``data[start:stop]``: `count` if it is new."""
+    mask = np.uint64(len(slots) - 1)
+    place = _hash(data, start, stop) & mask
+    while slots[place] != EMPTY:
+        word = np.int64(slots[place])
+        begin = starts[word]
+        if starts[word + 1] - begin == stop - start:
+            same = True
+            for i in range(stop - start):
+                if text[begin + i] != data[start + i]:
+                    same = False
+                    break
+            if same:
+                return word
+        place = (place + np.uint64(1)) & mask
+    begin = starts[count]
+    for i in range(stop - start):
+        text[begin + i] = data[start + i]
+    starts[count + 1] = begin + stop - start
+    slots[place] = count
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _field(data, pos, separator):
+    """Return first and past byte of the field at `pos`, and where the next one starts."""
+    while blank(data[pos]) and data[pos] != separator:
+        pos += 1
+    if separator == 32:
+        while blank(data[pos]):
+            pos += 1
+    if data[pos] == 34:  # a quoted field; a quote inside it is written twice
+        start = pos + 1
+        pos += 1
+        while data[pos] != 10 and (data[pos] != 34 or data[pos + 1] == 34):
+            pos += 2 if data[pos] == 34 else 1
+        stop = pos
+        if data[pos] == 34:
+            pos += 1
+        while (
+            data[pos] != 10
+            and data[pos] != separator
+            and not (separator == 32 and blank(data[pos]))
+        ):
+            pos += 1
+    else:
+        start = pos
+        while (
+            data[pos] != 10
+            and data[pos] != separator
+            and not (separator == 32 and blank(data[pos]))
+        ):
+            pos += 1
+        stop = pos
+        while stop > start and blank(data[stop - 1]):
+            stop -= 1
+    if separator == 32:
+        while blank(data[pos]):
+            pos += 1
+    elif data[pos] == separator:
+        pos += 1
+    return start, stop, pos
+
+
+@njit(nogil=True, cache=True)
+def _scan_names(data, separator, shape, place, u, v, late, slots, starts, text, words):
+    """Like `scan_numbers`, with words for ids and every weight left to the exact parser."""
+    count, lines, pos = 0, 0, 0
+    bad = -1
+    while pos < len(data):
+        line = pos
+        while blank(data[pos]) and data[pos] != separator:
+            pos += 1
+        idle = skip_idle_line(data, pos)
+        if idle != pos:
+            pos = idle
+            lines += 1
+            continue
+        start, stop, pos = _field(data, pos, separator)
+        start2, stop2, pos = _field(data, pos, separator)
+        if start == stop or start2 == stop2:
+            bad = line
+            break
+        if shape >= WEIGHT:
+            for _ in range(2, place):
+                _, _, pos = _field(data, pos, separator)
+            late[count, 0] = count
+            late[count, 1], late[count, 2], pos = _field(data, pos, separator)
+            if late[count, 1] == late[count, 2]:
+                bad = line
+                break
+        if shape in (TWO_IDS, WEIGHT) and data[pos] != 10:
+            bad = line
+            break
+        while data[pos] != 10:
+            pos += 1
+        pos += 1
+        word = _number(data, start, stop, slots, starts, text, words)
+        words = max(words, word + 1)
+        u[count] = word
+        word = _number(data, start2, stop2, slots, starts, text, words)
+        words = max(words, word + 1)
+        v[count] = word
+        count += 1
+        lines += 1
+    return count, lines, bad, words

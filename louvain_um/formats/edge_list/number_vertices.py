@@ -1,0 +1,203 @@
+"""From the ids of a list to vertices 0 … n − 1, in ascending order of id."""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from louvain_um.core import parallel
+from louvain_um.formats.edge_list.bits import ones
+
+SMALL = 1 << 15
+"""Edges below which a second thread costs more than it brings."""
+
+Numbered = tuple[NDArray[np.uint32], NDArray[np.uint32], int, NDArray[np.int64] | None]
+
+
+def number_vertices(
+    u: NDArray[Any], v: NDArray[Any], *, announced: int | None = None, base: int | None = None
+) -> Numbered:
+    """Return the vertices of a list of non-negative integer ids, numbered from 0.
+
+    Vertices are the ids that occur, unless the list says that there are others: with `base`,
+    every id from there to the largest is one; with `announced` vertices and no id beyond
+    them, the ids 0 … announced − 1 (or 1 … announced) are.
+
+    Parameters
+    ----------
+    u, v : uint32 or int64 array
+        Changed in place where they are uint32.
+    announced : int, optional
+        Vertices the file says it has.
+    base : {0, 1}, optional
+        Smallest possible id, where the caller knows it.
+
+    Returns
+    -------
+    u, v : uint32 array
+    n : int
+    names : int64 array or None
+        Ids of the vertices; None when they are 0 … n − 1.
+    """
+    if len(u) == 0:
+        return _small(u), _small(v), announced or 0, _names(base or 0, announced or 0)
+    low, high = _extent(u, v)
+    if base is not None:
+        n = max(high + 1 - base, announced or 0)
+        return _shift(u, base), _shift(v, base), n, _names(base, n)
+    if announced is not None and high <= announced and (low >= 1 or high < announced):
+        base = 0 if high < announced else 1
+        return _shift(u, base), _shift(v, base), announced, _names(base, announced)
+    return _compact(u, v, low, high)
+
+
+def _compact(u: NDArray[Any], v: NDArray[Any], low: int, high: int) -> Numbered:
+    if high - low < 2 * len(u) + (1 << 16):
+        seen = np.zeros(high - low + 1, np.uint8)
+        threads = _threads(u)
+        parallel.run(_mark, threads, u, v, low, seen)
+        n = int(np.count_nonzero(seen))
+        if n == high - low + 1:
+            return _shift(u, low), _shift(v, low), n, _names(low, n)
+        # A bit an id and a number for every 64: what is looked up at random stays small.
+        bits = np.packbits(np.append(seen, np.zeros(-len(seen) % 64, np.uint8)), bitorder="little")
+        words = bits.view("<u8").astype(np.uint64, copy=False)
+        before = np.zeros(len(words), np.uint32)
+        np.cumsum(np.bitwise_count(words[:-1]), out=before[1:], dtype=np.uint32)
+        out = _room(u), _room(v)
+        parallel.run(_rank, threads, u, v, low, words, before, *out)
+        return *out, n, np.flatnonzero(seen) + low
+    keys: NDArray[np.int64] = np.full(1 << 12, -1, np.int64)
+    count = 0
+    for ids in (u, v):
+        done = 0
+        while done < len(ids):
+            done, count = _collect(ids, done, keys, count)
+            if done < len(ids):
+                old, keys = keys, np.full(4 * len(keys), -1, np.int64)
+                _collect(old[old >= 0], 0, keys, 0)
+    names = np.sort(keys[keys >= 0])
+    ranks = np.empty(len(keys), np.uint32)
+    _rank_keys(names, keys, ranks)
+    return _looked_up(u, keys, ranks), _looked_up(v, keys, ranks), count, names
+
+
+def _names(base: int, n: int) -> NDArray[np.int64] | None:
+    return None if base == 0 else np.arange(base, base + n, dtype=np.int64)
+
+
+def _small(ids: NDArray[Any]) -> NDArray[np.uint32]:
+    return ids.astype(np.uint32, copy=False)
+
+
+def _shift(ids: NDArray[Any], base: int) -> NDArray[np.uint32]:
+    if base:
+        ids -= ids.dtype.type(base)
+    return _small(ids)
+
+
+def _room(ids: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return where to write the ids' numbers: the ids' own place if it is of that type."""
+    return ids if ids.dtype == np.uint32 else np.empty(len(ids), np.uint32)
+
+
+def _threads(ids: NDArray[Any]) -> int:
+    return parallel.default_threads() if len(ids) > SMALL else 1
+
+
+def _extent(u: NDArray[Any], v: NDArray[Any]) -> tuple[int, int]:
+    """Return the smallest and the largest id."""
+    threads = _threads(u)
+    ends = np.empty((threads, 2), np.int64)
+    parallel.run(_extremes, threads, u, v, ends)
+    return int(ends[:, 0].min()), int(ends[:, 1].max())
+
+
+def _looked_up(
+    ids: NDArray[Any], keys: NDArray[np.int64], ranks: NDArray[np.uint32]
+) -> NDArray[np.uint32]:
+    out = _room(ids)
+    _look_up(ids, keys, ranks, out)
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _extremes(t, threads, u, v, ends):
+    """Write the smallest and the largest id of this thread's share."""
+    first = len(u) * t // threads
+    low, high = np.int64(u[first]), np.int64(u[first])
+    for i in range(first, len(u) * (t + 1) // threads):
+        a, b = np.int64(u[i]), np.int64(v[i])
+        low, high = min(low, a, b), max(high, a, b)
+    ends[t, 0], ends[t, 1] = low, high
+
+
+@njit(nogil=True, cache=True)
+def _mark(t, threads, u, v, low, seen):
+    """Mark the ids of this thread's share; several threads may write the same 1."""
+    for i in range(len(u) * t // threads, len(u) * (t + 1) // threads):
+        # Written only where needed: cores take turns at a line that is being written to.
+        a, b = np.int64(u[i]) - low, np.int64(v[i]) - low
+        if seen[a] == 0:
+            seen[a] = 1
+        if seen[b] == 0:
+            seen[b] = 1
+
+
+@njit(nogil=True, cache=True)
+def _rank(t, threads, u, v, low, words, before, out_u, out_v):
+    """Write the number of each id of this thread's share: how many occur below it."""
+    for i in range(len(u) * t // threads, len(u) * (t + 1) // threads):
+        out_u[i] = _below(np.uint64(np.int64(u[i]) - low), words, before)
+        out_v[i] = _below(np.uint64(np.int64(v[i]) - low), words, before)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _below(place, words, before):
+    word, bit = place >> np.uint64(6), place & np.uint64(63)
+    lower = words[word] & ((np.uint64(1) << bit) - np.uint64(1))
+    return before[word] + np.uint32(ones(lower))
+
+
+@njit(nogil=True, cache=True)
+def _slot(key, keys):
+    """Return where `key` stands, or the empty place where it belongs."""
+    mask = np.uint64(len(keys) - 1)
+    # Multiplying by 2^64 over the golden ratio spreads runs of ids.
+    place = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    place = (place ^ (place >> np.uint64(32))) & mask
+    while keys[place] != key and keys[place] != -1:
+        place = (place + np.uint64(1)) & mask
+    return place
+
+
+@njit(nogil=True, cache=True)
+def _collect(ids, start, keys, count):
+    """Enter ids from `start` on; return early, before the table is more than half full."""
+    for i in range(start, len(ids)):
+        key = np.int64(ids[i])
+        place = _slot(key, keys)
+        if keys[place] == -1:
+            if 2 * count >= len(keys):
+                return i, count
+            keys[place] = key
+            count += 1
+    return len(ids), count
+
+
+@njit(nogil=True, cache=True)
+def _rank_keys(names, keys, ranks):
+    for i in range(len(names)):
+        ranks[_slot(names[i], keys)] = i
+
+
+@njit(nogil=True, cache=True)
+def _look_up(ids, keys, ranks, out):
+    for i in range(len(ids)):
+        out[i] = ranks[_slot(np.int64(ids[i]), keys)]

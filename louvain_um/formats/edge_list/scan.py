@@ -1,0 +1,163 @@
+"""Compiled reading of lines of numbers: two ids and, where wanted, a weight.
+
+The kernel stops at the first line it cannot read and returns its place; what is wrong with
+that line is found out in Python, where words are cheap.
+"""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from louvain_um.formats.edge_list.float_parser import read_digits, read_real
+
+TWO_IDS: Final = 0
+"""Shape of a line: nothing may follow the two ids."""
+IGNORE_REST: Final = 1
+"""What follows the two ids is passed over."""
+WEIGHT: Final = 2
+"""A weight follows the two ids, and nothing else."""
+WEIGHT_IGNORE_REST: Final = 3
+"""A weight follows the two ids; what follows it is passed over."""
+
+
+@njit(nogil=True, cache=True, inline="always")
+def blank(c):
+    """Space, tab or carriage return."""
+    return c == 32 or c == 9 or c == 13
+
+
+@njit(nogil=True, cache=True, inline="always")
+def pad(c, separator):
+    """Say whether this is a blank that separates nothing."""
+    return blank(c) and (separator == 32 or c != separator)
+
+
+@njit(nogil=True, cache=True)
+def skip_field(data, pos, separator):
+    """Return where the next field starts, or the line ends; quotes hide separators."""
+    quoted = False
+    while data[pos] != 10:
+        c = data[pos]
+        if not quoted and (c == separator or (separator == 32 and blank(c))):
+            break
+        if c == 34:
+            quoted = not quoted
+        pos += 1
+    if separator != 32 and data[pos] == separator:
+        pos += 1
+    while pad(data[pos], separator):
+        pos += 1
+    return pos
+
+
+@njit(nogil=True, cache=True)
+def skip_idle_line(data, pos):
+    """Return where the next line starts if this one is empty or a comment, else `pos`.
+
+    `pos` stands behind the line's leading blanks; comments start with ``#``, ``%`` or ``//``.
+    """
+    c = data[pos]
+    if c == 35 or c == 37 or (c == 47 and data[pos + 1] == 47):
+        while data[pos] != 10:
+            pos += 1
+        return pos + 1
+    return pos + 1 if c == 10 else pos
+
+
+@njit(nogil=True, cache=True)
+def scan_numbers(data, separator, shape, place, least, most, u, v, w, late):
+    """Read edges from whole lines; ids must lie in ``least … most``, weights in column `place`.
+
+    Returns
+    -------
+    count : edges read into `u`, `v` and, by `shape`, `w`
+    lines : lines read, comments included
+    bad : place of the first unreadable line, or −1
+    n_late : rows of `late`: edge, first and past byte of a weight left to an exact parser
+    real : whether a weight was written with a decimal point
+    """
+    count, lines, n_late, pos = 0, 0, 0, 0
+    real = False
+    bad = -1
+    stop = len(data)
+    while pos < stop:
+        line = pos
+        while blank(data[pos]):
+            pos += 1
+        text = skip_idle_line(data, pos)
+        if text != pos:
+            pos = text
+            lines += 1
+            continue
+
+        # The first id, a separator, the second id: 18 digits always fit into an int64.
+        first = pos
+        value, pos = read_digits(data, pos, np.uint64(0))
+        a = np.int64(value)
+        gap = pos
+        while pad(data[pos], separator):
+            pos += 1
+        if separator != 32 and data[pos] == separator:
+            pos += 1
+            while pad(data[pos], separator):
+                pos += 1
+        second = pos
+        value, pos = read_digits(data, pos, np.uint64(0))
+        b = np.int64(value)
+        digits, others = gap - first, pos - second
+        if digits == 0 or digits > 18 or second == gap or others == 0 or others > 18:
+            bad = line
+            break
+        if a < least or a > most or b < least or b > most:
+            bad = line
+            break
+
+        gap = pos
+        while pad(data[pos], separator):
+            pos += 1
+        if data[pos] == 10:
+            if shape >= WEIGHT:
+                bad = line
+                break
+        else:
+            if separator != 32 and data[pos] == separator:
+                pos += 1
+            # A separator must stand here, and something behind it must be allowed.
+            if pos == gap or shape == TWO_IDS:
+                bad = line
+                break
+            if shape >= WEIGHT:
+                while pad(data[pos], separator):
+                    pos += 1
+                for _ in range(2, place):
+                    pos = skip_field(data, pos, separator)
+                start = pos
+                w[count], pos, sure, pointed = read_real(data, pos)
+                real = real or pointed
+                past = data[pos]
+                if not (sure and (past == 10 or past == separator or blank(past))):
+                    while data[pos] != 10 and data[pos] != separator and not blank(data[pos]):
+                        pos += 1
+                    late[n_late, 0] = count
+                    late[n_late, 1] = start
+                    late[n_late, 2] = pos
+                    n_late += 1
+                while pad(data[pos], separator):
+                    pos += 1
+                if shape == WEIGHT and data[pos] != 10:
+                    bad = line
+                    break
+            while data[pos] != 10:
+                pos += 1
+        pos += 1
+        u[count] = a
+        v[count] = b
+        count += 1
+        lines += 1
+    return count, lines, bad, n_late, real

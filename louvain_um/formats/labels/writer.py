@@ -1,0 +1,191 @@
+"""Label files: one community a vertex, as CSV, TSV, Parquet, NumPy's .npz or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core import atomic_files
+from louvain_um.errors import LouvainUmError
+from louvain_um.formats.edge_list.integer_text import digits
+from louvain_um.formats.labels.reader import read_labels
+from louvain_um.results.communities import Communities
+from louvain_um.results.comparison import Labels
+
+__all__ = ["check_labels_path", "read_labels", "write_labels"]
+
+SCHEMA = "louvain-um/labels"
+VERSION = 1
+
+CHUNK = 1 << 18
+"""Rows formatted at once: a few MiB, small enough to stay in cache."""
+
+NPZ_TEXT_LIMIT = 2**30
+"""Bytes of fixed-width text that an .npz may hold; long names would blow it up."""
+
+
+def write_labels(
+    path: str | Path, communities: Communities | Labels, *, force: bool = False
+) -> None:
+    """Write one row a vertex: its name in the source, or its id, and its community.
+
+    Parameters
+    ----------
+    path : path
+        Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.npz`` or ``.json``. Columns (arrays,
+        keys) are ``vertex`` and ``community``.
+    communities : Communities or Labels
+    force : bool
+        Replace the file if it exists.
+
+    Raises
+    ------
+    LouvainUmError
+        Unknown ending; the file exists; no such folder; disc full. Nothing is left then.
+
+    Examples
+    --------
+    >>> import louvain_um as lu, pathlib, tempfile
+    >>> from louvain_um.results.communities import Communities
+    >>> from louvain_um.formats.labels.writer import write_labels
+    >>> result = Communities.of(lu.Graph.from_edges([0], [1], n_vertices=3), [0, 0, 1])
+    >>> out = pathlib.Path(tempfile.mkdtemp(), "labels.csv")
+    >>> write_labels(out, result)
+    >>> out.read_text().split()
+    ['vertex,community', '0,0', '1,0', '2,1']
+    """
+    write = writer_for(path)
+    with atomic_files.replacing(path, force=force) as part, part.open("wb") as file:
+        write(file, communities)
+
+
+def check_labels_path(path: str | Path, *, force: bool = False) -> None:
+    """Raise what `write_labels` would raise about the path, before the work is done."""
+    writer_for(path)
+    atomic_files.check_output(path, force=force)
+
+
+Writer = Callable[[BinaryIO, Communities | Labels], None]
+
+
+def writer_for(path: str | Path) -> Writer:
+    """Return the writer for a path's ending."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in WRITERS:
+        known = ", ".join(WRITERS)
+        got = f"ending {suffix!r}" if suffix else "no ending"
+        raise LouvainUmError(f"{path}: {got}; labels are written as {known}")
+    return WRITERS[suffix]
+
+
+def columns(result: Communities | Labels) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return vertices and communities."""
+    if isinstance(result, Labels):
+        return result.vertices, result.communities
+    names = result.names
+    if names is None:
+        names = np.arange(result.n_vertices, dtype=np.uint32)
+    return names, result.labels
+
+
+def _write_text(file: BinaryIO, result: Communities | Labels, separator: bytes) -> None:
+    file.write(b"vertex%scommunity\n" % separator)
+    vertices, communities = columns(result)
+    numbers = vertices.dtype.kind in "iu" and communities.dtype.kind in "iu"
+    for low in range(0, len(vertices), CHUNK):
+        left, right = vertices[low : low + CHUNK], communities[low : low + CHUNK]
+        if numbers:
+            file.write(digits((left, right), (separator, b"\n")))
+            continue
+        # The csv module quotes what needs it, and is written in C.
+        text = io.StringIO(newline="")
+        csv.writer(text, delimiter=separator.decode(), lineterminator="\n").writerows(
+            zip(left.tolist(), right.tolist(), strict=True)
+        )
+        file.write(text.getvalue().encode())
+
+
+def _write_csv(file: BinaryIO, result: Communities | Labels) -> None:
+    _write_text(file, result, b",")
+
+
+def _write_tsv(file: BinaryIO, result: Communities | Labels) -> None:
+    _write_text(file, result, b"\t")
+
+
+def _write_json(file: BinaryIO, result: Communities | Labels) -> None:
+    about: dict[str, Any] = {"schema": SCHEMA, "schema_version": VERSION}
+    if isinstance(result, Communities):
+        about |= {
+            "method": result.method,
+            "modularity": result.modularity,
+            "resolution": result.resolution,
+            "communities": result.n_communities,
+        }
+    file.write(json.dumps(about)[:-1].encode())
+    for name, column in zip(("vertex", "community"), columns(result), strict=True):
+        file.write(b', "%s": [' % name.encode())
+        for low in range(0, len(column), CHUNK):
+            file.write(b"," * (low > 0) + _json_items(column[low : low + CHUNK]))
+        file.write(b"]")
+    file.write(b"}\n")
+
+
+def _json_items(column: NDArray[Any]) -> bytes:
+    if column.dtype.kind in "iu":
+        return digits((column,), (b",",))[:-1]
+    return json.dumps(column.tolist(), ensure_ascii=False, default=str)[1:-1].encode()
+
+
+def _write_npz(file: BinaryIO, result: Communities | Labels) -> None:
+    vertices, communities = columns(result)
+    np.savez(file, vertex=_plain_text(vertices), community=_plain_text(communities))
+
+
+def _plain_text(column: NDArray[Any]) -> NDArray[Any]:
+    """Turn an array of objects into fixed-width text, which needs no pickle."""
+    if column.dtype.kind != "O":
+        return column
+    texts = [str(value) for value in column]
+    if 4 * len(texts) * max(map(len, texts), default=0) > NPZ_TEXT_LIMIT:
+        raise LouvainUmError("names are too long for .npz; write .parquet or .csv instead")
+    return np.array(texts, dtype=str)
+
+
+def _write_parquet(file: BinaryIO, result: Communities | Labels) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    arrays = [
+        pa.array([str(value) for value in column]) if column.dtype.kind == "O" else pa.array(column)
+        for column in columns(result)
+    ]
+    parquet.write_table(pa.table(arrays, names=["vertex", "community"]), file)
+
+
+def _needs_pyarrow(write: Writer) -> Writer:
+    def checked(file: BinaryIO, result: Communities | Labels) -> None:
+        try:
+            write(file, result)
+        except ImportError:
+            raise LouvainUmError(
+                "writing .parquet needs pyarrow: pip install 'louvain-um[formats]'"
+            ) from None
+
+    return checked
+
+
+WRITERS: dict[str, Writer] = {
+    ".csv": _write_csv,
+    ".tsv": _write_tsv,
+    ".parquet": _needs_pyarrow(_write_parquet),
+    ".npz": _write_npz,
+    ".json": _write_json,
+}

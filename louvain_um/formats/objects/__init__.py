@@ -1,0 +1,1 @@
+"""Adapters: graphs from networkx, igraph, SciPy, CuPy, pandas, Arrow and Polars objects."""

@@ -1,0 +1,142 @@
+"""Graphs out of other libraries' objects, told by the name of the type's module.
+
+Nothing is imported that the caller has not imported already: an object of a library proves
+that its library is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from louvain_um.errors import GraphError
+from louvain_um.graph.graph import Graph
+
+if TYPE_CHECKING:
+    from louvain_um.formats.edge_list.reader import ReadOptions
+
+KNOWN = (
+    "a Graph, a networkx or igraph graph, a SciPy or CuPy sparse matrix, a square array, a "
+    "table of edges (pandas, Arrow, Polars), (source, target[, weights]) or a list of edge tuples"
+)
+
+
+def adapt(obj: Any, options: ReadOptions) -> Graph:
+    """Return `obj` as a graph; `as_graph` documents what is taken."""
+    if isinstance(obj, Graph):
+        return obj
+    libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
+    if "networkx" in libraries and hasattr(obj, "is_multigraph"):
+        from louvain_um.formats.objects.networks import from_networkx
+
+        return from_networkx(obj, options)
+    if "igraph" in libraries and hasattr(obj, "get_edgelist"):
+        from louvain_um.formats.objects.networks import from_igraph
+
+        return from_igraph(obj, options)
+    if libraries & {"cupy", "cupyx"} and hasattr(obj, "get"):
+        obj = obj.get()
+        libraries = {type(obj).__module__.partition(".")[0]}
+    if "scipy" in libraries and hasattr(obj, "tocsr"):
+        from louvain_um.formats.objects.sparse import from_sparse
+
+        return from_sparse(obj, options)
+    if libraries & {"pandas", "pyarrow", "polars"}:
+        return _from_table(obj, libraries, options)
+    if isinstance(obj, np.ndarray):
+        return _from_array(obj, options)
+    if isinstance(obj, list) and obj and all(isinstance(edge, tuple) for edge in obj):
+        return _from_tuples(obj, options)
+    if isinstance(obj, tuple | list) and len(obj) in (2, 3):
+        parts = [_host(part) for part in obj]
+        if isinstance(obj, list) and len(obj) == 3 and _symmetric(parts):
+            raise GraphError(
+                "three lists of three may be an adjacency matrix or three edges; pass "
+                "numpy.array(...) for the matrix, a tuple (source, target, weights) for edges"
+            )
+        return _from_arrays(parts, options)
+    raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
+
+
+def _symmetric(rows: list[Any]) -> bool:
+    """Return whether arrays could be the rows of a symmetric matrix."""
+    if any(row.shape != (len(rows),) for row in rows):
+        return False
+    matrix = np.array(rows)
+    return bool((matrix == matrix.T).all())
+
+
+def _from_array(array: Any, options: ReadOptions) -> Graph:
+    from louvain_um.formats.objects.sparse import from_dense
+
+    if array.ndim == 2 and array.shape[0] == array.shape[1]:
+        return from_dense(array, options)
+    raise GraphError(
+        f"an array of shape {array.shape} is no square adjacency matrix; pass edges as "
+        "(array[:, 0], array[:, 1])"
+    )
+
+
+def _from_tuples(edges: list[tuple[Any, ...]], options: ReadOptions) -> Graph:
+    """Build from [(u, v[, w]), …]."""
+    width = len(edges[0])
+    odd = next((i for i, edge in enumerate(edges) if len(edge) != width), None)
+    if odd is not None or width not in (2, 3):
+        raise GraphError(
+            f"edge {odd or 0} is {edges[odd or 0]!r}; each must be (u, v), or each (u, v, weight)"
+        )
+    return _from_arrays([np.asarray(part) for part in zip(*edges, strict=True)], options)
+
+
+def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
+    """Build from (source, target[, weights]): ids are vertices 0 … n − 1, or names."""
+    from louvain_um.formats.objects.frames import factorize
+
+    u, v = parts[:2]
+    w = parts[2] if len(parts) == 3 and options.weighted is not False else None
+    if u.ndim != 1 or v.ndim != 1:
+        raise GraphError(f"edges are two arrays of ids, not of shapes {u.shape} and {v.shape}")
+    names = None
+    if "U" in (u.dtype.kind, v.dtype.kind) or object in (u.dtype, v.dtype):
+        if len(u) != len(v):
+            raise GraphError(f"source has {len(u)} entries and target {len(v)}; they must match")
+        u, v, names = factorize(u, v)
+    return Graph.from_edges(
+        u,
+        v,
+        w,
+        n_vertices=None if names is None else len(names),
+        duplicates=options.duplicates,
+        names=names,
+    )
+
+
+def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
+    from louvain_um.formats.objects.frames import from_columns
+
+    if "pandas" in libraries and hasattr(obj, "columns"):
+        return from_columns(list(obj.columns), lambda name: obj[name].to_numpy(), options)
+    if "pyarrow" in libraries and hasattr(obj, "column_names"):
+        from louvain_um.formats.parquet import from_arrow
+
+        def column(name: Any) -> Any:
+            array = obj.column(name)
+            chunked = hasattr(array, "combine_chunks")
+            return from_arrow(array) if chunked else from_arrow(_chunked(array))
+
+        return from_columns(obj.column_names, column, options)
+    if "polars" in libraries and hasattr(obj, "get_column"):
+        return from_columns(obj.columns, lambda name: obj.get_column(name).to_numpy(), options)
+    raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
+
+
+def _chunked(array: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.chunked_array([array])
+
+
+def _host(part: Any) -> Any:
+    """Return an array in host memory."""
+    return np.asarray(part.get() if type(part).__module__.startswith("cupy") else part)

@@ -1,0 +1,146 @@
+"""Tables of edges: pandas, Arrow and Polars frames, and Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import GraphError
+from louvain_um.formats.edge_list.columns import LABELS, PAIRS, WEIGHTS, are_labels
+from louvain_um.formats.edge_list.number_vertices import number_vertices
+from louvain_um.graph.graph import Graph
+
+if TYPE_CHECKING:
+    from louvain_um.formats.edge_list.reader import ReadOptions
+
+
+def pick_columns(columns: Sequence[Any], weighted: bool | None) -> tuple[Any, Any, Any]:
+    """Return the columns that hold the ends and the weight (None without one).
+
+    Well-known names first; else the first two columns are the ends. Only a column named
+    weight is one, unless `weighted` asks for the third.
+    """
+    names = {str(name).lower(): name for name in reversed(columns)}
+    if are_labels([str(name).lower() for name in columns]):
+        raise GraphError(LABELS + "call the columns source and target")
+    for first, second in PAIRS:
+        if first in names and second in names:
+            ends = names[first], names[second]
+            break
+    else:
+        if len(columns) < 2:
+            raise GraphError(
+                f"a table of edges needs two columns, such as source and target; got {[*columns]}"
+            )
+        ends = columns[0], columns[1]
+    weight = next((names[name] for name in WEIGHTS if name in names), None)
+    weight = None if weight in ends else weight
+    if weighted is False:
+        weight = None
+    elif weighted and weight is None:
+        others = [name for name in columns if name not in ends]
+        if not others:
+            raise GraphError(
+                "has no third column to take weights from; drop weighted=True (--weighted)"
+            )
+        weight = others[0]
+    return (*ends, weight)
+
+
+def from_columns(
+    columns: Sequence[Any],
+    column: Callable[[Any], NDArray[Any]],
+    options: ReadOptions,
+    n_vertices: int | None = None,
+) -> Graph:
+    """Build a graph from a table whose columns `column` fetches as arrays."""
+    source, target, weight = pick_columns(columns, options.weighted)
+    w = None if weight is None else column(weight)
+    return from_ids(column(source), column(target), w, options, n_vertices)
+
+
+def from_ids(
+    u: NDArray[Any],
+    v: NDArray[Any],
+    w: NDArray[Any] | None,
+    options: ReadOptions,
+    n_vertices: int | None = None,
+) -> Graph:
+    """Build a graph from ids that need not be dense: vertices are those that occur."""
+    if len(u) != len(v):
+        raise GraphError(f"source has {len(u)} entries and target {len(v)}; they must match")
+    names: NDArray[Any] | None
+    if u.dtype.kind in "iu" and v.dtype.kind in "iu":
+        for ids, what in ((u, "source"), (v, "target")):
+            if len(ids) and int(ids.min()) < 0:
+                first = int(np.argmax(ids < 0))
+                raise GraphError(f"{what} at index {first} is negative ({ids[first]})")
+        base = None if options.one_based is None else int(options.one_based)
+        u, v, n, names = number_vertices(_own(u), _own(v), announced=n_vertices, base=base)
+    else:
+        u, v, names = factorize(u, v)
+        n = len(names)
+    if w is not None and w.dtype == object:
+        w = _numbers(w)
+    return Graph.from_edges(u, v, w, n_vertices=n, duplicates=options.duplicates, names=names)
+
+
+def factorize(
+    u: NDArray[Any], v: NDArray[Any]
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[Any]]:
+    """Return ends as places in an array of names, ascending where names can be ordered."""
+    if len(u) and "f" in (u.dtype.kind, v.dtype.kind):
+        raise GraphError("ids are real numbers (or some are missing); give integers or strings")
+    numbers: dict[Any, int] = {}
+    out = []
+    for ids in (u, v):
+        values = ids.tolist()
+        for place, name in enumerate(values):
+            if name is None or name != name:
+                raise GraphError(f"the id in row {place} is missing; drop the row")
+        out.append(np.array([numbers.setdefault(x, len(numbers)) for x in values], np.uint32))
+    words = list(numbers)
+    try:
+        order = sorted(range(len(words)), key=words.__getitem__)
+    except TypeError:
+        order = list(range(len(words)))
+    ranks = np.empty(len(words), np.uint32)
+    ranks[order] = np.arange(len(words), dtype=np.uint32)
+    return ranks[out[0]], ranks[out[1]], name_array([words[place] for place in order])
+
+
+def name_array(names: Sequence[Any]) -> NDArray[Any]:
+    """Return names as an array of integers or strings where they are, else of objects."""
+    if all(type(name) is int for name in names):
+        try:
+            return np.array(names, np.int64)
+        except OverflowError:
+            pass
+    elif all(isinstance(name, str) for name in names) and max(map(len, names)) <= 64:
+        return np.array(names, np.str_)
+    array = np.empty(len(names), object)
+    array[:] = names
+    return array
+
+
+def _own(ids: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy that may be changed, in 32 bits where the ids fit."""
+    if len(ids) == 0 or int(ids.max()) < 2**32 - 1:
+        return ids.astype(np.uint32)
+    if int(ids.max()) >= 2**63:
+        raise GraphError(f"id {ids.max()} is too large; the largest is 2^63 - 1")
+    return ids.astype(np.int64)
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Return weights held as objects as an array of integers or floats."""
+    try:
+        numbers = np.array(values.tolist())
+    except ValueError:
+        numbers = values
+    if numbers.dtype.kind not in "biuf":
+        raise GraphError("weights must be numbers; some are missing or of another kind")
+    return numbers

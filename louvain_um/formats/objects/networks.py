@@ -1,0 +1,78 @@
+"""Graphs of networkx and igraph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import GraphError
+from louvain_um.formats.objects.frames import name_array
+from louvain_um.graph.graph import Graph
+
+if TYPE_CHECKING:
+    from louvain_um.formats.edge_list.reader import ReadOptions
+
+DIRECTED = (
+    "the graph is directed; pass symmetrize=True (--symmetrize) to read every arc as an "
+    "undirected edge"
+)
+
+
+def from_networkx(
+    graph: Any, options: ReadOptions, names: list[Any] | None = None, weight: str = "weight"
+) -> Graph:
+    """Build a graph from a networkx graph; parallel edges of a multigraph add up."""
+    if graph.is_directed() and not options.symmetrize:
+        raise GraphError(DIRECTED)
+    if graph.is_multigraph() and options.duplicates is None:
+        options = replace(options, duplicates="sum")
+    nodes = list(graph)
+    number = {node: place for place, node in enumerate(nodes)}
+    n_edges = graph.number_of_edges()
+    u = np.fromiter((number[a] for a, _ in graph.edges()), np.uint32, n_edges)
+    v = np.fromiter((number[b] for _, b in graph.edges()), np.uint32, n_edges)
+    weights = None
+    if options.weighted is not False:
+        found = [w for _, _, w in graph.edges(data=weight)]
+        if any(w is not None for w in found) or options.weighted:
+            weights = weight_array([1 if w is None else w for w in found])
+    return _build(u, v, weights, names or nodes, options)
+
+
+def from_igraph(graph: Any, options: ReadOptions) -> Graph:
+    """Build a graph from an igraph graph; vertices are named by their `name`s, if any."""
+    if graph.is_directed() and not options.symmetrize:
+        raise GraphError(DIRECTED)
+    ends = np.array(graph.get_edgelist(), np.uint32).reshape(-1, 2)
+    weights = None
+    if "weight" in graph.es.attributes() and options.weighted is not False:
+        weights = weight_array(graph.es["weight"])
+    names = graph.vs["name"] if "name" in graph.vs.attributes() else list(range(graph.vcount()))
+    return _build(ends[:, 0].copy(), ends[:, 1].copy(), weights, names, options)
+
+
+def weight_array(values: list[Any]) -> NDArray[Any]:
+    """Return weights as int64 or float64, or name the first that is no number."""
+    numbers = np.asarray(values) if values else np.zeros(0, np.int64)
+    if numbers.dtype.kind not in "biuf":
+        for place, value in enumerate(values):
+            if not isinstance(value, int | float | np.number):
+                raise GraphError(f"weight at index {place} is no number ({value!r})")
+        numbers = np.array(values, np.float64)
+    return numbers
+
+
+def _build(
+    u: NDArray[np.uint32],
+    v: NDArray[np.uint32],
+    w: NDArray[Any] | None,
+    names: list[Any],
+    options: ReadOptions,
+) -> Graph:
+    array = None if names == list(range(len(names))) else name_array(names)
+    return Graph.from_edges(
+        u, v, w, n_vertices=len(names), duplicates=options.duplicates, names=array
+    )

@@ -1,0 +1,71 @@
+"""SciPy and CuPy sparse matrices, and dense adjacency matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from louvain_um.errors import GraphError
+from louvain_um.formats.objects.matrix import undirected
+from louvain_um.graph.graph import MAX_VERTICES, Graph
+
+if TYPE_CHECKING:
+    from louvain_um.formats.edge_list.reader import ReadOptions
+
+
+def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
+    """Build a graph from a square sparse matrix; explicit zeros are edges of weight 0."""
+    from scipy.sparse import coo_array, csr_array
+
+    rows, columns = matrix.shape
+    if rows != columns:
+        raise GraphError(f"the matrix is {rows} × {columns}; an adjacency matrix is square")
+    if rows > MAX_VERTICES:
+        raise GraphError(f"{rows} vertices; at most {MAX_VERTICES} are supported")
+    if hasattr(matrix, "check_format"):
+        # Compiled code trusts the indices; a damaged file's may point anywhere.
+        try:
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise GraphError(f"the sparse matrix is damaged: {error}") from None
+    matrix = csr_array(matrix if matrix.format != "dia" else coo_array(matrix))
+    values = _values(matrix.data, options)
+    edges = undirected(
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.uint32),
+        values,
+        symmetrize=options.symmetrize,
+        error=GraphError,
+    )
+    del matrix
+    return Graph.from_edges(
+        edges.u, edges.v, edges.w, n_vertices=rows, duplicates=options.duplicates, names=names
+    )
+
+
+def from_dense(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
+    """Build a graph from a square array whose zeros are no edges."""
+    from scipy.sparse import csr_array
+
+    if matrix.dtype.kind not in "biuf":
+        raise GraphError(f"an adjacency matrix holds numbers, not {matrix.dtype}")
+    return from_sparse(csr_array(matrix), options, names)
+
+
+def _values(values: Any, options: ReadOptions) -> Any:
+    """Return weights, or None where all are 1."""
+    if values.dtype.kind not in "biuf":
+        raise GraphError(f"an adjacency matrix holds real numbers, not {values.dtype}")
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        # A NaN equals nothing, not even its own counterpart: say so before comparing.
+        raise GraphError(f"weight at index {int(np.argmax(np.isnan(values)))} is not a number")
+    if options.weighted is False:
+        return None
+    if values.dtype == np.bool_ or (len(values) and options.weighted is None and _ones(values)):
+        return None
+    return values
+
+
+def _ones(values: Any) -> bool:
+    return bool(values[0] == 1 and values.min() == 1 and values.max() == 1)

@@ -1,0 +1,168 @@
+"""How large a graph in a file is, from the file's first lines alone where its format tells."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, Any
+
+from louvain_um.formats import format_of
+from louvain_um.formats.source import Source, open_source, refuse_missing
+
+SAMPLE = 1 << 16
+"""Entries of a matrix that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What the head of a file says.
+
+    Parameters
+    ----------
+    vertices, arcs : int
+        Arcs at most: what a file lists twice, or as loops, is known only when it is read.
+    weighted, real : bool
+        Whether edges have weights, and whether these may have fractions.
+    told_by : str
+        What was read.
+    directed : bool
+        Whether each arc is listed by itself: taken as undirected, there can be twice as many.
+    """
+
+    vertices: int
+    arcs: int
+    weighted: bool
+    real: bool
+    told_by: str
+    directed: bool = False
+
+
+def measure(path: str | os.PathLike[str], format: str | None = None) -> Size | None:
+    r"""Return the size of the graph in a file, or None where only all of the file tells it.
+
+    Parameters
+    ----------
+    path : path
+        MatrixMarket and METIS are told by their first lines, also gzipped; a NumPy archive by
+        the heads of its arrays.
+    format : str, optional
+        Instead of what the suffix says.
+
+    Raises
+    ------
+    GraphFormatError
+        There is no such file, or its head is not one of its format.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from louvain_um.formats.size_from_header import measure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "huge.mtx")
+    ...     _ = path.write_text(
+    ...         "%%MatrixMarket matrix coordinate pattern symmetric\n900 900 5000\n")
+    ...     size = measure(path)
+    >>> size.vertices, size.arcs, size.weighted
+    (900, 10000, False)
+    """
+    name = os.fspath(path)
+    if name == "-":
+        return None
+    refuse_missing(name)
+    kind = format or format_of(name)
+    if kind not in MEASURES:
+        return None
+    with open_source(name) as source:
+        return MEASURES[kind](source)
+
+
+def _matrixmarket(source: Source) -> Size:
+    from louvain_um.formats.matrixmarket import _banner, _size
+
+    field, symmetry = _banner(source)
+    n, entries, _ = _size(source)
+    directed = symmetry == "general"
+    arcs = entries if directed else 2 * entries
+    real = field in ("real", "double")
+    return Size(n, arcs, field != "pattern", real, "its line of sizes", directed)
+
+
+def _metis(source: Source) -> Size:
+    from louvain_um.formats.metis import _header
+
+    header, _ = _header(source)
+    return Size(header.n, 2 * header.edges, header.weighted, False, "its first line")
+
+
+def _npz(source: Source) -> Size | None:
+    stream = source.stream
+    # A gzipped archive would have to be unpacked as a whole first.
+    if not hasattr(stream, "fileno"):
+        return None
+    try:
+        with zipfile.ZipFile(source.seekable()) as archive:
+            heads = {
+                member.removesuffix(".npy"): _head(archive, member)
+                for member in archive.namelist()
+                if member.endswith(".npy")
+            }
+            return _archived(archive, heads)
+    except (zipfile.BadZipFile, ValueError, KeyError, OSError, EOFError):
+        return None  # reading says what is wrong with it
+
+
+def _head(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], Any]:
+    """Return shape and type of an array, of which nothing else is read."""
+    with archive.open(member) as stream:
+        return _shape(stream)
+
+
+def _shape(stream: IO[bytes]) -> tuple[tuple[int, ...], Any]:
+    from numpy.lib import format as npy
+
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    shape, _, dtype = read[npy.read_magic(stream)](stream)
+    return shape, dtype
+
+
+def _archived(archive: zipfile.ZipFile, heads: dict[str, Any]) -> Size | None:
+    """Return the size of a list of edges or of a sparse matrix, if the archive holds one."""
+    import numpy as np
+
+    def small(member: str) -> Any:
+        with archive.open(f"{member}.npy") as stream:
+            return np.load(stream, allow_pickle=False)
+
+    if {"u", "v", "n"} <= set(heads):
+        real = "w" in heads and heads["w"][1].kind == "f"
+        n, edges = int(small("n").reshape(())[()]), heads["u"][0][0]
+        return Size(n, 2 * edges, "w" in heads, real, "the heads of its arrays")
+    if {"format", "shape", "data"} <= set(heads) and "u" not in heads:
+        (entries, *others), dtype = heads["data"]
+        if others:
+            return None  # blocks or diagonals, in which not every entry is one
+        real = dtype.kind == "f"
+        weighted = dtype.kind != "b" and not _begins_with_ones(archive, dtype)
+        told_by = "the heads of its arrays"
+        return Size(int(small("shape")[0]), entries, weighted, real, told_by, directed=True)
+    return None
+
+
+def _begins_with_ones(archive: zipfile.ZipFile, dtype: Any) -> bool:
+    """Whether a matrix seems to hold nothing but ones, which is no weight: its first entries do."""
+    import numpy as np
+
+    with archive.open("data.npy") as stream:
+        _shape(stream)
+        taken = stream.read(SAMPLE * dtype.itemsize)
+    first = np.frombuffer(taken[: len(taken) // dtype.itemsize * dtype.itemsize], dtype)
+    return bool(len(first)) and bool((first == 1).all())
+
+
+MEASURES: dict[str, Callable[[Source], Size | None]] = {
+    "matrixmarket": _matrixmarket,
+    "metis": _metis,
+    "npz": _npz,
+}

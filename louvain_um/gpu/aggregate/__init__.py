@@ -1,0 +1,1 @@
+"""Aggregation on the device: communities become the vertices of the next level."""

@@ -1,0 +1,198 @@
+"""From communities to the next level's graph on the device: launches `aggregate.cu`.
+
+The twin of `louvain_um.cpu.aggregate`; only the order of neighbours in a row differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from louvain_um.gpu.aggregate.kernel_arguments import Job, new_rows, squares
+from louvain_um.gpu.aggregate.limits import LIMITS, STRETCH, Limits, tables
+from louvain_um.gpu.level import GpuLevel, home_after, tag_after
+from louvain_um.gpu.out_of_core.partial_rows import Partial
+from louvain_um.gpu.relabel.relabel import carry_labels
+from louvain_um.gpu.runtime.compile import Kernels
+from louvain_um.placement.memory.allocator import Allocator
+
+__all__ = ["LIMITS", "Limits", "aggregate", "prepare"]
+
+
+def aggregate(
+    kernels: Kernels,
+    memory: Allocator,
+    level: GpuLevel,
+    limits: Limits = LIMITS,
+    ranges: Sequence[tuple[int, int]] | None = None,
+    need: Callable[[int, int], None] | None = None,
+) -> GpuLevel:
+    """Return the next level; vertices that share a label (or part) become one.
+
+    Overwrites `labels` (or `parts`) with the vertices' numbers on the next level, and leaves
+    them as `numbers`.
+
+    Parameters
+    ----------
+    ranges : sequence of (int, int), optional
+        Vertices, first and one behind the last, whose arcs are read at a time: for a level
+        whose arcs are not all on the device.
+    need : callable, optional
+        Called with a range before kernels that read its arcs are launched.
+    """
+    n, arcs = level.vertices, level.arcs
+    numbers = level.labels if level.parts is None else level.parts
+    job = Job(kernels, memory, level)
+    job.set(numbers=numbers, map=numbers, labels=n)
+    if ranges is not None:
+        coarse = in_ranges(job, level, limits, ranges, need or (lambda first, last: None))
+    elif max(n, arcs) <= limits.small:
+        coarse = at_once(job, level)
+    else:
+        coarse = in_chunks(job, level, limits)
+    return joined(kernels, memory, level, numbers, coarse)
+
+
+def joined(
+    kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, coarse: GpuLevel
+) -> GpuLevel:
+    """Return the next level, with where its vertices start; `numbers` are its level's now."""
+    if level.parts is not None:
+        tag = f"{coarse.cycle}.{coarse.number}"
+        coarse.start = memory.empty(f"start.{tag}", "community", coarse.vertices, np.uint32)
+        carry_labels(kernels, memory, level, numbers, coarse.start)
+    level.numbers, level.parts = numbers, None
+    return coarse
+
+
+def at_once(job: Job, level: GpuLevel) -> GpuLevel:
+    """Aggregate a small level with one launch; arrays are as long as they could have to be."""
+    n, arcs, number = level.vertices, level.arcs, level.number + 1
+    # Small levels are hot, and find room anywhere: not where the first one's graph may be.
+    tag = f"small.{number}" if level.number else tag_after(level)
+    empty, sums = job.memory.empty, level.sums
+    width = np.dtype(sums).itemsize
+    middles, giants, slots = tables(width, n, n, arcs, arcs)
+    job.carve(
+        members=4 * (n + 1),
+        starts=4 * (n + 1),
+        low=4 * (n + 1),
+        whole=8 * ((n >> STRETCH) + 1),
+        rooms=4 * (n + 1),
+        room_targets=4 * arcs,
+        room_weights=width * arcs,
+        middles=4 * middles,
+        giants=4 * giants,
+        keys=4 * slots,
+        sums=width * slots,
+        partials=8 * job.prepare("aggregate_small")[1],
+    )
+    job.set(capacity=slots, shift=STRETCH, chunk=max(arcs, 1))
+    job.values["ranks"] = job.values["members"]
+    arrays = {
+        "offsets": empty(f"offsets.{tag}", "graph", n + 1, np.int64),
+        "targets": empty(f"targets.{tag}", "graph", arcs, np.uint32),
+        "weights": empty(f"weights.{tag}", "graph", arcs, sums),
+        "loops": empty(f"loops.{tag}", "graph", n, sums),
+        "degrees": empty(f"degrees.{tag}", "community", n, sums),
+    }
+    job.set(**{f"new_{name}": array for name, array in arrays.items()})
+    job.launch("aggregate_small")
+    state = job.read()
+    job.close()
+    k, kept = int(state["vertices"]), int(state["arcs"])
+    sizes = {"offsets": k + 1, "targets": kept, "weights": kept, "loops": k, "degrees": k}
+    arrays = {name: arrays[name][:size] for name, size in sizes.items()}
+    return replace(finish(level, state, arrays), tag=tag)
+
+
+def in_chunks(job: Job, level: GpuLevel, limits: Limits, k: int | None = None) -> GpuLevel:
+    """Aggregate a large level, a stretch of communities at a time.
+
+    If `k` is given, labels are numbers of the next level already: 0 … k − 1, all in use.
+    """
+    arrays, k = add_up_vertices(job, level, k)
+    state = job.lay_out(limits)
+    job.make_room(state, limits)
+    room = int(state["room"])
+    rows = new_rows(job.memory, level, limits, room, int(state["total"]))
+    job.set(new_offsets=arrays["offsets"])
+    state = job.write(rows, room)
+    job.close()
+    arrays["targets"], arrays["weights"] = rows.cut(int(state["arcs"]))
+    state["vertices"] = k
+    return finish(level, state, arrays)
+
+
+def in_ranges(
+    job: Job,
+    level: GpuLevel,
+    limits: Limits,
+    ranges: Sequence[tuple[int, int]],
+    need: Callable[[int, int], None],
+) -> GpuLevel:
+    """Aggregate a level whose arcs are read range by range."""
+    arrays, k = add_up_vertices(job, level)
+    sums = job.read()
+    numbers = level.labels if level.parts is None else level.parts
+    total = int(sums["total"])
+    job.close()
+    partial = Partial(job.kernels, job.memory, level, numbers, k, total, limits, ranges)
+    for first, last in ranges:
+        partial.add(first, last, need)
+    rows, state = partial.finish(arrays["offsets"], arrays["loops"])
+    arrays["targets"], arrays["weights"] = rows.cut(int(state["arcs"]))
+    state["vertices"], state["squares"] = k, sums["squares"]
+    return finish(level, state, arrays)
+
+
+def add_up_vertices(job: Job, level: GpuLevel, k: int | None = None) -> tuple[dict[str, Any], int]:
+    """Group the members of communities; return their arrays, and how many there are.
+
+    Offsets are still to come, and of the loops, now doubled, what is inside communities.
+    """
+    tag, sums, empty = tag_after(level), level.sums, job.memory.empty
+    if k is None:
+        job.scratch("members", level.vertices + 1, np.uint32)
+        job.values["ranks"] = job.values["members"]
+        job.launch("number_labels")
+        k = int(job.read()["vertices"])
+    job.group(k)
+    arrays = {
+        "offsets": empty(f"offsets.{tag}", "graph", k + 1, np.int64),
+        "loops": empty(f"loops.{tag}", "graph", k, sums),
+        "degrees": empty(f"degrees.{tag}", "community", k, sums),
+    }
+    job.set(new_loops=arrays["loops"], new_degrees=arrays["degrees"], distinct=k)
+    job.launch("sum_members")
+    return arrays, k
+
+
+def finish(level: GpuLevel, state: Any, arrays: dict[str, Any]) -> GpuLevel:
+    """Return the next level."""
+    return GpuLevel(
+        cycle=level.cycle,
+        number=level.number + 1,
+        vertices=int(state["vertices"]),
+        arcs=int(state["arcs"]),
+        sums=level.sums,
+        inside=int(state["inside"]),
+        squares=squares(state),
+        widest=int(state["widest"]),
+        home=home_after(level),
+        tag=tag_after(level),
+        **arrays,
+    )
+
+
+def prepare(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
+    """Set `inside`, `squares` and `widest` of a level in which every vertex is alone."""
+    job = Job(kernels, memory, level)
+    job.launch("sum_level")
+    state = job.read()
+    job.close()
+    level.inside, level.widest = int(state["inside"]), int(state["widest"])
+    level.squares = squares(state)

@@ -1,0 +1,241 @@
+"""Generated graphs on the device, the same as `louvain_um.generators` makes for the same seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.generators.base import WEIGHT_STREAM, stream_key
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.runtime.compile import kernels
+
+if TYPE_CHECKING:
+    import cupy
+
+THREADS: Final = 256
+EDGES: Final = 1 << 24
+"""Edges drawn at a time."""
+
+ARCS: Final = 1 << 25
+"""Arcs sorted at a time, about 40 bytes each while it lasts, unless a single row is longer."""
+
+PAIRING_ROOM: Final = 1 << 30
+"""Bytes that the blocks which pair stubs share, unless one block needs more."""
+
+NONE: Final = np.uint64(0)
+
+Draw = Callable[[int, int], "tuple[cupy.ndarray, cupy.ndarray]"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceGenerated:
+    """A generated graph on the device and, where the kind plants them, its communities.
+
+    Parameters
+    ----------
+    graph : DeviceGraph
+    labels : uint32[n] or None
+        Planted community of each vertex, on the host.
+    """
+
+    graph: DeviceGraph
+    labels: NDArray[np.uint32] | None = None
+
+
+def rmat(scale: int, **options: Any) -> DeviceGenerated:
+    """Generate an R-MAT graph on the current device; see `louvain_um.generators.rmat`."""
+    import cupy
+
+    from louvain_um.generators.rmat import recipe
+
+    made = recipe(scale, **options)
+    with _own_memory():
+        ids = cupy.asarray(made.ids)
+
+        def draw(first: int, count: int) -> tuple[cupy.ndarray, cupy.ndarray]:
+            u, v = cupy.empty(count, np.uint32), cupy.empty(count, np.uint32)
+            limits = (np.uint64(x) for x in made.limits)
+            args = (made.key, np.int64(first), np.int64(count), np.uint32(made.scale))
+            _launch("draw_rmat", *args, *limits, ids, u, v)
+            return u, v
+
+        graph = _rows(made.n, made.edges, draw)
+        return DeviceGenerated(_weigh(graph, **options))
+
+
+def stencil(dims: Any, **options: Any) -> DeviceGenerated:
+    """Generate a grid on the current device; see `louvain_um.generators.stencil`."""
+    import cupy
+
+    from louvain_um.generators.stencil import recipe
+
+    made = recipe(dims, **options)
+    with _own_memory():
+        ids = cupy.asarray(made.ids)
+        flags = np.uint32(made.diagonals), np.uint32(options.get("periodic", False))
+        shape = tuple(np.int64(size) for size in made.shape)
+        offsets = cupy.zeros(made.n + 1, np.int64)
+        _launch("count_stencil", *shape, *flags, ids, offsets[1:])
+        offsets = cupy.cumsum(offsets)
+        targets = cupy.empty(int(offsets[-1]), np.uint32)
+        _launch("fill_stencil", *shape, *flags, ids, offsets, targets)
+        return DeviceGenerated(_weigh(DeviceGraph(offsets, targets), **options))
+
+
+def lfr(n: int, **options: Any) -> DeviceGenerated:
+    """Generate an LFR graph on the current device; see `louvain_um.generators.lfr`.
+
+    What grows with vertices alone, a chain of draws without replacement, runs on the host.
+    """
+    import cupy
+
+    from louvain_um.generators.lfr import recipe
+
+    made = recipe(n, **options)
+    with _own_memory():
+        ids = cupy.asarray(made.ids)
+        u, v = cupy.zeros(made.edges, np.uint32), cupy.zeros(made.edges, np.uint32)
+        inside = made.edges_inside
+        _pair_inside(made, ids, u, v)
+        _pair_outside(made, ids, options.get("seed", 0), u[inside:], v[inside:])
+        graph = _rows(
+            made.n, made.edges, lambda first, count: (u[first:][:count], v[first:][:count])
+        )
+        return DeviceGenerated(_weigh(graph, **options), made.labels)
+
+
+def _pair_inside(made: Any, ids: cupy.ndarray, u: cupy.ndarray, v: cupy.ndarray) -> None:
+    """Pair the stubs that stay in their communities, the communities in any order."""
+    import cupy
+
+    from louvain_um.generators.lfr import RETRIES
+
+    most = max(made.most_stubs, 1)
+    slots = max(64, 1 << (most - 1).bit_length())
+    kernel = kernels.get("generate", "pair_inside")
+    blocks = kernels.resident_blocks(kernel, THREADS)
+    blocks = max(1, min(blocks, PAIRING_ROOM // (8 * most + 12 * slots), len(made.starts) - 1))
+    args = (
+        made.key,
+        np.uint32(1 + RETRIES),
+        np.int64(len(made.starts) - 1),
+        *(cupy.asarray(array) for array in (made.starts, made.inner, made.first_edge)),
+        ids,
+        np.int64(most),
+        np.int64(slots),
+        cupy.empty(2 * most * blocks, np.uint32),
+        cupy.empty(slots * blocks, np.uint64),
+        cupy.empty(slots * blocks, np.uint32),
+        cupy.zeros(1, np.uint64),
+    )
+    kernel((blocks,), (THREADS,), (*args, u, v))
+
+
+def _pair_outside(
+    made: Any, ids: cupy.ndarray, seed: int, u: cupy.ndarray, v: cupy.ndarray
+) -> None:
+    """Pair the stubs that leave their communities, until hardly a pair lies inside one."""
+    import cupy
+
+    from louvain_um.generators.hashing import permutation
+    from louvain_um.generators.lfr import OUTSIDE_STREAM, RETRIES
+
+    outer, slots = cupy.asarray(made.outer), cupy.asarray(made.slots)
+    stubs = cupy.empty(int(made.outer[-1]), np.uint32)
+    _launch("expand_stubs", np.int64(made.n), outer, stubs)
+    where: Any = None
+    for attempt in range(1 + RETRIES):
+        p = cupy.asarray(permutation(stream_key(seed, OUTSIDE_STREAM + attempt), len(stubs)))
+        pairs = np.int64(len(stubs) // 2)
+        _launch("pair_outside", pairs, p, stubs, NONE if where is None else where, slots, ids, u, v)
+        failed = cupy.flatnonzero(u == v if where is None else u[where] == v[where])
+        if len(failed) == 0:
+            return
+        rest = cupy.empty(2 * len(failed), np.uint32)
+        _launch("leftover", np.int64(len(failed)), p, stubs, failed, rest)
+        stubs = rest
+        where = failed if where is None else where[failed]
+
+
+def _rows(n: int, edges: int, draw: Draw) -> DeviceGraph:
+    """Return the graph of a list of edges: no loops, no repetition, rows ascending.
+
+    `draw` returns the ends of some edges, and is called twice for each, so that only the
+    rows, never all edges, must have room. Rows are sorted a stretch at a time, in place.
+    """
+    import cupy
+
+    degrees = cupy.zeros(n, np.uint32)
+    for first in range(0, edges, EDGES):
+        u, v = draw(first, min(EDGES, edges - first))
+        _launch("count_ends", np.int64(len(u)), u, v, degrees)
+    raw = cupy.zeros(n + 1, np.int64)
+    cupy.cumsum(degrees, dtype=np.int64, out=raw[1:])
+    total = int(raw[-1])
+    targets = cupy.empty(total, np.uint32)
+    for first in range(0, edges, EDGES):
+        u, v = draw(first, min(EDGES, edges - first))
+        _launch("scatter_ends", np.int64(len(u)), u, v, raw, degrees, targets)
+    del degrees
+    offsets = cupy.zeros(n + 1, np.int64)
+    low, written = 0, 0
+    while low < n:
+        begin = int(raw[low])
+        high = int(cupy.searchsorted(raw, cupy.asarray([begin + ARCS]), side="right")[0]) - 1
+        high = min(max(high, low + 1), n)
+        keys = cupy.empty(int(raw[high]) - begin, np.uint64)
+        _launch("row_keys", np.int64(low), np.int64(high), raw, targets, keys)
+        if len(keys):
+            keys.sort()
+            fresh = cupy.ones(len(keys), np.bool_)
+            cupy.not_equal(keys[1:], keys[:-1], out=fresh[1:])
+            keys = keys[fresh]
+            # What has been read may be overwritten: rows only become shorter.
+            targets[written : written + len(keys)] = keys.astype(np.uint32)
+            ends = cupy.arange(1, high - low + 1, dtype=np.uint64) << np.uint64(32)
+            offsets[low + 1 : high + 1] = cupy.searchsorted(keys, ends)
+        offsets[low + 1 : high + 1] += written
+        written += len(keys)
+        low = high
+    # A copy costs room for a moment, a view holds what was dropped for good.
+    kept = targets[:written] if total - written < total // 8 else targets[:written].copy()
+    return DeviceGraph(offsets, kept)
+
+
+def _weigh(graph: DeviceGraph, **options: Any) -> DeviceGraph:
+    """Give each edge the weight asked for, a function of its two ends."""
+    if options.get("weights", "none") == "none":
+        return graph
+    import cupy
+
+    from louvain_um.generators.rows import WEIGHTS
+
+    values = cupy.empty(graph.n_arcs, np.uint32)
+    key = stream_key(options.get("seed", 0), WEIGHT_STREAM)
+    args = (np.int64(graph.n_vertices), key, np.uint32(WEIGHTS))
+    _launch("weigh_arcs", *args, graph.offsets, graph.targets, values)
+    return replace(graph, weights=values)
+
+
+def _launch(name: str, *args: Any) -> None:
+    """Run a kernel on the whole device; it strides over its elements."""
+    kernel = kernels.get("generate", name)
+    kernel((kernels.resident_blocks(kernel, THREADS),), (THREADS,), args)
+
+
+@contextmanager
+def _own_memory() -> Iterator[None]:
+    """Take CuPy's memory from a pool of our own, and give back what is left over."""
+    import cupy
+
+    pool = cupy.cuda.MemoryPool()
+    try:
+        with cupy.cuda.using_allocator(pool.malloc):
+            yield
+    finally:
+        pool.free_all_blocks()

@@ -1,0 +1,1 @@
+"""Arrays of a GPU run: specifications, sizes, compact formats, loading, plans."""

@@ -1,0 +1,296 @@
+"""The arrays of a GPU run, declared once: what the engine asks for, when, and how it is used.
+
+Sizes of level 0 are exact. What later levels need is known only when they are there: they get
+a reserve, and what exceeds it finds room outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from louvain_um.core.array_spec import STAGES, Declared, Stage, Use
+from louvain_um.core.ledger import GROUPS, Group
+from louvain_um.core.rules import CYCLES, SUB_ROUNDS
+from louvain_um.gpu.aggregate.limits import LIMITS, slots_for_wide, stretch_for
+from louvain_um.gpu.memory import weights8
+from louvain_um.gpu.memory.coarse_bytes import (
+    SMALL,
+    at_once_bytes,
+    later_community,
+    later_scratch,
+    later_tables,
+    room_for,
+    summing,
+)
+from louvain_um.gpu.memory.coarse_memory import Home
+from louvain_um.gpu.memory.shape import Shape
+from louvain_um.gpu.memory.targets24 import words_for
+from louvain_um.gpu.runtime.launch import CONTROL, DRAIN_SLOTS, giant_tables
+
+SORTING = 64 << 10
+"""Bytes that CuPy's sort may take besides 9 for every 8 that it sorts."""
+
+READ_AGAIN = 1.3
+"""How often moving reads an arc that it visits: rows of the moved are read again."""
+
+VISITED = 5.0
+"""Arcs that moving visits on level 0, all cycles together, by arcs of the graph; typically."""
+
+LOOKED_UP = 0.8
+"""How often adding up looks up, for an arc, whose it is and where that vertex' arcs begin, and
+where the arc goes: measured with the one or the other in host memory (`policies_h200.json`)."""
+
+LEAST_BLOCK = 1 << 19
+"""Bytes of a block of level 0's arcs, at least: there is room for four, or for four MiB."""
+
+ALWAYS: tuple[Stage, ...] = STAGES
+LATER: tuple[Stage, ...] = ("aggregate", "coarse")
+
+
+def declare(shape: Shape, visited: float = VISITED) -> tuple[Declared, ...]:
+    """Return every array that a run asks for.
+
+    Parameters
+    ----------
+    shape : Shape
+    visited : float
+        Arcs that moving visits on level 0, by arcs of the graph.
+
+    Examples
+    --------
+    >>> from louvain_um.core.array_spec import peak_bytes
+    >>> from louvain_um.gpu.memory.array_specs import declare
+    >>> from louvain_um.gpu.memory.shape import Shape
+    >>> peak = peak_bytes(declare(Shape(vertices=1 << 20, arcs=1 << 24)))
+    >>> round(sum(peak.values()) / (1 << 24), 1)
+    15.5
+    """
+    rows = [*_graph(shape, visited), *_community(shape, visited), *_scratch(shape, visited)]
+    small = (_array(f"small {group}", group, 1, SMALL, ALWAYS) for group in GROUPS)
+    return (*rows, *_tables(shape, visited), *small)
+
+
+def declare_paging(shape: Shape) -> tuple[Declared, ...]:
+    """Return what a run asks for besides, where level 0's arcs come and go.
+
+    Partial rows (`louvain_um.gpu.out_of_core.partial_rows`) are merged into others, where the next
+    level's are to be, or become these.
+    """
+    home, rounds = shape.homes[0], 8 * SUB_ROUNDS
+    k = 2 * home.vertices
+    itemsize, size = _weights(shape, home)
+    blocks = -(-(4 + shape.weight_bytes) * shape.arcs // LEAST_BLOCK) + 2
+    once: tuple[Stage, ...] = ("aggregate",)
+    more = sum(home.arcs for home in shape.paged_homes) - sum(home.arcs for home in shape.homes)
+    return (
+        _array("later rows", "graph", 4 + itemsize, more, ("coarse",)),
+        _array("partial offsets", "scratch", 8, k + 1, once),
+        _array("partial names", "scratch", 4, k, once),
+        _array("targets.partial", "graph", 4, home.arcs, once),
+        _array("weights.partial", "graph", itemsize, size, once),
+        _array("aggregate ranks", "scratch", 4, home.vertices + 1, once),
+        _array("aggregate new_offsets", "scratch", 8, home.vertices + 1, once),
+        _array("blocks", "scratch", 4, blocks, ALWAYS),
+        _array("spans", "scratch", 4, rounds * blocks, ("move", "refine")),
+        _array("present", "scratch", 1, rounds * blocks, ("move",)),
+    )
+
+
+def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
+    """Yield the graphs of level 0 and of later levels."""
+    n, arcs = shape.vertices, shape.arcs
+    seen = visited * arcs
+    passes: dict[tuple[Stage, Use], float] = {
+        ("move", "stream"): READ_AGAIN * seen,
+        ("aggregate", "stream"): CYCLES[shape.method] * arcs,
+    }
+    if shape.method == "leiden":
+        passes["refine", "stream"] = 2 * arcs
+    if shape.again:
+        passes["coarse", "stream"] = CYCLES[shape.method] * arcs
+    rows: dict[tuple[Stage, Use], float] = {
+        ("move", "gather"): visited * n,
+        ("aggregate", "gather"): LOOKED_UP * CYCLES[shape.method] * arcs,
+    }
+    yield _array("offsets.0", "graph", 8, n + 1, ALWAYS, rows)
+    if shape.packed:
+        yield _array("targets.0", "graph", 3, -(-4 * words_for(arcs) // 3), ALWAYS, passes)
+    else:
+        yield _array("targets.0", "graph", 4, arcs, ALWAYS, passes)
+    if shape.weight_bytes:
+        yield _array("weights.0", "graph", shape.weight_bytes, arcs, ALWAYS, passes)
+    if shape.loops:
+        yield _array("loops.0", "graph", shape.sum_bytes, n, ALWAYS)
+    for number, home in enumerate(shape.homes, start=1):
+        yield from _later_graph(shape, number, home, visited)
+
+
+def _later_graph(shape: Shape, number: int, home: Home, visited: float) -> Iterator[Declared]:
+    """Yield the graph of level 1 and every second one after it, or of level 2 and so on."""
+    stages: tuple[Stage, ...] = LATER if number == 1 else ("coarse",)
+    kept, rows, sums = home.arcs, home.vertices, shape.sum_bytes
+    later: dict[tuple[Stage, Use], float] = {("coarse", "stream"): visited * kept}
+    # Every stretch of arcs that is written looks for its row.
+    searched: dict[tuple[Stage, Use], float] = {("coarse", "gather"): visited * rows}
+    added: dict[tuple[Stage, Use], float] = {}
+    if number == 1:
+        later["aggregate", "stream"] = searched["aggregate", "gather"] = kept
+        added["aggregate", "atomic"] = shape.vertices
+    weights = _weights(shape, home)
+    yield _array(f"offsets.{number}", "graph", 8, rows + 1, stages, searched)
+    yield _array(f"targets.{number}", "graph", 4, kept, stages, later)
+    yield _array(f"weights.{number}", "graph", *weights, stages, later)
+    yield _array(f"loops.{number}", "graph", sums, rows, stages, added)
+
+
+def _weights(shape: Shape, home: Home) -> tuple[int, int]:
+    """Return bytes of an element, and elements, of a home's weights."""
+    sums = shape.sum_bytes
+    # Unweighted arcs weigh as many as they are; how much others weigh is not known here.
+    total = shape.arcs + 2 * shape.vertices * shape.loops
+    slots = 0 if shape.weight_bytes else slots_for_wide(total, home.arcs, sums, LIMITS)
+    if not slots:
+        return sums, max(home.arcs, home.wide)
+    return 1, max(weights8.head_bytes(slots) + home.arcs, sums * home.wide)
+
+
+def _community(shape: Shape, visited: float) -> Iterator[Declared]:
+    """Yield what is known of vertices and communities."""
+    n, sums = shape.vertices, shape.sum_bytes
+    seen = visited * shape.arcs
+    leiden = shape.method == "leiden"
+    home, after = shape.homes
+    moving: tuple[Stage, ...] = ("move", "refine", "aggregate")
+    if not leiden:
+        moving = (*moving, "coarse", "fetch")
+    if not shape.packed:
+        yield _array("degrees.0", "community", sums, n, ALWAYS, {("move", "gather"): visited * n})
+    labels: dict[tuple[Stage, Use], float] = {
+        ("move", "gather"): seen,
+        ("aggregate", "gather"): LOOKED_UP * CYCLES[shape.method] * shape.arcs,
+    }
+    if leiden:
+        labels["refine", "gather"] = 2 * shape.arcs
+    yield _array("labels", "community", 4, n, moving, labels)
+    # What a level begins with is there until a later one is better; Leiden adds it up, too.
+    begun: dict[tuple[Stage, Use], float] = {("move", "stream"): 3 * n}
+    if leiden:
+        begun["aggregate", "gather"] = n
+    yield _array("start", "community", 4, n, ("move", "refine", "aggregate"), begun)
+    totals: dict[tuple[Stage, Use], float] = {("move", "gather"): seen / 2, ("move", "atomic"): n}
+    yield _array("totals", "community", sums, n, ("move", "refine"), totals)
+    yield _array("sizes", "community", 4, n, ("move",), {("move", "atomic"): n})
+    if leiden:
+        joined: dict[tuple[Stage, Use], float] = {("refine", "gather"): shape.arcs}
+        yield _array("parts", "community", 4, n, ("refine", *LATER, "fetch"), joined)
+        yield _array("part totals", "community", sums, n, ("refine",), joined)
+        yield _array("part sizes", "community", 4, n, ("refine",), joined)
+        yield _array("cuts", "community", sums, n, ("refine",), joined)
+    added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
+    yield _array("degrees.1", "community", sums, home.vertices, LATER, added)
+    yield _array("degrees.2", "community", sums, after.vertices, ("fetch",))
+    first, deep = later_community(shape)
+    yield _array("later work", "community", 1, first - sums * home.vertices, ("coarse",))
+    # Deep down, graph and scratch are next to nothing; the maps are there until labels are out.
+    rest = deep - 4 * n - sums * after.vertices
+    yield _array("later maps", "community", 1, max(0, rest), ("fetch",))
+    yield _array("labels of the input", "community", 4, n, ("fetch",))
+
+
+def _scratch(shape: Shape, visited: float) -> Iterator[Declared]:
+    """Yield what lives no longer than a step."""
+    n, sums = shape.vertices, shape.sum_bytes
+    queued: dict[tuple[Stage, Use], float] = {("move", "gather"): visited * n}
+    yield _array("queue", "scratch", 4, n, ("move", "refine"), queued)
+    yield _array("goals", "scratch", 4, n, ("move", "refine"), queued)
+    yield _array("awake", "scratch", 1, n, ("move",), {("move", "stream"): visited * n})
+    woken: dict[tuple[Stage, Use], float] = {
+        ("move", "gather"): visited * n + (READ_AGAIN - 1) * visited * shape.arcs
+    }
+    yield _array("woken", "scratch", 1, n, ("move",), woken)
+    if shape.method == "leiden":
+        yield _array("ties", "scratch", sums, n, ("refine",))
+    yield _array("control", "scratch", 1, CONTROL.itemsize, ("move", "refine"), small=True)
+    k = shape.communities
+    yield from _adding(shape)
+    yield _array("sizes by label", "scratch", 4, n, ("fetch",))
+    yield _array("first by label", "scratch", 4, n, ("fetch",))
+    yield _array("ranks", "scratch", 4, n + 1, ("fetch",))
+    yield _array("community keys", "scratch", 8, k, ("fetch",))
+    yield _array("room to sort", "scratch", 1, 9 * k + SORTING, ("fetch",))
+    empty = sum(array.nbytes for array in _later_graph(shape, 2, shape.homes[1], visited))
+    yield _array("later scratch", "scratch", 1, later_scratch(shape, empty), ("coarse",))
+
+
+def _adding(shape: Shape) -> Iterator[Declared]:
+    """Yield what adding up the arcs of level 0 takes."""
+    n, sums, k = shape.vertices, shape.sum_bytes, shape.communities
+    stages: tuple[Stage, ...] = ("aggregate",)
+    if shape.at_once:
+        yield _array("aggregate", "scratch", 1, at_once_bytes(n, shape.arcs, sums), stages)
+        return
+    looked_up = LOOKED_UP * CYCLES[shape.method] * shape.arcs
+    found: dict[tuple[Stage, Use], float] = {("aggregate", "gather"): 2 * n + looked_up}
+    ranked: dict[tuple[Stage, Use], float] = {("aggregate", "gather"): 2 * n}
+    for name, size in (("members", n), ("low", n)):
+        yield _array(f"aggregate {name}", "scratch", 4, size + 1, stages, found)
+    for name, size in (("starts", k), ("rooms", k)):
+        yield _array(f"aggregate {name}", "scratch", 4, size + 1, stages, ranked)
+    stretches = (n >> stretch_for(n if shape.widest is None else shape.widest)) + 1
+    yield _array("aggregate whole", "scratch", 8, stretches, stages, found)
+    room = room_for(shape, shape.arcs, k)
+    written: dict[tuple[Stage, Use], float] = {("aggregate", "stream"): shape.arcs}
+    for name, width in (("targets", 4), ("weights", sums)):
+        yield _array(f"aggregate room_{name}", "scratch", width, room, stages, written)
+
+
+def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
+    """Yield hash tables in global memory: those of giants, vertices and communities."""
+    widest = shape.arcs if shape.widest is None else shape.widest
+    if shape.widest is None:
+        widest = min(widest, max(1, shape.vertices // 4))
+    size = shape.vertices, shape.arcs, widest, shape.sum_bytes
+    count, slots = giant_tables(*size, tight=shape.tight, wide=shape.wide)
+    used: dict[tuple[Stage, Use], float] = {("move", "atomic"): visited * shape.arcs / 8}
+    stages: tuple[Stage, ...] = ("move", "refine")
+    yield _array("giant keys", "hash", 4, slots, stages, used)
+    yield _array("giant sums", "hash", shape.sum_bytes, slots, stages, used)
+    yield _array("giant slots", "hash", 8, count + 1, stages)
+    yield _array("giant fills", "hash", 4, count + 1, stages)
+    yield _array("giant drains", "hash", 4, count + 1, stages)
+    yield _array("giant homes", "hash", shape.sum_bytes, count + 1, stages)
+    yield _array("giant choices", "hash", 16, slots // DRAIN_SLOTS + count, stages)
+    moving, adding = later_tables(shape)
+    yield _array("later tables", "hash", 1, adding, ("coarse",))
+    # Room of the second home serves them where all share an arena; else this is what they need,
+    # when nothing else is there.
+    yield _array("later giants", "hash", 1, moving, ("load",))
+    if shape.at_once:
+        return
+    middles, giants, slots = summing(shape, shape.communities, shape.arcs)
+    filled: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): shape.arcs / 4}
+    yield _array("aggregate keys", "hash", 4, slots, ("aggregate",), filled)
+    yield _array("aggregate sums", "hash", shape.sum_bytes, slots, ("aggregate",), filled)
+    yield _array("aggregate middles", "scratch", 4, middles, ("aggregate",))
+    yield _array("aggregate giants", "scratch", 4, giants, ("aggregate",))
+
+
+def _array(
+    name: str,
+    group: Group,
+    itemsize: int,
+    size: int,
+    stages: tuple[Stage, ...],
+    touches: dict[tuple[Stage, Use], float] | None = None,
+    *,
+    small: bool = False,
+) -> Declared:
+    return Declared(
+        name=name,
+        group=group,
+        itemsize=itemsize,
+        size=size,
+        stages=stages,
+        touches=touches or {},
+        device_only=small,
+    )

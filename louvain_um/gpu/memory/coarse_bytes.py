@@ -1,0 +1,87 @@
+"""Bytes that adding up takes, and what levels above 0 take besides their graphs.
+
+Nobody knows these levels before they are there: sizes follow from their homes (`reserve.py`).
+"""
+
+from __future__ import annotations
+
+from louvain_um.gpu.aggregate.limits import LIMITS, chunk_for, slots_of, tables
+from louvain_um.gpu.memory.shape import Shape
+from louvain_um.gpu.runtime.launch import DRAIN_SLOTS, giant_tables
+
+SMALL = 1 << 18
+"""Bytes of each group for what is small: tiny levels, partial sums, the rounding of addresses."""
+
+
+def room_for(shape: Shape, arcs: int, communities: int) -> int:
+    """Return the most arcs that a chunk of communities has room for."""
+    chunk = chunk_for(arcs, shape.limits, leiden=shape.method == "leiden")
+    # The last community of a chunk may have as many neighbours as there are others.
+    return min(chunk + min(communities, shape.filled), arcs)
+
+
+def at_once_bytes(vertices: int, arcs: int, sums: int) -> int:
+    """Return the scratch of aggregating a level by one launch."""
+    middles, giants, slots = tables(sums, vertices, vertices, arcs, arcs)
+    listed = 16 * vertices + (vertices >> 7) + 4 * (middles + giants)
+    return listed + (4 + sums) * (arcs + slots) + SMALL // 4
+
+
+def summing(shape: Shape, communities: int, arcs: int) -> tuple[int, int, int]:
+    """Return the entries of lists and tables that adding up a large level takes."""
+    distinct = min(communities, shape.filled)
+    middles, giants, slots = tables(shape.sum_bytes, communities, distinct, arcs, arcs)
+    if shape.method == "leiden" and shape.kind == "even":
+        return middles, giants, 0  # parts of a mesh are small
+    return middles, giants, slots_of(slots, arcs, shape.limits) if slots else 0
+
+
+def later_community(shape: Shape) -> tuple[int, int]:
+    """Return the most bytes of vertices and communities: of level 1, and of all levels above 0."""
+    home, after = shape.homes
+    n, left, sums = home.vertices, min(after.vertices, home.vertices), shape.sum_bytes
+    # Of a level that is done: its map, and where its vertices began.
+    done = 8 if shape.method == "leiden" else 4
+    # Of the level at work, beside: degrees and totals, sizes or labels, and what parts take.
+    work = 8 + 4 * sums if shape.method == "leiden" else 4 + 2 * sums
+    return (done + work) * n, done * (n + shape.coarse.deep * left) + work * left
+
+
+def later_scratch(shape: Shape, empty: int) -> int:
+    """Return the most scratch that a level above 0 takes, with tables as they are declared.
+
+    Parameters
+    ----------
+    shape : Shape
+    empty : int
+        Bytes of the second home, in which nothing is while vertices of the first move.
+    """
+    if shape.at_once:
+        return 0
+    sums = shape.sum_bytes
+    home, after = shape.homes
+    n, k, arcs = home.vertices, min(after.vertices, home.vertices), home.arcs
+    moving, adding_tables = later_tables(shape)
+    moving += 10 * n + (sums * n if shape.method == "leiden" else 0)
+    adding = at_once_bytes(min(n, LIMITS.small), min(arcs, LIMITS.small), sums)
+    if max(n, arcs) > LIMITS.small:
+        room = (4 + sums) * room_for(shape, arcs, k)
+        adding = max(adding, 8 * (n + k) + (n >> 7) + room + 4 * (arcs // 300))
+    if shape.again:
+        # Level 2 has as many vertices as level 1 at most, and groups those of level 0.
+        m, room = shape.vertices, (4 + sums) * room_for(shape, shape.arcs, n)
+        adding = max(adding, 12 * m + 8 * n + (m >> 7) + room + 4 * (shape.arcs // 300))
+    return max(adding, moving - adding_tables - empty)
+
+
+def later_tables(shape: Shape) -> tuple[int, int]:
+    """Return the bytes of tables that moving and adding up a level above 0 may take."""
+    home, after = shape.homes
+    n, arcs, sums = home.vertices, home.arcs, shape.sum_bytes
+    if shape.kind == "even":
+        return 0, 0  # its levels stay even
+    count, slots = giant_tables(n, arcs, min(shape.filled, arcs), sums, tight=shape.tight)
+    moving = (4 + sums) * slots + (16 + sums) * (count + 1) + 16 * (slots // DRAIN_SLOTS + count)
+    k = min(after.vertices, n)
+    large = max(n, arcs) > LIMITS.small
+    return moving, (4 + sums) * summing(shape, k, arcs)[2] if large else 0

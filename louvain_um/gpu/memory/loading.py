@@ -1,0 +1,120 @@
+"""How level 0 comes to where its plan wants it: taken over, or filled in, or cut into blocks."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.level import GpuLevel, sum_type
+from louvain_um.gpu.memory import targets24
+from louvain_um.gpu.memory.degree_stats import Spread, spread_of
+from louvain_um.gpu.move.move import add_degrees
+from louvain_um.gpu.out_of_core.vertex_blocks import Pages, Toucher
+from louvain_um.gpu.relabel import relabel
+from louvain_um.gpu.runtime.compile import kernels
+from louvain_um.graph.graph import Graph
+from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.lru_residency import Residency, Span, cut_rows
+from louvain_um.placement.planner import Plan
+
+BLOCKS_HELD: Final = 4
+"""Blocks of level 0's arcs that fit on the device at a time, where not all do."""
+
+
+def survey(graph: Graph | DeviceGraph) -> Spread:
+    """Return how many arcs vertices have."""
+    if isinstance(graph, DeviceGraph):
+        return relabel.survey(kernels, graph.n_vertices, graph.offsets)
+    return spread_of(graph.offsets)
+
+
+def upload(memory: Allocator, graph: Graph | DeviceGraph, *, packed: bool = False) -> GpuLevel:
+    """Fill arrays of the run's own with a graph, its targets `packed` or as they are."""
+
+    def put(name: str, group: Any, array: Any) -> Any:
+        there = memory.empty(f"{name}.0", group, len(array), array.dtype)
+        memory.fill(f"{name}.0", array)
+        return there
+
+    sums, weights, loops = sum_type(graph), graph.weights, None
+    if weights is not None:
+        unsigned = np.uint32 if weights.dtype == np.uint32 else np.uint64
+        weights = put("weights", "graph", weights.view(unsigned))
+    if graph.loops is not None and graph.loops.any():
+        loops = put("loops", "graph", graph.loops.astype(sums))
+    offsets, targets = graph.offsets, graph.targets
+    if packed:
+        offsets, targets = targets24.pack(*targets24.on_host(graph))
+    level = first_level(
+        graph,
+        offsets=put("offsets", "graph", offsets),
+        targets=put("targets", "graph", targets),
+        weights=weights,
+        loops=loops,
+    )
+    level.packed = packed
+    if packed:
+        return level  # which has no degrees: `targets24.cuh`
+    if isinstance(graph, Graph):
+        level.degrees = put("degrees", "community", graph.degrees.astype(sums))
+    else:
+        count_degrees(memory, level)
+    return level
+
+
+def adopt(memory: Allocator, graph: DeviceGraph) -> GpuLevel:
+    """Work on arrays that are on the device already; they are not changed."""
+    given = {name: getattr(graph, name) for name in ("offsets", "targets", "weights")}
+    for name, array in given.items():
+        if array is not None:
+            memory.ledger.enter(f"{name}.0", "graph", array.nbytes, array.data.ptr)
+    loops = None
+    if graph.loops is not None:
+        loops = memory.empty("loops.0", "graph", graph.n_vertices, sum_type(graph))
+        loops[...] = graph.loops
+    level = first_level(graph, **given, loops=loops)
+    count_degrees(memory, level)
+    return level
+
+
+def first_level(graph: Graph | DeviceGraph, **arrays: Any) -> GpuLevel:
+    """Return level 0 of a graph, without degrees."""
+    return GpuLevel(
+        cycle=0,
+        number=0,
+        vertices=graph.n_vertices,
+        arcs=graph.n_arcs,
+        sums=sum_type(graph),
+        degrees=None,
+        **arrays,
+    )
+
+
+def count_degrees(memory: Allocator, level: GpuLevel) -> None:
+    """Give a level its degrees."""
+    import cupy
+
+    level.degrees = memory.empty("degrees.0", "community", level.vertices, level.sums)
+    if level.weights is None and level.loops is None:
+        cupy.subtract(level.offsets[1:], level.offsets[:-1], out=level.degrees, casting="unsafe")
+    else:
+        add_degrees(kernels, level)
+
+
+def cut(
+    memory: Allocator, plan: Plan, graph: Graph | DeviceGraph, level: GpuLevel, device: int
+) -> Pages:
+    """Cut level 0 into blocks of vertices, whose arcs come and go."""
+    offsets = graph.offsets if isinstance(graph, Graph) else graph.offsets.get()
+    arrays = [level.targets] if level.weights is None else [level.targets, level.weights]
+    spans = [Span(array.data.ptr, array.itemsize) for array in arrays]
+    capacity = sum(plan.paged.values())
+    cuts = cut_rows(offsets, sum(span.itemsize for span in spans), capacity // BLOCKS_HELD)
+    touch = Toucher(kernels, memory, plan.blocking)
+    mode = plan.paged_by or "fault"
+    residency = Residency(spans, offsets[cuts], capacity, mode, device, touch=touch)
+    begins = memory.empty("blocks", "scratch", len(cuts), np.uint32)
+    begins.set(cuts.astype(np.uint32))
+    return Pages(residency, touch, begins, cuts.tolist())

@@ -1,0 +1,76 @@
+"""Targets of 24 bits instead of 32, for graphs that do not fit otherwise: `targets24.cuh`.
+
+A quarter less of what is largest in a run and what moving reads most of. Rows are sorted by how
+long they are, short ones first: what does not fit on the device are then the longest ones, which
+the bus brings as fast as one block of bytes, where a short row costs a request or two. Where the
+graph fits, it stays as it is: packing takes time, and reading it in core is no faster.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_VERTICES: Final = 1 << 24
+"""Vertices whose numbers have 24 bits."""
+
+
+def words_for(arcs: int) -> int:
+    """Return the words that packed targets take, and one to spare: the last read may reach there.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.memory.targets24 import words_for
+    >>> words_for(4), words_for(5)
+    (4, 5)
+    """
+    return -(-3 * arcs // 4) + 1
+
+
+def pack(
+    offsets: NDArray[np.int64], targets: NDArray[np.uint32]
+) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Return offsets and targets as `targets24.cuh` says, rows sorted by length.
+
+    Parameters
+    ----------
+    offsets : int64[n + 1]
+    targets : uint32[arcs]
+        Below `MOST_VERTICES`.
+
+    Returns
+    -------
+    offsets : int64[n + 1]
+        Where each row begins, and from bit 40 on how many arcs it has; rows whose
+        lengths have fewer bits come first, and of these the rows of smaller vertices.
+    targets : uint32[words_for(arcs)]
+        Arc j's in bytes 3j … 3j + 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.gpu.memory.targets24 import pack
+    >>> offsets, targets = pack(np.array([0, 2, 3]), np.array([5, 6, 7], np.uint32))
+    >>> [(int(entry) & 0xFF, int(entry) >> 40) for entry in offsets[:-1]]
+    [(1, 2), (0, 1)]
+    >>> targets.view(np.uint8)[:9:3].tolist()
+    [7, 5, 6]
+    """
+    from louvain_um.core.parallel import default_threads, run
+    from louvain_um.gpu.memory.targets24_rows import pack_rows, place_rows
+
+    n = len(offsets) - 1
+    placed = np.zeros(n + 1, np.int64)
+    place_rows(offsets, placed)
+    packed = np.zeros(words_for(len(targets)), np.uint32)
+    work = np.zeros(1, np.int64), offsets, targets, placed, packed.view(np.uint8)
+    run(pack_rows, default_threads(), *work)
+    return placed, packed
+
+
+def on_host(graph: Any) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Return a graph's offsets and targets in host memory, wherever they are."""
+    arrays = graph.offsets, graph.targets
+    return tuple(a if isinstance(a, np.ndarray) else a.get() for a in arrays)  # type: ignore[return-value]

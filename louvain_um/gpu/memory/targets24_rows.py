@@ -1,0 +1,64 @@
+"""The compiled part of `packing.py`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+
+from louvain_um.core.parallel import take
+
+START_BITS: Final = 40
+"""Bits of an entry of the offsets that say where a row begins; those above, how long it is."""
+
+CLASSES: Final = 25
+"""Lengths of rows have 0 … 24 bits."""
+
+STRETCH: Final = 1 << 12
+"""Vertices whose rows a thread packs at a time."""
+
+
+@njit(nogil=True, cache=True)
+def place_rows(offsets: Any, placed: Any) -> None:
+    """Say where each row begins and how long it is, rows of shorter classes first."""
+    begins = np.zeros(CLASSES + 1, np.int64)
+    for v in range(len(offsets) - 1):
+        arcs = offsets[v + 1] - offsets[v]
+        begins[_bits(arcs) + 1] += arcs
+    for k in range(CLASSES):
+        begins[k + 1] += begins[k]
+    for v in range(len(offsets) - 1):
+        arcs = offsets[v + 1] - offsets[v]
+        k = _bits(arcs)
+        placed[v] = begins[k] | arcs << START_BITS
+        begins[k] += arcs
+
+
+@njit(nogil=True, cache=True)
+def pack_rows(
+    t: int, threads: int, taken: Any, offsets: Any, targets: Any, placed: Any, parts: Any
+) -> None:
+    """Write the targets of rows that no other thread took, three bytes each."""
+    n = len(offsets) - 1
+    first = take(taken, STRETCH)
+    while first < n:
+        for v in range(first, min(first + STRETCH, n)):
+            at = 3 * (placed[v] & (1 << START_BITS) - 1)
+            for j in range(offsets[v], offsets[v + 1]):
+                target = targets[j]
+                parts[at] = target & 0xFF
+                parts[at + 1] = target >> 8 & 0xFF
+                parts[at + 2] = target >> 16
+                at += 3
+        first = take(taken, STRETCH)
+
+
+@njit(nogil=True, cache=True)
+def _bits(number: int) -> int:
+    """Return how many bits a number has."""
+    bits = 0
+    while number:
+        number >>= 1
+        bits += 1
+    return bits

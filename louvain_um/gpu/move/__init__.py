@@ -1,0 +1,1 @@
+"""Local moving on the device: decide, apply, activate; hubs."""

@@ -1,0 +1,158 @@
+"""Aggregation of a level whose arcs are read in ranges of vertices, one range after the other.
+
+Each range is aggregated by itself: its communities get rows of their own, which still count
+arcs from a community to itself. These partial rows form a graph in which a community may have
+many rows; aggregating that once more leaves one row each. Sums are integers, so the result is
+what aggregating the whole level gives. Where partial rows run out of room, they are merged on
+the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from louvain_um.gpu.aggregate.coarse_rows import Rows, copy
+from louvain_um.gpu.aggregate.kernel_arguments import Job, new_rows, room_after
+from louvain_um.gpu.aggregate.limits import Limits, slots_for_wide
+from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.relabel.relabel import identity
+from louvain_um.gpu.runtime.compile import Kernels
+from louvain_um.placement.memory.allocator import Allocator
+
+
+class Partial:
+    """The rows of the ranges so far.
+
+    Parameters
+    ----------
+    numbers : uint32[n]
+        Community of each vertex, below k.
+    k : int
+        Communities.
+    total : int
+        What all arcs and loops of the level weigh.
+    ranges : sequence of (int, int)
+        First vertex and one behind the last, of all ranges to come, in any order.
+    """
+
+    def __init__(
+        self,
+        kernels: Kernels,
+        memory: Allocator,
+        level: GpuLevel,
+        numbers: Any,
+        k: int,
+        total: int,
+        limits: Limits,
+        ranges: Sequence[tuple[int, int]],
+    ) -> None:
+        self.kernels = kernels
+        self.memory = memory
+        self.level = level
+        self.numbers = numbers
+        self.k = k
+        self.total = total
+        self.limits = limits
+        ends = sorted({end for ends in ranges for end in ends})
+        self.arcs_before = {end: int(level.offsets[end : end + 1].get()[0]) for end in ends}
+        # Rows that each range may add; after merging there are k.
+        added = [min(last - first, k) for first, last in ranges]
+        self.room = max(min(sum(added), 2 * k), k + max(added))
+        self.offsets = memory.empty("partial offsets", "scratch", self.room + 1, np.int64)
+        self.names = memory.empty("partial names", "scratch", self.room, np.uint32)
+        self.offsets.data.memset_async(0, self.offsets.itemsize)
+        self.used = self.arcs = self.merged = 0
+        self.capacity = room_after(level, limits)
+        self.turn = 0
+        self.rows = self.new_rows()
+
+    def new_rows(self) -> Rows:
+        """Return room for partial rows, beside what is there."""
+        self.turn += 1
+        sums = self.level.sums
+        width = np.dtype(sums).itemsize
+        wide = slots_for_wide(self.total, self.capacity, width, self.limits)
+        tag = f"partial.{self.turn}"
+        # There is room where the next level's graph is to be, and that much again.
+        return Rows(self.memory, tag, "graph", self.capacity, sums, wide)
+
+    def add(self, first: int, last: int, need: Callable[[int, int], None]) -> None:
+        """Append the rows of a range of vertices; `need` brings its arcs."""
+        arcs = self.arcs_before[last] - self.arcs_before[first]
+        if arcs == 0:
+            return
+        many = self.used + min(last - first, self.k) > self.room
+        full = self.arcs + arcs > self.rows.capacity and self.used > self.merged
+        if many or full:
+            self.merge()
+        part = replace(
+            self.level,
+            vertices=last - first,
+            arcs=arcs,
+            offsets=self.level.offsets[first : last + 1],
+            loops=None,
+        )
+        job = Job(self.kernels, self.memory, part)
+        copy(self.numbers[first:last], job.scratch("numbers", last - first, np.uint32))
+        job.scratch("ranks", self.k + 1, np.uint32)
+        job.set(map=self.numbers, labels=self.k, distinct=self.k, partial=1)
+        job.set(names=self.names[self.used :], new_offsets=self.offsets[self.used :])
+        job.launch("number_labels")
+        added = int(job.read()["vertices"])
+        job.group(added)
+        state = job.lay_out(self.limits)
+        job.make_room(state, self.limits)
+        need(first, last)
+        self.arcs = int(job.write(self.rows, int(state["room"]), self.arcs)["arcs"])
+        self.used += added
+        job.close()
+
+    def job(self) -> tuple[Job, Any]:
+        """Return the job of merging all rows, ready but for the new rows; and its state."""
+        targets, weights = self.rows.cut(self.arcs)
+        graph = replace(
+            self.level,
+            vertices=self.used,
+            arcs=self.arcs,
+            offsets=self.offsets[: self.used + 1],
+            targets=targets,
+            weights=weights,
+            loops=None,
+            widest=self.k,
+        )
+        job = Job(self.kernels, self.memory, graph)
+        job.set(numbers=self.names, distinct=self.k)
+        job.group(self.k)
+        state = job.lay_out(self.limits)
+        job.make_room(state, self.limits)
+        return job, state
+
+    def merge(self) -> None:
+        """Leave one row for each community, with the arcs inside it."""
+        job, state = self.job()
+        offsets = job.scratch("new_offsets", self.k + 1, np.int64)
+        job.set(partial=1)
+        rows = self.new_rows()
+        self.arcs = int(job.write(rows, int(state["room"]))["arcs"])
+        copy(offsets, self.offsets)
+        identity(self.kernels, self.names[: self.k])
+        self.used = self.merged = self.k
+        job.close()
+        self.rows.free()
+        self.rows = rows
+
+    def finish(self, offsets: Any, loops: Any) -> tuple[Rows, Any]:
+        """Return the next level's rows and state; fills offsets, and loops from twice them."""
+        job, state = self.job()
+        room = int(state["room"])
+        rows = new_rows(self.memory, self.level, self.limits, room, self.total)
+        job.set(new_offsets=offsets, new_loops=loops)
+        state = job.write(rows, room)
+        job.close()
+        self.rows.free()
+        self.memory.free("partial offsets", "partial names")
+        return rows, state

@@ -1,0 +1,1 @@
+"""Leiden's refinement on the device."""

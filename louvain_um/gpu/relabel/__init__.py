@@ -1,0 +1,1 @@
+"""Labels between levels: relabel, sum, split and number communities."""

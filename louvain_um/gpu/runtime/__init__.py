@@ -1,0 +1,1 @@
+"""Devices, compilation, launches, and device code that every kernel shares."""

@@ -1,0 +1,185 @@
+"""Which device a run uses, decided once, with the reason; cheap where there is no GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from louvain_um.errors import DeviceUnavailableError
+
+OLDEST: Final = (7, 5)
+"""Lowest compute capability that the kernels compile for."""
+
+NO_DEVICE: Final = 100
+CAPABILITY: Final = (75, 76)
+"""CUDA_ERROR_NO_DEVICE; the attributes of major and minor compute capability."""
+
+INSTALL: Final = "pip install 'louvain-um[cuda13]' (or [cuda12]) or use device='cpu'"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The device of a run.
+
+    Parameters
+    ----------
+    kind : {"cpu", "cuda"}
+    index : int
+        Number of the CUDA device; −1 for the CPU.
+    reason : str
+        Why this one, in one line.
+    """
+
+    kind: Literal["cpu", "cuda"]
+    index: int
+    reason: str
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "cpu" else f"cuda:{self.index}"
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Make the device current; afterwards, whatever was current before is so again."""
+        if self.kind == "cpu":
+            yield
+            return
+        from cupy.cuda import runtime
+
+        before = runtime.getDevice()
+        runtime.setDevice(self.index)
+        try:
+            yield
+        finally:
+            runtime.setDevice(before)
+
+
+def pick(device: str = "auto") -> Choice:
+    """Return the device that an option means.
+
+    Parameters
+    ----------
+    device : str
+        "cpu"; "cuda", the current CUDA device; "cuda:N"; or "auto", "cuda" where that works
+        and else "cpu".
+
+    Raises
+    ------
+    DeviceUnavailableError
+        A CUDA device was asked for and there is none, or it cannot be used.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.runtime.device import pick
+    >>> str(pick("cpu"))
+    'cpu'
+    """
+    if device == "cpu":
+        return Choice("cpu", -1, "asked for")
+    try:
+        _, _, number = device.partition(":")
+        index = usable(int(number) if number else None)
+    except DeviceUnavailableError as error:
+        if device == "auto":
+            return Choice("cpu", -1, error.reason)
+        raise
+    return Choice("cuda", index, "a usable GPU" if device == "auto" else "asked for")
+
+
+def usable(index: int | None) -> int:
+    """Return the number of a CUDA device (None: the current one) that the engine can run on.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        Its reason names what is missing and the next step.
+    """
+    found = capabilities()
+    if index is not None and index >= len(found):
+        there = "only cuda:0" if len(found) == 1 else f"cuda:0 … cuda:{len(found) - 1}"
+        raise DeviceUnavailableError(f"there is no cuda:{index} here, {there}; choose another")
+    if importlib.util.find_spec("cupy") is None:
+        raise DeviceUnavailableError(f"CuPy is not installed; {INSTALL}")
+    try:
+        from cupy.cuda import runtime
+
+        index = runtime.getDevice() if index is None else index
+    except Exception as error:  # broken installations fail in many ways
+        line = f"{error}".splitlines()[0] if f"{error}" else type(error).__name__
+        raise DeviceUnavailableError(
+            f"CuPy cannot use the GPU ({line}); update the driver, or {INSTALL}"
+        ) from None
+    if found[index] < OLDEST:
+        raise DeviceUnavailableError(
+            f"cuda:{index} has compute capability {_dotted(found[index])}, less than "
+            f"{_dotted(OLDEST)}; use another GPU or device='cpu'"
+        )
+    from louvain_um.gpu.runtime.nvrtc import compiler
+
+    compiler()
+    return index
+
+
+def capabilities() -> list[tuple[int, int]]:
+    """Return the compute capability of each visible device, from the driver itself.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        No driver, or no device.
+    """
+    try:
+        library = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
+        driver: Any = ctypes.CDLL(library)
+    except OSError:
+        raise DeviceUnavailableError(
+            "no NVIDIA driver on this machine; install one or use device='cpu'"
+        ) from None
+    status = driver.cuInit(0)
+    count, value = ctypes.c_int(0), ctypes.c_int(0)
+    if status == 0:
+        driver.cuDeviceGetCount(ctypes.byref(count))
+    if status not in (0, NO_DEVICE):
+        raise DeviceUnavailableError(
+            f"the NVIDIA driver does not start (CUDA error {status}); see whether nvidia-smi "
+            "works, or use device='cpu'"
+        )
+    if count.value == 0:
+        hidden = " (CUDA_VISIBLE_DEVICES is set)" if "CUDA_VISIBLE_DEVICES" in os.environ else ""
+        raise DeviceUnavailableError(f"no NVIDIA GPU is visible{hidden}; use device='cpu'")
+    found = []
+    for device in range(count.value):
+        pair = []
+        for attribute in CAPABILITY:
+            driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+            pair.append(value.value)
+        found.append((pair[0], pair[1]))
+    return found
+
+
+def describe(index: int) -> dict[str, Any]:
+    """Return name, compute capability, memory, driver and CUDA versions of a device."""
+    from cupy.cuda import runtime
+
+    about = runtime.getDeviceProperties(index)
+    name = about["name"]
+    return {
+        "name": name.decode() if isinstance(name, bytes) else name,
+        "compute_capability": f"{about['major']}.{about['minor']}",
+        "bytes": int(about["totalGlobalMem"]),
+        "multiprocessors": int(about["multiProcessorCount"]),
+        "driver_cuda": _version(runtime.driverGetVersion()),
+        "runtime_cuda": _version(runtime.runtimeGetVersion()),
+    }
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _dotted(capability: tuple[int, int]) -> str:
+    return f"{capability[0]}.{capability[1]}"

@@ -1,0 +1,116 @@
+// Tools for kernels that hold the whole grid: barriers, scans and sums across blocks.
+// Such kernels are launched cooperatively, so that every block is resident.
+#pragma once
+#include "rules.cuh"
+
+#define WARP 32
+#define FULL 0xFFFFFFFFu
+
+// A barrier's memory: zero before the first launch that uses it, and again after each launch.
+struct Barrier {
+  u32 arrived;
+  u32 generation;
+};
+
+// Waits until every thread of the grid has come here; writes before it are seen after it.
+__device__ __forceinline__ void grid_sync(Barrier* barrier) {
+  __syncthreads();
+  if (gridDim.x > 1 && threadIdx.x == 0) {
+    volatile u32* generation = &barrier->generation;
+    u32 mine = *generation;
+    __threadfence();
+    if (atomicAdd(&barrier->arrived, 1) == gridDim.x - 1) {
+      barrier->arrived = 0;
+      __threadfence();
+      *generation = mine + 1;
+    } else {
+      while (*generation == mine) {
+      }
+    }
+    __threadfence();
+  }
+  __syncthreads();
+}
+
+template <class T>
+__device__ __forceinline__ T warp_sum(T value) {
+  for (int d = WARP / 2; d; d >>= 1) value += __shfl_xor_sync(FULL, value, d);
+  return value;
+}
+
+// Returns the sum of all threads' values to every thread of the block; T is u32, u64 or i64.
+template <class T>
+__device__ T block_sum(T value) {
+  __shared__ T partial[WARP];
+  value = warp_sum(value);
+  __syncthreads();
+  if (threadIdx.x % WARP == 0) partial[threadIdx.x / WARP] = value;
+  __syncthreads();
+  T sum = 0;
+  for (u32 w = 0; w < blockDim.x / WARP; ++w) sum += partial[w];
+  return sum;
+}
+
+// Returns the sum of the values of threads before this one; `total` becomes the block's sum.
+template <class T>
+__device__ T block_scan(T value, T& total) {
+  __shared__ T partial[WARP];
+  u32 lane = threadIdx.x % WARP;
+  T inclusive = value;
+  for (int d = 1; d < WARP; d <<= 1) {
+    T other = __shfl_up_sync(FULL, inclusive, d);
+    if (lane >= d) inclusive += other;
+  }
+  __syncthreads();
+  if (lane == WARP - 1) partial[threadIdx.x / WARP] = inclusive;
+  __syncthreads();
+  T before = 0;
+  total = 0;
+  for (u32 w = 0; w < blockDim.x / WARP; ++w) {
+    if (w < threadIdx.x / WARP) before += partial[w];
+    total += partial[w];
+  }
+  return before + inclusive - value;
+}
+
+// The stretch of n items that this block owns: contiguous, in the order of blocks.
+__device__ __forceinline__ i64 stretch_begin(i64 n) { return n * blockIdx.x / gridDim.x; }
+__device__ __forceinline__ i64 stretch_end(i64 n) { return n * (blockIdx.x + 1) / gridDim.x; }
+
+// Calls put(i, from + value(0) + ... + value(i - 1), value(i)) for i in 0..n - 1, and once
+// put(n, the sum of all, 0), with a barrier of the grid before; `partials` is room for one T a
+// block. `value` is called twice for each i, and what it reads of i may be what `put` writes.
+// The caller syncs before it reads what was written.
+template <class T, class F, class P>
+__device__ void grid_scan_to(i64 n, F value, P put, T* partials, Barrier* barrier,
+                             T from = T(0)) {
+  i64 begin = stretch_begin(n), end = stretch_end(n);
+  T mine = 0;
+  for (i64 i = begin + threadIdx.x; i < end; i += blockDim.x) mine += value(i);
+  T sum = block_sum(mine);
+  if (threadIdx.x == 0) partials[blockIdx.x] = sum;
+  grid_sync(barrier);
+  T before = 0, all = 0;
+  for (u32 b = threadIdx.x; b < gridDim.x; b += blockDim.x) {
+    T part = ((volatile T*)partials)[b];
+    all += part;
+    if (b < blockIdx.x) before += part;
+  }
+  T base = from + block_sum(before);
+  all = block_sum(all);
+  for (i64 i = begin; i < end; i += blockDim.x) {
+    T own = i + threadIdx.x < end ? value(i + threadIdx.x) : T(0), total;
+    T offset = block_scan(own, total);
+    if (i + threadIdx.x < end) put(i + threadIdx.x, base + offset, own);
+    base += total;
+  }
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) put(n, from + all, T(0));
+}
+
+// Writes out[i] = from + value(0) + ... + value(i - 1) for i in 0..n; `out` may be what `value`
+// reads.
+template <class T, class F>
+__device__ void grid_scan(i64 n, F value, T* out, T* partials, Barrier* barrier,
+                          T from = T(0)) {
+  grid_scan_to<T>(n, value, [=](i64 i, T sum, T) { out[i] = sum; }, partials, barrier, from);
+}

@@ -1,0 +1,64 @@
+// The rule's arithmetic on the device. louvain_um/core/rules.py is the text; tests hold them equal.
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#define EMPTY 0xFFFFFFFFu
+
+// Stands for "every arc weighs 1" where a weight type is expected.
+struct Unweighted {};
+
+// Whether two types are one.
+template <class A, class B>
+constexpr bool same = false;
+template <class A>
+constexpr bool same<A, A> = true;
+
+// Returns a well-mixed 32-bit image of x.
+__device__ __forceinline__ u32 mix32(u32 x) {
+  x ^= x >> 16;
+  x *= 0x7FEB352Du;
+  x ^= x >> 15;
+  x *= 0x846CA68Bu;
+  return x ^ x >> 16;
+}
+
+// Returns the sub-round of a vertex; sub_rounds is a power of two.
+__device__ __forceinline__ u32 bucket(u32 vertex, u32 salt, u32 sub_rounds) {
+  return mix32(vertex ^ salt) & (sub_rounds - 1);
+}
+
+// Returns whether a comes before b among communities of equal score.
+__device__ __forceinline__ bool wins_tie(u32 a, u32 b, u32 seed) {
+  u32 x = mix32(a ^ seed), y = mix32(b ^ seed);
+  return x < y || (x == y && a < b);
+}
+
+// Returns weight - pull * total with each operation rounded on its own, as on the CPU.
+__device__ __forceinline__ double score_of(u64 weight, double pull, u64 total) {
+  return __dsub_rn(__ull2double_rn(weight), __dmul_rn(pull, __ull2double_rn(total)));
+}
+
+// A community and its score; nobody is EMPTY.
+struct Choice {
+  double score;
+  u32 community;
+};
+
+// Returns the better of two choices of distinct communities; the order of arguments is free.
+__device__ __forceinline__ Choice better(Choice a, Choice b, u32 seed) {
+  if (a.community == EMPTY) return b;
+  if (b.community == EMPTY) return a;
+  if (a.score != b.score) return a.score > b.score ? a : b;
+  return a.community == b.community || wins_tie(a.community, b.community, seed) ? a : b;
+}
+
+// Weight of arc j; a read that bypasses coherence, since no kernel writes a level's arcs.
+__device__ __forceinline__ u32 weight_at(const Unweighted*, i64) { return 1; }
+__device__ __forceinline__ u32 weight_at(const u32* weights, i64 j) { return __ldcs(weights + j); }
+__device__ __forceinline__ u64 weight_at(const u64* weights, i64 j) { return __ldcs(weights + j); }
+
+#include "weights8.cuh"

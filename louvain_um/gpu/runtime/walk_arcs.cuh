@@ -1,0 +1,122 @@
+// Walking stretches of arcs by warps, however long or short the rows are that they lie in.
+#pragma once
+#include "grid.cuh"
+#include "targets24.cuh"
+
+// Arcs that a lane has under way at a time.
+#define DEPTH 4
+
+__device__ __forceinline__ u32 lane_index() { return threadIdx.x % WARP; }
+__device__ __forceinline__ u32 warp_index() { return threadIdx.x / WARP; }
+__device__ __forceinline__ u32 lanes_below() { return (1u << lane_index()) - 1; }
+
+__device__ __forceinline__ u64 warp_max(u64 value) {
+  for (int d = WARP / 2; d; d >>= 1) {
+    u64 other = __shfl_xor_sync(FULL, value, d);
+    value = other > value ? other : value;
+  }
+  return value;
+}
+
+// Returns the largest i in a..b - 1 with before[i] <= position; before[a] is. All lanes call.
+template <class B>
+__device__ __forceinline__ i64 find_row(B before, i64 a, i64 b, i64 position) {
+  while (b - a > 1) {
+    i64 step = (b - a + WARP - 1) / WARP, probe = a + lane_index() * step;
+    bool reached = probe < b && before[probe] <= position;
+    a += (__popc(__ballot_sync(FULL, reached)) - 1) * step;
+    b = min(b, a + step);
+  }
+  return a;
+}
+
+// Visits the arcs of 32 rows, one a lane: `length` of them, which lie from `source` on; `total`
+// becomes how many these are. `visit` gets DEPTH sources (-1: none), the lanes whose row each lies
+// in, and how many arcs come before the first one; it returns false to end the walk of the whole
+// warp, which then returns false.
+template <class F>
+__device__ __forceinline__ bool walk_lanes(u32 length, i64 source, u32& total, F visit) {
+  const u32 lane = lane_index();
+  u32 upto = length;
+  for (int d = 1; d < WARP; d <<= 1) {
+    u32 other = __shfl_up_sync(FULL, upto, d);
+    if (lane >= d) upto += other;
+  }
+  total = __shfl_sync(FULL, upto, WARP - 1);
+  source -= upto - length;
+  for (u32 first = lane; first - lane < total; first += WARP * DEPTH) {
+    i64 at[DEPTH];
+    u32 owner[DEPTH];
+#pragma unroll
+    for (int d = 0; d < DEPTH; ++d) {
+      u32 p = first + d * WARP;
+      owner[d] = 0;
+#pragma unroll
+      for (u32 step = WARP / 2; step; step >>= 1) {
+        if (__shfl_sync(FULL, upto, owner[d] + step - 1) <= p) owner[d] += step;
+      }
+      i64 j = __shfl_sync(FULL, source, owner[d]) + p;
+      at[d] = p < total ? j : -1;
+    }
+    if (__any_sync(FULL, !visit(at, owner, first))) return false;
+  }
+  return true;
+}
+
+// Visits positions low..high - 1 of rows that follow each other, one warp together: row i takes
+// positions begins[i]..begins[i + 1] - 1, and `source(i)` says where its first one lies. Row
+// `i` is the one that holds `low`. `visit(at, owner, position)` gets DEPTH sources (-1: none),
+// the lanes whose row each lies in, and the first's position; `source` was called for row i + l
+// by lane l. It is called by whole warps, and returns false to end the walk of the whole warp.
+// `begins` is a pointer, or what else is indexed like one.
+template <class B, class R, class F>
+__device__ __forceinline__ void walk_rows(B begins, i64 i, i64 rows, i64 low, i64 high,
+                                          R source_of, F visit) {
+  u32 lane = lane_index();
+  while (low < high) {
+    u32 length = 0;
+    i64 source = 0;
+    if (i + lane < rows) {
+      i64 begin = begins[i + lane], from = max(begin, low), to = min(begins[i + lane + 1], high);
+      if (to > from) {
+        length = u32(to - from);
+        source = source_of(i + lane) + (from - begin);
+      }
+    }
+    u32 total;
+    if (!walk_lanes(length, source, total, [&](const i64* at, const u32* owner, u32 first) {
+          return visit(at, owner, low + first);
+        }))
+      return;
+    low += total;
+    i += WARP;
+    // Empty rows may be many.
+    if (total == 0) i = find_row(begins, i, rows, low);
+  }
+}
+
+// Returns the positions that a warp takes at a time, for all warps to have some of so many.
+__device__ __forceinline__ i64 stretch_of(i64 positions, i64 most) {
+  i64 even = positions / (gridDim.x * (i64)blockDim.x);
+  return min(max(even, 1ll) * WARP, most);
+}
+
+// Adds d * d to a sum of 128 bits kept as three parts: low half words, high half words, rest.
+struct Squares {
+  u64 low = 0, middle = 0, high = 0;
+  __device__ __forceinline__ void add(u64 d) {
+    u64 product = d * d;
+    low += product & 0xFFFFFFFFu;
+    middle += product >> 32;
+    high += __umul64hi(d, d);
+  }
+  // Adds the sums of all threads to out[0..2]; every thread of the block calls.
+  __device__ __forceinline__ void publish(u64* out) {
+    u64 a = block_sum(low), b = block_sum(middle), c = block_sum(high);
+    if (threadIdx.x == 0 && (a | b | c)) {
+      atomicAdd(out, a);
+      atomicAdd(out + 1, b);
+      atomicAdd(out + 2, c);
+    }
+  }
+};

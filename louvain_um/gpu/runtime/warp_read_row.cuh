@@ -1,0 +1,84 @@
+// Reading a stretch of a row by a warp: each line of memory once, however few bytes an arc takes.
+//
+// What comes over the bus counts by the request, of which a line is one and a byte of it another:
+// 128 arcs are four lines of targets, or three that are packed, and one of narrow weights.
+#pragma once
+#include "targets24.cuh"
+
+// Arcs that a warp reads at a time, and how many of them a lane does: j + lane, j + 32 + lane, ….
+#define LINE 128
+#define AHEAD (LINE / WARP)
+
+// Arcs to whose multiples reading is aligned, so that lines of targets are.
+template <class W>
+__device__ __forceinline__ i64 line_of(const W*) {
+  return WARP;
+}
+__device__ __forceinline__ i64 line_of(const Packed*) { return LINE; }
+
+// The functions below read what belongs to arcs j..j + 127, of which low..high - 1 count: entry q
+// is that of arc j + 32q + lane, if it does. j is a multiple of line_of. Whole warps call.
+
+template <class W>
+__device__ __forceinline__ void read_targets(const u32* targets, const W*, i64 j, i64 low,
+                                             i64 high, u32 (&target)[AHEAD]) {
+#pragma unroll
+  for (u32 q = 0; q < AHEAD; ++q) {
+    const i64 k = j + q * WARP + threadIdx.x % WARP;
+    target[q] = k >= low && k < high ? __ldcs(targets + k) : 0;
+  }
+}
+
+// Returns word `index` of three lines, of each of which a lane of a warp holds a word. It is in
+// `line`, for all lanes, or in `last`, the same or the next one.
+__device__ __forceinline__ u32 word_of(const u32 (&words)[3], u32 line, u32 last, u32 index) {
+  u32 word = __shfl_sync(FULL, words[line], index % WARP);
+  if (last == line) return word;
+  u32 next = __shfl_sync(FULL, words[last], index % WARP);
+  return index / WARP == line ? word : next;
+}
+
+__device__ __forceinline__ void read_targets(const u32* targets, const Packed*, i64 j, i64 low,
+                                             i64 high, u32 (&target)[AHEAD]) {
+  const u32 lane = threadIdx.x % WARP;
+  const i64 at = j / 4 * 3, first = 3 * low / 4, last = (3 * high - 1) / 4;
+  u32 words[3];
+#pragma unroll
+  for (u32 line = 0; line < 3; ++line) {
+    const i64 word = at + line * WARP + lane;
+    words[line] = word >= first && word <= last ? __ldcs(targets + word) : 0;
+  }
+  const u32 in_group = 3 * lane / 4, byte = 3 * lane % 4;
+#pragma unroll
+  for (u32 q = 0; q < AHEAD; ++q) {
+    // 24 words hold 32 arcs, of which the last one does not reach into the next word.
+    const u32 index = 24 * q + in_group, line = 24 * q / WARP, last = (24 * q + 23) / WARP;
+    target[q] = unpacked(word_of(words, line, last, index), word_of(words, line, last, index + 1),
+                         byte);
+  }
+}
+
+template <class W, class A>
+__device__ __forceinline__ void read_weights(const W* weights, i64 j, i64 low, i64 high,
+                                             A (&weight)[AHEAD]) {
+#pragma unroll
+  for (u32 q = 0; q < AHEAD; ++q) {
+    const i64 k = j + q * WARP + threadIdx.x % WARP;
+    weight[q] = k >= low && k < high ? weight_at(weights, k) : 0;
+  }
+}
+
+template <class A>
+__device__ __forceinline__ void read_weights(const Narrow* weights, i64 j, i64 low, i64 high,
+                                             A (&weight)[AHEAD]) {
+  const u32 lane = threadIdx.x % WARP;
+  const i64 mine = j + 4 * lane;  // four arcs a word
+  const u32 word = mine + 3 >= low && mine < high ? __ldcs((const u32*)(weights + mine)) : 0;
+#pragma unroll
+  for (u32 q = 0; q < AHEAD; ++q) {
+    const i64 k = j + q * WARP + lane;
+    const u32 four = __shfl_sync(FULL, word, q * (WARP / 4) + lane / 4);
+    const u32 byte = four >> 8 * (lane % 4) & 0xFF;
+    weight[q] = k >= low && k < high ? whole_weight(weights, k, byte) : 0;
+  }
+}

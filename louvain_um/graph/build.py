@@ -1,0 +1,252 @@
+"""From a list of edges to a graph: ids and weights checked, weights turned into integers.
+
+The edges themselves are put into rows by `louvain_um.graph.rows`.
+"""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from louvain_um.core import parallel
+from louvain_um.errors import GraphError
+from louvain_um.graph import rows
+from louvain_um.graph.graph import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates, Graph
+
+G = TypeVar("G", bound=Graph)
+
+SMALL = 1 << 15
+"""Edges below which a second thread costs more than it brings."""
+
+MOST_SHIFT = 1023
+"""The largest power of two among the doubles: a graph's scale is one of them."""
+
+
+def build_graph(
+    cls: type[G],
+    source: ArrayLike,
+    target: ArrayLike,
+    weights: ArrayLike | None,
+    *,
+    n_vertices: int | None,
+    duplicates: Duplicates | None,
+    names: NDArray[Any] | None,
+) -> G:
+    """Build a graph; `Graph.from_edges` documents the arguments."""
+    u, v = _ids(source, "source"), _ids(target, "target")
+    if len(u) != len(v):
+        raise GraphError(f"source has {len(u)} entries and target {len(v)}; they must match")
+    n = int(max(u.max(), v.max())) + 1 if len(u) else 0
+    if n_vertices is not None:
+        if n > n_vertices:
+            raise GraphError(f"vertex {n - 1} is outside the {n_vertices} vertices announced")
+        n = n_vertices
+    if n > MAX_VERTICES:
+        raise GraphError(f"{n} vertices; at most {MAX_VERTICES} are supported")
+    if duplicates not in (None, "once", "sum"):
+        raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")
+
+    scale = 1.0
+    notes: tuple[str, ...] = ()
+    integers: NDArray[np.int64] | None = None
+    if weights is not None:
+        integers, scale, notes = quantise(np.asarray(weights))
+        if len(integers) != len(u):
+            raise GraphError(f"{len(integers)} weights for {len(u)} edges; they must match")
+    summing = duplicates == "sum" or (duplicates is None and weights is not None)
+    if summing and integers is None:
+        integers = np.ones(len(u), np.int64)
+
+    u = u.astype(np.uint32, copy=False)
+    v = v.astype(np.uint32, copy=False)
+    threads = parallel.default_threads() if len(u) > SMALL else 1
+    made = rows.compress(u, v, integers, n, summing=summing, threads=threads)
+    notes += _merged(len(u), made, summing)
+    return cls(made.offsets, made.targets, made.weights, made.loops, scale, names, notes)
+
+
+def quantise(weights: NDArray[Any]) -> tuple[NDArray[np.int64], float, tuple[str, ...]]:
+    """Turn weights into int64, by a power of two as large as an exact total allows.
+
+    The result does not depend on the order of the weights. Integers are kept.
+
+    Returns
+    -------
+    integers : int64 array
+    scale : float
+        Power of two that was multiplied in.
+    notes : tuple of str
+        Says how many positive weights rounded to nothing, if any did.
+    """
+    if weights.dtype.kind in "biu":
+        _refuse(weights < 0, weights, "negative")
+        total = weights.sum(dtype=np.float64)
+        if 2 * total >= MAX_TOTAL_WEIGHT:
+            raise GraphError(
+                f"integer weights add up to {total:.3g}, above 2^52; pass them as floats, "
+                "which are scaled to fit"
+            )
+        return weights.astype(np.int64), 1.0, ()
+    if weights.dtype.kind != "f":
+        raise GraphError(f"weights must be numbers, not {weights.dtype}")
+    weights = np.ascontiguousarray(weights, np.float64)
+    threads = parallel.default_threads() if len(weights) > SMALL else 1
+    good, largest = np.ones(threads, np.bool_), np.zeros(threads, np.float64)
+    parallel.run(_look, threads, weights, good, largest)
+    if not good.all():
+        _refuse(np.isnan(weights), weights, "not a number")
+        _refuse(np.isinf(weights), weights, "infinite")
+        _refuse(weights < 0, weights, "negative")
+    if largest.max() == 0.0:
+        return np.zeros(len(weights), np.int64), 1.0, ()
+
+    # A coarse total in integers first: a float sum would depend on the order.
+    room = 61 - len(weights).bit_length()
+    coarse = room - int(np.frexp(largest.max())[1])
+    total, _, _ = _scaled(weights, coarse, threads, np.empty(0, np.int64))
+    shift = coarse
+    while 2 * _shifted(total, shift - coarse) + 2 * len(weights) >= MAX_TOTAL_WEIGHT:
+        shift -= 1
+    while 2 * _shifted(total, shift + 1 - coarse) + 2 * len(weights) < MAX_TOTAL_WEIGHT:
+        shift += 1
+    shift = min(shift, MOST_SHIFT)
+    integers = np.empty(len(weights), np.int64)
+    _, bits, vanished = _scaled(weights, shift, threads, integers)
+
+    # Halves and quarters need no more bits than they have; whole numbers need none.
+    spare = min((bits & -bits).bit_length() - 1, shift)
+    if spare > 0:
+        integers >>= spare
+        shift -= spare
+    notes: tuple[str, ...] = ()
+    if vanished:
+        notes = (
+            f"{vanished} of {len(weights)} positive weights are so small beside the total "
+            f"that they count as 0 (below {0.5 / 2.0**shift:.3g})",
+        )
+    return integers, 2.0**shift, notes
+
+
+def weighted_degrees(
+    offsets: NDArray[np.int64],
+    weights: NDArray[np.uint32] | NDArray[np.int64] | None,
+    loops: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the degree of each vertex, int64[n]: its arcs' weights and twice its loop."""
+    if weights is None:
+        return np.diff(offsets) + 2 * loops
+    degrees = np.empty(len(loops), np.int64)
+    _sum_rows(offsets, weights, loops, degrees)
+    return degrees
+
+
+def _scaled(
+    weights: NDArray[np.float64], shift: int, threads: int, out: NDArray[np.int64]
+) -> tuple[int, int, int]:
+    """Return total, bits in use and number of zeros of ``weights * 2**shift``, rounded.
+
+    They are written to `out` if it has room; weights that were 0 before do not count.
+    """
+    totals, bits, vanished = (np.zeros(threads, np.int64) for _ in range(3))
+    # In two factors: 2^shift itself may lie outside the doubles.
+    half = shift // 2
+    factors = float(np.ldexp(1.0, half)), float(np.ldexp(1.0, shift - half))
+    parallel.run(_scale, threads, weights, *factors, out, totals, bits, vanished)
+    return int(totals.sum()), int(np.bitwise_or.reduce(bits)), int(vanished.sum())
+
+
+def _shifted(value: int, shift: int) -> int:
+    return value << shift if shift >= 0 else -(-value >> -shift)
+
+
+def _ids(values: ArrayLike, what: str) -> NDArray[Any]:
+    """Return vertex ids as an integer array, or say which one is none."""
+    ids = np.asarray(values)
+    if ids.ndim != 1:
+        raise GraphError(f"{what} must be one-dimensional, not of shape {ids.shape}")
+    if len(ids) == 0:
+        return np.zeros(0, np.uint32)
+    if ids.dtype.kind == "f":
+        _refuse(ids != np.floor(ids), ids, "not a whole number", what)
+        _refuse(np.abs(ids) > MAX_VERTICES, ids, "outside the range of vertex ids", what)
+        ids = ids.astype(np.int64)
+    if ids.dtype.kind not in "iu":
+        raise GraphError(f"{what} must be integers, not {ids.dtype}")
+    if int(ids.min()) < 0:
+        _refuse(ids < 0, ids, "negative", what)
+    if int(ids.max()) >= MAX_VERTICES:
+        _refuse(ids >= MAX_VERTICES, ids, "outside the range of vertex ids", what)
+    return ids
+
+
+def _refuse(bad: NDArray[np.bool_], values: NDArray[Any], why: str, what: str = "weight") -> None:
+    """Raise an error naming the first entry where `bad` holds."""
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise GraphError(f"{what} at index {first} is {why} ({values[first]})")
+
+
+def _merged(listed: int, made: rows.Rows, summing: bool) -> tuple[str, ...]:
+    """Return what to say about edges listed more than once, and about loops."""
+    notes: tuple[str, ...] = ()
+    if made.repeats:
+        verb = "repeats" if made.repeats == 1 else "repeat"
+        what = (
+            "their weights add up; duplicates='once' counts each once"
+            if summing
+            else "each counts once; duplicates='sum' adds them up"
+        )
+        notes += (
+            f"{made.repeats:,} of {listed:,} edges {verb} one listed before, in either direction: "
+            f"{what}",
+        )
+    loops = int(np.count_nonzero(made.loops))
+    if loops:
+        what = (
+            "1 edge is a loop and counts"
+            if loops == 1
+            else f"{loops:,} edges are loops; each counts"
+        )
+        notes += (f"{what} twice in its vertex's degree",)
+    return notes
+
+
+@njit(nogil=True, cache=True)
+def _look(t, threads, weights, good, largest):
+    """Find this share's largest weight, and whether all are finite and not negative."""
+    most, fine = 0.0, True
+    for i in range(len(weights) * t // threads, len(weights) * (t + 1) // threads):
+        weight = weights[i]
+        fine = fine and 0.0 <= weight < np.inf
+        most = max(most, weight)
+    good[t] = fine
+    largest[t] = most
+
+
+@njit(nogil=True, cache=True)
+def _scale(t, threads, weights, factor, factor2, out, totals, bits, vanished):
+    """Round this share's weights, times both factors, to integers; to even when halfway."""
+    total, used, lost = np.int64(0), np.int64(0), np.int64(0)
+    for i in range(len(weights) * t // threads, len(weights) * (t + 1) // threads):
+        integer = np.int64(np.rint(weights[i] * factor * factor2))
+        if len(out) > 0:
+            out[i] = integer
+        total += integer
+        used |= integer
+        lost += integer == 0 and weights[i] > 0
+    totals[t], bits[t], vanished[t] = total, used, lost
+
+
+@njit(nogil=True, cache=True)
+def _sum_rows(offsets, weights, loops, degrees):
+    for v in range(len(loops)):
+        total = 2 * loops[v]
+        for j in range(offsets[v], offsets[v + 1]):
+            total += np.int64(weights[j])
+        degrees[v] = total

@@ -1,0 +1,174 @@
+"""The graph every engine works on: undirected, compressed rows, integer weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from louvain_um.errors import GraphError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+Duplicates = Literal["once", "sum"]
+
+MAX_VERTICES = 2**32 - 2
+"""Vertex ids are uint32; the largest value marks an empty hash slot."""
+
+MAX_TOTAL_WEIGHT = 2**53
+"""Sums of weights stay below this, so that each is exact as a float64 too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected graph in compressed sparse rows; every edge stands in both rows.
+
+    Build one with `read_graph`, `as_graph` or `Graph.from_edges`; the constructor checks
+    shapes and types only.
+
+    Parameters
+    ----------
+    offsets : int64[n + 1]
+        Row `v` is ``targets[offsets[v]:offsets[v + 1]]``.
+    targets : uint32[arcs]
+        Neighbours, ascending in each row, without repetition and without `v` itself.
+    weights : uint32[arcs] or int64[arcs] or None
+        Integer weight of each arc; None when every weight is 1.
+    loops : int64[n]
+        Weight of each vertex's self-loop. A loop adds twice its weight to the degree.
+    scale : float
+        Power of two by which real weights were multiplied; divide by it to show them.
+    names : array of length n, optional
+        The vertices' names in the source; None when they are 0 … n − 1.
+    notes : tuple of str
+        What a reader should know, such as weights that rounded to nothing.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> g = lu.Graph.from_edges([0, 1, 2], [1, 2, 0])
+    >>> g.n_vertices, g.n_edges, g.degrees.tolist()
+    (3, 3, [2, 2, 2])
+    """
+
+    offsets: NDArray[np.int64]
+    targets: NDArray[np.uint32]
+    weights: NDArray[np.uint32] | NDArray[np.int64] | None
+    loops: NDArray[np.int64]
+    scale: float = 1.0
+    names: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        n = len(self.offsets) - 1
+        if n < 0 or self.offsets.dtype != np.int64 or self.offsets[0] != 0:
+            raise GraphError("offsets must be int64 with at least one entry, starting at 0")
+        if self.targets.dtype != np.uint32 or len(self.targets) != self.offsets[-1]:
+            raise GraphError("targets must be uint32 with offsets[-1] entries")
+        if self.loops.dtype != np.int64 or len(self.loops) != n:
+            raise GraphError("loops must be int64 with one entry a vertex")
+        if self.weights is not None and (
+            self.weights.dtype not in (np.dtype(np.uint32), np.dtype(np.int64))
+            or len(self.weights) != len(self.targets)
+        ):
+            raise GraphError("weights must be uint32 or int64 with one entry an arc")
+        if self.names is not None and len(self.names) != n:
+            raise GraphError("names must have one entry a vertex")
+
+    @classmethod
+    def from_edges(
+        cls,
+        source: ArrayLike,
+        target: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        n_vertices: int | None = None,
+        duplicates: Duplicates | None = None,
+        names: NDArray[Any] | None = None,
+    ) -> Self:
+        """Build a graph from a list of undirected edges.
+
+        Parameters
+        ----------
+        source, target : array of int, length e
+            Ends of each edge, 0 … n − 1. Order and direction do not matter.
+        weights : array of int or float, length e, optional
+            Non-negative. Floats are scaled by a power of two and rounded.
+        n_vertices : int, optional
+            Vertices in all, for isolated ones behind the largest id.
+        duplicates : {"once", "sum"}, optional
+            What an edge listed more than once, in either direction, counts for: one edge
+            (of the largest weight listed) or the sum. By default "once" for an unweighted
+            list and "sum" for a weighted one.
+        names : array, optional
+            The vertices' names in the source.
+
+        Raises
+        ------
+        GraphError
+            Ids out of range, arrays of unequal length, weights negative, NaN or infinite.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> lu.Graph.from_edges([0, 1], [1, 0], [0.5, 1.0]).weights.tolist()
+        [3, 3]
+        """
+        from louvain_um.graph.build import build_graph
+
+        return build_graph(
+            cls,
+            source,
+            target,
+            weights,
+            n_vertices=n_vertices,
+            duplicates=duplicates,
+            names=names,
+        )
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices, isolated ones included."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_arcs(self) -> int:
+        """Number of arcs: twice the edges that are not loops."""
+        return len(self.targets)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of distinct edges, loops included."""
+        return self.n_arcs // 2 + int(np.count_nonzero(self.loops))
+
+    @property
+    def weighted(self) -> bool:
+        """Whether arcs carry weights."""
+        return self.weights is not None
+
+    @cached_property
+    def degrees(self) -> NDArray[np.int64]:
+        """Weighted degree of each vertex, int64[n]; a loop counts twice."""
+        from louvain_um.graph.build import weighted_degrees
+
+        return weighted_degrees(self.offsets, self.weights, self.loops)
+
+    @cached_property
+    def total_weight(self) -> int:
+        """Sum of all degrees, 2m, as an integer (real weights times `scale`)."""
+        arcs = self.n_arcs if self.weights is None else int(self.weights.sum(dtype=np.int64))
+        return arcs + 2 * int(self.loops.sum())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of offsets, targets, weights and loops."""
+        weights = 0 if self.weights is None else self.weights.nbytes
+        return self.offsets.nbytes + self.targets.nbytes + weights + self.loops.nbytes
+
+    def __repr__(self) -> str:
+        kind = "weighted" if self.weighted else "unweighted"
+        return f"Graph({self.n_vertices:,} vertices, {self.n_edges:,} edges, {kind})"

@@ -1,0 +1,232 @@
+"""From edges to sorted rows without repetition: the work behind `Graph.from_edges`.
+
+Every arc becomes a record: its row and its target in one 64-bit word, its weight in a second
+one where there are weights. Records are dealt into blocks of neighbouring rows, blocks into
+parts that fit a cache, and there into their rows; each row is sorted and its repetitions are
+merged while it lies in the cache. Finished rows take the place of their block's records, so
+that peak memory beyond the edge list is one record an arc, and the weights.
+"""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from louvain_um.core import parallel
+from louvain_um.graph.merge import HALF, ONE, STREAMS, cut, merge_row, order_part, sort_row, split
+
+SLICE_BITS = 14
+"""Rows are told apart by so many leading bits: a table of bytes that stays in the first cache."""
+
+BLOCK_ARCS = 1 << 16
+"""Arcs of a block at least, while there are fewer than `STREAMS` blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Compressed rows, ascending and without repetition, and the edges that were repetitions."""
+
+    offsets: NDArray[np.int64]
+    targets: NDArray[np.uint32]
+    weights: NDArray[np.uint32] | NDArray[np.int64] | None
+    loops: NDArray[np.int64]
+    repeats: int
+
+
+def compress(
+    u: NDArray[np.uint32],
+    v: NDArray[np.uint32],
+    weights: NDArray[np.int64] | None,
+    n: int,
+    *,
+    summing: bool,
+    threads: int,
+) -> Rows:
+    """Return the rows of an undirected graph given by its edges.
+
+    Parameters
+    ----------
+    u, v : uint32[e]
+        Ends, below `n`; equal ones are loops.
+    weights : int64[e], optional
+        Not negative.
+    summing : bool
+        Whether weights of an edge listed repeatedly add up; else the largest counts.
+    threads : int
+        The result does not depend on it.
+    """
+    shift = max(0, n.bit_length() - SLICE_BITS)
+    counts = np.zeros((threads, (n >> shift) + 1), np.int64)
+    parallel.run(_count_slices, threads, u, v, shift, counts)
+
+    # Slices are runs of 2^shift rows; blocks are runs of slices holding about as many arcs.
+    edges = np.concatenate(([0], np.cumsum(counts.sum(axis=0))))
+    arcs = int(edges[-1])
+    blocks = min(max(1, arcs // BLOCK_ARCS), STREAMS)
+    block_of = (edges[:-1] * blocks // max(arcs, 1)).clip(max=blocks - 1).astype(np.uint8)
+    first_slice = np.searchsorted(block_of, np.arange(blocks + 1))
+    first_row = np.minimum(first_slice.astype(np.int64) << shift, n)
+    starts = edges[first_slice]
+
+    before = np.zeros((threads, counts.shape[1] + 1), np.int64)
+    np.cumsum(counts, axis=1, out=before[:, 1:])
+    dealt = np.diff(before[:, first_slice], axis=1)
+    places = starts[:-1] + np.cumsum(dealt, axis=0) - dealt
+    words = 1 if weights is None else 2
+    records = np.empty(words * arcs, np.uint64)
+    given = np.empty(0, np.int64) if weights is None else weights
+    parallel.run(_deal, threads, u, v, given, shift, block_of, places, records)
+
+    offsets, loops = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
+    kept, largest, repeats = (np.zeros(blocks, np.int64) for _ in range(3))
+    parallel.run(
+        _order_blocks, threads, np.zeros(1, np.int64), first_row, starts, records, words, summing,
+        offsets, loops, kept, largest, repeats,
+    )  # fmt: skip
+    np.cumsum(offsets, out=offsets)
+    out_weights = _take_weights(records, starts, kept, largest, threads) if words == 2 else None
+    targets = _close_up(records, words, starts, kept)
+    return Rows(offsets, targets, out_weights, loops, int(repeats.sum()) // 2)
+
+
+def _take_weights(
+    records, starts, kept, largest, threads
+) -> NDArray[np.uint32] | NDArray[np.int64]:
+    """Return the weights, which stand in the second half of each block's room."""
+    narrow = int(largest.max()) < 2**32
+    weights: NDArray[Any] = np.empty(int(kept.sum()), np.uint32 if narrow else np.int64)
+    places = np.cumsum(kept) - kept
+    parallel.run(_copy_weights, threads, records, starts, kept, places, weights)
+    return weights
+
+
+@njit(nogil=True, cache=True)
+def _copy_weights(t, threads, records, starts, kept, places, weights):
+    """Copy the weights of every threads-th block."""
+    for block in range(t, len(kept), threads):
+        first, place = starts[block] + starts[block + 1], places[block]
+        for i in range(kept[block]):
+            weights[place + i] = records[first + i]
+
+
+def _close_up(records, words, starts, kept) -> NDArray[np.uint32]:
+    """Move the targets, which stand at the front of each block's room, together; free the rest."""
+    flat = records.view(np.uint32)
+    place = 0
+    for start, count in zip(starts[:-1].tolist(), kept.tolist(), strict=True):
+        first = 2 * words * start
+        if first > place:
+            flat[place : place + count] = flat[first : first + count]
+        place += count
+    del flat
+    # Arcs come in pairs, so that a number of whole words holds them.
+    records.resize(place // 2, refcheck=False)
+    targets: NDArray[np.uint32] = records.view(np.uint32)
+    return targets
+
+
+@njit(nogil=True, cache=True)
+def _count_slices(t, threads, u, v, shift, counts):
+    """Count the records that this thread's share of the edges puts into each slice."""
+    mine = counts[t]
+    s = np.uint32(shift)
+    for e in range(len(u) * t // threads, len(u) * (t + 1) // threads):
+        a, b = u[e], v[e]
+        mine[np.uint64(a >> s)] += 1
+        if a != b:
+            mine[np.uint64(b >> s)] += 1
+
+
+@njit(nogil=True, cache=True)
+def _deal(t, threads, u, v, weights, shift, block_of, places, records):
+    """Write the records of this thread's share of the edges into their blocks; a loop has one."""
+    next_ = places[t].copy()  # in memory of its own: threads must not write to one cache line
+    s = np.uint32(shift)
+    has = len(weights) > 0
+    for e in range(len(u) * t // threads, len(u) * (t + 1) // threads):
+        a, b = np.uint64(u[e]), np.uint64(v[e])
+        block = np.uint64(block_of[np.uint64(u[e] >> s)])
+        i = np.uint64(next_[block])
+        next_[block] += 1
+        block = np.uint64(block_of[np.uint64(v[e] >> s)])
+        j = np.uint64(next_[block])
+        if has:
+            weight = np.uint64(weights[e])
+            records[i + i] = (a << HALF) | b
+            records[i + i + ONE] = weight
+            if a != b:
+                next_[block] += 1
+                records[j + j] = (b << HALF) | a
+                records[j + j + ONE] = weight
+        else:
+            records[i] = (a << HALF) | b
+            if a != b:
+                next_[block] += 1
+                records[j] = (b << HALF) | a
+
+
+@njit(nogil=True, cache=True)
+def _order_blocks(
+    t, threads, counter, first_row, starts, records, words, summing, offsets, loops, kept,
+    largest, repeats,
+):  # fmt: skip
+    """Turn the records of unclaimed blocks into rows, in place.
+
+    A block's targets end up at the front of its room, its weights from its middle on; row
+    lengths in ``offsets[row + 1]``.
+    """
+    flat = records.view(np.uint32)
+    loose = np.empty(0, np.uint64)
+    tidy = np.empty(0, np.uint64)
+    targets = np.empty(0, np.uint32)
+    weights = np.empty(0, np.int64)
+    bounds = np.empty(STREAMS + 1, np.int64)
+    block = parallel.take(counter, 1)
+    while block < len(kept):
+        begin, end = starts[block], starts[block + 1]
+        low, high = first_row[block], first_row[block + 1]
+        size = end - begin
+        if words * size > len(loose):
+            loose = np.empty(words * size, np.uint64)
+        row_bits, parts = cut(size, high - low)
+        split(
+            records[words * begin : words * end], words, low, row_bits, bounds[: parts + 1], loose
+        )
+        out, out_weight = 2 * words * begin, begin + end
+        most, twice = np.int64(0), np.int64(0)
+        for part in range(parts):
+            mine = loose[words * bounds[part] : words * bounds[part + 1]]
+            size = bounds[part + 1] - bounds[part]
+            if size > len(targets):
+                tidy = np.empty(words * size, np.uint64)
+                targets = np.empty(size, np.uint32)
+                weights = np.empty(size if words == 2 else 0, np.int64)
+            first = low + (part << row_bits)
+            last = min(first + (1 << row_bits), high)
+            lengths = offsets[first + 1 : last + 1]
+            order_part(mine, words, first, tidy, lengths, targets, weights)
+            start = np.int64(0)
+            for row in range(first, last):
+                stop = offsets[row + 1]
+                sort_row(targets, weights, start, stop)
+                count, loop, again, heaviest = merge_row(
+                    row, targets, weights, start, stop, summing, flat, out, records, out_weight
+                )
+                offsets[row + 1] = count
+                loops[row] = loop
+                twice += again
+                most = max(most, heaviest)
+                out += count
+                out_weight += count if words == 2 else 0
+                start = stop
+        kept[block] = out - 2 * words * begin
+        largest[block] = most
+        repeats[block] = twice
+        block = parallel.take(counter, 1)

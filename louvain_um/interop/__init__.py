@@ -1,0 +1,1 @@
+"""Interfaces of other libraries: a scikit-learn estimator and a networkx backend."""

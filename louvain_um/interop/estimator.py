@@ -1,0 +1,193 @@
+"""Community detection as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import OptionError
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Method, Options
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from louvain_um.results.communities import Communities
+
+
+class Louvain:
+    """Cluster the vertices of a graph, given by its adjacency matrix.
+
+    Follows scikit-learn's conventions (`fit`, `fit_predict`, `get_params`, `clone`) without
+    importing it.
+
+    Parameters
+    ----------
+    method : {"louvain", "leiden"}
+        "leiden" returns connected communities.
+    resolution : float
+        γ; larger values give smaller communities.
+    threshold : float
+        A level that raises modularity by no more ends the run. To go over the graph once more has
+        to promise a hundred times as much.
+    max_level : int, optional
+        Levels at most.
+    seed : int
+        0 … 2³² − 1.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+    memory : str
+        Memory policy of a GPU run.
+    device_budget : int or str, optional
+        Device memory of a GPU run.
+    threads : int, optional
+        Threads of a CPU run; all cores by default.
+    symmetrize : bool
+        Take a matrix that is not symmetric, such as that of a k-nearest-neighbour graph, as
+        undirected; otherwise it is an error.
+
+    Attributes
+    ----------
+    labels_ : int64[n]
+        Community of each vertex, by descending size.
+    n_communities_ : int
+    modularity_ : float
+    n_iter_ : int
+        Levels.
+    n_features_in_ : int
+        Vertices.
+    communities_ : Communities
+        The whole result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.interop.estimator import Louvain
+    >>> adjacency = np.kron(np.eye(2), np.ones((3, 3)) - np.eye(3))
+    >>> Louvain(device="cpu").fit_predict(adjacency).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+
+    def __init__(
+        self,
+        *,
+        method: Method = "louvain",
+        resolution: float = 1.0,
+        threshold: float = 1e-7,
+        max_level: int | None = None,
+        seed: int = 0,
+        device: str = "auto",
+        memory: str = "auto",
+        device_budget: int | str | None = None,
+        threads: int | None = None,
+        symmetrize: bool = False,
+    ) -> None:
+        # Kept as they are: scikit-learn's clone compares them by identity.
+        self.method = method
+        self.resolution = resolution
+        self.threshold = threshold
+        self.max_level = max_level
+        self.seed = seed
+        self.device = device
+        self.memory = memory
+        self.device_budget = device_budget
+        self.threads = threads
+        self.symmetrize = symmetrize
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+        """Detect communities.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n), Graph, or anything `as_graph` takes
+            Symmetric, with non-negative weights. A square array is an adjacency matrix.
+        y : ignored
+
+        Raises
+        ------
+        OptionError
+            A parameter outside its range.
+        GraphError
+            No square matrix, not symmetric, or weights that are negative or not finite.
+        """
+        from louvain_um.api import run
+
+        parameters = self.get_params()
+        symmetrize = parameters.pop("symmetrize")
+        options = Options(**parameters)
+        result = run(_graph(X, symmetrize), options)
+        self.communities_: Communities = result
+        self.labels_: NDArray[np.int64] = result.labels.astype(np.int64)
+        self.n_communities_ = result.n_communities
+        self.modularity_ = result.modularity
+        self.n_iter_ = len(result.levels)
+        self.n_features_in_ = result.n_vertices
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:  # noqa: N803
+        """Detect communities and return `labels_`; `fit` documents the arguments."""
+        return self.fit(X).labels_
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; `deep` makes no difference."""
+        return {name: getattr(self, name) for name in _parameters()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name.
+
+        Raises
+        ------
+        OptionError
+            There is no such parameter.
+        """
+        for name, value in params.items():
+            if name not in _parameters():
+                known = ", ".join(_parameters())
+                raise OptionError(f"Louvain has no parameter {name!r}; it has {known}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = (
+            f"{name}={getattr(self, name)!r}"
+            for name, default in _parameters().items()
+            if getattr(self, name) != default
+        )
+        return f"Louvain({', '.join(changed)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "labels_")
+
+    def __sklearn_tags__(self) -> Any:
+        # Asked by scikit-learn alone, which is imported then.
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="clusterer",
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(sparse=True, pairwise=True, positive_only=True),
+        )
+
+
+def _parameters() -> dict[str, Any]:
+    """Return the parameters' names and defaults."""
+    signature = inspect.signature(Louvain.__init__)
+    return {name: p.default for name, p in signature.parameters.items() if name != "self"}
+
+
+def _graph(adjacency: Any, symmetrize: bool) -> Graph:
+    if isinstance(adjacency, Graph):
+        return adjacency
+    from louvain_um.formats import as_graph
+
+    if isinstance(adjacency, np.ndarray | list):
+        from scipy.sparse import csr_array
+
+        matrix = np.asarray(adjacency)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise OptionError(f"X must be a square adjacency matrix, not of shape {matrix.shape}")
+        adjacency = csr_array(matrix)
+    graph: Graph = as_graph(adjacency, symmetrize=symmetrize)
+    return graph

@@ -1,0 +1,320 @@
+"""The networkx backend `louvain_um`.
+
+networkx finds it through entry points and calls it when told to::
+
+    nx.community.louvain_communities(G, backend="louvain_um")
+    nx.config.backend_priority = ["louvain_um"]
+
+The same call gives the same communities: without a seed, networkx's own functions shuffle,
+these take seed 0.
+
+`import networkx` itself loads this module for `get_info`, so nothing costly is imported on top.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from louvain_um.graph.graph import Graph
+    from louvain_um.results.communities import Communities
+
+NAME = "louvain_um"
+
+WORTHWHILE_EDGES = 2_000
+"""networkx itself takes some 10 ms for so many: what starting the compiled code costs."""
+
+ABOUT = {
+    "louvain_communities": "Communities by descending size; no seed is seed 0.",
+    "louvain_partitions": "Levels of the run, finest first; no seed is seed 0.",
+    "leiden_communities": "Communities by descending size, each connected; no seed is seed 0.",
+    "modularity": "Exact sums, rounded once.",
+}
+
+
+def get_info() -> dict[str, Any]:
+    """Return what networkx shows about the backend."""
+    return {
+        "backend_name": NAME,
+        "project": "louvain-um",
+        "package": "louvain_um",
+        "short_summary": "Community detection in large graphs, on all cores or a GPU.",
+        "functions": {name: {"additional_docs": docs} for name, docs in ABOUT.items()},
+    }
+
+
+class ConvertedGraph:
+    """A networkx graph as arrays: nodes in their order, edges, and weights by attribute.
+
+    Keeps every attribute asked for, because networkx may hand a graph converted with weights
+    to a call that wants none.
+    """
+
+    __networkx_backend__ = NAME
+
+    def __init__(self, nodes: list[Any], source: Any, target: Any, weights: dict[str, Any]) -> None:
+        self.nodes = nodes
+        self.source = source
+        self.target = target
+        self.weights = weights
+        self._graphs: dict[str | None, Graph] = {}
+
+    def is_directed(self) -> bool:
+        """Return False; directed graphs are not converted."""
+        return False
+
+    def is_multigraph(self) -> bool:
+        """Return False; multigraphs are not converted."""
+        return False
+
+    def number_of_edges(self) -> int:
+        """Return the number of edges."""
+        return len(self.source)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def graph(self, weight: str | None) -> Graph:
+        """Return the graph weighted by an attribute, or unweighted."""
+        if weight not in self._graphs:
+            from louvain_um.errors import GraphError
+            from louvain_um.graph.graph import Graph
+
+            if weight is not None and weight not in self.weights:
+                raise NotImplementedError(f"the graph was converted without attribute {weight!r}")
+            values = None if weight is None else self.weights[weight]
+            try:
+                self._graphs[weight] = Graph.from_edges(
+                    self.source, self.target, values, n_vertices=len(self.nodes), duplicates="sum"
+                )
+            except GraphError as error:  # negative, infinite or NaN
+                raise NotImplementedError(f"attribute {weight!r}: {error}") from error
+        return self._graphs[weight]
+
+
+def convert_from_nx(
+    graph: Any,
+    *,
+    edge_attrs: dict[str, Any] | None = None,
+    preserve_edge_attrs: bool = False,
+    **_: Any,
+) -> ConvertedGraph:
+    """Convert a networkx graph.
+
+    Raises
+    ------
+    NotImplementedError
+        Directed, a multigraph, or weights that are no non-negative numbers. networkx then
+        turns to the next backend.
+    """
+    import numpy as np
+
+    if isinstance(graph, ConvertedGraph):
+        return graph
+    reason = _unsuitable(graph)
+    if reason or preserve_edge_attrs:
+        raise NotImplementedError(reason or "only the weights that are used can be converted")
+    nodes = list(graph)
+    index = {node: i for i, node in enumerate(nodes)}
+    ends = np.fromiter(
+        (index[node] for edge in graph.edges() for node in edge),
+        np.uint32,
+        2 * graph.number_of_edges(),
+    )
+    weights = {}
+    for name, default in (edge_attrs or {}).items():
+        values = [value for _, _, value in graph.edges(data=name, default=default)]
+        try:
+            weights[name] = np.array(values) if values else np.zeros(0, np.int64)
+        except (ValueError, OverflowError, TypeError):
+            weights[name] = np.array([None])
+        if weights[name].dtype.kind not in "biuf":
+            raise NotImplementedError(f"attribute {name!r} has values that are no plain numbers")
+    converted = ConvertedGraph(nodes, ends[::2], ends[1::2], weights)
+    for name in weights:
+        converted.graph(name)  # so that unsuitable weights show here
+    return converted
+
+
+def convert_to_nx(result: Any, **_: Any) -> Any:
+    """Convert back: graphs to networkx, everything else as it is."""
+    if not isinstance(result, ConvertedGraph):
+        return result
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(result.nodes)
+    columns = [values.tolist() for values in result.weights.values()]
+    ends = zip(result.source.tolist(), result.target.tolist(), strict=True)
+    for edge, (u, v) in enumerate(ends):
+        data = {name: column[edge] for name, column in zip(result.weights, columns, strict=True)}
+        graph.add_edge(result.nodes[u], result.nodes[v], **data)
+    return graph
+
+
+def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    """Return True, or why a call cannot be served."""
+    call = _bound(name, args, kwargs)
+    graph: Any = call["G"]
+    reason = _unsuitable(graph)
+    if reason:
+        return reason
+    if name == "modularity":
+        return graph.number_of_edges() > 0 or "modularity of a graph without edges is not defined"
+    resolution, threshold = call.get("resolution", 1), call.get("threshold", 0)
+    if not 0 < resolution < float("inf"):
+        return f"resolution must be above 0, not {resolution}"
+    if not 0 <= threshold < float("inf"):
+        return f"threshold must be at least 0, not {threshold}"
+    return True
+
+
+def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    """Return True, or why networkx would be as quick."""
+    graph = _bound(name, args, kwargs)["G"]
+    if name == "leiden_communities" or isinstance(graph, ConvertedGraph):
+        return True
+    if name == "modularity":
+        cache = getattr(graph, "__networkx_cache__", None) or {}
+        return NAME in cache.get("backends", {}) or "converting takes as long as computing"
+    return graph.number_of_edges() >= WORTHWHILE_EDGES or "too few edges to be worth converting"
+
+
+def louvain_communities(
+    G: ConvertedGraph,  # noqa: N803
+    weight: str | None = "weight",
+    resolution: float = 1,
+    threshold: float = 1e-7,
+    max_level: int | None = None,
+    seed: Any = None,
+) -> list[set[Any]]:
+    """Return the communities as sets of nodes, largest first."""
+    result = _detect(G, "louvain", weight, resolution, threshold, max_level, seed)
+    return _sets(G, result.labels)
+
+
+def louvain_partitions(
+    G: ConvertedGraph,  # noqa: N803
+    weight: str | None = "weight",
+    resolution: float = 1,
+    threshold: float = 1e-7,
+    seed: Any = None,
+) -> Iterator[list[set[Any]]]:
+    """Yield the communities after each level, finest first.
+
+    Each is a union of the ones before, as networkx promises; so only the levels of the last
+    cycle are given.
+    """
+    result = _detect(G, "louvain", weight, resolution, threshold, None, seed)
+    last = max((level.cycle for level in result.levels), default=0)
+    for level in (k for k, found in enumerate(result.levels) if found.cycle == last):
+        yield _sets(G, result.at_level(level))
+    if not result.levels:
+        yield _sets(G, result.labels)
+
+
+def leiden_communities(
+    G: ConvertedGraph,  # noqa: N803
+    weight: str | None = "weight",
+    resolution: float = 1,
+    max_level: int | None = None,
+    seed: Any = None,
+) -> list[set[Any]]:
+    """Return the communities as sets of nodes, largest first; each is connected."""
+    return _sets(G, _detect(G, "leiden", weight, resolution, 1e-7, max_level, seed).labels)
+
+
+def modularity(
+    G: ConvertedGraph,  # noqa: N803
+    communities: Any,
+    weight: str | None = "weight",
+    resolution: float = 1,
+) -> float:
+    """Return the modularity of a partition given as sets of nodes."""
+    import numpy as np
+    from networkx.algorithms.community.quality import NotAPartition
+
+    from louvain_um.results import quality
+
+    communities = list(communities)
+    index = {node: i for i, node in enumerate(G.nodes)}
+    labels = np.full(len(index), -1, np.int64)
+    members = 0
+    for c, community in enumerate(communities):
+        for node in community:
+            if node not in index:
+                raise NotAPartition(G, communities)
+            labels[index[node]] = c
+            members += 1
+    if members != len(index) or labels.min(initial=0) < 0:
+        raise NotAPartition(G, communities)
+    graph = G.graph(weight)
+    if graph.total_weight == 0:
+        raise NotImplementedError("modularity of a graph without weight is not defined")
+    return quality.modularity(graph, labels, resolution)
+
+
+def _bound(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return a call's arguments by name."""
+    import inspect
+
+    return inspect.signature(globals()[name]).bind_partial(*args, **kwargs).arguments
+
+
+def _unsuitable(graph: Any) -> str:
+    """Say why a graph cannot be converted, or nothing."""
+    if graph.is_directed():
+        return "directed graphs are not supported; pass G.to_undirected()"
+    if graph.is_multigraph():
+        return "multigraphs are not supported; pass nx.Graph(G) with summed weights"
+    return ""
+
+
+def _detect(
+    converted: ConvertedGraph,
+    method: Any,
+    weight: str | None,
+    resolution: float,
+    threshold: float,
+    max_level: int | None,
+    seed: Any,
+) -> Communities:
+    from louvain_um.api import run
+    from louvain_um.options import Options
+
+    if max_level is not None and max_level <= 0:
+        raise ValueError("max_level argument must be a positive integer or None")
+    options = Options(
+        method=method,
+        resolution=float(resolution),
+        threshold=float(threshold),
+        max_level=max_level,
+        seed=_seed(seed),
+    )
+    return run(converted.graph(weight), options)
+
+
+def _seed(seed: Any) -> int:
+    """Return a seed of 32 bits: networkx passes a generator, however the user said it.
+
+    Without a seed networkx passes Python's global generator; that is seed 0 here, so that the
+    same call gives the same communities.
+    """
+    if seed is None or seed is random.random.__self__:  # type: ignore[attr-defined]
+        return 0
+    if hasattr(seed, "randrange"):  # random.Random, or networkx's wrapper of NumPy's
+        return int(seed.randrange(2**32))
+    if hasattr(seed, "integers"):  # numpy.random.Generator
+        return int(seed.integers(2**32))
+    if hasattr(seed, "randint"):  # numpy.random.RandomState
+        return int(seed.randint(2**32, dtype="uint64"))
+    return int(seed) % 2**32
+
+
+def _sets(converted: ConvertedGraph, labels: Any) -> list[set[Any]]:
+    found: list[set[Any]] = [set() for _ in range(int(labels.max()) + 1 if len(labels) else 0)]
+    for node, label in zip(converted.nodes, labels.tolist(), strict=True):
+        found[label].add(node)
+    return found

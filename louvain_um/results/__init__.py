@@ -1,0 +1,1 @@
+"""Results: communities, quality, comparison, saving and display."""

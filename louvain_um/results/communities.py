@@ -1,0 +1,345 @@
+"""What a detection found: labels, levels and everything one asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from louvain_um.core.numbering import community_sizes, members, number_by_size
+from louvain_um.errors import GraphError, LouvainUmError, OptionError
+from louvain_um.graph.graph import Graph
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from louvain_um.results.comparison import Agreement
+    from louvain_um.results.quality import Quality
+
+__all__ = ["Communities", "Level", "number_by_size"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """One round of moving and aggregating.
+
+    Parameters
+    ----------
+    cycle : int
+        Each cycle but the first starts at the input graph again, from the communities found
+        before.
+    vertices, arcs : int
+        Size of the level's graph.
+    communities : int
+        Communities the level ended with: the vertices of the next level.
+    modularity : float
+        Of the partition the level ended with.
+    iterations : int
+        Sweeps over the active vertices.
+    arcs_visited : int
+        Arcs read while moving.
+    seconds : float
+    """
+
+    cycle: int = 0
+    vertices: int
+    arcs: int
+    communities: int
+    modularity: float
+    iterations: int
+    arcs_visited: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Communities:
+    """Communities of a graph, and how they came about.
+
+    Engines build it; `louvain`, `leiden` and `Communities.load` return it.
+
+    Parameters
+    ----------
+    graph : Graph or None
+        The graph; None when loaded from a file without it.
+    labels : uint32[n]
+        Community of each vertex, 0 … k − 1 by descending size, ties by smallest member.
+    maps : tuple of uint32 arrays
+        Map k takes a vertex of level k to its vertex of the next level.
+    cuts : tuple of uint32 arrays
+        Cut k takes a vertex of the level after k to the community it was in when level k
+        ended; empty where every such vertex is a community (Louvain).
+    levels : tuple of Level
+    modularity : float
+    resolution : float
+    method : str
+        "louvain" or "leiden".
+    timings : mapping of str to float
+        Seconds by phase: load, move, refine, aggregate, fetch, total.
+    memory : mapping of str to int
+        Peak bytes by group: graph, hash, community, scratch.
+    provenance : mapping
+        Version, device, policy, budget, seed, options, threads.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.results.communities import Communities
+    >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+    >>> r = Communities.of(g, [0, 0, 0, 1, 1, 1])
+    >>> r
+    Communities(6 vertices in 2 communities, modularity 0.3571)
+    >>> r.sizes.tolist(), [c.tolist() for c in r.communities()]
+    ([3, 3], [[0, 1, 2], [3, 4, 5]])
+    """
+
+    graph: Graph | None
+    labels: NDArray[np.uint32]
+    maps: tuple[NDArray[np.uint32], ...] = ()
+    cuts: tuple[NDArray[np.uint32], ...] = ()
+    levels: tuple[Level, ...] = ()
+    modularity: float
+    resolution: float = 1.0
+    method: str = ""
+    timings: Mapping[str, float] = field(default_factory=dict)
+    memory: Mapping[str, int] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    vertex_names: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.labels.dtype != np.uint32 or self.labels.ndim != 1:
+            raise GraphError("labels must be a one-dimensional uint32 array")
+        if self.graph is not None and self.graph.n_vertices != len(self.labels):
+            raise GraphError(
+                f"{len(self.labels)} labels for a graph of {self.graph.n_vertices} vertices"
+            )
+
+    @classmethod
+    def of(cls, graph: Graph, labels: ArrayLike, *, resolution: float = 1.0) -> Communities:
+        """Wrap labels from elsewhere, to compare, inspect or write them.
+
+        Parameters
+        ----------
+        graph : Graph
+        labels : array of int, length n
+        resolution : float
+            At which `modularity` is computed.
+        """
+        from louvain_um.results.quality import modularity
+
+        value = modularity(graph, labels, resolution)
+        return cls(
+            graph=graph, labels=number_by_size(labels), modularity=value, resolution=resolution
+        )
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices."""
+        return len(self.labels)
+
+    @property
+    def n_communities(self) -> int:
+        """Number of communities."""
+        return len(self.sizes)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Members of each community, int64[k], descending."""
+        return community_sizes(self.labels)
+
+    @property
+    def names(self) -> NDArray[Any] | None:
+        """The vertices' names in the source; None when they are 0 … n − 1."""
+        return self.vertex_names if self.graph is None else self.graph.names
+
+    def at_level(self, level: int) -> NDArray[np.uint32]:
+        """Cut the dendrogram: return the labels as they stood after a level.
+
+        Parameters
+        ----------
+        level : int
+            An index of `levels`: 0 is the first and finest; negative values count from the
+            last. Each cycle has a dendrogram of its own.
+
+        Returns
+        -------
+        uint32[n]
+            Numbered like `labels`; after the last level, equal to them.
+
+        Raises
+        ------
+        OptionError
+            There is no such level.
+        """
+        count = len(self.maps)
+        if not -count <= level < count:
+            known = f"levels 0 … {count - 1}" if count else "no levels"
+            raise OptionError(f"level {level} is not there; this result has {known}")
+        last = level % count
+        first = last
+        while first > 0 and self._cycle(first - 1) == self._cycle(last):
+            first -= 1
+        composed = self.maps[first]
+        for map_ in self.maps[first + 1 : last + 1]:
+            composed = map_[composed]
+        if self.cuts:
+            composed = self.cuts[last][composed]
+        return number_by_size(composed)
+
+    def communities(self) -> list[NDArray[Any]]:
+        """Return each community's members, largest community first.
+
+        Returns
+        -------
+        list of arrays
+            Vertex ids, ascending; names where the source had them.
+        """
+        starts, vertices = members(self.labels)
+        listed = vertices if self.names is None else self.names[vertices]
+        return np.split(listed, starts[1:-1]) if len(listed) else []
+
+    def induced_graph(self) -> Graph:
+        """Return the graph of communities: weights are sums, inner edges become loops.
+
+        Modularity is the same on it: that of each community on its own.
+        """
+        from louvain_um.graph.induced import induced_graph
+
+        return induced_graph(self.require_graph(), self.labels)
+
+    def quality(self, resolution: float | None = None) -> Quality:
+        """Report modularity, coverage, and each community's conductance and density.
+
+        Parameters
+        ----------
+        resolution : float, optional
+            Of the modularity; that of the detection by default.
+        """
+        from louvain_um.results.quality import quality
+
+        chosen = self.resolution if resolution is None else resolution
+        return quality(self.require_graph(), self.labels, chosen)
+
+    def compare(self, other: ArrayLike | Communities) -> Agreement:
+        """Measure the agreement with other labels: NMI, ARI and AMI.
+
+        Parameters
+        ----------
+        other : Communities or array of length n
+            Labels in vertex order; any integers or strings. Communities of a graph with
+            names are matched by name.
+        """
+        from louvain_um.results.comparison import compare
+
+        return compare(self, other)
+
+    def to_frame(self, *, levels: bool = False) -> pd.DataFrame:
+        """Return a pandas frame with a row a vertex.
+
+        Parameters
+        ----------
+        levels : bool
+            Add the labels after each level as columns ``level_0``, ``level_1`` …
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``vertex`` (name or id) and ``community``.
+
+        Raises
+        ------
+        LouvainUmError
+            pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise LouvainUmError(
+                "a frame needs pandas; install it with pip install 'louvain-um[formats]'"
+            ) from None
+
+        vertices = np.arange(self.n_vertices) if self.names is None else self.names
+        columns: dict[str, Any] = {"vertex": vertices, "community": self.labels}
+        if levels:
+            columns |= {f"level_{k}": self.at_level(k) for k in range(len(self.maps))}
+        return pd.DataFrame(columns)
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Save everything but the graph to a ``.npz`` file that `load` reads.
+
+        Parameters
+        ----------
+        path : path
+            Must end in ``.npz``.
+        force : bool
+            Replace the file if it exists.
+
+        Raises
+        ------
+        LouvainUmError
+            The file exists, its folder does not, or the disc is full; nothing is left.
+        """
+        from louvain_um.results.saving import save
+
+        save(self, path, force=force)
+
+    @classmethod
+    def load(cls, path: str | Path, graph: Graph | None = None) -> Communities:
+        """Load what `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+        graph : Graph, optional
+            The graph it belongs to; needed for the induced graph and quality.
+
+        Raises
+        ------
+        LouvainUmError
+            Not a file of ours, of a newer version, or of another graph.
+        """
+        from louvain_um.results.saving import load
+
+        return load(path, graph)
+
+    def require_graph(self) -> Graph:
+        """Return the graph, or say how to give one."""
+        if self.graph is None:
+            raise GraphError(
+                "this result was loaded without its graph; pass it: "
+                "Communities.load(path, graph=...)"
+            )
+        return self.graph
+
+    def _cycle(self, level: int) -> int:
+        """Return the cycle of a level; 0 for maps that come without their levels."""
+        return self.levels[level].cycle if self.levels else 0
+
+    def __len__(self) -> int:
+        return self.n_communities
+
+    def __repr__(self) -> str:
+        from louvain_um.results.display import count, score
+
+        vertices = count(self.n_vertices, "vertex", "vertices")
+        parts = [f"{vertices} in {count(self.n_communities, 'community', 'communities')}"]
+        parts.append(f"modularity {score(self.modularity)}")
+        if self.method:
+            parts.append(self.method)
+        if self.levels:
+            parts.append(count(len(self.levels), "level", "levels"))
+        return f"Communities({', '.join(parts)})"
+
+    def __rich__(self) -> Any:
+        from louvain_um.results.display import rich_view
+
+        return rich_view(self)
+
+    def _repr_html_(self) -> str:
+        from louvain_um.results.display import html_view
+
+        return html_view(self)

@@ -1,0 +1,211 @@
+"""How far two partitions of the same vertices agree."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from louvain_um.errors import GraphError, GraphWarning, LouvainUmError
+
+if TYPE_CHECKING:
+    from louvain_um.results.communities import Communities
+
+AMI_STEPS = 2 * 10**9
+"""Steps of AMI's expected value above which it is not computed: some 30 s."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """Communities by vertex, as a file lists them.
+
+    Parameters
+    ----------
+    vertices : array of length n
+        Names or ids; no two alike.
+    communities : array of length n
+        Any integers or strings.
+    """
+
+    vertices: NDArray[Any]
+    communities: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Agreement of partitions A and B on the vertices they share.
+
+    Parameters
+    ----------
+    nmi : float
+        Normalised mutual information, arithmetic mean: 1 for the same partition.
+    ari : float
+        Rand index adjusted for chance.
+    ami : float
+        Mutual information adjusted for chance; NaN where computing it would take minutes.
+    identical : bool
+        Whether the partitions are the same up to the communities' labels.
+    vertices : int
+        Vertices compared.
+    communities : (int, int)
+        Communities of A and B among these vertices.
+    unmatched : (int, int)
+        Vertices that only A, only B has; left out.
+    """
+
+    nmi: float
+    ari: float
+    ami: float
+    identical: bool
+    vertices: int
+    communities: tuple[int, int]
+    unmatched: tuple[int, int] = (0, 0)
+
+
+def compare(a: ArrayLike | Communities | Labels, b: ArrayLike | Communities | Labels) -> Agreement:
+    """Compare two partitions.
+
+    Parameters
+    ----------
+    a, b : Communities, Labels or array
+        Two that name their vertices are matched by name and compared on the vertices both
+        have. A bare array is taken in vertex order and must have the other's length.
+
+    Returns
+    -------
+    Agreement
+
+    Warns
+    -----
+    GraphWarning
+        Ids that seem to be one apart: one partition counts vertices from 0, the other from 1.
+
+    Raises
+    ------
+    GraphError
+        Unequal lengths, or no vertex in common.
+
+    References
+    ----------
+    Vinh, Epps, Bailey: Information theoretic measures for clusterings comparison, 2010.
+
+    Examples
+    --------
+    >>> from louvain_um.results.comparison import compare
+    >>> agreement = compare([0, 0, 1, 1], [5, 5, 7, 7])
+    >>> agreement.nmi, agreement.identical
+    (1.0, True)
+    """
+    (names_a, first), (names_b, second) = _named(a), _named(b)
+    unmatched = (0, 0)
+    if names_a is not None and names_b is not None:
+        first, second, unmatched = _matched(names_a, first, names_b, second)
+    elif len(first) != len(second):
+        raise GraphError(f"{len(first)} labels against {len(second)}; they must be as many")
+    # NumPy's own: scikit-learn would warn about labels that look like measurements.
+    values_a, x = np.unique(first, return_inverse=True)
+    values_b, y = np.unique(second, return_inverse=True)
+    counts = (len(values_a), len(values_b))
+    nmi, ari, ami, pairs = _measures(x, y, counts)
+    return Agreement(
+        nmi=nmi,
+        ari=ari,
+        ami=ami,
+        identical=counts == (pairs, pairs),
+        vertices=len(x),
+        communities=counts,
+        unmatched=unmatched,
+    )
+
+
+def _measures(
+    x: NDArray[np.intp], y: NDArray[np.intp], counts: tuple[int, int]
+) -> tuple[float, float, float, int]:
+    """Return NMI, ARI, AMI and the number of pairs of communities that overlap."""
+    if len(x) == 0:
+        return 1.0, 1.0, 1.0, 0
+    try:
+        from sklearn import metrics
+    except ImportError:
+        raise LouvainUmError(
+            "comparing needs scikit-learn: pip install 'louvain-um[formats]'"
+        ) from None
+    pairs = len(np.unique(x * counts[1] + y))
+    ami = math.nan
+    if _ami_steps(np.bincount(x), np.bincount(y)) <= AMI_STEPS:
+        ami = min(float(metrics.adjusted_mutual_info_score(x, y)), 1.0)
+    nmi = min(float(metrics.normalized_mutual_info_score(x, y)), 1.0)  # else rounding may show
+    return nmi, float(metrics.adjusted_rand_score(x, y)), ami, pairs
+
+
+def _ami_steps(a: NDArray[np.intp], b: NDArray[np.intp]) -> int:
+    """Return Σ over pairs of min(aᵢ, bⱼ): the steps of AMI's expected value."""
+    b = np.sort(b)
+    below = np.searchsorted(b, a)
+    sums = np.concatenate(([0], np.cumsum(b)))
+    return int((sums[below] + a * (len(b) - below)).sum())
+
+
+def _named(
+    partition: ArrayLike | Communities | Labels,
+) -> tuple[NDArray[Any] | None, NDArray[Any]]:
+    """Return names, or None for a bare array, and labels."""
+    from louvain_um.results.communities import Communities
+
+    if isinstance(partition, Labels):
+        return partition.vertices, partition.communities
+    if isinstance(partition, Communities):
+        names = partition.names
+        return (np.arange(partition.n_vertices) if names is None else names), partition.labels
+    labels = np.asarray(partition)
+    if labels.ndim != 1:
+        raise GraphError(f"labels must be one-dimensional, not of shape {labels.shape}")
+    if labels.dtype.kind == "O":
+        labels = labels.astype(str)
+    return None, labels
+
+
+def _matched(
+    names_a: NDArray[Any], a: NDArray[Any], names_b: NDArray[Any], b: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], tuple[int, int]]:
+    """Bring labels into the order of their common names."""
+    if len(names_a) == len(names_b) and np.array_equal(names_a, names_b):
+        return a, b, (0, 0)
+    if not (names_a.dtype.kind in "iu" and names_b.dtype.kind in "iu"):
+        names_a, names_b = names_a.astype(str), names_b.astype(str)
+    if not (len(names_a) and len(names_b)):
+        raise GraphError("no vertex in common: one partition is empty, the other is not")
+    common, at_a, at_b = np.intersect1d(names_a, names_b, return_indices=True)
+    hint = _hint(names_a, names_b, len(common))
+    if len(common) == 0:
+        raise GraphError(
+            f"no vertex in common: one partition has {names_a[0]!s}, …, the other "
+            f"{names_b[0]!s}, …; {hint or 'both must name their vertices alike'}"
+        )
+    if hint:
+        warnings.warn(GraphWarning(hint), stacklevel=3)
+    return a[at_a], b[at_b], (len(names_a) - len(common), len(names_b) - len(common))
+
+
+def _hint(names_a: NDArray[Any], names_b: NDArray[Any], common: int) -> str:
+    """Say so if one partition seems to number from 0 what the other numbers from 1."""
+    if not (names_a.dtype.kind in "iu" and names_b.dtype.kind in "iu"):
+        return ""
+    firsts = int(names_a.min()), int(names_b.min())
+    if sorted(firsts) != [0, 1]:
+        return ""
+    zero, one = (names_a, names_b) if firsts[0] == 0 else (names_b, names_a)
+    if len(np.intersect1d(zero.astype(np.int64) + 1, one.astype(np.int64))) <= common:
+        return ""
+    which = "first" if firsts[0] == 0 else "second"
+    return (
+        f"ids start at {firsts[0]} in the first partition and at {firsts[1]} in the second, as "
+        f"if they were one apart; if they are, add 1 to the ids of the {which}"
+    )

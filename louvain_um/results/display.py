@@ -1,0 +1,107 @@
+"""How a result shows itself in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from louvain_um.results.communities import Communities
+
+SHOWN = 8
+"""Communities and members listed; the rest is counted."""
+
+Rows = list[tuple[str, ...]]
+
+LEVEL_HEAD = (
+    "cycle",
+    "level",
+    "vertices",
+    "arcs",
+    "communities",
+    "modularity",
+    "sweeps",
+    "seconds",
+)
+SIZE_HEAD = ("community", "size", "members")
+
+
+def count(number: int, one: str, several: str) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {one if number == 1 else several}"
+
+
+def score(modularity: float) -> str:
+    """Return a modularity as text: four places, unless an extreme resolution makes it huge."""
+    return f"{round(modularity, 4) + 0.0:.4f}" if abs(modularity) < 1e6 else f"{modularity:.4g}"
+
+
+def level_rows(result: Communities) -> Rows:
+    """Return a row of text a level."""
+    return [
+        (
+            str(level.cycle),
+            str(number),
+            f"{level.vertices:,}",
+            f"{level.arcs:,}",
+            f"{level.communities:,}",
+            score(level.modularity),
+            str(level.iterations),
+            f"{level.seconds:.3f}",
+        )
+        for number, level in enumerate(result.levels)
+    ]
+
+
+def listable(names: Iterable[Any]) -> list[str]:
+    """Return names as text, in quotes those that hold a comma: commas separate them in lists."""
+    return [f'"{name}"' if "," in str(name) else str(name) for name in names]
+
+
+def size_rows(result: Communities) -> Rows:
+    """Return a row of text for each of the largest communities, and one for the others."""
+    rows: Rows = []
+    for c in range(min(SHOWN, result.n_communities)):
+        # The first members only: listing them all would cost a pass a community.
+        found = np.flatnonzero(result.labels == c)[:SHOWN]
+        listed = listable(found if result.names is None else result.names[found])
+        more = ", …" if result.sizes[c] > SHOWN else ""
+        rows.append((str(c), f"{result.sizes[c]:,}", ", ".join(listed) + more))
+    others = result.n_communities - SHOWN
+    if others > 0:
+        rows.append((count(others, "other", "others"), f"{int(result.sizes[SHOWN:].sum()):,}", ""))
+    return rows
+
+
+def rich_view(result: Communities) -> Any:
+    """Return what `rich.print` shows."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[Any] = [Text(repr(result))]
+    for head, rows in ((LEVEL_HEAD, level_rows(result)), (SIZE_HEAD, size_rows(result))):
+        if rows:
+            table = Table(box=None, pad_edge=False)
+            for name in head:
+                table.add_column(name, justify="left" if name == "members" else "right")
+            for row in rows:
+                table.add_row(*(Text(cell) for cell in row))
+            parts.append(table)
+    return Group(*parts)
+
+
+def html_view(result: Communities) -> str:
+    """Return what a notebook shows."""
+    parts = [f"<p>{escape(repr(result))}</p>"]
+    for head, rows in ((LEVEL_HEAD, level_rows(result)), (SIZE_HEAD, size_rows(result))):
+        if rows:
+            parts.append(f"<table>{_row('th', head)}{''.join(_row('td', r) for r in rows)}</table>")
+    return "".join(parts)
+
+
+def _row(tag: str, cells: tuple[str, ...]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"

@@ -1,0 +1,152 @@
+"""Save results to one `.npz` file and load them again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.atomic_files import replacing
+from louvain_um.errors import GraphError, LouvainUmError
+from louvain_um.graph.graph import Graph
+from louvain_um.results.communities import Communities, Level
+
+SCHEMA = "louvain-um/communities"
+VERSION = 1
+"""Raised whenever older code could no longer read what `save` writes."""
+
+
+def save(result: Communities, path: str | Path, *, force: bool = False) -> None:
+    """Write a result; `Communities.save` documents the arguments."""
+    if Path(path).suffix != ".npz":
+        raise LouvainUmError(
+            f"{path}: a result is saved as .npz; use write_labels for other kinds of file"
+        )
+    arrays: dict[str, NDArray[Any]] = {"labels": result.labels}
+    arrays |= {f"map_{k}": map_ for k, map_ in enumerate(result.maps)}
+    arrays |= {f"cut_{k}": cut for k, cut in enumerate(result.cuts)}
+    arrays |= {f"cut_{k}": cut for k, cut in enumerate(result.cuts)}
+    names = result.names
+    if names is not None and names.dtype.kind in "iuU":
+        arrays["names"] = names
+    elif names is not None:
+        arrays["names_json"] = _text(json.dumps(list(names), default=_plain))
+    about = {
+        "schema": SCHEMA,
+        "schema_version": VERSION,
+        "graph": None if result.graph is None else _fingerprint(result.graph),
+        "levels": [dataclasses.asdict(level) for level in result.levels],
+        "modularity": result.modularity,
+        "resolution": result.resolution,
+        "method": result.method,
+        "timings": dict(result.timings),
+        "memory": dict(result.memory),
+        "provenance": dict(result.provenance),
+    }
+    arrays["about"] = _text(json.dumps(about, default=_plain))
+    with replacing(path, force=force) as part, part.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes `allow_pickle` for one
+
+
+def load(path: str | Path, graph: Graph | None = None) -> Communities:
+    """Read a result; `Communities.load` documents the arguments."""
+    arrays = read_arrays(path)
+    about = _about(path, arrays)
+    if graph is not None and about["graph"] not in (None, _fingerprint(graph)):
+        raise GraphError(f"{path}: belongs to another graph than the one passed")
+    names = arrays.get("names")
+    if "names_json" in arrays:
+        listed = json.loads(arrays["names_json"].tobytes())
+        names = np.empty(len(listed), object)
+        names[:] = listed
+    return Communities(
+        graph=graph,
+        labels=arrays["labels"],
+        maps=_numbered(arrays, "map_"),
+        cuts=_numbered(arrays, "cut_"),
+        levels=tuple(Level(**level) for level in about["levels"]),
+        vertex_names=names,
+        **{
+            key: about[key]
+            for key in ("modularity", "resolution", "method", "timings", "memory", "provenance")
+        },
+    )
+
+
+def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an `.npz` file, never unpickling anything."""
+    try:
+        # Opened here: np.load leaves a damaged file open.
+        with open(path, "rb") as raw:
+            file = np.load(raw, allow_pickle=False)
+            if not hasattr(file, "files"):
+                raise ValueError("a single array")
+            with file:
+                return {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise LouvainUmError(f"{path}: no such file") from None
+    except OSError as error:
+        raise LouvainUmError(f"{path}: {error.strerror or 'not an .npz file'}") from error
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise LouvainUmError(
+            f"{path}: not a whole .npz file of plain arrays; write it again"
+        ) from error
+
+
+def is_result(arrays: dict[str, NDArray[Any]]) -> bool:
+    """Tell whether arrays come from `save`."""
+    return "about" in arrays and "labels" in arrays
+
+
+def _series(arrays: dict[str, NDArray[Any]], prefix: str) -> tuple[NDArray[Any], ...]:
+    return tuple(arrays[f"{prefix}{k}"] for k in range(sum(n.startswith(prefix) for n in arrays)))
+
+
+def _about(path: str | Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    try:
+        about = json.loads(arrays["about"].tobytes())
+        schema, version = about["schema"], int(about["schema_version"])
+    except (KeyError, ValueError, TypeError):
+        schema, version, about = None, 0, {}
+    if schema != SCHEMA or "labels" not in arrays:
+        raise LouvainUmError(f"{path}: not a result saved by Communities.save")
+    if version != VERSION:
+        raise LouvainUmError(
+            f"{path}: written in version {version} of the format, this louvain-um reads "
+            f"version {VERSION}; detect again, or use the louvain-um that wrote it"
+        )
+    return dict(about)
+
+
+def _fingerprint(graph: Graph) -> dict[str, int]:
+    return {
+        "vertices": graph.n_vertices,
+        "arcs": graph.n_arcs,
+        "total_weight": graph.total_weight,
+    }
+
+
+def _text(text: str) -> NDArray[np.uint8]:
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+def _plain(value: Any) -> Any:
+    """Turn what JSON does not know into something it does."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return str(value)
+
+
+def _numbered(arrays: dict[str, NDArray[Any]], prefix: str) -> tuple[NDArray[Any], ...]:
+    """Return the arrays named prefix0, prefix1, … in that order."""
+    count = sum(name.startswith(prefix) for name in arrays)
+    return tuple(arrays[f"{prefix}{k}"] for k in range(count))

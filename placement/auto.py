@@ -1,0 +1,279 @@
+"""What `auto` does: fill the budget with what saves most time per byte, split the last array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from louvain_um.core.array_spec import STAGES, Declared, Stage
+from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, guarded_bytes
+from louvain_um.placement.layout import ALIGNED, JOINT_SLACK, Fit, aligned, fit, lay_out
+from louvain_um.placement.model.cost import exposed
+from louvain_um.placement.model.forecast import Forecast, Work, forecast
+from louvain_um.placement.model.remote_access import Scales, is_packed, remote_seconds
+from louvain_um.placement.policy.policy import AUTO, POLICY_NAMES, Placement, Policy, find_policy
+
+HOSTED = Placement("host_mapped")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A policy laid out over the arrays as they are declared, and what it would take."""
+
+    policy: Policy
+    arrays: tuple[Declared, ...]
+    tight: bool
+    packed: bool
+    layout: tuple[ArenaSpec, ...]
+    fitted: Fit
+    expected: Forecast
+    like: str
+
+
+def candidate(
+    policy: Policy,
+    arrays: tuple[Declared, ...],
+    work: Work,
+    limit: int,
+    *,
+    tight: bool,
+    packed: bool = False,
+    joint: bool = False,
+    paging: tuple[Declared, ...] = (),
+    like: str = "",
+) -> Candidate:
+    """Lay a policy out and predict it; `paging` is needed besides where arcs come and go.
+
+    `like` names the policy of which it is a copy.
+    """
+    layout = lay_out(arrays, policy, joint=joint)
+    fitted = fit(layout, limit, work.widest)
+    if fitted.paged and paging:
+        arrays += paging
+        layout = lay_out(arrays, policy, joint=joint)
+        fitted = fit(layout, limit, work.widest)
+    return Candidate(
+        policy=policy,
+        arrays=arrays,
+        tight=tight,
+        packed=packed,
+        layout=layout,
+        fitted=fitted,
+        expected=forecast(arrays, policy, layout, fitted.paged, work, tight=tight),
+        like=like,
+    )
+
+
+def best_of(candidates: Iterable[Candidate], limit: int) -> Candidate | None:
+    """Return the fastest candidate that fits; the first of equals."""
+    feasible = [c for c in candidates if c.fitted.within(limit)]
+    return min(feasible, key=lambda c: c.expected.seconds, default=None)
+
+
+def no_paging(tight: bool) -> tuple[Declared, ...]:
+    """Return nothing: what is brought in blocks takes nothing besides."""
+    return ()
+
+
+def choose(
+    roomy: tuple[Declared, ...],
+    declare: Callable[[bool], tuple[Declared, ...]],
+    work: Work,
+    limit: int,
+    paging: Callable[[bool], tuple[Declared, ...]] = no_paging,
+    pack: Callable[[bool], tuple[Declared, ...]] | None = None,
+    free: int | None = None,
+) -> Candidate:
+    """Return what the model holds best within the limit; what needs least if nothing fits.
+
+    Where everything fits, that is plain device memory, with arcs packed (`pack`) rather than
+    scratch made small, and both if they must be. Otherwise it is the best of these: arrays taken
+    off the device in each of `ORDERS`, the last one split; and every policy that comes with the
+    package, but for those whose managed memory is more than the device has free.
+    """
+    first = candidate(AUTO, roomy, work, limit, tight=False)
+    if first.fitted.within(limit):
+        return first
+    tight = declare(True)
+    packed = pack(True) if pack else ()
+    in_core = [(tight, True, False)]
+    if pack:
+        in_core = [(pack(False), False, True), *in_core, (packed, True, True)]
+    for arrays, small, less in in_core:
+        found = candidate(AUTO, arrays, work, limit, tight=small, packed=less, joint=small)
+        if found.fitted.within(limit):
+            return found
+    own = [
+        hosted_within(packed or tight, work, limit, packed=bool(packed), order=order)
+        for order in ORDERS
+    ]
+    names = (name for name in POLICY_NAMES if name != AUTO.name)
+    known = [
+        candidate(
+            replace(find_policy(name), name=AUTO.name),
+            arrays,
+            work,
+            limit,
+            tight=small,
+            paging=paging(small),
+            like=name,
+        )
+        for name in names
+        for arrays, small in ((tight, True), (roomy, False))
+    ]
+    if free is not None:
+        known = [one for one in known if guarded_bytes(one.layout) <= free]
+    return best_of([*own, *known], limit) or own[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """In which order arrays leave the device: of time lost by bytes won.
+
+    Parameters
+    ----------
+    greedy : bool
+        Bytes are those that are won at the time, else those of the piece, which an array that is
+        at the peak alone later may win.
+    small_last : bool
+        What has less than a block leaves only if all else is not enough: it wins next to nothing,
+        and is often hot.
+    """
+
+    greedy: bool = True
+    small_last: bool = True
+
+
+ORDERS = tuple(Order(greedy, small) for small in (True, False) for greedy in (True, False))
+
+
+def hosted_within(
+    arrays: tuple[Declared, ...],
+    work: Work,
+    limit: int,
+    *,
+    packed: bool = False,
+    order: Order = Order(),
+) -> Candidate:
+    """Return the candidate whose arrays leave the device until the rest fits."""
+    room = limit
+    while True:
+        policy = hosting(arrays, work, room, order)
+        found = candidate(policy, arrays, work, limit, tight=True, packed=packed, joint=True)
+        over = found.fitted.needed - limit
+        if over <= 0 or room <= over:
+            return found
+        room -= over  # arenas of their own are rounded up
+
+
+PIECES = 8
+"""An array that is there throughout leaves the device by pieces, the last one first: where work
+hides some of the bus, the first cost less than those after them. Others leave whole: what a part
+of them keeps on the device, nothing else can use while they are not there."""
+
+
+def hosting(arrays: Sequence[Declared], work: Work, limit: int, order: Order = Order()) -> Policy:
+    """Return a policy that takes pieces of arrays off the device until the rest fits.
+
+    The order does not depend on the limit, so that a larger one never leaves less on the device.
+    """
+    scales = work.scales(arrays)
+    left = {a.name: _Leaving(a, work, scales) for a in arrays if not a.device_only and a.nbytes}
+    held = dict.fromkeys(STAGES, 0)
+    for array in arrays:
+        for stage in array.stages:
+            held[stage] += aligned(array.nbytes, ALIGNED)
+    hosted = dict[str, Placement]()
+    while _with_slack(max(held.values())) > limit:
+        won = {name: _won(one.array, one.piece, held) for name, one in left.items()}
+        useful = [one for name, one in left.items() if won[name] > 0]
+        if not useful:
+            # Stages that need the same each keep the others' arrays from winning anything.
+            useful = [one for one in left.values() if _at_peak(one.array, held)]
+            won = dict.fromkeys(won, 0)
+        if not useful:
+            break
+        wins = {
+            name: (nbytes if order.greedy else 0) or left[name].piece
+            for name, nbytes in won.items()
+        }
+        first = min(
+            useful,
+            key=lambda one: (one.small and order.small_last, one.loss / wins[one.array.name]),
+        )
+        for stage in first.array.stages:
+            held[stage] -= first.piece
+        hosted[first.array.name] = first.leave(limit - _with_slack(max(held.values())))
+        if not first.here:
+            del left[first.array.name]
+    return replace(AUTO, arrays=hosted)
+
+
+class _Leaving:
+    """An array on its way to the host, piece by piece.
+
+    Parameters
+    ----------
+    array : Declared
+    work : Work
+    scales : Scales
+
+    Attributes
+    ----------
+    here, piece : int
+        Bytes that are on the device, and of these the ones that leave next.
+    loss : float
+        Seconds that their leaving costs.
+    """
+
+    def __init__(self, array: Declared, work: Work, scales: Scales) -> None:
+        self.array = array
+        self.whole = self.here = aligned(array.nbytes, ALIGNED)
+        self.small = array.nbytes < BLOCK
+        self.packed = is_packed(array)
+        pieces = PIECES if set(array.stages) == set(STAGES) else 1
+        self.most = max(aligned(self.whole // pieces, BLOCK), BLOCK)
+        self.work, self.scales = work, scales
+        self.next()
+
+    def next(self) -> None:
+        """Say how many bytes leave next, and the seconds that this costs."""
+        self.piece = min(self.most, self.here)
+        self.loss = self._lost(self.here - self.piece) - self._lost(self.here)
+
+    def _lost(self, here: int) -> float:
+        """Return the seconds that the array costs with so many bytes still on the device."""
+        if here == self.whole:
+            return 0.0
+        placement = Placement("split", here / self.whole) if here else HOSTED
+        degree, machine = self.work.mean_degree, self.work.machine
+        found = remote_seconds(self.array, placement, machine, degree, self.scales)
+        bus = {stage: self.work.bus_scale * seconds for stage, seconds in found.items()}
+        return exposed(self.work.core, bus, packed=True) if self.packed else sum(bus.values())
+
+    def leave(self, room: int) -> Placement:
+        """Have the next piece leave, but for as many whole blocks as there is room for."""
+        self.here -= self.piece
+        self.next()
+        kept = min(self.here + max(0, room), self.whole - 1) // BLOCK * BLOCK
+        if kept <= 0:
+            return HOSTED
+        # Half a block more, so that rounding the product down gives the blocks meant.
+        return Placement("split", min(1.0, (kept + BLOCK / 2) / self.whole))
+
+
+def _won(array: Declared, nbytes: int, held: Mapping[Stage, int]) -> int:
+    """Return the bytes by which the joint arena shrinks without so many of an array."""
+    rest = max(held[stage] - (nbytes if stage in array.stages else 0) for stage in STAGES)
+    return max(held.values()) - rest
+
+
+def _at_peak(array: Declared, held: Mapping[Stage, int]) -> bool:
+    """Whether an array is alive when the joint arena is fullest."""
+    most = max(held.values())
+    return any(held[stage] == most for stage in array.stages)
+
+
+def _with_slack(nbytes: int) -> int:
+    """Return the capacity of a joint arena."""
+    return nbytes + nbytes // JOINT_SLACK

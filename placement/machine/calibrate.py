@@ -1,0 +1,254 @@
+"""Measure a machine: every figure that predictions are made from, in well under a minute."""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any, Final, Literal
+
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.placement.arena_spec import BLOCK, ArenaSpec
+from louvain_um.placement.machine.fault_fit import fit_faults
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.machine_choice import machine_for
+from louvain_um.placement.machine.probes import Probes
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.arena import Arena
+from louvain_um.placement.memory.cuda_calls import HOST
+from louvain_um.placement.memory.guard import guard, managed_refusal
+from louvain_um.placement.memory.host import populate
+from louvain_um.placement.policy.policy import Kind, Placement
+
+MOST: Final = 1 << 30
+"""Bytes that figures are measured on, if the device has eight times as many free."""
+
+LEAST: Final = 64 << 20
+"""With fewer, caches would be measured."""
+
+PAGEABLE_BY_HOST_TABLES: Final = 100
+"""cudaDevAttrPageableMemoryAccessUsesHostPageTables: the host reaches device memory in place."""
+
+COUNTS: Final = {"device": 1 << 28, "atomic": 1 << 26, "host_mapped": 1 << 24, "pinned": 1 << 23}
+"""Random accesses of a measurement: some 10 to 100 ms each on an H200."""
+
+FIRST_TOUCHES: Final = 3
+"""First touches of each kind, of which the median counts."""
+
+WIDE_FROM: Final = 128
+"""Touches that wait at one time, from which a device is taken to be a wide one."""
+
+Progress = Callable[[str, int, int], object]
+"""Is told what is measured, how many steps are done, and how many there are."""
+
+
+def calibrate(device: int = 0, progress: Progress | None = None) -> Machine:
+    """Measure a device and its host.
+
+    Parameters
+    ----------
+    device : int
+        The CUDA device.
+    progress : callable, optional
+        Is told of every step.
+
+    Returns
+    -------
+    Machine
+        Its notes say which figures were measured, fitted or assumed.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The device has less than 512 MiB free.
+
+    Notes
+    -----
+    At most 1 GiB is allocated at any time on either side, managed memory included.
+    """
+    with cuda_calls.current(device):
+        free, total = cuda_calls.free_memory()
+        size = min(MOST, free // 8 // BLOCK * BLOCK)
+        if size < LEAST:
+            raise MemoryBudgetError(
+                8 * LEAST, free, [], "close other programs that use this device, then try again"
+            )
+        probes = Probes(device)
+        bench = _Bench(probes, size)
+        refusal = managed_refusal(device)
+        steps: list[tuple[str, Callable[[], Mapping[str, float]]]] = [
+            ("launches", bench.launches),
+            ("device memory", bench.on_device),
+            ("page-locked memory", bench.pinned),
+        ]
+        if refusal is None:
+            steps += [
+                ("host memory in place", lambda: bench.in_place("host_mapped")),
+                ("prefetches", bench.prefetches),
+                ("page faults", bench.faults),
+            ]
+        else:
+            steps.append(("host memory in place", lambda: bench.in_place("pinned")))
+        found: dict[str, float] = {}
+        for number, (what, step) in enumerate(steps):
+            if progress:
+                progress(what, number, len(steps))
+            found |= step()
+        if progress:
+            progress("done", len(steps), len(steps))
+    values: dict[str, Any] = {
+        **_assumed(probes.name, found, refusal),
+        **found,
+        "name": probes.name,
+        "memory_bytes": total,
+        "faults_in_flight": probes.pages_in_flight,
+        "cache_bytes": probes.cache_bytes,
+        "coherent": bool(cuda_calls.attribute(PAGEABLE_BY_HOST_TABLES, device)),
+    }
+    values["notes"] = {
+        "all": f"measured on this {probes.name} on {time.strftime('%Y-%m-%d', time.gmtime())}",
+        "faults_in_flight": "processors x resident threads x 4 bytes, in pages of 4 KiB",
+        **values["notes"],
+    }
+    return Machine(**values)
+
+
+def _assumed(name: str, found: Mapping[str, float], refusal: str | None) -> dict[str, Any]:
+    """Return the figures that were not measured, with notes that say so."""
+    notes = {
+        "migrate_to_device": "fitted, with the costs of faults, to four measured first touches",
+        "fault_batch_seconds": "fitted to four measured first touches",
+        "block_service_seconds": "fitted to four measured first touches",
+        "evict_to_host": "assumed: as a prefetch to the host; eviction is not provoked",
+    }
+    if refusal is None:
+        return {"evict_to_host": found["prefetch_to_host"], "notes": notes}
+    stand_in = machine_for(name)
+    reason = refusal.split(";")[0]
+    missing = [item.name for item in fields(Machine) if item.name not in found]
+    return {item: getattr(stand_in, item) for item in missing} | {
+        "notes": dict.fromkeys(missing, f"assumed, from {stand_in.name}: {reason}")
+        | {item: f"measured on page-locked memory: {reason}" for item in found if "remote" in item}
+    }
+
+
+class _Bench:
+    """The measurements, each of which returns figures by their names in `Machine`."""
+
+    def __init__(self, probes: Probes, size: int) -> None:
+        self.probes = probes
+        self.size = size
+        self.copying = 1e12
+
+    def launches(self) -> dict[str, float]:
+        return {
+            "launch_seconds": self.probes.launch(),
+            "readback_seconds": self.probes.readback(),
+        }
+
+    def on_device(self) -> dict[str, float]:
+        with self.arena("device") as at:
+            return {
+                "device_bandwidth": self.size / self.probes.read(at, self.size),
+                "device_random_rate": self.rate("device", self.probes.gather, at),
+                "device_atomic_rate": self.rate("atomic", self.probes.atomics, at),
+            }
+
+    def pinned(self) -> dict[str, float]:
+        with self.arena("pinned") as there:
+            with self.arena("device") as here:
+                found = {
+                    "copy_to_device": self.size / self.probes.copy(here, there, self.size),
+                    "copy_to_host": self.size / self.probes.copy(there, here, self.size),
+                }
+            self.copying = found["copy_to_device"]
+            return found | {"pinned_random_rate": self.rate("pinned", self.probes.gather, there)}
+
+    def in_place(self, kind: Literal["host_mapped", "pinned"]) -> dict[str, float]:
+        with self.arena(kind) as at:
+            return {
+                "remote_bandwidth": self.size / self.probes.read(at, self.size),
+                "remote_write_bandwidth": self.size / self.probes.write(at, self.size),
+                "remote_random_rate": self.rate(kind, self.probes.gather, at),
+                "remote_atomic_rate": self.rate(kind, self.probes.atomics, at),
+            }
+
+    def prefetches(self) -> dict[str, float]:
+        probes, size = self.probes, self.size
+        with self.fresh(on_host=True) as at:
+            up = probes.wall(lambda: cuda_calls.prefetch(at, size, probes.device))
+            down = probes.wall(lambda: cuda_calls.prefetch(at, size, HOST))
+            again = probes.wall(lambda: cuda_calls.prefetch(at, size, probes.device))
+            back = probes.wall(lambda: cuda_calls.prefetch(at, size, HOST))
+        with self.arena("read_mostly") as at:
+            populate(at, size)
+            duplicate = probes.wall(lambda: cuda_calls.prefetch(at, size, probes.device))
+        return {
+            "prefetch_to_device": 2 * size / (up + again),
+            "prefetch_to_host": 2 * size / (down + back),
+            "prefetch_duplicate": size / duplicate,
+            "cpu_fault_seconds": self.cpu_fault(2 * size / (down + back)),
+        }
+
+    def cpu_fault(self, rate: float) -> float:
+        """Time touches of the host, one in each block, less the 64 KiB that each brings."""
+        blocks = self.size // BLOCK
+        with self.fresh(on_host=False) as at:
+            self.probes.write(at, self.size, first=True)
+            since = time.perf_counter()
+            for block in range(blocks):
+                ctypes.c_uint8.from_address(at + block * BLOCK).value = 1
+            each = (time.perf_counter() - since) / blocks
+        return max(each - (64 << 10) / rate, 1e-6)
+
+    def faults(self) -> dict[str, float]:
+        size, share = self.size, self.size / MOST
+        touches: dict[str, tuple[bool, Callable[[int], float]]] = {
+            "scan": (True, lambda at: self.probes.read(at, size, first=True)),
+            "random": (True, lambda at: self.scattered(at, int(500_000 * share))),
+            "few": (True, lambda at: self.scattered(at, int(4096 * share))),
+            "first write": (False, lambda at: self.probes.write(at, size, first=True)),
+        }
+        seconds = {}
+        for name, (on_host, touch) in touches.items():
+            runs = []
+            for _ in range(FIRST_TOUCHES):
+                with self.fresh(on_host=on_host) as at:
+                    runs.append(touch(at) / share)
+            seconds[name] = statistics.median(runs)
+        wide = self.probes.pages_in_flight >= WIDE_FROM
+        return fit_faults(seconds, wide=wide, copying=self.copying)
+
+    def scattered(self, at: int, count: int) -> float:
+        return self.probes.gather(at, self.size, count, first=True)
+
+    def rate(self, kind: str, probe: Callable[[int, int, int], float], at: int) -> float:
+        """Return accesses a second."""
+        return COUNTS[kind] / probe(at, self.size, COUNTS[kind])
+
+    @contextmanager
+    def arena(self, kind: Kind) -> Iterator[int]:
+        """Yield the address of an arena that is gone afterwards."""
+        spec = ArenaSpec(
+            name="calibration", group="scratch", capacity=self.size, placement=Placement(kind)
+        )
+        arena = Arena(spec, self.probes.device)
+        try:
+            yield arena.address
+        finally:
+            arena.close()
+
+    @contextmanager
+    def fresh(self, *, on_host: bool) -> Iterator[int]:
+        """Yield managed memory without advice, touched by the host or by nobody."""
+        address = guard.managed("calibration", self.size, self.probes.device)
+        try:
+            if on_host:
+                populate(address, self.size)
+            yield address
+        finally:
+            cuda_calls.synchronize()
+            guard.release(address)

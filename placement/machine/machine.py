@@ -1,0 +1,248 @@
+"""What a machine can do: bandwidths, rates and latencies that every prediction is made from.
+
+A profile is a frozen set of figures, each with its unit in its name's documentation, and a note
+on where it comes from. Three come with the package; `calibrate` writes one for the machine at
+hand; a file may be edited by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from louvain_um.core.atomic_files import read_text, replacing
+from louvain_um.errors import LouvainUmError, OptionError
+
+GIB = 1 << 30
+
+WHOLE = ("memory_bytes", "faults_in_flight", "cache_bytes")
+"""Figures without a fraction."""
+
+MAYBE_NOTHING = ("fault_wake_seconds", "prefetch_call_seconds")
+"""Figures that are 0 where others contain them."""
+
+MOST_WHOLE = (1 << 63) - 1
+MOST_CHARACTERS = 1 << 20
+"""Of a file; what is longer is no profile."""
+
+MOST_SHOWN = 1000
+"""Characters of a name that an error shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Figures of one GPU and its host: bytes, bytes/s, accesses/s and seconds.
+
+    Parameters
+    ----------
+    name : str
+        Name of the profile.
+    memory_bytes : int
+        Device memory.
+    device_bandwidth, device_random_rate, device_atomic_rate : float
+        Sequential bytes/s; random 4-byte reads/s; atomics/s; all in device memory.
+    copy_to_device, copy_to_host : float
+        Copies of pinned memory, bytes/s.
+    remote_bandwidth, remote_write_bandwidth : float
+        Host memory read and written in place by the GPU, sequentially, bytes/s.
+    remote_random_rate, remote_atomic_rate : float
+        Random 4-byte reads/s and atomics/s on managed memory that stays on the host.
+    pinned_random_rate : float
+        Random 4-byte reads/s on page-locked host memory.
+    prefetch_to_device, prefetch_to_host, prefetch_duplicate : float
+        Explicit prefetches, bytes/s; the last one of read-mostly memory, first time.
+    migrate_to_device, evict_to_host : float
+        The copies alone that the driver makes for a fault or an eviction, bytes/s.
+    fault_batch_seconds : float
+        Fetching, sorting, replaying and flushing a batch of faults.
+    block_service_seconds : float
+        Serving one 2 MiB block of a batch, without its copies.
+    cpu_fault_seconds : float
+        One page fault of the host on managed memory, without its copy.
+    launch_seconds, readback_seconds : float
+        One kernel launch; one launch whose result is read back.
+    fault_wake_seconds : float
+        From a fault until the driver is at work, where it was not already.
+    prefetch_call_seconds : float
+        One explicit prefetch, without its copies.
+    step_seconds : float
+        A step of a kernel that does next to nothing: a few accesses, each of which the last one led
+        to, and a barrier.
+    arrival_seconds : float
+        A block's arrival at a barrier in host memory while others look whether all are there.
+    faults_in_flight : int
+        Touches of different pages that may wait for the driver at one time.
+    cache_bytes : int
+        The device's last cache: arrays that fit are read at random faster than larger ones.
+    coherent : bool
+        The host reaches device memory in place (NVLink-C2C), not over PCIe.
+    notes : mapping of str to str
+        Where figures come from: a field's name, or "all", and its source.
+
+    Raises
+    ------
+    OptionError
+        A figure is not positive.
+    """
+
+    name: str
+    memory_bytes: int
+    device_bandwidth: float
+    device_random_rate: float
+    device_atomic_rate: float
+    copy_to_device: float
+    copy_to_host: float
+    remote_bandwidth: float
+    remote_write_bandwidth: float
+    remote_random_rate: float
+    remote_atomic_rate: float
+    pinned_random_rate: float
+    prefetch_to_device: float
+    prefetch_to_host: float
+    prefetch_duplicate: float
+    migrate_to_device: float
+    evict_to_host: float
+    fault_batch_seconds: float
+    block_service_seconds: float
+    cpu_fault_seconds: float
+    launch_seconds: float
+    readback_seconds: float
+    fault_wake_seconds: float = 0.0
+    prefetch_call_seconds: float = 0.0
+    step_seconds: float = 8e-6
+    arrival_seconds: float = 10e-6
+    faults_in_flight: int = 256
+    cache_bytes: int = 50 << 20
+    coherent: bool = False
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if item.name in WHOLE and not _is_whole(value):
+                raise OptionError(f"machine profile: {item.name} must be a whole number")
+            if item.name in ("name", "coherent", "notes"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise OptionError(f"machine profile: {item.name} must be a number, not {value!r}")
+            most = MOST_WHOLE if item.name in WHOLE else sys.float_info.max
+            if not (0 < value <= most or (value == 0 and item.name in MAYBE_NOTHING)):
+                raise OptionError(
+                    f"machine profile: {item.name} must be positive and at most {most:.3g}, "
+                    f"not {_short(value)}"
+                )
+        if not isinstance(self.name, str) or not self.name:
+            raise OptionError("machine profile: name must be a text")
+        if not isinstance(self.coherent, bool):
+            raise OptionError("machine profile: coherent must be true or false")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain data, in the order in which they are documented."""
+        values: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
+        values["notes"] = dict(self.notes)
+        return values
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the profile as TOML (a name ending in .toml) or JSON (any other), whole or not."""
+        values = self.to_dict()
+        text = _toml(values) if Path(path).suffix == ".toml" else json.dumps(values, indent=2)
+        with replacing(path, force=force) as part:
+            part.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+
+
+def load_machine(name: str | Path) -> Machine:
+    """Return a built-in profile by name, or one from a TOML or JSON file.
+
+    Raises
+    ------
+    LouvainUmError
+        There is no such profile or file, or the file is not a profile.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.machine.machine import load_machine
+    >>> load_machine("h200").remote_bandwidth
+    51300000000.0
+    """
+    from louvain_um.placement.machine.profiles import PROFILES
+
+    if not isinstance(name, (str, Path)) or not str(name) or "\0" in str(name):
+        raise LouvainUmError(
+            f"machine must name a profile ({', '.join(PROFILES)}) or a file, not {name!r}"
+        )
+    if str(name) in PROFILES:
+        return PROFILES[str(name)]
+    path = Path(name)
+    try:
+        text = read_text(path, MOST_CHARACTERS)
+        values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except OSError as error:
+        known = ", ".join(PROFILES)
+        reason = (error.strerror or "cannot be read").lower()
+        meant = str(name).lower()
+        near = f"did you mean {meant}? Or " if meant in PROFILES else ""
+        raise LouvainUmError(
+            f"{str(name)[:MOST_SHOWN]}: {reason}; {near}name a machine profile ({known}) or a file "
+            "that calibrate wrote"
+        ) from None
+    except RecursionError:
+        raise LouvainUmError(f"{path}: not a machine profile: nested too deeply") from None
+    except UnicodeDecodeError:
+        raise LouvainUmError(f"{path}: not a machine profile: no UTF-8 text") from None
+    except ValueError as error:
+        raise LouvainUmError(
+            f"{path}: not a machine profile: {error}; name a file that calibrate wrote"
+        ) from None
+    return _from_dict(values, path)
+
+
+def _from_dict(values: Any, path: Path) -> Machine:
+    if not isinstance(values, dict):
+        raise LouvainUmError(f"{path}: not a machine profile: names and figures are expected")
+    known = {item.name: item for item in fields(Machine)}
+    unknown = [name for name in values if name not in known]
+    missing = [name for name in PROFILE_FIELDS if name not in values]
+    if unknown or missing:
+        what = f"unknown figure {unknown[0]!r}" if unknown else f"lacks {missing[0]!r}"
+        raise LouvainUmError(f"{path}: not a machine profile: {what}")
+    if not isinstance(values.get("notes", {}), dict):
+        raise LouvainUmError(f"{path}: not a machine profile: notes must be a table")
+    try:
+        return Machine(**values)
+    except OptionError as error:
+        raise LouvainUmError(f"{path}: {error}") from None
+
+
+PROFILE_FIELDS = tuple(
+    item.name
+    for item in fields(Machine)
+    if item.default is MISSING and item.default_factory is MISSING
+)
+
+
+def _short(value: float) -> str:
+    """Return a figure for a message, however long it is."""
+    return f"{value!r}" if value < MOST_WHOLE else "so much"
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _toml(values: Mapping[str, Any]) -> str:
+    """Write flat figures and one table of notes; JSON's texts and numbers are TOML's, too."""
+    lines = [f"{name} = {json.dumps(v)}" for name, v in values.items() if name != "notes"]
+    notes = [f"{json.dumps(name)} = {json.dumps(v)}" for name, v in values["notes"].items()]
+    return "\n".join([*lines, "", "[notes]", *notes])
+
+
+def machine_for(device: int | str | None = None) -> Machine:
+    """Return the figures of a device; see `machine_choice.machine_for`."""
+    from louvain_um.placement.machine.machine_choice import machine_for as choose
+
+    return choose(device)

@@ -1,0 +1,179 @@
+"""Advice: what the driver is told of a managed range before anything touches it.
+
+Every piece of advice is read back and compared; what the driver refuses, or takes back, stops
+the run under its own name rather than letting it go on under another placement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from louvain_um.errors import PlacementError
+from louvain_um.placement.arena_spec import cut
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.cuda_calls import HOST, NOWHERE
+from louvain_um.placement.policy.policy import Placement
+
+Side = Literal["device", "host", "both", "moving"]
+"""Where the bytes of a stretch are: on one side, copied to both, or wherever last touched."""
+
+ACCESSORS = 8
+"""Locations that are asked for when reading back who accesses a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Part of an arena under one kind of advice.
+
+    Parameters
+    ----------
+    offset, nbytes : int
+        Where it lies in the arena.
+    side : {"device", "host", "both", "moving"}
+        Where its bytes live.
+    """
+
+    offset: int
+    nbytes: int
+    side: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What the driver says of a managed range; locations as in `calls`."""
+
+    preferred: int
+    accessed_by: tuple[int, ...]
+    read_mostly: bool
+    last_prefetch: int
+
+
+SIDES: dict[str, Side] = {
+    "device": "device",
+    "prefetched": "device",
+    "managed": "moving",
+    "read_mostly": "both",
+    "host_mapped": "host",
+    "pinned": "host",
+}
+
+
+def stretches(placement: Placement, capacity: int, nbytes: int) -> tuple[Stretch, ...]:
+    """Return the stretches of an arena of `nbytes`, of which `capacity` were planned.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.memory.advise import stretches
+    >>> from louvain_um.placement.policy.policy import Placement
+    >>> [(part.nbytes >> 20, part.side) for part in
+    ...  stretches(Placement("split", 0.5), 8 << 20, 10 << 20)]
+    [(4, 'device'), (6, 'host')]
+    """
+    if placement.kind != "split":
+        return (Stretch(0, nbytes, SIDES[placement.kind]),)
+    here = nbytes if placement.fraction >= 1 else cut(capacity, placement.fraction)
+    parts = (Stretch(0, here, "device"), Stretch(here, nbytes - here, "host"))
+    return tuple(part for part in parts if part.nbytes)
+
+
+def wanted(side: Side, device: int) -> Attributes:
+    """Return what the driver should say of a stretch before anything is prefetched."""
+    match side:
+        case "device":
+            return Attributes(device, (), False, NOWHERE)
+        case "host":
+            return Attributes(HOST, (device,), False, NOWHERE)
+        case "both":
+            return Attributes(NOWHERE, (), True, NOWHERE)
+    return Attributes(NOWHERE, (), False, NOWHERE)
+
+
+def apply(arena: str, address: int, part: Stretch, device: int) -> None:
+    """Advise the driver about one stretch, and read the advice back.
+
+    Raises
+    ------
+    PlacementError
+        The driver rejected advice or says another thing than it was told; names the advice.
+    """
+    goal = wanted(part.side, device)
+    steps: list[tuple[str, int]] = []
+    if goal.read_mostly:
+        steps.append(("SetReadMostly", device))
+    if goal.preferred != NOWHERE:
+        steps.append(("SetPreferredLocation", goal.preferred))
+    steps += [("SetAccessedBy", who) for who in goal.accessed_by]
+    for advice, location in steps:
+        _told(
+            arena, f"{advice}={place(location)}", cuda_calls.advise, address, part, advice, location
+        )
+    found = attributes(address + part.offset, part.nbytes)
+    for name in ("preferred", "accessed_by", "read_mostly"):
+        if getattr(found, name) != getattr(goal, name):
+            raise PlacementError(
+                f"arena {arena!r}: the driver was told {name}={getattr(goal, name)} and says "
+                f"{getattr(found, name)}; use another memory policy, or memory='device'"
+            )
+
+
+def withdraw(arena: str, address: int, part: Stretch, device: int) -> None:
+    """Take back what `apply` told the driver of a stretch."""
+    goal = wanted(part.side, device)
+    if goal.read_mostly:
+        _told(arena, "UnsetReadMostly", cuda_calls.advise, address, part, "UnsetReadMostly", device)
+    if goal.preferred != NOWHERE:
+        undo = "UnsetPreferredLocation"
+        _told(arena, undo, cuda_calls.advise, address, part, undo, goal.preferred)
+    for who in goal.accessed_by:
+        _told(arena, "UnsetAccessedBy", cuda_calls.advise, address, part, "UnsetAccessedBy", who)
+
+
+def bring(arena: str, address: int, part: Stretch, location: int, stream: int = 0) -> None:
+    """Prefetch a stretch, and have the driver confirm where to.
+
+    What was never touched is populated there with zeros; a stretch that the device may access
+    is mapped to it at once, so that no fault ever comes.
+    """
+    _told(
+        arena,
+        f"prefetch to {place(location)}",
+        cuda_calls.prefetch,
+        address,
+        part,
+        location,
+        stream,
+    )
+    found = cuda_calls.range_attribute(address + part.offset, part.nbytes, "LastPrefetchLocation")
+    if found != location:
+        raise PlacementError(
+            f"arena {arena!r}: prefetched to {place(location)}, and the driver says "
+            f"{place(found)}; use another memory policy, or memory='device'"
+        )
+
+
+def attributes(address: int, nbytes: int) -> Attributes:
+    """Return what the driver says of a managed range."""
+    who = cuda_calls.range_attribute(address, nbytes, "AccessedBy", 4 * ACCESSORS)
+    return Attributes(
+        cuda_calls.range_attribute(address, nbytes, "PreferredLocation"),
+        tuple(device for device in who if device != NOWHERE),
+        bool(cuda_calls.range_attribute(address, nbytes, "ReadMostly")),
+        cuda_calls.range_attribute(address, nbytes, "LastPrefetchLocation"),
+    )
+
+
+def place(location: int) -> str:
+    """Return a location in words."""
+    return {HOST: "host", NOWHERE: "nowhere"}.get(location, f"cuda:{location}")
+
+
+def _told(arena: str, what: str, call: Any, address: int, part: Stretch, *args: Any) -> None:
+    """Make a call about a stretch; name what the driver rejects."""
+    try:
+        call(address + part.offset, part.nbytes, *args)
+    except cuda_calls.CudaError as error:
+        raise PlacementError(
+            f"arena {arena!r}: the driver rejected {what} ({error.name}); use another memory "
+            "policy, or memory='device'"
+        ) from error

@@ -1,0 +1,335 @@
+"""The arrays of a run, cut from the arenas that its plan lays out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from louvain_um.core.ledger import Group, Ledger, Listener
+from louvain_um.errors import LouvainUmError, MemoryBudgetError
+from louvain_um.placement.arena_spec import MANAGED, ArenaSpec
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.advise import Side
+from louvain_um.placement.memory.arena import Arena
+from louvain_um.placement.memory.backing import managed_fits
+from louvain_um.placement.memory.colocate import fetch, fill
+from louvain_um.placement.memory.guard import guard, managed_refusal
+from louvain_um.placement.policy.policy import Kind, Placement
+
+if TYPE_CHECKING:
+    import cupy
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a live array lies: its arena, its block there, and whether the arena is its own."""
+
+    arena: Arena
+    address: int
+    nbytes: int
+    own: bool = False
+
+
+class Allocator:
+    """Arrays of one run on one device, under the placements of its plan.
+
+    An array that finds no room in its arena overflows: to plain device memory of its own if the
+    budget (or, without one, the device) has room, else to host memory that the device reads over
+    the bus. Two allocators share nothing.
+
+    Parameters
+    ----------
+    layout : sequence of ArenaSpec
+        The arenas; none at all makes every array one plain allocation.
+    device : int
+        The CUDA device.
+    budget : int, optional
+        Bytes of the device that arenas and overflowing arrays may occupy.
+    paged : mapping of str to int, optional
+        Arenas of which the run keeps only so many bytes on the device at a time.
+    listener : callable, optional
+        Is told of every array that comes and goes: "array" or "freed", name, group, address,
+        bytes.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The arenas do not fit; nothing is left allocated.
+    PlacementError
+        The device or its driver does not carry out a placement; nothing is left allocated.
+
+    Attributes
+    ----------
+    live : dict of str to cupy.ndarray
+        Arrays by name.
+    overflowed : dict of str to str
+        Arrays that found no room in their arena, and where they went instead.
+    """
+
+    def __init__(
+        self,
+        layout: Sequence[ArenaSpec],
+        device: int,
+        *,
+        budget: int | None = None,
+        paged: Mapping[str, int] | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        self.device = device
+        self.budget = budget
+        self.paged = dict(paged or {})
+        self.ledger = Ledger(listener)
+        self.live: dict[str, cupy.ndarray] = {}
+        self.homes: dict[str, Home] = {}
+        self.arenas: list[Arena] = []
+        self.overflowed: dict[str, str] = {}
+        try:
+            with cuda_calls.current(device):
+                managed = managed_fits(layout, device)
+                # What can only be on the device takes its place there first.
+                for spec in sorted(layout, key=lambda spec: spec.placement.kind != "device"):
+                    self.arenas.append(Arena(spec, device, managed=managed))
+            self.arenas.sort(key=lambda arena: layout.index(arena.spec))
+            if budget is not None and self.resident_bytes > budget:
+                raise self._over_budget(budget)
+        except BaseException:
+            self.close()
+            raise
+
+    def empty(
+        self, name: str, group: Group, shape: int, dtype: DTypeLike, *, brief: bool = False
+    ) -> Any:
+        """Return an uninitialised one-dimensional array.
+
+        If `brief`, it is gone before others of its group are: it lies at the arena's far end.
+
+        Raises
+        ------
+        MemoryBudgetError
+            There is no room anywhere, not even on the host.
+        """
+        kind = np.dtype(dtype)
+        nbytes = shape * kind.itemsize
+        if name in self.homes:
+            raise KeyError(f"array {name!r} is live already")
+        arena = self._arena_for(name, group)
+        # What is soon gone is kept apart from what stays.
+        joint = arena is not None and arena.spec.group is None
+        high = brief or (joint and group in ("scratch", "hash"))
+        address = arena.take(nbytes, high=high) if arena else None
+        if arena and address is not None:
+            home = Home(arena, address, nbytes)
+        else:
+            home = self._overflow(name, group, nbytes, arena)
+        self.homes[name] = home
+        self.ledger.enter(name, group, nbytes, home.address)
+        self.live[name] = view(home.address, shape, kind, home.arena)
+        return self.live[name]
+
+    def free(self, *names: str) -> None:
+        """Give arrays back; the caller drops its own references."""
+        for name in names:
+            self.live.pop(name, None)
+            home = self.homes.pop(name, None)  # the ledger may know arrays that another made
+            self.ledger.leave(name)
+            if home is None:
+                continue
+            if home.own:
+                with cuda_calls.current(self.device):
+                    home.arena.close()
+            else:
+                home.arena.give(home.address)
+
+    def shrink(self, name: str, shape: int) -> Any:
+        """Return the first `shape` elements of an array, which gives the rest back.
+
+        Raises
+        ------
+        ValueError
+            The array has fewer.
+        """
+        old, home = self.live[name], self.homes[name]
+        nbytes = shape * old.itemsize
+        if nbytes > home.nbytes:
+            raise ValueError(f"array {name!r} has {old.size} elements, fewer than {shape}")
+        home.arena.shrink(home.address, nbytes)
+        self.homes[name] = Home(home.arena, home.address, nbytes, home.own)
+        self.ledger.shrink(name, nbytes)
+        self.live[name] = view(home.address, shape, old.dtype, home.arena)
+        return self.live[name]
+
+    def arena_of(self, name: str) -> Arena:
+        """Return the arena that a live array lies in."""
+        return self.homes[name].arena
+
+    def sides(self, name: str) -> tuple[tuple[int, int, Side], ...]:
+        """Return where a live array's bytes live: address, bytes and side of each stretch."""
+        home = self.homes[name]
+        return home.arena.sides(home.address, home.nbytes)
+
+    def fill(self, name: str, source: Any) -> None:
+        """Bring values into a live array, each to the side where its bytes live.
+
+        Parameters
+        ----------
+        name : str
+        source : numpy.ndarray or cupy.ndarray
+            One-dimensional and contiguous, of the array's dtype and no longer than it.
+        """
+        array = self.live[name]
+        if source.dtype != array.dtype or source.size > array.size:
+            raise ValueError(
+                f"array {name!r} holds {array.size} {array.dtype}, not {source.size} {source.dtype}"
+            )
+        if not source.flags.c_contiguous:
+            raise ValueError(f"array {name!r} takes contiguous values only")
+        home = self.homes[name]
+        with cuda_calls.current(self.device):
+            fill(home.arena.sides(home.address, source.nbytes), source, self.device)
+
+    def fetch(self, name: str) -> NDArray[Any]:
+        """Return a live array's values in host memory, read by the side where they live."""
+        array, home = self.live[name], self.homes[name]
+        values = np.empty(array.size, array.dtype)
+        with cuda_calls.current(self.device):
+            fetch(home.arena.sides(home.address, values.nbytes), values)
+        return values
+
+    def follow(self, layout: Sequence[ArenaSpec]) -> bool:
+        """Place the arenas as another layout has them; return whether that could be done.
+
+        It can where the layout has the same arenas, and those that it places elsewhere are
+        managed memory before and after. Values stay; what leaves the device leaves first.
+        """
+        changes = list[tuple[Arena, Placement]]()
+        for arena, spec in zip(self.arenas, layout, strict=False):
+            same = (arena.spec.name, arena.spec.members) == (spec.name, spec.members)
+            fixed = not arena.managed or spec.placement.kind not in MANAGED
+            if not same or (fixed and arena.placement != spec.placement):
+                return False
+            if arena.placement != spec.placement:
+                changes.append((arena, spec.placement))
+        if len(layout) != len(self.arenas):
+            return False
+        changes.sort(key=lambda change: change[1].on_device - change[0].placement.on_device)
+        with cuda_calls.current(self.device):
+            for arena, placement in changes:
+                arena.place(placement)
+        return True
+
+    def close(self) -> None:
+        """Free everything; every arena is tried, then the first failure is raised."""
+        arenas = [*self.arenas, *self._own_arenas()]
+        self.arenas.clear()
+        self.live.clear()
+        self.homes.clear()
+        for name in list(self.ledger.entries):
+            self.ledger.leave(name)
+        failures: list[LouvainUmError] = []
+        if arenas:
+            with cuda_calls.current(self.device):
+                for arena in arenas:
+                    try:
+                        arena.close()
+                    except LouvainUmError as error:
+                        failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def __enter__(self) -> Allocator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def peak_bytes(self) -> Mapping[Group, int]:
+        """Largest number of bytes each group held at any one time."""
+        return self.ledger.peak_bytes
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes of the device that are, or may come to be, occupied."""
+        laid_out = sum(
+            min(arena.resident_bytes, self.paged.get(arena.spec.name, arena.resident_bytes))
+            for arena in self.arenas
+        )
+        return laid_out + sum(arena.resident_bytes for arena in self._own_arenas())
+
+    def _own_arenas(self) -> list[Arena]:
+        """Return the arenas of single arrays."""
+        return [home.arena for home in self.homes.values() if home.own]
+
+    def _arena_for(self, name: str, group: Group) -> Arena | None:
+        """Return the arena that names an array, or else its group's."""
+        general = None
+        for arena in self.arenas:
+            members = arena.spec.members
+            if members is not None and any(_is_or_begins(name, member) for member in members):
+                return arena
+            if members is None and arena.spec.group in (group, None) and general is None:
+                general = arena
+        return general
+
+    def _overflow(self, name: str, group: Group, nbytes: int, arena: Arena | None) -> Home:
+        """Return a home of its own for an array that found no room in its arena."""
+        with cuda_calls.current(self.device):
+            room = guard.room(self.device)
+            if self.budget is not None:
+                room = min(room, self.budget - self.resident_bytes)
+            kinds: tuple[Kind, ...] = ("device",) if nbytes <= room else self._host_kinds()
+            for kind in kinds:
+                placement = Placement(kind)
+                spec = ArenaSpec(name=name, group=group, capacity=nbytes, placement=placement)
+                try:
+                    own = Arena(spec, self.device)
+                except MemoryBudgetError:
+                    continue
+                if arena is not None:
+                    self.overflowed[name] = kind
+                return Home(own, own.whole(), nbytes, own=True)
+        raise self._shortage(name, nbytes, max(room, 0))
+
+    def _host_kinds(self) -> tuple[Kind, ...]:
+        """Return the placements on the host to try, best first."""
+        return ("pinned",) if managed_refusal(self.device) else ("host_mapped", "pinned")
+
+    def _shortage(self, name: str, nbytes: int, room: int) -> MemoryBudgetError:
+        """Return the error of an array that found no room."""
+        held = {name: entry.nbytes for name, entry in self.ledger.entries.items()}
+        total = sum(held.values())
+        held[name] = nbytes
+        return MemoryBudgetError(total + nbytes, total + room, held.items(), REMEDY)
+
+    def _over_budget(self, budget: int) -> MemoryBudgetError:
+        """Return the error of a layout that is larger than the budget."""
+        held = {arena.spec.name: arena.resident_bytes for arena in self.arenas}
+        return MemoryBudgetError(self.resident_bytes, budget, held.items(), REMEDY)
+
+
+REMEDY: Final = "raise the budget, or use memory='auto', which moves to the host what does not fit"
+
+
+def view(address: int, shape: int, dtype: DTypeLike, arena: Arena, owner: object = None) -> Any:
+    """Return a CuPy array over memory of an arena; it keeps the owner, or the arena, alive."""
+    import cupy
+
+    kind = np.dtype(dtype)
+    nbytes = max(shape * kind.itemsize, 1)
+    memory = cupy.cuda.UnownedMemory(address, nbytes, owner or arena, arena.device)
+    return cupy.ndarray((shape,), kind, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def _is_or_begins(name: str, member: str) -> bool:
+    """Whether an array is the one named, or one of a kind named.
+
+    Of arrays that are named by cycle and level, "labels.1.0", those of level 0 are.
+    """
+    if not name.startswith(f"{member}."):
+        return name == member
+    _, _, level = name.removeprefix(f"{member}.").partition(".")
+    return level in ("", "0")

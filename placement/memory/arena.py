@@ -1,0 +1,172 @@
+"""An arena: one range of addresses that a group's arrays are cut from, placed as a whole."""
+
+from __future__ import annotations
+
+from louvain_um.placement.arena_spec import MANAGED, ArenaSpec, device_bytes, size_of
+from louvain_um.placement.memory import advise, cuda_calls
+from louvain_um.placement.memory.advise import Side, Stretch
+from louvain_um.placement.memory.backing import Managed, Memory, back
+from louvain_um.placement.memory.cuda_calls import HOST
+from louvain_um.placement.memory.free_list import FreeList
+from louvain_um.placement.memory.host import populate
+from louvain_um.placement.policy.policy import Placement
+
+
+class Arena:
+    """Memory under one placement, from which arrays are cut.
+
+    Managed memory is advised about before anything touches it, and the advice is read back.
+    What is to live on one side is populated there at once: device parts by a prefetch, host
+    parts by the host's threads, upon which the driver maps them to the device.
+
+    Parameters
+    ----------
+    spec : ArenaSpec
+    device : int
+        The CUDA device, which is current.
+    managed : bool
+        Whether what may be other memory is managed; see `ArenaSpec`.
+
+    Raises
+    ------
+    MemoryBudgetError
+        There is no such memory left, or the guard refuses.
+    PlacementError
+        The device or its driver does not carry out the placement.
+
+    Attributes
+    ----------
+    address, nbytes : int
+        The range; managed ranges begin and end at 2 MiB.
+    stretches : tuple of Stretch
+        Which part of it lives on which side.
+    """
+
+    def __init__(self, spec: ArenaSpec, device: int, *, managed: bool = True) -> None:
+        self.spec = spec
+        self.device = device
+        self.placement = spec.placement
+        self.nbytes = size_of(spec)
+        self.stretches: tuple[Stretch, ...] = ()
+        self.blocks = FreeList(self.nbytes)
+        self.memory: Memory | None = back(spec, self.nbytes, device, managed=managed)
+        self.address = self.memory.address
+        try:
+            self._advise()
+            self._populate()
+        except BaseException:
+            self.close()
+            raise
+
+    def take(self, nbytes: int, *, high: bool = False) -> int | None:
+        """Return the address of a new block, or None if no hole is large enough.
+
+        At the far end of the arena, if `high`.
+        """
+        offset = self.blocks.take(nbytes, high=high)
+        return None if offset is None else self.address + offset
+
+    def whole(self) -> int:
+        """Return the address of a block of all that was planned, in an arena that is empty."""
+        address = self.take(self.spec.capacity)
+        if address is None:
+            raise ValueError(f"arena {self.spec.name!r} is in use")
+        return address
+
+    def give(self, address: int) -> None:
+        """Free a block."""
+        self.blocks.give(address - self.address)
+
+    def shrink(self, address: int, nbytes: int) -> None:
+        """Free the end of a block."""
+        self.blocks.shrink(address - self.address, nbytes)
+
+    @property
+    def in_use(self) -> int:
+        """Bytes of the blocks that are taken."""
+        return self.blocks.in_use
+
+    @property
+    def peak(self) -> int:
+        """Most bytes that were ever taken at once."""
+        return self.blocks.peak
+
+    @property
+    def managed(self) -> bool:
+        """Whether this is managed memory; splits and host memory can do without it."""
+        return isinstance(self.memory, Managed)
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes of the plan's capacity that are the device's."""
+        return device_bytes(self.placement, self.spec.capacity)
+
+    def sides(self, address: int, nbytes: int) -> tuple[tuple[int, int, Side], ...]:
+        """Return where a part of the range lives: address, bytes and side of each stretch."""
+        found = []
+        for part in self.stretches:
+            begin = max(address, self.address + part.offset)
+            end = min(address + nbytes, self.address + part.offset + part.nbytes)
+            if begin < end:
+                found.append((begin, end - begin, part.side))
+        return tuple(found)
+
+    def place(self, placement: Placement) -> None:
+        """Give managed memory another placement: old advice withdrawn, new advice read back.
+
+        Bytes move where the placement wants them; their values stay.
+
+        Raises
+        ------
+        PlacementError
+            The driver rejects it.
+        ValueError
+            One of the two placements is not one of managed memory.
+        """
+        if not self.managed or placement.kind not in MANAGED:
+            raise ValueError(f"{self.placement} memory cannot become {placement}")
+        for part in self.stretches:
+            advise.withdraw(self.spec.name, self.address, part, self.device)
+        self.placement = placement
+        self._advise()
+        for part in self.stretches:
+            if part.side in ("device", "host"):
+                self._bring(part)
+        self._arrived()
+
+    def close(self) -> None:
+        """Free the memory; its arrays are gone."""
+        memory, self.memory = self.memory, None
+        if memory:
+            memory.close()
+
+    def _advise(self) -> None:
+        """Tell the driver what is to live where, and read it back."""
+        self.stretches = advise.stretches(self.placement, self.spec.capacity, self.nbytes)
+        if self.managed:
+            for part in self.stretches:
+                advise.apply(self.spec.name, self.address, part, self.device)
+
+    def _populate(self) -> None:
+        """Make the pages of memory that nobody has touched, each where it is to live."""
+        if not self.managed:
+            return
+        for part in self.stretches:
+            if part.side == "device":
+                self._bring(part)
+        for part in self.stretches:
+            if part.side == "host":
+                # Twice as fast as a prefetch, and mapped to the device all the same.
+                populate(self.address + part.offset, part.nbytes)
+        self._arrived()
+
+    def _bring(self, part: Stretch) -> None:
+        location = self.device if part.side == "device" else HOST
+        advise.bring(self.spec.name, self.address, part, location)
+
+    def _arrived(self) -> None:
+        """Wait for prefetches, which are queued, and count what is on the device now."""
+        cuda_calls.synchronize()
+        if isinstance(self.memory, Managed):
+            here = sum(part.nbytes for part in self.stretches if part.side == "device")
+            self.memory.on_device(here)

@@ -1,0 +1,146 @@
+"""Compute co-location: values are written by the side that their bytes live on.
+
+What lives on the host is filled by the host's threads and never goes to the device (copy
+elimination); what lives on the device is copied there through page-locked buffers, or written
+by a kernel if the values are on the device already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from louvain_um.placement.memory import advise, cuda_calls, host
+from louvain_um.placement.memory.advise import Side, Stretch
+
+STAGE: Final = 32 << 20
+"""Bytes of each of the two buffers of a copy to the device: 25 GB/s on an H200, 10 without."""
+
+LEAST_STAGED: Final = 4 * STAGE
+"""Bytes from which the buffers are worth making: that takes 11 ms."""
+
+Part = tuple[int, int, Side]
+"""Address, bytes and side."""
+
+
+def fill(parts: Iterable[Part], source: Any, device: int) -> None:
+    """Write values into stretches of an arena, one after the other.
+
+    Parameters
+    ----------
+    parts : iterable of (address, bytes, side)
+        As `Arena.sides` returns them; together as many bytes as `source` has.
+    source : numpy.ndarray or cupy.ndarray
+        Contiguous; in host memory or on the device.
+    device : int
+        The device, which is current.
+    """
+    here = not isinstance(source, np.ndarray)
+    if not here:
+        # Neither the host's threads nor a stream of its own wait for kernels that run.
+        cuda_calls.synchronize()
+    done = 0
+    for address, nbytes, side in parts:
+        if here:
+            _write(address, nbytes, source, done)
+            if side == "moving":
+                cuda_calls.prefetch(
+                    address, nbytes, cuda_calls.HOST
+                )  # where it begins, whoever wrote it
+        else:
+            at = source.ctypes.data + done
+            if side == "device":
+                to_device(address, at, nbytes)
+            else:
+                host.copy(address, at, nbytes)
+            if side == "both":
+                whole = Stretch(0, nbytes, side)
+                advise.bring("read_mostly", address, whole, device)
+        done += nbytes
+    cuda_calls.synchronize()
+
+
+def fetch(parts: Iterable[Part], target: NDArray[Any]) -> None:
+    """Copy values out of stretches of an arena: the host's threads read what lives there.
+
+    Parameters
+    ----------
+    parts : iterable of (address, bytes, side)
+    target : numpy.ndarray
+        Contiguous, of as many bytes.
+    """
+    cuda_calls.synchronize()
+    at = target.ctypes.data
+    for address, nbytes, side in parts:
+        if side == "host":
+            host.copy(at, address, nbytes)
+        else:
+            cuda_calls.copy(at, address, nbytes)
+        at += nbytes
+
+
+def initialise(parts: Iterable[Part], dtype: DTypeLike, value: Any) -> None:
+    """Set every element of stretches of an arena to a value, on the side where it lives.
+
+    The device writes what lives there; the host's threads write all else, which so begins its
+    life on the host.
+    """
+    for address, nbytes, side in parts:
+        if side == "device":
+            _elements(address, nbytes, dtype).fill(value)
+        else:
+            host.fill(address, nbytes, dtype, value)
+
+
+def to_device(target: int, source: int, nbytes: int) -> None:
+    """Copy ordinary host memory to the device; returns when the values are there."""
+    if nbytes < LEAST_STAGED:
+        cuda_calls.copy(target, source, nbytes)
+        return
+    import cupy
+
+    buffers = [host.PageLocked(STAGE) for _ in range(2)]
+    try:
+        stream = cupy.cuda.Stream(non_blocking=True)
+        events = [cupy.cuda.Event(disable_timing=True) for _ in buffers]
+        for number, begin in enumerate(range(0, nbytes, STAGE)):
+            buffer, event = buffers[number % 2], events[number % 2]
+            count = min(STAGE, nbytes - begin)
+            event.synchronize()  # an event that was never recorded is over
+            host.copy(buffer.address, source + begin, count)
+            cuda_calls.copy_later(target + begin, buffer.address, count, stream.ptr)
+            event.record(stream)
+        stream.synchronize()
+    finally:
+        for buffer in buffers:
+            buffer.close()
+
+
+def _elements(address: int, nbytes: int, dtype: DTypeLike) -> Any:
+    """Return a CuPy array over addresses that the current device reaches."""
+    import cupy
+
+    kind = np.dtype(dtype)
+    memory = cupy.cuda.UnownedMemory(address, nbytes, None, cupy.cuda.runtime.getDevice())
+    return cupy.ndarray((nbytes // kind.itemsize,), kind, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def _write(address: int, nbytes: int, source: Any, offset: int) -> None:
+    """Let a kernel of the current device copy values: to the host at the bus's full speed."""
+    values = source.view(np.uint8)[offset : offset + nbytes]
+    target = _elements(address, nbytes, np.uint8)
+    whole = nbytes // 16 * 16 if (address | values.data.ptr) % 16 == 0 else 0
+    for begin, end, dtype in ((0, whole, np.complex128), (whole, nbytes, np.uint8)):
+        if begin < end:
+            _copier()(values[begin:end].view(dtype), target[begin:end].view(dtype))
+
+
+@cache
+def _copier() -> Any:
+    import cupy
+
+    return cupy.ElementwiseKernel("T value", "T place", "place = value", "louvain_um_place")

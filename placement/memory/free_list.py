@@ -1,0 +1,107 @@
+"""A free list: which parts of a range of bytes are taken."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+GRAIN = 256
+"""Bytes that every block is a multiple of: what cudaMalloc aligns to."""
+
+
+class FreeList:
+    """Blocks cut from a range of bytes by best fit; neighbours that are free are joined.
+
+    Offsets count from the beginning of the range. The smallest hole that is large enough is
+    taken, the lowest of equals, so that large holes stay whole.
+
+    Parameters
+    ----------
+    capacity : int
+        Bytes in the range; rounded down to whole grains of 256.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.memory.free_list import FreeList
+    >>> blocks = FreeList(1024)
+    >>> blocks.take(300), blocks.take(1), blocks.take(512)
+    (0, 512, None)
+    >>> blocks.give(0)
+    >>> blocks.take(512), blocks.in_use, blocks.peak
+    (0, 768, 768)
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity // GRAIN * GRAIN
+        self.taken: dict[int, int] = {}
+        # Holes as (offset, bytes), by offset. A run has dozens of arrays, not thousands.
+        self.holes: list[tuple[int, int]] = [(0, self.capacity)] if self.capacity else []
+        self.in_use = 0
+        self.peak = 0
+
+    def take(self, nbytes: int, *, high: bool = False) -> int | None:
+        """Return the offset of a new block, or None if no hole is large enough.
+
+        If `high`, the block is cut from the end of the last hole that is large enough.
+        """
+        wanted = rounded(nbytes)
+        fitting = [(size, offset) for offset, size in self.holes if size >= wanted]
+        if not fitting:
+            return None
+        size, offset = fitting[-1] if high else min(fitting)
+        self.holes.remove((offset, size))
+        left = size - wanted
+        if left:
+            insort(self.holes, (offset if high else offset + wanted, left))
+        offset += left if high else 0
+        self.taken[offset] = wanted
+        self._count(wanted)
+        return offset
+
+    def give(self, offset: int) -> None:
+        """Free a block.
+
+        Raises
+        ------
+        KeyError
+            No block begins there.
+        """
+        size = self.taken.pop(offset)
+        self._count(-size)
+        self._hole(offset, size)
+
+    def shrink(self, offset: int, nbytes: int) -> None:
+        """Free the end of a block, so that `nbytes` of it are left.
+
+        Raises
+        ------
+        KeyError
+            No block begins there.
+        ValueError
+            The block is smaller.
+        """
+        size, wanted = self.taken[offset], rounded(nbytes)
+        if wanted > size:
+            raise ValueError(f"a block of {size} bytes cannot shrink to {nbytes}")
+        if wanted < size:
+            self.taken[offset] = wanted
+            self._count(wanted - size)
+            self._hole(offset + wanted, size - wanted)
+
+    def _count(self, change: int) -> None:
+        self.in_use += change
+        self.peak = max(self.peak, self.in_use)
+
+    def _hole(self, offset: int, size: int) -> None:
+        """Add a hole, joined with those that it touches."""
+        at = bisect_left(self.holes, (offset, 0))
+        if at < len(self.holes) and offset + size == self.holes[at][0]:
+            size += self.holes.pop(at)[1]
+        if at and sum(self.holes[at - 1]) == offset:
+            offset, before = self.holes.pop(at - 1)
+            size += before
+        insort(self.holes, (offset, size))
+
+
+def rounded(nbytes: int) -> int:
+    """Return bytes as whole grains; an empty array takes one, so that it has an address."""
+    return -(-max(nbytes, 1) // GRAIN) * GRAIN

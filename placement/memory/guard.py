@@ -1,0 +1,188 @@
+"""The one guard that every allocation of a placement passes.
+
+The driver evicts when managed memory that is in use exceeds the device, and that can hang the
+GPU for everybody on it. So managed bytes alive, and ballast, never exceed what the device has
+free: whatever pages come to it, there is room for them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from louvain_um.errors import MemoryBudgetError, PlacementError
+from louvain_um.placement.memory import cuda_calls
+
+MARGIN: Final = 64 << 20
+"""Free bytes left to the driver: page tables, and modules still to be loaded."""
+
+
+@dataclass(slots=True)
+class Range:
+    """One managed allocation.
+
+    Parameters
+    ----------
+    name : str
+        Its arena.
+    device : int
+        The device that its pages may come to.
+    nbytes : int
+    resident : int
+        Bytes that surely have a place on the device already, so that free memory lacks them.
+    """
+
+    name: str
+    device: int
+    nbytes: int
+    resident: int = 0
+
+
+class Guard:
+    """Book of the managed memory of this process; thread-safe."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.ranges: dict[int, Range] = {}
+        self.permitted: dict[int, int] = {}
+
+    def managed(self, name: str, nbytes: int, device: int) -> int:
+        """Return the address of new managed memory of the current device.
+
+        Raises
+        ------
+        MemoryBudgetError
+            Together with what is alive it could exceed the device's free memory.
+        PlacementError
+            The device has no managed memory that both sides may touch at any time.
+        """
+        refusal = managed_refusal(device)
+        if refusal:
+            raise PlacementError(refusal)
+        with self.lock:
+            self.check(name, nbytes, device)
+            address = _allocated("mallocManaged", name, nbytes, cuda_calls.ATTACH_GLOBAL)
+            self.ranges[address] = Range(name, device, nbytes)
+        return address
+
+    def plain(self, name: str, nbytes: int, device: int) -> int:
+        """Return the address of new plain memory of the current device.
+
+        It may not take what managed memory alive could come to need, either.
+
+        Raises
+        ------
+        MemoryBudgetError
+            The device has no such block free.
+        """
+        with self.lock:
+            self.check_plain(name, nbytes, device)
+            return _allocated("malloc", name, nbytes)
+
+    def release(self, address: int) -> None:
+        """Free managed memory."""
+        with self.lock:
+            del self.ranges[address]
+            cuda_calls.release("free", address)
+
+    def note_resident(self, address: int, nbytes: int) -> None:
+        """Note that so many bytes of a managed range have come to the device.
+
+        The driver keeps their place there when they leave again (measured: free memory does not
+        grow), so the count never falls.
+        """
+        with self.lock:
+            item = self.ranges[address]
+            item.resident = max(item.resident, min(nbytes, item.nbytes))
+
+    def room(self, device: int) -> int:
+        """Return the bytes of the current device that nothing may come to need."""
+        with self.lock:
+            free, _ = cuda_calls.free_memory()
+            mine = [item for item in self.ranges.values() if item.device == device]
+            return free - MARGIN - sum(item.nbytes - item.resident for item in mine)
+
+    @contextmanager
+    def permit_eviction(self, device: int) -> Iterator[None]:
+        """Let managed memory of a device exceed what is free: the driver will evict."""
+        with self.lock:
+            self.permitted[device] = self.permitted.get(device, 0) + 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.permitted[device] -= 1
+
+    def allows(self, nbytes: int, device: int) -> bool:
+        """Say whether managed memory of the current device may grow by so many bytes."""
+        with self.lock:
+            return bool(self.permitted.get(device)) or nbytes <= self.room(device)
+
+    def check(self, name: str, nbytes: int, device: int) -> None:
+        """Refuse managed memory that is not allowed.
+
+        Raises
+        ------
+        MemoryBudgetError
+            Together with what is alive it could exceed the device's free memory.
+        """
+        with self.lock:
+            if self.allows(nbytes, device):
+                return
+            room = max(self.room(device), 0)
+            held = sum(item.nbytes - item.resident for item in self.ranges.values())
+            alive = [(item.name, item.nbytes) for item in self.ranges.values()]
+            arrays = [*alive, (name, nbytes)]
+            raise MemoryBudgetError(held + nbytes, held + room, arrays, REMEDY)
+
+    def check_plain(self, name: str, nbytes: int, device: int) -> None:
+        """Refuse plain memory of which managed memory alive could come to need some.
+
+        Raises
+        ------
+        MemoryBudgetError
+            See `check`.
+        """
+        with self.lock:
+            if any(item.device == device for item in self.ranges.values()):
+                self.check(name, nbytes, device)
+
+
+REMEDY: Final = (
+    "managed memory beyond the device's free memory would make the driver evict; place a group "
+    "in pinned memory, or use memory='auto'"
+)
+
+
+def _allocated(call: str, name: str, nbytes: int, *flags: int) -> int:
+    """Return what an allocation returns; too little memory is an error of the budget."""
+    try:
+        return cuda_calls.allocate(call, nbytes, *flags)
+    except cuda_calls.CudaError as error:
+        if error.code != cuda_calls.OUT_OF_MEMORY:
+            raise
+        free, _ = cuda_calls.free_memory()
+        # Where the free memory is in pieces, a block may fail that is smaller.
+        remedy = "choose another memory policy, a larger device or device='cpu'"
+        raise MemoryBudgetError(nbytes, min(free, nbytes - 1), [(name, nbytes)], remedy) from None
+
+
+def managed_refusal(device: int) -> str | None:
+    """Return why a device cannot serve managed placements, or None if it can."""
+    if not cuda_calls.attribute(cuda_calls.MANAGED_MEMORY, device):
+        return f"cuda:{device} has no managed memory; {FALLBACK}"
+    if not cuda_calls.attribute(cuda_calls.CONCURRENT_MANAGED_ACCESS, device):
+        return (
+            f"cuda:{device} shares managed memory with the host only while it is idle "
+            f"(concurrentManagedAccess is 0, as on Windows, WSL and old cards); {FALLBACK}"
+        )
+    return None
+
+
+FALLBACK = "use memory='device', or a policy whose groups are 'pinned' where the host keeps them"
+
+guard: Final = Guard()
+"""The guard of this process."""

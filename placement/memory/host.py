@@ -1,0 +1,147 @@
+"""Host memory: populated, page-locked and copied by several threads.
+
+One thread makes fresh pages at 4 to 7 GB/s, wherever they come from; several make them three
+times as fast, and copying scales likewise (measured beside an H200, 16 cores).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from louvain_um.placement.arena_spec import BLOCK
+from louvain_um.placement.memory import cuda_calls
+
+MOST_THREADS: Final = 16
+"""More threads were not seen to help."""
+
+SMALLEST_SHARE: Final = 4 << 20
+"""Bytes below which a thread is not worth waking."""
+
+TOUCH: Final = 64 << 10
+"""One byte in so many is touched: the driver brings at least a big page for each touch."""
+
+
+def populate(address: int, nbytes: int) -> None:
+    """Touch fresh memory, so that its pages exist; its first bytes become zero."""
+    _side_by_side(_touch, address, nbytes)
+
+
+def copy(target: int, source: int, nbytes: int) -> None:
+    """Copy between host addresses."""
+
+    def part(address: int, count: int) -> None:
+        ctypes.memmove(address, source + address - target, count)
+
+    _side_by_side(part, target, nbytes)
+
+
+def fill(address: int, nbytes: int, dtype: DTypeLike, value: Any) -> None:
+    """Set every element of a range to a value; elements do not cross multiples of 2 MiB."""
+
+    def part(begin: int, count: int) -> None:
+        _bytes(begin, count).view(dtype)[:] = value
+
+    _side_by_side(part, address, nbytes)
+
+
+def available() -> int | None:
+    """Return the bytes of host memory that can still be had, where the system says so."""
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    return None
+
+
+class PageLocked:
+    """Page-locked host memory that every device can reach; begins at 2 MiB.
+
+    Fresh pages, large where the system has large ones, are populated by several threads and
+    then registered: five times as fast as letting CUDA allocate them.
+
+    Parameters
+    ----------
+    nbytes : int
+
+    Raises
+    ------
+    MemoryError
+        The host has no such memory left.
+    CudaError
+        It cannot be registered.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        room = available()
+        if room is not None and nbytes > room:
+            raise MemoryError
+        try:
+            self.pages = mmap.mmap(-1, nbytes + BLOCK, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError:
+            raise MemoryError from None
+        with suppress(AttributeError, OSError):
+            self.pages.madvise(mmap.MADV_HUGEPAGE)
+        begin = ctypes.addressof(ctypes.c_char.from_buffer(self.pages))
+        self.address = -(-begin // BLOCK) * BLOCK
+        populate(self.address, nbytes)
+        try:
+            cuda_calls.register(self.address, nbytes)
+        except BaseException:
+            self.pages.close()
+            raise
+
+    def close(self) -> None:
+        """Unlock the pages and give them back."""
+        try:
+            cuda_calls.unregister(self.address)
+        finally:
+            self.pages.close()
+
+
+def _touch(address: int, nbytes: int) -> None:
+    _bytes(address, nbytes)[::TOUCH] = 0
+
+
+def _bytes(address: int, nbytes: int) -> NDArray[np.uint8]:
+    """Return an array over host addresses."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
+
+
+def _side_by_side(work: Callable[[int, int], object], address: int, nbytes: int) -> None:
+    """Call ``work(address, bytes)`` for parts of a range, cut at the driver's blocks."""
+    threads = min(_cores(), MOST_THREADS, nbytes // SMALLEST_SHARE)
+    if threads <= 1:
+        if nbytes:
+            work(address, nbytes)
+        return
+    first, last = address // BLOCK, -(-(address + nbytes) // BLOCK)
+    step = -(-(last - first) // threads)
+    parts = []
+    for block in range(first, last, step):
+        begin, end = max(address, block * BLOCK), min(address + nbytes, (block + step) * BLOCK)
+        parts.append((begin, end - begin))
+    for _ in _pool(os.getpid()).map(lambda part: work(*part), parts):
+        pass
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def _pool(pid: int) -> ThreadPoolExecutor:
+    """One pool a process; `pid` keeps a forked child from using its parent's."""
+    return ThreadPoolExecutor(min(_cores(), MOST_THREADS), thread_name_prefix="louvain-um-pages")

@@ -1,0 +1,1 @@
+"""The cost model: what a layout costs, in seconds, term by term."""

@@ -1,0 +1,270 @@
+"""What a placement costs: the model of Hope, Nag and Qasem, term by term.
+
+For a structure d, keeping it on the host pays when ``P_d = φ_d − τ_d − σ_d`` is negative:
+
+* φ, the exposed latency of remote access: what reading it over the bus takes, less the little
+  that the kernel's other work hides;
+* τ, the copies saved: its way to the device, once where it fits, again and again where it does
+  not;
+* σ, the launches saved: those of a kernel that has to go over the data block by block.
+
+All figures of the machine come from `louvain_um.placement.machine.machine.Machine`; the constants
+below are this model's own, each with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from louvain_um.core.array_spec import Stage
+from louvain_um.core.ledger import Group
+from louvain_um.placement.arena_spec import BLOCK
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.policy.policy import Placement
+
+HIDDEN: Final = 0.1
+"""Share of the shorter of the two, computing and reading over the bus, that the longer hides: next
+to nothing where part of the arcs is away, since a step waits for its slowest rows (`policies_h200`:
+on LFR 24 and R-MAT 24, half and more of them away, both add up to within a tenth)."""
+
+BATCHES_A_BLOCK: Final = 2.33
+"""Batches of faults for each 2 MiB brought by touching; fitted: 12.9 GB/s measured on an H200."""
+
+HOST_FILL: Final = 20.8e9
+"""Bytes/s at which several threads make fresh pages of host memory, measured beside an H200."""
+
+GIVEN_FILL: Final = 6.5e9
+"""Bytes/s at which a graph's arrays are written into memory that host and device share: LFR 24's
+2.7 GB took .43 to .46 s under zero_copy (`policies_h200`)."""
+
+PAGEABLE: Final = 7.5e9
+"""Bytes/s at which a graph's arrays are copied to the device at most, since they are not in
+page-locked memory: LFR 24's 2.7 GB took .34 s, R-MAT 24's 2.2 GB .32 (`policies_h200`)."""
+
+PACKING: Final = 1.2e9
+"""Arcs/s that several threads pack: with packing, LFR and R-MAT 24 loaded in .7 s instead of .3
+(`policies_h200`)."""
+
+FRESH: Final = 0.083
+"""Rate at which fresh pages of the device are made by prefetching nothing, by its bandwidth: 362
+of 4,360 GB/s on an H200."""
+
+BESIDE: Final = 3.5
+"""How far computing and the bus hide each other where arcs are packed: rows are sorted by length,
+those away are the longest, and half of the blocks begin with the shortest. Both add up as sides
+of a triangle do, to this power instead of 2: fitted to LFR 24 and R-MAT 24 with a quarter, half,
+three quarters, 88 % and all of the arcs away (`hosted_arrays_h200.json`).
+"""
+
+TIGHT_AGGREGATE: Final = 1.2
+TIGHT_REMOTE: Final = 1.3
+"""Time that adding up takes with scratch as small as it works with: 68 ms became 88 on LFR 24, 72
+became 79 on R-MAT 24; with the graph on the host 1.39 s became 1.83 there."""
+
+MERGED: Final = 11
+MERGING: Final[tuple[Group, ...]] = ("scratch", "hash")
+"""How often these are used again where all arcs come in blocks, less often where some stay: what
+each block brings is merged into the rows of those before. With one of them on the host, 44 to 98 %
+of the arcs coming and going, adding up took 5 to 15 times as long as with all of them there
+(`policies_h200`: `adv3`, `adv5` and `adv8` on LFR 20, LFR 24 and R-MAT 24)."""
+
+TIGHT_MERGED: Final = 4, 6
+"""The same where scratch is on the host and as small as it works with: so often in any case, and
+so much more often where all arcs come. Small scratch takes each block, and each merging, in many
+pieces, and the grid meets in host memory after each of them (`small_scratch_h200`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The terms of one structure, in seconds.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.model.cost import Estimate
+    >>> Estimate(phi=0.5, tau=0.1, sigma=0.0).host_pays
+    False
+    """
+
+    phi: float = 0.0
+    tau: float = 0.0
+    sigma: float = 0.0
+
+    @property
+    def net(self) -> float:
+        """P_d: what host placement adds to the run, in seconds; below 0 it pays."""
+        return self.phi - self.tau - self.sigma
+
+    @property
+    def host_pays(self) -> bool:
+        """Whether the structure is better kept on the host."""
+        return self.net < 0
+
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(self.phi + other.phi, self.tau + other.tau, self.sigma + other.sigma)
+
+
+def fault_rate(machine: Machine) -> float:
+    """Return bytes/s at which touched pages come to the device."""
+    each = machine.block_service_seconds + BATCHES_A_BLOCK * machine.fault_batch_seconds
+    return BLOCK / (BLOCK / machine.migrate_to_device + each)
+
+
+def paging_seconds(nbytes: int, placement: Placement, machine: Machine) -> float:
+    """Return seconds in which so many bytes come to the device and others leave for them.
+
+    One stream moves both, so they add up; pages that were only read are written back, too.
+    """
+    arriving = {
+        "managed": fault_rate(machine),
+        "prefetched": machine.prefetch_to_device,
+        "read_mostly": machine.prefetch_duplicate,
+    }[placement.kind]
+    return nbytes / arriving + nbytes / machine.prefetch_to_host
+
+
+def copying_rate(machine: Machine) -> float:
+    """Return bytes/s at which a graph's arrays are copied to the device."""
+    return min(PAGEABLE, machine.copy_to_device)
+
+
+def arrival_seconds(nbytes: int, placement: Placement, machine: Machine, *, given: bool) -> float:
+    """Return seconds until the bytes of an arena are where they are to live, fresh or `given`.
+
+    Given bytes, those of the graph, lie in host memory when the run begins.
+    """
+    kind = placement.kind
+    copying = copying_rate(machine)
+    filling = GIVEN_FILL if given else HOST_FILL
+    if kind == "device":
+        return nbytes / copying if given else 0.0
+    if kind in ("host_mapped", "pinned"):
+        return nbytes / filling
+    if kind == "split":
+        there = nbytes * placement.fraction
+        rate = copying if given else FRESH * machine.device_bandwidth
+        return there / rate + (nbytes - there) / filling
+    if kind == "prefetched":
+        return nbytes / (machine.prefetch_to_device if given else FRESH * machine.device_bandwidth)
+    if not given:
+        return nbytes / machine.migrate_to_device
+    return nbytes / (fault_rate(machine) if kind == "managed" else machine.prefetch_duplicate)
+
+
+def together(core: float, remote: float, packed: float = 0.0) -> float:
+    """Return seconds of a stage that computes and reads over the bus at the same time.
+
+    Parameters
+    ----------
+    core, remote, packed : float
+        Seconds of computing, of the bus for packed rows (`packed`), and for all else (`remote`).
+    """
+    both = max(core, packed)
+    if packed:
+        both *= (1 + (min(core, packed) / both) ** BESIDE) ** (1 / BESIDE)
+    return max(both, remote) + (1 - HIDDEN) * min(both, remote)
+
+
+def exposed(
+    core: Mapping[Stage, float], remote: Mapping[Stage, float], *, packed: bool = False
+) -> float:
+    """Return φ: what reading over the bus adds to stages that compute for so long."""
+    found = 0.0
+    for stage, seconds in remote.items():
+        alone = core.get(stage, 0.0)
+        found += (together(alone, 0.0, seconds) if packed else together(alone, seconds)) - alone
+    return found
+
+
+def add(parts: Iterable[Mapping[Stage, float]]) -> dict[Stage, float]:
+    """Return the sums of seconds, stage by stage."""
+    found = dict[Stage, float]()
+    for part in parts:
+        for stage, seconds in part.items():
+            found[stage] = found.get(stage, 0.0) + seconds
+    return found
+
+
+def merged(group: Group, coming: float, *, tight: bool) -> float:
+    """Return how often more an array of a group is used in adding up what comes in blocks.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.model.cost import merged
+    >>> merged("scratch", 0.5, tight=False), merged("scratch", 0.5, tight=True)
+    (5.5, 7.0)
+    >>> merged("hash", 0.5, tight=True), merged("community", 0.5, tight=True)
+    (5.5, 0.0)
+    """
+    if not coming or group not in MERGING:
+        return 0.0
+    if tight and group == "scratch":
+        always, more = TIGHT_MERGED
+        return always + more * coming
+    return MERGED * coming
+
+
+def launches(device_mapped: int, room: int) -> int:
+    """Return k, the launches that go over data mapped to the device: ⌊Σ bytes ÷ room⌋ + 1.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.model.cost import launches
+    >>> launches(0, 100), launches(250, 100)
+    (1, 3)
+    """
+    return device_mapped // max(room, 1) + 1
+
+
+PAGE: Final = 4096
+FACTORS: Final = range(1, 11)
+"""Blocking factors, pages a warp, that the paper found to pay; the best were 2 to 5."""
+
+BEST_FACTORS: Final = (2, 5)
+
+
+def blocking_factor(nbytes: int, machine: Machine) -> int:
+    """Return with how many pages a warp to begin: as many as leave every warp some.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.model.cost import blocking_factor
+    >>> from louvain_um.placement.machine.profiles import H200
+    >>> blocking_factor(1 << 32, H200), blocking_factor(1 << 20, H200)
+    (5, 2)
+    """
+    warps = machine.faults_in_flight * (PAGE // 128)
+    low, high = BEST_FACTORS
+    return max(low, min(high, nbytes // PAGE // max(warps, 1)))
+
+
+def tune(measure: Callable[[int], float], begin: int = BEST_FACTORS[0]) -> int:
+    """Return the blocking factor with the least measured seconds, walking downhill from `begin`.
+
+    Parameters
+    ----------
+    measure : callable
+        Seconds with so many pages a warp.
+    begin : int
+        Where to begin, 1 … 10.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.model.cost import tune
+    >>> tune(lambda pages: abs(pages - 4), begin=2)
+    4
+    """
+    seen = dict[int, float]()
+
+    def seconds(factor: int) -> float:
+        if factor not in seen:
+            seen[factor] = measure(factor) if factor in FACTORS else float("inf")
+        return seen[factor]
+
+    best = min(max(begin, FACTORS[0]), FACTORS[-1])
+    while True:
+        better = min((best, best - 1, best + 1), key=seconds)
+        if better == best:
+            return best
+        best = better

@@ -1,0 +1,324 @@
+"""Seconds of a run under a layout, stage by stage, with every term kept apart."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+from louvain_um.core.array_spec import Declared, Stage
+from louvain_um.core.rules import CYCLES
+from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.layout import HELD_BLOCKS, placed
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.model.cost import (
+    GIVEN_FILL,
+    PACKING,
+    TIGHT_AGGREGATE,
+    add,
+    arrival_seconds,
+    copying_rate,
+    launches,
+    paging_seconds,
+    together,
+)
+from louvain_um.placement.model.graph_kinds import (
+    GraphKind,
+    kind_of,
+    named_kind,
+    seconds_in_core,
+    sweeps,
+)
+from louvain_um.placement.model.remote_access import WHOLE, Scales, is_packed, remote_seconds
+from louvain_um.placement.policy.policy import Policy
+
+Source = Literal["host", "device"]
+
+STEP_SECONDS = 100e-6
+"""What the host takes for each block of a pass: to see what is there, move, launch; assumed."""
+
+APART: tuple[Stage, ...] = ("load", "fetch")
+"""Stages that are no part of the algorithm's seconds: the graph's way in, the labels' way out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What is to be done: the inputs of every prediction.
+
+    Parameters
+    ----------
+    vertices, arcs : int
+    machine : Machine
+    kind : GraphKind
+    method : {"louvain", "leiden"}
+    visited : float
+        Arcs that moving visits on level 0, by arcs of the graph.
+    source : {"host", "device"}
+        Where the graph is when the run begins.
+    widest : int
+        Most arcs of a vertex; 0 if it is not known.
+    core_scale, bus_scale : float
+        What was measured over what was predicted, for computing and for the bus.
+    """
+
+    vertices: int
+    arcs: int
+    machine: Machine
+    kind: GraphKind
+    method: str
+    visited: float
+    source: Source = "host"
+    widest: int = 0
+    core_scale: float = 1.0
+    bus_scale: float = 1.0
+
+    @cached_property
+    def core(self) -> dict[Stage, float]:
+        """Seconds of each stage with everything in device memory, loading apart."""
+        found = seconds_in_core(
+            self.kind, self.vertices, self.arcs, self.machine, self.method, self.visited
+        )
+        return {stage: self.core_scale * seconds for stage, seconds in found.items()}
+
+    @property
+    def mean_degree(self) -> float:
+        """Arcs a vertex."""
+        return self.arcs / max(self.vertices, 1)
+
+    @property
+    def passes(self) -> float:
+        """How often all arcs of level 0 are brought, if they are brought in blocks."""
+        return sum(sweeps(self.kind, self.method).values())
+
+    def scales(
+        self, arrays: Sequence[Declared], *, coming: float = 0.0, tight: bool = False
+    ) -> Scales:
+        """Return by how much accesses differ from what arrays declare; see `Scales`."""
+        adding = self.kind.methods[self.method].cycles / CYCLES[self.method]
+        return Scales(
+            moving=self.moving(arrays),
+            rows=self.kind.reread,
+            giants=self.kind.giants,
+            refines=self.method == "leiden",
+            adding=adding,
+            coming=coming,
+            tight=tight,
+        )
+
+    def moving(self, arrays: Sequence[Declared]) -> float:
+        """Return by how much the accesses that arrays declare for moving differ from `visited`."""
+        for array in arrays:
+            # The community at the other end of an arc is looked at once for each visit.
+            declared = array.touches.get(("move", "gather"), 0.0)
+            if array.name == "labels" and declared:
+                return self.visited * self.arcs / declared
+        return 1.0
+
+
+def work_for(
+    arrays: Sequence[Declared],
+    machine: Machine,
+    *,
+    kind: str | None = None,
+    skew: float | None = None,
+    visited: float | None = None,
+    method: str | None = None,
+    source: Source = "host",
+    widest: int = 0,
+) -> Work:
+    """Return the work that declared arrays stand for; only Leiden declares parts."""
+    sizes = {array.name: array.size for array in arrays}
+    vertices, arcs = max(sizes.get("offsets.0", 1) - 1, 0), sizes.get("targets.0", 0)
+    relative = skew * vertices / arcs if skew is not None and arcs and vertices else None
+    found = kind_of(relative) if kind is None else named_kind(kind)
+    return Work(
+        vertices=vertices,
+        arcs=arcs,
+        machine=machine,
+        kind=found,
+        method=method or ("leiden" if "parts" in sizes else "louvain"),
+        visited=found.visited if visited is None else visited,
+        source=source,
+        widest=widest,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """Seconds by stage and cause.
+
+    Parameters
+    ----------
+    core : mapping of stage to float
+        Computing, with everything in device memory.
+    remote : mapping of stage to float
+        The bus is busy with reads and writes in place; little of the shorter is hidden.
+    packed : mapping of stage to float
+        Part of these that packed rows take: much of it is hidden.
+    paging : mapping of stage to float
+        Blocks come and go.
+    arrival : mapping of stage to float
+        Bytes get to where they are to live.
+    blocks : int
+        k, the launches that a pass over level 0 takes.
+    """
+
+    core: Mapping[Stage, float]
+    remote: Mapping[Stage, float] = field(default_factory=dict)
+    packed: Mapping[Stage, float] = field(default_factory=dict)
+    paging: Mapping[Stage, float] = field(default_factory=dict)
+    arrival: Mapping[Stage, float] = field(default_factory=dict)
+    blocks: int = 1
+
+    @property
+    def stages(self) -> dict[Stage, float]:
+        """Seconds of each stage."""
+        names = add((self.core, self.remote, self.paging, self.arrival))
+        return {
+            stage: self._at_work(stage) + self.paging.get(stage, 0.0) + self.arrival.get(stage, 0.0)
+            for stage in names
+        }
+
+    def _at_work(self, stage: Stage) -> float:
+        packed = self.packed.get(stage, 0.0)
+        return together(self.core.get(stage, 0.0), self.remote.get(stage, 0.0) - packed, packed)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the algorithm: all stages but loading and fetching."""
+        return sum(s for stage, s in self.stages.items() if stage not in APART)
+
+
+def coming(layout: Sequence[ArenaSpec], paged: Mapping[str, int]) -> float:
+    """Return the share of paged arenas that is not on the device at a time."""
+    size = sum(spec.capacity for spec in layout if spec.name in paged)
+    return 1 - sum(paged.values()) / size if size else 0.0
+
+
+def forecast(
+    arrays: Sequence[Declared],
+    policy: Policy,
+    layout: Sequence[ArenaSpec],
+    paged: Mapping[str, int],
+    work: Work,
+    *,
+    tight: bool = False,
+) -> Forecast:
+    """Return the seconds of a run under a layout of which `paged` arenas move in blocks."""
+    machine, degree = work.machine, work.mean_degree
+    brought = [spec for spec in layout if spec.name in paged]
+    size, room = sum(spec.capacity for spec in brought), sum(paged.values())
+    scales = work.scales(arrays, coming=coming(layout, paged), tight=tight)
+
+    def away(array: Declared) -> dict[Stage, float]:
+        found = remote_seconds(array, placed(array, policy), machine, degree, scales)
+        return {stage: work.bus_scale * seconds for stage, seconds in found.items()}
+
+    remote = add(map(away, arrays))
+    packed = add(map(away, filter(is_packed, arrays)))
+    moved, blocks = dict[Stage, float](), 1
+    if brought:
+        # Every second pass goes backwards and finds what the last one left on the device.
+        once = sum(
+            paging_seconds(s.capacity - paged[s.name], s.placement, machine) for s in brought
+        )
+        blocks = launches(size, room // HELD_BLOCKS)
+        once = work.bus_scale * once + blocks * STEP_SECONDS
+        often = sweeps(work.kind, work.method)
+        moved = {stage: times * once for stage, times in often.items() if times}
+    apart = {name for spec in layout for name in spec.members or ()}
+    arrival = add(
+        _arrival(spec, _given(spec, arrays, apart), work, paged=spec.name in paged)
+        for spec in layout
+    )
+    if any(map(is_packed, arrays)):
+        arrival = add((arrival, {"load": _packing_seconds(arrays, work)}))
+    core = dict(work.core)
+    if tight:
+        core["aggregate"] = TIGHT_AGGREGATE * core.get("aggregate", 0.0)
+    return Forecast(
+        core=core, remote=remote, packed=packed, paging=moved, arrival=arrival, blocks=blocks
+    )
+
+
+def _packing_seconds(arrays: Sequence[Declared], work: Work) -> float:
+    """Return what packing takes, on the host; a graph on the device goes there and comes back."""
+    packing = work.arcs / PACKING
+    if work.source == "host":
+        return packing
+    coming = sum(a.nbytes for a in arrays if a.group == "graph" and "load" in a.stages)
+    going = coming + work.arcs * (WHOLE - 3)
+    return packing + (going + coming) / copying_rate(work.machine)
+
+
+def _given(spec: ArenaSpec, arrays: Sequence[Declared], apart: Collection[str]) -> int:
+    """Return the bytes of an arena that lie somewhere already when the run begins."""
+    if spec.group not in ("graph", None):
+        return 0
+    inside = (
+        array.nbytes
+        for array in arrays
+        if array.group == "graph"
+        and "load" in array.stages
+        and (array.name not in apart if spec.members is None else array.name in spec.members)
+    )
+    return min(sum(inside), spec.capacity)
+
+
+def _arrival(spec: ArenaSpec, given: int, work: Work, *, paged: bool) -> dict[Stage, float]:
+    """Return seconds until an arena's bytes are there: those of the graph, and fresh ones."""
+    hosted, machine = work.source == "host", work.machine
+    by_touch = spec.placement.kind in ("managed", "read_mostly")
+    # What comes by being touched, or in blocks, is written on the host's side first.
+    written = given / GIVEN_FILL if hosted and (by_touch or paged) else 0.0
+    if paged:
+        return {"load": written}
+    came = arrival_seconds(given, spec.placement, machine, given=hosted)
+    made = arrival_seconds(spec.capacity - given, spec.placement, machine, given=False)
+    return add(
+        (
+            {"load": written},
+            {"move" if by_touch and hosted else "load": work.bus_scale * came},
+            {"move" if by_touch else "load": work.bus_scale * made},
+        )
+    )
+
+
+def corrected(work: Work, visited: Sequence[int], seconds: float, expected: Forecast) -> Work:
+    """Return the work as its first sweeps of level 0 show it to be.
+
+    Parameters
+    ----------
+    work : Work
+    visited : sequence of int
+        Arcs that each sweep visited so far, or those of all sweeps as one figure, if moving is
+        over.
+    seconds : float
+        What these sweeps took together.
+    expected : Forecast
+        What was predicted.
+
+    Notes
+    -----
+    What takes longer, computing or the bus, is taken to be what the difference is due to. Later
+    sweeps are taken to shrink as the last one did; of one figure, there are none.
+    """
+    seen = sum(visited)
+    if not seen or seconds <= 0 or not work.arcs:
+        return work
+    share = seen / (work.visited * work.arcs)
+    predicted = share * expected.stages.get("move", 0.0)
+    ratio = seconds / predicted if predicted else 1.0
+    core, bus = expected.core.get("move", 0.0), expected.remote.get("move", 0.0)
+    bus += expected.paging.get("move", 0.0)
+    total = float(seen)
+    if len(visited) > 1 and visited[-2]:
+        shrinking = min(visited[-1] / visited[-2], 0.9)
+        total += visited[-1] * shrinking / (1 - shrinking)
+    return replace(
+        work,
+        visited=total / work.arcs,
+        core_scale=work.core_scale * (ratio if core >= bus else 1.0),
+        bus_scale=work.bus_scale * (ratio if bus > core else 1.0),
+    )

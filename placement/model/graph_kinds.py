@@ -1,0 +1,222 @@
+"""How much work a graph is, by the kind of graph it is: what a prediction starts from.
+
+Three kinds were measured, on one H200, with everything in plain device memory
+(`benchmarks/results/gpu_detect_h200*.json`); a fourth stands between them, for graphs of which
+nothing but the size is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from louvain_um.core.array_spec import Stage
+from louvain_um.core.rules import RESTLESS, SUB_ROUNDS
+from louvain_um.errors import OptionError
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.profiles import H200
+
+GATHERED: Final = 8
+"""Bytes a vertex that moving reads at random: its label and its community's total."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """What a method does on one kind of graph; times are nanoseconds on an H200.
+
+    Parameters
+    ----------
+    refine, aggregate, aggregate_missed : float
+        An arc of level 0, each time; aggregating takes the second more the less of what is
+        read at random the cache holds.
+    coarse : float
+        All levels above 0, by arcs of level 0.
+    coarse_fixed : float
+        The same, whatever the size: launches and barriers.
+    cycles : int
+        How often level 0 is added up: a cycle that finds nothing to do ends before.
+    """
+
+    refine: float
+    aggregate: float
+    aggregate_missed: float
+    coarse: float
+    coarse_fixed: float
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphKind:
+    """A kind of graph; times are nanoseconds on an H200.
+
+    Parameters
+    ----------
+    name, about : str
+    visited : float
+        Arcs that moving visits on level 0, all cycles together, by arcs of the graph.
+    iterations : float
+        Sweeps of level 0, all cycles together.
+    move, move_missed : float
+        A visited arc; the second is added the more, the less of what is read at random the
+        cache holds.
+    fetch : float
+        A vertex, from communities to labels on the host.
+    reread : float
+        How often moving reads an arc that it visits, those of the moved once more, by the 1.3
+        times that arrays declare.
+    giants : float
+        How many visited arcs go through tables in global memory, by the eighth of all that arrays
+        declare.
+    methods : mapping of method to Method
+    """
+
+    name: str
+    about: str
+    visited: float
+    iterations: float
+    move: float
+    move_missed: float
+    fetch: float
+    reread: float
+    giants: float
+    methods: Mapping[str, Method]
+
+
+MOVE_FIXED: Final = 3e6
+AGGREGATE_FIXED: Final = 0.5e6
+"""Nanoseconds of a run's moving on level 0, and of each aggregation of it, whatever the size."""
+
+EVEN: Final = GraphKind(
+    name="even",
+    about="degrees hardly differ and neighbours lie close, as in meshes and road networks",
+    visited=10.8,
+    iterations=38,
+    move=0.0295,
+    move_missed=0.0,
+    fetch=3.4,
+    reread=0.85,
+    giants=1,
+    methods={
+        "louvain": Method(0, 0.017, 0.0, 0.004, 6e6, 2),
+        "leiden": Method(0.053, 0.025, 0.0, 0.05, 40e6, 3),
+    },
+)
+
+COMMUNITIES: Final = GraphKind(
+    name="communities",
+    about="degrees differ, communities are plain, as in social networks of friends",
+    visited=4.24,
+    iterations=5,
+    move=0.0305,
+    move_missed=0.017,
+    fetch=2.8,
+    reread=0.79,
+    giants=1,
+    methods={
+        "louvain": Method(0, 0.029, 0.047, 0.055, 1.5e6, 1),
+        "leiden": Method(0.096, 0.062, 0.04, 0.13, 15e6, 1),
+    },
+)
+
+SKEWED: Final = GraphKind(
+    name="skewed",
+    about="hubs hold much of the graph, as in R-MAT and networks of links",
+    visited=6.7,
+    iterations=7,
+    move=0.053,
+    move_missed=0.018,
+    fetch=6.0,
+    reread=0.82,
+    giants=3,
+    methods={
+        "louvain": Method(0, 0.04, 0.022, 0.075, 5.5e6, 2),
+        "leiden": Method(0.047, 0.096, 0.02, 1.25, 10e6, 3),
+    },
+)
+
+UNKNOWN: Final = GraphKind(
+    name="unknown",
+    about="nothing but the size is known: the middle of three kinds measured",
+    visited=6.0,
+    iterations=10,
+    move=0.042,
+    move_missed=0.017,
+    fetch=4.5,
+    reread=0.82,
+    giants=1.5,
+    methods={
+        "louvain": Method(0, 0.027, 0.02, 0.035, 4e6, 2),
+        "leiden": Method(0.065, 0.055, 0.02, 0.25, 15e6, 3),
+    },
+)
+
+GRAPH_KINDS: Final = {kind.name: kind for kind in (EVEN, COMMUNITIES, SKEWED, UNKNOWN)}
+
+EVEN_BELOW: Final = 2.0
+SKEWED_FROM: Final = 12.0
+"""Skew at which kinds change: lattices 1.0, geometric graphs 1.1, co-authors 3, LFR 8, who trusts
+or writes to whom 14 to 17, R-MAT 74 and more."""
+
+
+def kind_of(skew: float | None) -> GraphKind:
+    """Return the kind of a graph.
+
+    Parameters
+    ----------
+    skew : float, optional
+        Degree at the end of a random arc by that of a random vertex: (Σ degree² ÷ Σ degree) ÷
+        (Σ degree ÷ n), 1 where all degrees are equal. None if it is not known.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.model.graph_kinds import kind_of
+    >>> kind_of(1.05).name, kind_of(8).name, kind_of(74).name, kind_of(None).name
+    ('even', 'communities', 'skewed', 'unknown')
+    """
+    if skew is None:
+        return UNKNOWN
+    return EVEN if skew < EVEN_BELOW else COMMUNITIES if skew < SKEWED_FROM else SKEWED
+
+
+def named_kind(name: str) -> GraphKind:
+    """Return a kind by name."""
+    if not isinstance(name, str) or name not in GRAPH_KINDS:
+        raise OptionError(f"kind must be one of {', '.join(GRAPH_KINDS)}, not {name!r}")
+    return GRAPH_KINDS[name]
+
+
+def sweeps(kind: GraphKind, method: str) -> dict[Stage, float]:
+    """Return how often a stage goes over all of level 0's arcs, however few vertices are awake.
+
+    That is what blocks of them must be brought for: a sub-round's vertices lie anywhere.
+    """
+    cycles = kind.methods[method].cycles
+    refining = cycles * (SUB_ROUNDS + 1) if method == "leiden" else 0
+    # One pass more wakes those whom the last sub-round left behind, after the first sweeps.
+    moving = kind.iterations * (SUB_ROUNDS + 1) - RESTLESS
+    return {"move": moving, "refine": refining, "aggregate": 2 * cycles}
+
+
+def seconds_in_core(
+    kind: GraphKind, vertices: int, arcs: int, machine: Machine, method: str, visited: float
+) -> dict[Stage, float]:
+    """Return seconds of each stage with every array in plain device memory, loading apart.
+
+    Times of an arc are the H200's, scaled by the rate of random reads; those of launches, by
+    what a launch with a read-back costs.
+    """
+    scale = 1e-9 * H200.device_random_rate / machine.device_random_rate
+    fixed = 1e-9 * machine.readback_seconds / H200.readback_seconds
+    missed = max(0.0, 1 - machine.cache_bytes / max(GATHERED * vertices, 1))
+    does = kind.methods[method]
+    cycles = does.cycles
+    moving = kind.move + kind.move_missed * missed
+    aggregating = does.aggregate + does.aggregate_missed * missed
+    return {
+        "move": scale * moving * visited * arcs + fixed * MOVE_FIXED,
+        "refine": scale * does.refine * cycles * arcs,
+        "aggregate": cycles * (scale * aggregating * arcs + fixed * AGGREGATE_FIXED),
+        "coarse": scale * does.coarse * arcs + fixed * does.coarse_fixed,
+        "fetch": scale * kind.fetch * vertices,
+    }

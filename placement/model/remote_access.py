@@ -1,0 +1,172 @@
+"""What reading an array in place over the bus takes, by how the engine uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from louvain_um.core.array_spec import Declared, Stage, Use
+from louvain_um.core.ledger import Group
+from louvain_um.placement.layout import ARCS
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.model.cost import TIGHT_REMOTE, merged
+from louvain_um.placement.policy.policy import Placement
+
+SECTOR: Final = 32
+"""Bytes that one access over the bus moves at least."""
+
+SCATTER: Final[Mapping[Stage, float]] = {"aggregate": 1.2}
+SCATTER_IN_ORDER: Final = 0.5
+"""Share of a random access that each row costs besides its bytes. Most passes take rows in the
+order of their vertices, but not one after the other; adding up takes them in that of communities.
+Rows of 110 bytes come at 23 GB/s in random order, at 37 to 43 in order, and bytes alone would
+come at 41 (`benchmarks/results/placement_stream_*`).
+"""
+
+WHOLE: Final = 4
+"""Bytes of a target that is not packed. Writing fewer to an element takes as long as writing so
+many: weights of a byte cost adding up what targets do (`hosted_arrays_h200.json`)."""
+
+TAKEN: Final = 0.8
+"""Share of what later levels have room for that they take: .79 on LFR 24, .96 on R-MAT 24. The
+rest, at the end, costs nothing wherever it is."""
+
+WORD: Final = 8
+"""Bytes that are read together, at least, of an array that says nothing of its use."""
+
+SEARCHED: Final = 1.9
+"""How often adding up reads what it looks for in scratch, by the times that arrays declare: fitted
+to `adv5` and `adv7` on LFR and R-MAT 24."""
+
+FLAGS: Final = 0.15
+"""What setting a flag somewhere costs, by a read: nobody waits for it, and many are set together.
+With scratch on the host moving took .6 s on LFR 24 and .9 on R-MAT 24 (`policies_h200`)."""
+
+UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse", "fetch")
+UNSEEN_TIMES: Final = 7
+"""An array that says nothing of its use is taken to be read at random, word by word, so often in
+each of these stages: rather kept on the device without need than sent away in error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """By how much a graph, and how it is run, differ from what arrays declare for any.
+
+    Parameters
+    ----------
+    moving, rows : float
+        Accesses of moving; of these once more, those of arcs and of the labels at their ends.
+    giants : float
+        Moving's accesses to tables.
+    refines : bool
+        Whether there is a stage of refining.
+    adding : float
+        Adding level 0 up: arcs read, sums made. What is looked up for them hardly depends on it:
+        most is the first time, while communities are small.
+    coming : float
+        Share of level 0's arcs that come and go in blocks.
+    tight : bool
+        Whether scratch is as small as it works with.
+    """
+
+    moving: float = 1.0
+    rows: float = 1.0
+    giants: float = 1.0
+    refines: bool = True
+    adding: float = 1.0
+    coming: float = 0.0
+    tight: bool = False
+
+    def pieces(self, group: Group) -> float:
+        """Return the factor for adding up: blocks are merged, small scratch goes to and fro."""
+        more = merged(group, self.coming, tight=self.tight)
+        return (1 + more) * (TIGHT_REMOTE if self.tight else 1)
+
+    def of(self, array: Declared, stage: Stage, use: Use) -> float:
+        """Return the factor for accesses of an array."""
+        along = (array.name in ARCS and use == "stream") or array.name == "labels"
+        tables = array.group == "hash"
+        if stage == "move":
+            if array.name == "woken":
+                return self.moving * FLAGS
+            return self.moving * (self.rows if along else self.giants if tables else 1.0)
+        if stage != "aggregate":
+            return 1.0
+        scratch = array.group == "scratch"
+        searched = SEARCHED if scratch and use == "gather" else 1.0
+        return searched * (self.adding if along or tables or scratch else 1.0)
+
+
+AS_DECLARED: Final = Scales()
+
+
+def touches_of(array: Declared, scales: Scales = AS_DECLARED) -> dict[tuple[Stage, Use], float]:
+    """Return an array's element accesses."""
+    if not array.touches:
+        # Bytes are cut into arrays of words.
+        count = float(UNSEEN_TIMES * array.nbytes / max(array.itemsize, WORD))
+        stages = (s for s in UNSEEN if s in array.stages and (scales.refines or s != "refine"))
+        return {(stage, "gather"): count for stage in stages}
+    return {
+        (stage, use): count * scales.of(array, stage, use)
+        for (stage, use), count in array.touches.items()
+    }
+
+
+def remote_seconds(
+    array: Declared,
+    placement: Placement,
+    machine: Machine,
+    mean_degree: float,
+    scales: Scales = AS_DECLARED,
+) -> dict[Stage, float]:
+    """Return seconds a stage that the bus is busy for an array, what is on the device left out.
+
+    Parameters
+    ----------
+    array : Declared
+    placement : Placement
+    machine : Machine
+    mean_degree : float
+        Arcs a vertex; a row of the arcs is read as a whole and begins anywhere.
+    scales : Scales
+    """
+    there = placement.on_device
+    if there == 1:
+        return {}
+    away = max(0.0, TAKEN - there) if is_later(array) else 1 - there
+    pinned = placement.kind == "pinned"
+    reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
+    atomics = machine.remote_atomic_rate * (reads / machine.remote_random_rate)
+    found = dict[Stage, float]()
+    for (stage, use), count in touches_of(array, scales).items():
+        if use == "atomic":
+            seconds = count / atomics
+        elif use == "gather":
+            seconds = count / reads
+            if stage == "aggregate" and array.name.startswith("offsets."):
+                # Nobody writes them meanwhile: what the cache holds is not read again.
+                seconds *= 1 - min(1.0, machine.cache_bytes / max(array.nbytes, 1))
+        elif array.name in ARCS and mean_degree > 0:
+            # A row ends and begins in the middle of a sector: most of one more is moved.
+            row = array.itemsize * mean_degree + SECTOR - array.itemsize
+            apart = SCATTER.get(stage, SCATTER_IN_ORDER) / reads
+            seconds = count / mean_degree * (row / machine.remote_bandwidth + apart)
+        else:
+            least = WHOLE if stage == "aggregate" else 0
+            seconds = count * max(array.itemsize, least) / machine.remote_bandwidth
+        found[stage] = found.get(stage, 0.0) + away * seconds
+    if "aggregate" in found:
+        found["aggregate"] *= scales.pieces(array.group)
+    return found
+
+
+def is_later(array: Declared) -> bool:
+    """Whether an array is room for the arcs of later levels."""
+    return array.name.startswith(("targets.", "weights.")) and array.name not in ARCS
+
+
+def is_packed(array: Declared) -> bool:
+    """Whether an array holds level 0's arcs in fewer bytes than they came in."""
+    return array.name in ARCS and array.itemsize < WHOLE

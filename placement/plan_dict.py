@@ -1,0 +1,96 @@
+"""A plan as plain data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from louvain_um.core.ledger import GROUPS
+from louvain_um.placement.layout import placed
+from louvain_um.placement.model.cost import HIDDEN
+
+if TYPE_CHECKING:
+    from louvain_um.placement.plan import Plan
+
+INTEGERS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
+"""Types by bytes of an element; arrays of records are counted in bytes."""
+
+
+def to_dict(plan: Plan) -> dict[str, Any]:
+    """Return a plan as JSON holds it: bytes and seconds."""
+    work = plan.work
+    return {
+        "schema": 1,
+        "vertices": work.vertices,
+        "arcs": work.arcs,
+        "method": work.method,
+        "machine": work.machine.name,
+        "kind": work.kind.name,
+        "policy": plan.policy,
+        "budget_bytes": plan.budget,
+        "limit_bytes": plan.limit,
+        "fits": plan.fits,
+        "seconds": plan.seconds,
+        "seconds_in_core": plan.seconds_in_core,
+        "stage_seconds": plan.stage_seconds,
+        "seconds_by_cause": {
+            "computing": dict(plan.expected.core),
+            "bus": dict(plan.expected.remote),
+            "blocks": dict(plan.expected.paging),
+            "arrival": dict(plan.expected.arrival),
+        },
+        "inputs": {
+            "visited": work.visited,
+            "mean_degree": work.mean_degree,
+            "widest": work.widest or None,
+            "passes_in_blocks": work.passes,
+            "hidden": HIDDEN,
+            "source": work.source,
+            "core_scale": work.core_scale,
+            "bus_scale": work.bus_scale,
+            "machine": work.machine.to_dict(),
+        },
+        "cliff_arcs": plan.cliff_arcs,
+        "peak_bytes": plan.peak_bytes,
+        "stage_bytes": plan.bytes_by_stage,
+        "device_bytes": plan.device_bytes,
+        "host_bytes": plan.host_bytes,
+        "placements": {group: str(plan.placements[group]) for group in GROUPS},
+        "reasons": {
+            group: {
+                "phi": reason.phi,
+                "tau": reason.tau,
+                "sigma": reason.sigma,
+                "net": reason.net,
+                "sentence": reason.sentence,
+            }
+            for group, reason in plan.reasons.items()
+        },
+        "tight": plan.tight,
+        "packed": plan.packed,
+        "blocks": plan.blocks,
+        "blocking": plan.blocking,
+        "paged": dict(plan.paged),
+        "layout": [
+            {
+                "name": spec.name,
+                "group": spec.group,
+                "bytes": spec.capacity,
+                "placement": str(spec.placement),
+                "members": None if spec.members is None else list(spec.members),
+            }
+            for spec in plan.layout
+        ],
+        "arrays": [
+            {
+                "name": array.name,
+                "group": array.group,
+                "dtype": INTEGERS.get(array.itemsize, f"V{array.itemsize}"),
+                "bytes": array.nbytes,
+                "phases": list(array.stages),
+                "placement": str(placed(array, plan.chosen)),
+            }
+            for array in plan.arrays
+        ],
+        "notes": list(plan.notes),
+        "verdict": plan.verdict,
+    }

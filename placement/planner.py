@@ -1,0 +1,180 @@
+"""Decide where every byte of a run will live, and what that will cost, before any exists."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from louvain_um.core.array_spec import Declared
+from louvain_um.options import parse_budget
+from louvain_um.placement.auto import Candidate, best_of, candidate, choose, no_paging
+from louvain_um.placement.layout import device_bytes_in_core
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.model.forecast import Source, Work, work_for
+from louvain_um.placement.plan import Declare, Plan, Request
+from louvain_um.placement.policy.policy import AUTO, Policy, find_policy
+from louvain_um.placement.refusal import refusal
+
+CONTEXT: Final = 512 << 20
+"""Bytes of a device that its context and the kernels' code take, about."""
+
+
+def make_plan(
+    declare: Declare,
+    policy: str | Policy,
+    machine: Machine,
+    budget: int | str | Callable[[int], int | None] | None = None,
+    *,
+    kind: str | None = None,
+    skew: float | None = None,
+    visited: float | None = None,
+    method: str | None = None,
+    source: Source = "host",
+    free: int | None = None,
+    widest: int | None = None,
+    at: Callable[[int], Sequence[Declared]] | None = None,
+    paging: Declare = no_paging,
+    pack: Declare | None = None,
+    managed: bool = True,
+) -> Plan:
+    """Decide where every array of a run will live, and predict what that costs.
+
+    Parameters
+    ----------
+    declare : callable
+        ``declare(tight)`` returns the arrays of the run; with True, scratch is as small as it
+        works with.
+    policy : str or Policy
+        What `find_policy` takes; "auto" leaves the choice to the model.
+    machine : Machine
+    budget : int, str or callable, optional
+        Bytes of the device to use, as a number, like "8GiB", or like "70%" of what the run takes
+        in core; or a function of the latter.
+    kind : {"even", "communities", "skewed", "unknown"}, optional
+        What kind of graph it is; by default what `skew` tells.
+    skew : float, optional
+        Σ degree² ÷ Σ degree, of the unweighted graph: tells what kind of graph it is.
+    visited : float, optional
+        Arcs that moving visits on level 0, by arcs of the graph; by default those of the kind
+        of graph.
+    method : {"louvain", "leiden"}, optional
+        By default what the arrays tell.
+    source : {"host", "device"}
+        Where the graph is when the run begins.
+    free : int, optional
+        Bytes that the device has free; by default what the machine has, less a context's.
+    widest : int, optional
+        Most arcs of a vertex: a block holds whole rows.
+    at : callable, optional
+        ``at(arcs)`` returns the arrays, with tight scratch, of a graph of the same shape with so
+        many arcs; by default sizes are taken to grow in proportion.
+    paging : callable, optional
+        ``paging(tight)`` returns what the run takes besides where level 0's arcs come and go.
+    pack : callable, optional
+        ``pack(tight)`` returns the arrays with level 0's arcs packed, if they can be: what
+        "auto" does where they do not fit as they are.
+    managed : bool
+        Whether the device has managed memory that both sides may touch at any time.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    OptionError
+        There is no such policy or kind, or the budget is none.
+    MemoryBudgetError
+        The policy needs more of the device than there is; the error names the least it needs and
+        the group that needs most of it.
+
+    Examples
+    --------
+    >>> from louvain_um.core.array_spec import Declared
+    >>> from louvain_um.placement.planner import make_plan
+    >>> from louvain_um.placement.machine.profiles import H200
+    >>> arcs = Declared(name="targets.0", group="graph", itemsize=4, size=1 << 26,
+    ...                 stages=("load", "move"), touches={("move", "stream"): 5 << 26})
+    >>> plan = make_plan(lambda tight: (arcs,), "auto", H200, "50%")
+    >>> str(plan.placements["graph"]), plan.device_bytes >> 20
+    ('split(0.5039)', 128)
+    """
+    chosen = find_policy(policy)
+    roomy = declare(False)
+    allowed = _allowed(budget, device_bytes_in_core(roomy, apart=True))
+    there = max(1, machine.memory_bytes - CONTEXT) if free is None else free
+    request = Request(
+        declare=declare,
+        policy=chosen,
+        budget=allowed,
+        limit=there if allowed is None else min(allowed, there),
+        at=at,
+        paging=paging,
+        pack=pack,
+        free=there if managed else 0,
+    )
+    work = work_for(
+        roomy,
+        machine,
+        kind=kind,
+        skew=skew,
+        visited=visited,
+        method=method,
+        source=source,
+        widest=widest or 0,
+    )
+    return plan_for(request, work)
+
+
+def _allowed(budget: int | str | Callable[[int], int | None] | None, peak: int) -> int | None:
+    """Return the bytes of a budget, for a run that takes `peak` in core."""
+    if budget is None or callable(budget):
+        return budget(peak) if callable(budget) else None
+    share = parse_budget(budget)
+    return share if isinstance(share, int) else max(1, int(share * peak))
+
+
+def plan_for(request: Request, work: Work) -> Plan:
+    """Return the plan of a request; see `make_plan`."""
+    since = time.perf_counter()
+    policy, limit = request.policy, request.limit
+    roomy = request.declare(False)
+
+    def auto() -> Candidate:
+        asked = request.paging, request.pack, request.free
+        return choose(roomy, request.declare, work, limit, *asked)
+
+    if policy.name == AUTO.name:
+        found = auto()
+    else:
+        found = candidate(policy, roomy, work, limit, tight=False, paging=request.paging(False))
+        if found.fitted.paged or not found.fitted.within(limit):
+            tight, more = request.declare(True), request.paging(True)
+            small = candidate(policy, tight, work, limit, tight=True, paging=more)
+            found = best_of((small, found), limit) or small
+    if not found.fitted.within(limit):
+        raise refusal(
+            found,
+            limit,
+            work.widest,
+            auto,
+            budgeted=request.budgeted,
+        )
+    return Plan(
+        arrays=found.arrays,
+        chosen=found.policy,
+        layout=found.layout,
+        paged=found.fitted.paged,
+        device_bytes=found.fitted.occupied,
+        tight=found.tight,
+        packed=found.packed,
+        expected=found.expected,
+        work=work,
+        request=request,
+        like=found.like,
+        planning_seconds=time.perf_counter() - since,
+    )
+
+
+__all__ = ["Plan", "Request", "device_bytes_in_core", "make_plan"]

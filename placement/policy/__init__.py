@@ -1,0 +1,12 @@
+"""Memory policies: built in, in files, and your own."""
+
+from louvain_um.placement.policy.policy import (
+    KINDS,
+    Placement,
+    Policy,
+    find_policy,
+    known_policies,
+    register,
+)
+
+__all__ = ["KINDS", "Placement", "Policy", "find_policy", "known_policies", "register"]

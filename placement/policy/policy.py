@@ -1,0 +1,292 @@
+"""Memory policies: for each group of arrays, where its bytes live and who may touch them.
+
+`base` and `adv1` … `adv9` are Dinçer's, Table 4.5: advice "preferred location CPU, accessed by
+GPU" for the groups named, none for the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
+
+from louvain_um.core.ledger import GROUPS, Group
+from louvain_um.errors import OptionError
+
+Kind = Literal["device", "managed", "prefetched", "host_mapped", "read_mostly", "pinned", "split"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+PAGED: Final[frozenset[Kind]] = frozenset(("managed", "prefetched"))
+"""Kinds whose pages come to the device as they are needed, and can be sent back.
+
+Copies that read-mostly memory has on the device stay there (measured): a prefetch to the host
+drops none of them.
+"""
+
+HOST: Final[frozenset[Kind]] = frozenset(("host_mapped", "pinned"))
+"""Kinds that stay on the host and cost no device memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where bytes live.
+
+    Parameters
+    ----------
+    kind : str
+        "device": a plain device allocation. "managed": managed memory without advice.
+        "prefetched": managed, preferred on the GPU and prefetched. "host_mapped": managed,
+        preferred on the CPU, accessed by the GPU over the bus. "read_mostly": managed, copied
+        to whoever reads. "pinned": page-locked host memory. "split": the first part as on the
+        device, the rest host_mapped.
+    fraction : float
+        Share of a split that is on the device, 0 … 1; 1 for every other kind.
+
+    Raises
+    ------
+    OptionError
+        An unknown kind, or a fraction where none belongs or outside 0 … 1.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.policy.policy import Placement
+    >>> str(Placement("split", 0.25)), Placement("pinned").on_device
+    ('split(0.25)', 0.0)
+    """
+
+    kind: Kind
+    fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise OptionError(f"a placement is one of {', '.join(KINDS)}, not {self.kind!r}")
+        number = isinstance(self.fraction, int | float) and not isinstance(self.fraction, bool)
+        if not number or not 0 <= self.fraction <= 1:
+            raise OptionError(f"the fraction of a split lies in 0 … 1, not {self.fraction!r}")
+        if self.kind != "split" and self.fraction != 1:
+            raise OptionError(f"only a split has a fraction, {self.kind} has none")
+
+    @classmethod
+    def parse(cls, text: object) -> Placement:
+        """Return the placement that a text such as "pinned" or "split(0.5)" names."""
+        if isinstance(text, Placement):
+            return text
+        found = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*([0-9.eE+-]+)\s*\))?\s*", str(text))
+        if not isinstance(text, str) or found is None or found[1] not in KINDS:
+            known = ", ".join(KINDS[:-1])
+            raise OptionError(f"a placement is one of {known} or like split(0.5), not {text!r}")
+        kind: Kind = next(kind for kind in KINDS if kind == found[1])
+        if (kind == "split") != (found[2] is not None):
+            raise OptionError(f"a split says which fraction, like split(0.5); not {text!r}")
+        try:
+            return cls(kind, 1.0 if found[2] is None else float(found[2]))
+        except ValueError:
+            raise OptionError(f"the fraction of a split lies in 0 … 1, not {found[2]}") from None
+
+    @property
+    def on_device(self) -> float:
+        """Share of the bytes that is on the device."""
+        return 0.0 if self.kind in HOST else self.fraction
+
+    def __str__(self) -> str:
+        return f"split({self.fraction:.4g})" if self.kind == "split" else self.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A placement for each group, and a name.
+
+    Parameters
+    ----------
+    name : str
+        A letter, then letters, digits, ``-`` and ``_``.
+    placements : mapping of group to Placement or str
+        For "graph", "hash", "community" and "scratch"; a group left out is on the device.
+    arrays : mapping of array name to Placement or str
+        Arrays that go another way than their group, such as "targets.0".
+    about : str
+        One sentence for people.
+
+    Raises
+    ------
+    OptionError
+        A name or group that there is not, or no placement.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.policy.policy import Policy
+    >>> mine = Policy(name="mine", placements={"graph": "split(0.5)"})
+    >>> str(mine.placements["graph"]), str(mine.placements["hash"])
+    ('split(0.5)', 'device')
+    """
+
+    name: str
+    placements: Mapping[Group, Placement] = field(default_factory=dict)
+    arrays: Mapping[str, Placement] = field(default_factory=dict)
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z][\w-]*", self.name):
+            raise OptionError(
+                f"a policy's name is a letter, then letters, digits, - and _; not {self.name!r}"
+            )
+        for what in ("placements", "arrays"):
+            if not isinstance(getattr(self, what), Mapping):
+                raise OptionError(f"policy {self.name}: {what} must be a mapping")
+        for group in self.placements:
+            if group not in GROUPS:
+                raise OptionError(
+                    f"policy {self.name}: a group is one of {', '.join(GROUPS)}, not {group!r}"
+                )
+        try:
+            groups = {g: Placement.parse(self.placements.get(g, "device")) for g in GROUPS}
+            arrays = {str(name): Placement.parse(p) for name, p in self.arrays.items()}
+        except OptionError as error:
+            raise OptionError(f"policy {self.name}: {error}") from None
+        object.__setattr__(self, "placements", groups)
+        object.__setattr__(self, "arrays", arrays)
+
+    def placement_of(self, array: str, group: Group) -> Placement:
+        """Return where an array of a group goes."""
+        return self.arrays.get(array, self.placements[group])
+
+
+def _all(kind: Kind) -> dict[Group, Placement]:
+    return dict.fromkeys(GROUPS, Placement(kind))
+
+
+def _advised(name: str, *groups: Group) -> Policy:
+    """Return Dinçer's configuration that advises these groups."""
+    advised = dict.fromkeys(groups, Placement("host_mapped"))
+    about = f"preferred on the CPU, accessed by the GPU: {', '.join(groups)}"
+    return Policy(name=name, placements={**_all("managed"), **advised}, about=about)
+
+
+MOST_SHOWN = 100
+"""Characters of a name that an error shows."""
+
+AUTO: Final = Policy(name="auto", about="what the cost model chooses for the budget")
+"""Stands for the choice that `make_plan` makes; everything on the device where that fits."""
+
+_KNOWN: Final[dict[str, Policy]] = {
+    policy.name: policy
+    for policy in (
+        Policy(
+            name="base",
+            placements=_all("managed"),
+            about="managed memory without advice: pages come when they are touched",
+        ),
+        _advised("adv1", *GROUPS),
+        _advised("adv2", "graph"),
+        _advised("adv3", "hash"),
+        _advised("adv4", "community"),
+        _advised("adv5", "scratch"),
+        _advised("adv6", "graph", "community"),
+        _advised("adv7", "graph", "scratch"),
+        _advised("adv8", "community", "scratch"),
+        _advised("adv9", "graph", "community", "scratch"),
+        Policy(name="device", about="plain device memory for everything"),
+        Policy(
+            name="zero_copy",
+            placements={"graph": Placement("host_mapped")},
+            about="the graph is read over the bus, everything else is on the device",
+        ),
+        AUTO,
+    )
+}
+
+POLICY_NAMES: Final = tuple(_KNOWN)
+"""Policies that come with the package."""
+
+
+def register(policy: Policy, *, replace: bool = False) -> Policy:
+    """Make a policy known by its name, for this process; return it.
+
+    Parameters
+    ----------
+    policy : Policy
+    replace : bool
+        Whether to replace a policy registered before; those of the package stay what they are.
+
+    Raises
+    ------
+    OptionError
+        The name is taken, or it is no policy.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.policy.policy import Policy, find_policy, register
+    >>> mine = register(Policy(name="half", placements={"graph": "split(0.5)"}), replace=True)
+    >>> find_policy("half") is mine
+    True
+    """
+    if not isinstance(policy, Policy):
+        raise OptionError(f"only a Policy can be registered, not {policy!r}")
+    refuse_taken(policy.name)
+    if policy.name in _KNOWN and not replace:
+        raise OptionError(
+            f"there is a policy {policy.name} already; pass replace=True, or choose another name"
+        )
+    _KNOWN[policy.name] = policy
+    return policy
+
+
+def refuse_taken(name: str) -> None:
+    """Raise `OptionError` if a name is one of the package's policies."""
+    if name in POLICY_NAMES:
+        raise OptionError(f"policy {name} comes with the package; choose another name")
+
+
+def known_policies() -> Mapping[str, Policy]:
+    """Return policies by name: the package's and those registered."""
+    return dict(_KNOWN)
+
+
+def find_policy(policy: str | Policy) -> Policy:
+    """Return a policy by name, from a TOML file, or as it is given.
+
+    Parameters
+    ----------
+    policy : str, path or Policy
+        A name of the package's or a registered one; the path of a file ending in ``.toml``; or
+        the name of such a file, without its ending, in ``./policies`` or the user's folder
+        (`louvain_um.placement.policy.policy_files` describes the form).
+
+    Raises
+    ------
+    OptionError
+        There is no such policy, or the file is none.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.policy.policy import find_policy
+    >>> policy = find_policy("adv2")
+    >>> [str(p) for p in policy.placements.values()]
+    ['host_mapped', 'managed', 'managed', 'managed']
+    """
+    if isinstance(policy, Policy):
+        if policy != _KNOWN.get(policy.name):
+            refuse_taken(policy.name)
+        return policy
+    name = str(policy)
+    if name in _KNOWN:
+        return _KNOWN[name]
+    from louvain_um.placement.policy.policy_files import locate, read_policy
+
+    path = locate(name)
+    if path is None:
+        raise OptionError(
+            f"there is no memory policy {name[:MOST_SHOWN]!r}; {_meant(name)}name one of "
+            f"{', '.join(_KNOWN)}, or a .toml file"
+        )
+    return read_policy(path)
+
+
+def _meant(name: str) -> str:
+    """Return a question for a name that is nearly one of a policy, else nothing."""
+    from difflib import get_close_matches
+
+    plain = name[:40].strip().lower().replace("-", "_").replace(" ", "_")
+    near = get_close_matches(plain, _KNOWN, 1, 0.7)
+    return f"did you mean {near[0]}? Or " if near else ""

@@ -1,0 +1,96 @@
+"""Page touches as counts: accesses of an array's stretches, for the maps of a session."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.session.session import PageMap
+from louvain_um.profiling.simulator.touches import Touches, Way
+from louvain_um.profiling.simulator.trace import Array, Launch, Trace
+
+ROWS: Final = 256
+"""Rows of a map at most."""
+
+BINS: Final = 512
+"""Bins of time of a map at most."""
+
+
+def shift_of(nbytes: int) -> int:
+    """Return log2 of the bytes of a row of an array's map.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.access.access_maps import shift_of
+    >>> shift_of(100), shift_of(1 << 30)
+    (12, 22)
+    """
+    return max(12, (max(nbytes, 1) - 1).bit_length() - (ROWS.bit_length() - 1))
+
+
+def by_page(
+    touches: Touches, number: int, array: Array
+) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+    """Return pages of an array, accesses of each, and bytes of all.
+
+    A streamed page counts its elements, one touched at random its accesses.
+    """
+    mine = touches.array == number
+    first, length = touches.first[mine], touches.length[mine]
+    streamed = touches.way[mine] <= Way.WRITE
+    amount = touches.amount[mine]
+    counts = np.where(streamed, amount / array.itemsize, amount)
+    starts = np.repeat(np.cumsum(length) - length, length)
+    pages = np.repeat(first, length) + np.arange(int(length.sum())) - starts
+    size = int((length * np.where(streamed, amount, amount * array.itemsize)).sum())
+    return pages, np.repeat(counts, length), size
+
+
+def access_maps(trace: Trace, times: NDArray[np.int64]) -> tuple[PageMap, ...]:
+    """Return a map of each array that the launches of a trace touch.
+
+    Parameters
+    ----------
+    trace : Trace
+    times : int64[steps + 1]
+        When each step began, and the last ended, in nanoseconds. Touches of a launch are
+        spread evenly over its time; in long programs several steps share a bin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.profiling.simulator import Array, Launch, Touches, Trace
+    >>> from louvain_um.profiling.access.access_maps import access_maps
+    >>> data = Array(name="targets", group="graph", nbytes=1 << 20)
+    >>> trace = Trace((data,), (Launch(touches=Touches.runs(0, 0, data.pages)),))
+    >>> access_maps(trace, np.array([0, 1000]))[0].total
+    262144
+    """
+    if not trace.steps:
+        return ()
+    each = -(-len(trace.steps) // BINS)
+    edges = np.array([*times[:-1:each], times[-1]], np.int64)
+    shifts = [shift_of(array.nbytes) for array in trace.arrays]
+    found: dict[int, NDArray[np.float64]] = {}
+    for at, step in enumerate(trace.steps):
+        if not isinstance(step, Launch):
+            continue
+        for number in np.unique(step.touches.array).tolist():
+            array, shift = trace.arrays[number], shifts[number]
+            pages, counts, _ = by_page(step.touches, number, array)
+            rows = (max(array.nbytes, 1) - 1 >> shift) + 1
+            counted = found.setdefault(number, np.zeros((rows, len(edges) - 1)))
+            at_row = np.minimum(pages >> shift - 12, rows - 1)
+            counted[:, at // each] += np.bincount(at_row, counts, rows)
+    most = np.iinfo(np.uint32).max
+    return tuple(
+        PageMap(
+            array=trace.arrays[number].name,
+            page_bytes=1 << shifts[number],
+            edges=edges,
+            counts=np.minimum(np.rint(counts), most).astype(np.uint32),
+        )
+        for number, counts in found.items()
+    )

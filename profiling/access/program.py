@@ -1,0 +1,217 @@
+"""The program that a recorder writes down: arrays that come and go, and kernels' page touches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.ledger import Group
+from louvain_um.events import Phase
+from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
+from louvain_um.profiling.simulator.touches import Touches, Way, join
+from louvain_um.profiling.simulator.trace import (
+    Allocate,
+    Array,
+    Free,
+    HostTouches,
+    Launch,
+    Step,
+    Trace,
+)
+
+I64 = NDArray[np.int64]
+
+
+class Program:
+    """Arrays and steps, in the order in which they happen; `trace` is what the simulator takes.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.access.program import Program
+    >>> from louvain_um.profiling.simulator import Way
+    >>> program = Program()
+    >>> program.begin("queue", "scratch", 4, 1 << 20)
+    >>> program.launch("fill", [program.whole("queue", Way.WRITE)], "move", 0)
+    >>> program.end("queue")
+    >>> [type(step).__name__ for step in program.trace().steps]
+    ['Allocate', 'Launch', 'Free']
+    """
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+        self.numbers: dict[str, int] = {}
+        self.sizes: dict[str, int] = {}
+        self.alive: set[str] = set()
+        self.steps: list[Step] = []
+
+    def given(self, name: str, group: Group, itemsize: int, size: int) -> None:
+        """Note an array that the host wrote before the program began."""
+        self._know(name, group, itemsize, size, "host")
+        self.alive.add(name)
+
+    def begin(self, name: str, group: Group, itemsize: int, size: int) -> None:
+        """Note that an array is made; nothing if it is there already, or empty."""
+        if name in self.alive or size == 0:
+            return
+        self._know(name, group, itemsize, size, "nowhere")
+        self.alive.add(name)
+        self.steps.append(Allocate(array=self.numbers[name]))
+
+    def end(self, *names: str) -> None:
+        """Note that arrays are given back, those of them that are there."""
+        for name in names:
+            if name in self.alive:
+                self.alive.remove(name)
+                self.steps.append(Free(array=self.numbers[name]))
+
+    def _know(
+        self, name: str, group: Group, itemsize: int, size: int, starts: Literal["host", "nowhere"]
+    ) -> None:
+        nbytes = itemsize * size
+        self.sizes[name] = nbytes
+        known = self.arrays.get(name)
+        if known is None:
+            self.numbers[name] = len(self.arrays)
+            self.arrays[name] = Array(
+                name=name, group=group, nbytes=nbytes, starts=starts, itemsize=itemsize
+            )
+        elif known.nbytes < nbytes:
+            self.arrays[name] = replace(known, nbytes=nbytes)
+
+    def whole(self, name: str, way: Way, nbytes: int | None = None) -> Touches:
+        """Return touches of the first bytes of an array, by default all, one page after another."""
+        size = self.sizes.get(name, 0) if nbytes is None else nbytes
+        if not size or name not in self.alive:
+            return join([])
+        last = (size - 1) // PAGE_BYTES
+        rows = [(0, last, PAGE_BYTES)] if last else []
+        rows.append((last, 1, size - last * PAGE_BYTES))
+        first, length, amount = zip(*rows, strict=True)
+        return Touches.runs(self.numbers[name], first, length, way, amount)
+
+    def launch(
+        self,
+        kernel: str,
+        touches: Sequence[Touches],
+        phase: Phase,
+        level: int,
+        iteration: int = -1,
+        *,
+        chain: int = 0,
+        host_seconds: float = 0.0,
+    ) -> None:
+        """Note a kernel and what it touched, in order."""
+        whole = join(touches)
+        if len(whole):
+            self.steps.append(
+                Launch(touches=whole, kernel=kernel, phase=phase, level=level,
+                       iteration=iteration, chain=chain, host_seconds=host_seconds)
+            )  # fmt: skip
+
+    def on_host(self, *touches: Touches) -> None:
+        """Note what the host touched."""
+        whole = join(touches)
+        if len(whole):
+            self.steps.append(HostTouches(touches=whole))
+
+    def trace(self) -> Trace:
+        """Return what was noted so far."""
+        return Trace(tuple(self.arrays.values()), tuple(self.steps))
+
+
+class Slots:
+    """Counters for a step: one for each page of each slot; `take` turns them into touches.
+
+    Parameters
+    ----------
+    program : Program
+    slots : sequence of (str, Way)
+        Array and way of each slot; an array that is not there has one counter that is never
+        emitted.
+    """
+
+    def __init__(self, program: Program, slots: Sequence[tuple[str, Way]]) -> None:
+        pages = [max(1, -(-program.sizes.get(name, 0) // PAGE_BYTES)) for name, _ in slots]
+        self.bases = np.cumsum([0, *pages])[:-1].astype(np.int64)
+        total = sum(pages)
+        self.book = (
+            np.zeros(total, np.int64),
+            self.bases,
+            np.full(len(slots), total, np.int64),
+            np.full(len(slots), -1, np.int64),
+        )
+        self.arrays = np.array(
+            [program.numbers.get(name, -1) if name in program.alive else -1 for name, _ in slots],
+            np.int16,
+        )
+        self.ways = np.array([int(way) for _, way in slots], np.uint8)
+        self.out = np.empty((2 * total, 4), np.int64)
+
+    def take(self) -> Touches:
+        """Return what was counted since the last time."""
+        from louvain_um.profiling.access.counting import emit
+
+        rows = emit(self.book, self.out)
+        slot = self.out[:rows, 0]
+        kept = self.arrays[slot] >= 0
+        slot, first, length, amount = (column[kept] for column in self.out[:rows].T)
+        columns: tuple[Any, ...] = (first.copy(), length.copy(), self.ways[slot], amount.copy())
+        return Touches(self.arrays[slot], *columns)
+
+
+def stretches(weights: I64, begin: int, end: int, most: int) -> list[tuple[int, int]]:
+    """Cut items begin … end into stretches of about so much weight, one item at least.
+
+    `weights[i]` is the weight of all items before i.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.profiling.access.program import stretches
+    >>> stretches(np.array([0, 5, 6, 7, 20, 21]), 0, 5, 8)
+    [(0, 3), (3, 4), (4, 5)]
+    """
+    cuts = [begin]
+    while cuts[-1] < end:
+        reached = int(np.searchsorted(weights, weights[cuts[-1]] + most, side="right")) - 1
+        cuts.append(min(end, max(reached, cuts[-1] + 1)))
+    return list(pairwise(cuts))
+
+
+def added_up(
+    slots: Slots,
+    widths: tuple[int, int],
+    graph: tuple[Any, Any],
+    lists: tuple[Any, ...],
+    order: Any,
+    workers: int,
+    stretch: int,
+    keys: tuple[int, int] = (0, 0),
+) -> list[Touches]:
+    """Return what adding up the arcs of communities, in an order, touches.
+
+    `workers` of them are in flight at a time; see `counting.add_up`.
+    """
+    from louvain_um.profiling.access.counting import add_up
+
+    workers = max(1, min(workers, len(order)))
+    quota = max(1, stretch // workers)
+    flight = np.full(2 * workers + 1, -1, np.int64)
+    flight[-1] = 0
+    touched = []
+    busy = len(order) > 0
+    while busy:
+        busy = add_up(slots.book, widths, graph, lists, order, len(order), flight, quota, keys)
+        touched.append(slots.take())
+    return touched
+
+
+def running(offsets: Any, vertices: Any) -> Any:
+    """Return the arcs of all vertices of a list before each, and of all."""
+    degrees = np.diff(offsets)[vertices]
+    return np.concatenate([[0], np.cumsum(degrees)])

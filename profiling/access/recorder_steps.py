@@ -1,0 +1,188 @@
+"""The recorder's steps behind moving: refining, and aggregating into the next level."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.events import Event
+from louvain_um.gpu.aggregate.kernel_arguments import STATE
+from louvain_um.gpu.aggregate.limits import SLOTS, slots_for
+from louvain_um.profiling.access.program import Slots, added_up, running, stretches
+from louvain_um.profiling.access.waits import adding, batches_of
+from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
+from louvain_um.profiling.simulator.touches import Touches, Way
+
+if TYPE_CHECKING:
+    from louvain_um.profiling.access.recorder import Recorder
+
+ROOM: Final = 1 << 22
+"""Arcs that the room for rows of the next level holds at least, or a quarter of the level's."""
+
+IN_FLIGHT: Final = 1024
+"""Communities that are aggregated at one time, a warp each: 14 processors hold 896 warps, 132 hold
+8,448. Where there are few, all of the graph is in flight at once."""
+
+
+def numbered(name: str, level: int) -> str:
+    """Return an array's name; those of level 0 carry no number unless the graph's."""
+    return name if level == 0 else f"{name}.{level}"
+
+
+def refine(recorder: Recorder, event: Event, work: Any) -> None:
+    """Replay a refinement: the ties of all vertices, then one sweep."""
+    from louvain_um.profiling.access import counting
+
+    level, n, program = event.level, len(work["offsets"]) - 1, recorder.program
+    widths, offsets, targets = recorder.widths(level), work["offsets"], work["targets"]
+    recorder.begin(
+        "community", level, n,
+        **{"parts": 4, "part totals": recorder.sums, "part sizes": 4, "cuts": recorder.sums},
+    )  # fmt: skip
+    recorder.begin("scratch", level, n, ties=recorder.sums)
+    whole, named = program.whole, numbered
+    touched = [
+        whole(named(name, level), Way.WRITE)
+        for name in ("parts", "part totals", "part sizes", "cuts")
+    ]
+    every = np.arange(n, dtype=np.uint32)
+    for labels, values, queue in (
+        ("labels", recorder.labels, every),
+        ("parts", work["parts"], work["queue"]),
+    ):
+        slots = recorder.slots_of(level, recorder.sums, labels)
+        arcs = running(offsets, queue)
+        for begin, end in stretches(arcs, 0, len(queue), recorder.stretch):
+            counting.decide(
+                slots.book, widths, recorder.giants, offsets, targets, values, queue, begin, end
+            )
+            touched.append(slots.take())
+    program.launch("refine", touched, "refine", level)
+    program.end(*(named(name, level) for name in ("part totals", "part sizes", "cuts", "ties")))
+
+
+def giant_rows(
+    kept: Any, arcs: Any, width: int, first: int, last: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where additions to the lengths of giants' rows queue, and how many.
+
+    Communities too large for a block's table are added up by all blocks, as many at a time as
+    there are tables for. A warp that finds entries in its 32 slots of a table adds their number to
+    the length of that row: all warps of a table to the same 8 bytes. Of the giants at work at one
+    time the longest queue counts.
+
+    Parameters
+    ----------
+    kept, arcs : int64[k]
+        Arcs of each community's row on the next level, and of its members on this one.
+    width : int
+        Bytes of a sum.
+    first, last : int
+        The communities asked for.
+
+    Returns
+    -------
+    pages, counts : int64[queues]
+        Pages of the next level's offsets, and additions there.
+    """
+    giants = first + np.flatnonzero(kept[first:last] > SLOTS[width] // 4 * 3)
+    if not len(giants):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    slots = np.array([slots_for(int(min(arcs[c], len(kept)))) for c in giants], np.int64)
+    found = slots / 32 * (1 - (1 - kept[giants] / slots) ** 32)
+    queues = [
+        begin + int(np.argmax(found[begin:end]))
+        for begin, end in batches_of(slots, int(arcs.sum()))
+    ]
+    return 8 * giants[queues] // PAGE_BYTES, np.rint(found[queues]).astype(np.int64)
+
+
+def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
+    """Replay an aggregation: members, rows added up into the room, rows moved together."""
+    from louvain_um.profiling.access import counting
+
+    level, after, program, named = event.level, event.level + 1, recorder.program, numbered
+    offsets, targets, numbers = work["offsets"], work["targets"], work["numbers"]
+    members, starts, found = work["members"], work["member_starts"], work["coarse_offsets"]
+    n, k, arcs, kept = len(offsets) - 1, len(found) - 1, len(targets), int(found[-1])
+    program.end(*(named(x, level) for x in ("queue", "goals", "awake", "woken", "sizes")))
+    program.end(*(named(x, level) for x in ("giant keys", "giant sums", "giant slots")))
+    room = max(1, min(arcs, max(ROOM, -(-arcs // 4))))
+    sizes = {
+        "members": (4, n + 1), "starts": (4, n + 1), "before": (8, n + 1), "rooms": (8, k + 1),
+        "room_targets": (4, room), "room_weights": (recorder.sums, room),
+        "state": (1, STATE.itemsize),
+    }  # fmt: skip
+    for name, (width, size) in sizes.items():
+        program.begin(named(f"aggregate {name}", level), "scratch", width, size)
+    recorder.begin("graph", 0, k + 1, **{f"offsets.{after}": 8})
+    recorder.begin("graph", 0, k, **{f"loops.{after}": recorder.sums})
+    recorder.begin("community", 0, k, **{f"degrees.{after}": recorder.sums})
+    recorder.begin("graph", 0, kept, **{f"targets.{after}": 4, f"weights.{after}": recorder.sums})
+
+    labels = named("parts" if event.level == level and named("parts", level) in program.alive
+                   else "labels", level)  # fmt: skip
+    own = {name: named(f"aggregate {name}", level) for name in sizes}
+    slots = Slots(
+        program,
+        [
+            (own["members"], Way.READ), (f"offsets.{level}", Way.GATHER),
+            (f"targets.{level}", Way.READ), (f"weights.{level}", Way.READ),
+            (labels, Way.GATHER), (own["room_targets"], Way.WRITE),
+            (own["room_weights"], Way.WRITE), (own["starts"], Way.ATOMIC),
+            (own["members"], Way.SCATTER), (labels, Way.READ), (f"degrees.{level}", Way.READ),
+            (f"degrees.{after}", Way.ATOMIC), ("", Way.ATOMIC),
+        ],
+    )  # fmt: skip
+    widths = recorder.widths(level)
+    touched = [program.whole(labels, Way.READ), program.whole(labels, Way.WRITE)]
+    cursor = starts[:-1].copy()
+    for begin in range(0, n, recorder.stretch):
+        counting.group(slots.book, widths, numbers, cursor, begin, min(n, begin + recorder.stretch))
+        touched.append(slots.take())
+    touched += [program.whole(own["before"], Way.WRITE), program.whole(own["before"], Way.READ)]
+    touched.append(program.whole(own["rooms"], Way.WRITE))
+    program.launch("group_members", touched, "aggregate", level)
+
+    before = running(offsets, members[:n])[starts]
+    waits = adding(n, np.diff(before), np.diff(found), recorder.sums)
+    state = program.numbers[own["state"]]
+    together = Slots(
+        program,
+        [
+            (own["room_targets"], Way.READ), (own["room_weights"], Way.READ),
+            (f"targets.{after}", Way.WRITE), (f"weights.{after}", Way.WRITE),
+        ],
+    )  # fmt: skip
+    for first, last in stretches(before, 0, k, room):
+        # A community larger than the room has the whole of it.
+        places = np.minimum(before - before[first], max(0, room - 1))
+        places = np.minimum(places, np.maximum(0, room - np.diff(found, append=found[-1])))
+        lists = (numbers, members, starts, places, found)
+        touched = added_up(
+            slots, widths, (offsets, targets), lists, np.arange(first, last), IN_FLIGHT,
+            recorder.stretch,
+        )  # fmt: skip
+        at, queued = giant_rows(np.diff(found), np.diff(before), recorder.sums, first, last)
+        if len(at):
+            number = program.numbers[f"offsets.{after}"]
+            touched.append(Touches.of(number, at, Way.CONTENDED, queued))
+        if first == 0:
+            # What all members of the largest community queue for is there, too.
+            queue = counting.longest_queue(numbers, k)
+            amounts = [waits.arrivals, waits.claims + queue, waits.looks]
+            ways = [Way.BARRIER, Way.CONTENDED, Way.GATHER]
+            touched.append(Touches.runs(state, 0, 1, ways, amounts))
+        program.launch(
+            "sum_arcs", touched, "aggregate", level,
+            chain=waits.chain if first == 0 else 0, host_seconds=waits.seconds if first == 0 else 0,
+        )  # fmt: skip
+        counting.move_together(together.book, recorder.sums, places, found, first, last)
+        program.launch("move_arcs", [together.take()], "aggregate", level)
+    program.launch("offsets", [program.whole(own["rooms"], Way.READ),
+                               program.whole(f"offsets.{after}", Way.WRITE),
+                               program.whole(f"loops.{after}", Way.WRITE)],
+                   "aggregate", level)  # fmt: skip
+    program.end(*own.values(), named("totals", level))

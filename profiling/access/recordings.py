@@ -1,0 +1,121 @@
+"""Recordings in files: traces as they are, and sessions, whose maps of accesses become traces."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.events import Phase
+from louvain_um.placement.model.cost import HIDDEN
+from louvain_um.profiling.session.session import PageMap, PhaseSpan, Session
+from louvain_um.profiling.session.session import load as load_session
+from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, Way, join, load_trace
+from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
+
+STREAMED = ("targets", "weights", "queue", "goals", "awake", "aggregate room")
+"""Arrays that kernels go through in stretches, by how their names begin; others are read at
+random: a map tells how often a page was touched, not in which way."""
+
+
+def recording_in(source: str | Path) -> Trace | None:
+    """Return the recording that a file holds; None if it is neither a trace nor a session.
+
+    Raises
+    ------
+    LouvainUmError
+        A session without maps of accesses.
+    """
+    path = Path(source)
+    if path.is_dir():
+        return of_session(load_session(path))
+    if path.suffix != ".npz" or not path.is_file():
+        return None
+    try:
+        # Opened here, since NumPy forgets to close a file that it cannot read.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
+            names = set(data.files)
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        return None  # what reads graphs says what is wrong
+    if "header" not in names or {"u", "v"} <= names:
+        return None  # another archive: a graph, perhaps
+    return load_trace(path) if "amount" in names else of_session(load_session(path))
+
+
+def of_session(session: Session) -> Trace:
+    """Return a session's maps of accesses as a trace: a launch for each bin of time.
+
+    Raises
+    ------
+    LouvainUmError
+        The session has none.
+    """
+    maps = [page for page in session.maps if page.kind == "access" and page.total]
+    if not maps:
+        raise LouvainUmError(
+            "the session has no maps of accesses to replay; profile with --tracer, or on the CPU"
+        )
+    lives = {life.name: life for life in session.lifetimes}
+    arrays = [
+        Array(
+            name=page.array,
+            group=lives[page.array].group if page.array in lives else "scratch",
+            nbytes=max(_extent(page), lives[page.array].nbytes if page.array in lives else 0),
+            starts="host" if page.array.endswith(".0") and _group(lives, page) == "graph"
+            else "nowhere",
+        )
+        for page in maps
+    ]  # fmt: skip
+    edges = np.unique(np.concatenate([page.edges for page in maps]))
+    spans = [span for span in session.phases if span.phase in get_args(Phase)]
+    steps = []
+    for begin in edges[:-1].tolist():
+        touched = [_touches(number, page, begin) for number, page in enumerate(maps)]
+        whole = join([each for each in touched if each is not None])
+        if len(whole):
+            span = _span_at(spans, begin)
+            steps.append(
+                Launch(
+                    touches=whole,
+                    phase=cast(Phase, span.phase) if span else None,
+                    level=span.level if span else -1,
+                    iteration=span.iteration if span else -1,
+                )
+            )
+    return Trace(tuple(arrays), tuple(steps), hidden=HIDDEN)
+
+
+def _extent(page: PageMap) -> int:
+    return page.page_bytes * len(page.counts)
+
+
+def _group(lives: dict[str, Any], page: PageMap) -> str:
+    return lives[page.array].group if page.array in lives else "scratch"
+
+
+def _touches(number: int, page: PageMap, begin: int) -> Touches | None:
+    """Return the touches of a map's bin that begins at a time; None if there is no such bin."""
+    at = int(np.searchsorted(page.edges, begin))
+    if at >= page.counts.shape[1] or page.edges[at] != begin:
+        return None
+    counts = page.counts[:, at].astype(np.int64)
+    rows = np.flatnonzero(counts)
+    if not len(rows):
+        return None
+    pages = max(1, page.page_bytes // PAGE_BYTES)
+    streamed = page.array.startswith(STREAMED)
+    # Every page of a row has its share of the row's accesses, one at least.
+    amount: NDArray[np.int64] = np.maximum(1, counts[rows] // pages) * (4 if streamed else 1)
+    way = Way.READ if streamed else Way.GATHER
+    return Touches.runs(number, rows * pages, pages, way, amount)
+
+
+def _span_at(spans: Sequence[PhaseSpan], time: int) -> PhaseSpan | None:
+    """Return the shortest span that a time lies in."""
+    inside = [span for span in spans if span.start_ns <= time < span.end_ns]
+    return min(inside, key=lambda span: span.end_ns - span.start_ns, default=None)

@@ -1,0 +1,1 @@
+"""Recording a run: sources, phases, arrays, and to which of them an event belongs."""

@@ -1,0 +1,315 @@
+"""Record a run: sources, an observer of the engine, and a session at any time."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from louvain_um.core.ledger import GROUPS, Group
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.events import Event
+from louvain_um.profiling.record.attribution import owners, place
+from louvain_um.profiling.record.spans import Book
+from louvain_um.profiling.session.events import MOST_LEVELS, EventTable, concatenate
+from louvain_um.profiling.session.merge_events import MOST_EVENTS, merge
+from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.session.storage import check_target
+from louvain_um.profiling.sources.source import Clock, Source, SourceUnavailableError
+
+TICK = 0.2
+"""Seconds between looks at the sources."""
+
+FIRST_SAVE, SAVE_EVERY = 1.0, 10.0
+SHARE = 0.05
+"""Seconds until a running session is first saved, between later savings (each pause twice the one
+before until then), and the share of the time that saving may take."""
+
+FEWEST_EVENTS = 100
+"""Fewer rows than this could not tell arrays and phases apart."""
+
+
+class Recording:
+    """Everything that is known of a run while it goes on; an observer of engines.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        Those that cannot work here are noted and left out.
+    metadata : mapping, optional
+        What is known before the run.
+    missing : mapping of str to str, optional
+        Sources that were asked for and are not there, with the reason.
+    save_to : path, optional
+        Where the session is written: while the run goes on, so that a killed one leaves what it
+        had, and at its end.
+    force : bool
+        Whether that file may replace another.
+    most_events : int
+        Rows of events that are kept; beyond, they are merged.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.record.capture import Recording
+    >>> with Recording([]) as run, run.phase("warm up"):
+    ...     pass
+    >>> [span.phase for span in run.session.phases]
+    ['warm up']
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        missing: Mapping[str, str] | None = None,
+        save_to: str | Path | None = None,
+        force: bool = False,
+        most_events: int = MOST_EVENTS,
+    ) -> None:
+        if save_to is not None:
+            check_target(save_to, force=force)
+        if not isinstance(most_events, int) or most_events < FEWEST_EVENTS:
+            raise OptionError(
+                f"most_events must be at least {FEWEST_EVENTS:,}, not {most_events!r}"
+            )
+        self.sources = list(sources)
+        self.metadata = dict(metadata or {})
+        self.status = {name: f"not available: {why}" for name, why in (missing or {}).items()}
+        self.notes = [f"{name} recorded nothing: {why}" for name, why in (missing or {}).items()]
+        self.plan: Mapping[str, Any] | None = None
+        self.save_to = save_to
+        self.force = force
+        self.most_events = most_events
+        self.complete = False
+        self._lock = threading.RLock()
+        self._tables: list[EventTable] = []
+        self._merged = ""
+        self._failed: list[Source] = []
+        self._halt = threading.Event()
+        self._session: Session | None = None
+
+    def __enter__(self) -> Recording:
+        self.clock = Clock()
+        self.book = Book(self.clock)
+        self.metadata.setdefault("created", datetime.datetime.now(datetime.UTC).isoformat())
+        self.metadata.setdefault("host", platform.node())
+        working = []
+        for source in self.sources:
+            try:
+                source.start(self.clock)
+            except SourceUnavailableError as error:
+                self.status[source.name] = f"not available: {error}"
+                self.notes.append(f"{source.name} recorded nothing: {error}")
+            else:
+                self.status[source.name] = "measured"
+                working.append(source)
+        self.sources = working
+        self.began = self.clock.now()
+        self._pump = threading.Thread(target=self._run, name="profiling", daemon=True)
+        self._pump.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        seconds = (self.clock.now() - self.began) / 1e9
+        self.metadata.setdefault("seconds", seconds)
+        self._halt.set()
+        self._pump.join()
+        for source in self.sources:
+            self._end(source)
+        self.complete = error is None
+        if error is not None:
+            self.notes.append(f"the run was cut short after {seconds:.1f} s")
+        self._session = self.snapshot()
+        if error is None:
+            self._save(self._session)
+        elif _tells(self._session):
+            # What became of the file must not hide why the run failed.
+            with suppress(LouvainUmError):
+                self._save(self._session)
+
+    def __call__(self, event: Event) -> None:
+        """Observe an engine."""
+        self.book(event)
+        for source in self.sources:
+            observe = getattr(source, "observe", None)
+            if observe is not None:
+                observe(event)
+
+    @property
+    def session(self) -> Session:
+        """What was recorded: all of it once the recording has ended."""
+        return self._session or self.snapshot()
+
+    @contextmanager
+    def phase(self, name: str, level: int = -1) -> Iterator[None]:
+        """Give a name to what the block does; events inside belong to it.
+
+        Raises
+        ------
+        OptionError
+            The level is not a whole number from -1, for none, to 32767.
+        """
+        if not (isinstance(level, int) and -1 <= level < MOST_LEVELS):
+            raise OptionError(f"level must lie in -1 … {MOST_LEVELS - 1}, not {level!r}")
+        self.book.begin(str(name), level)
+        try:
+            yield
+        finally:
+            self.book.end(str(name))
+
+    def array(self, name: str, array: Any, group: Group = "graph") -> None:
+        """Tell of an array by name, so that events at its addresses are known to be its.
+
+        Parameters
+        ----------
+        name : str
+        array : object
+            Of CuPy, NumPy or anything else with an array interface; contiguous.
+        group : {"graph", "hash", "community", "scratch"}
+
+        Raises
+        ------
+        OptionError
+            There is no such group, or it is no array.
+        """
+        if group not in GROUPS:
+            raise OptionError(f"group must be one of {', '.join(GROUPS)}, not {group!r}")
+        address, nbytes = _extent(array)
+        self.book.enter(str(name), group, address, nbytes, self.clock.now())
+
+    def freed(self, name: str) -> None:
+        """Tell that an array is gone."""
+        self.book.leave(name, None, self.clock.now())
+
+    def snapshot(self) -> Session:
+        """Return a session of what is known so far."""
+        from louvain_um import __version__
+
+        with self._lock:
+            events = self._gathered()
+            notes = [*self.notes, *(note for source in self.sources for note in source.notes)]
+            if self._merged:
+                notes.append(self._merged)
+        phases, lifetimes = self.book.phases(), self.book.lifetimes()
+        energy = next((s.energy() for s in self.sources if hasattr(s, "energy")), None)
+        metadata = {
+            "version": __version__,
+            "device": "",
+            "policy": None,
+            "seconds": (self.clock.now() - self.began) / 1e9,
+            **self.metadata,
+            "complete": self.complete,
+            "sources": {"engine": "measured", **self.status},
+            "about_sources": {source.name: source.about() for source in self.sources},
+        }
+        return Session(
+            metadata=metadata,
+            plan=self.plan,
+            lifetimes=lifetimes,
+            phases=phases,
+            events=place(events, phases),
+            maps=tuple(page for source in self.sources for page in source.maps()),
+            notes=tuple(notes),
+            energy=energy,
+        )
+
+    def _end(self, source: Source) -> None:
+        """Stop a source and take what it still has; a failure of its own is noted."""
+        try:
+            source.stop()
+            self._take(source, last=True)
+        except Exception as error:  # a device that died must not hide why it did
+            self.notes.append(
+                f"{source.name} could not be ended ({_reason(error)}); it may have seen more"
+            )
+            return
+        lost = getattr(source, "lost", None)
+        if lost is not None and lost():
+            self.notes.append(lost())
+
+    def _look(self, source: Source) -> None:
+        """Take what a source has; one that fails is noted, and the others go on."""
+        if source in self._failed:
+            return
+        try:
+            self._take(source)
+        except Exception as error:
+            self._failed.append(source)
+            self.notes.append(f"{source.name} failed ({_reason(error)}); what came later is lost")
+
+    def _take(self, source: Source, *, last: bool = False) -> None:
+        table = source.drain(last=last)
+        if table is not None and len(table):
+            with self._lock:
+                self._tables.append(table)
+
+    def _gathered(self) -> EventTable:
+        """Join the tables that came in, and merge rows if there are too many."""
+        table = concatenate(self._tables)
+        if len(table) > self.most_events:
+            rows, lifetimes = len(table), self.book.lifetimes()
+            table = place(table, self.book.phases())
+            table, ns, size = merge(table, owners(table, lifetimes), self.most_events // 2)
+            self._merged = (
+                f"events were merged from {rows:,} rows into {len(table):,} where they were alike: "
+                f"totals are exact, times to {ns / 1e6:g} ms, addresses to {size / 2**20:g} MiB"
+            )
+        self._tables = [table] if len(table) else []
+        return table
+
+    def _run(self) -> None:
+        """Look at the sources now and then, and save what there is."""
+        pause = FIRST_SAVE
+        due = time.perf_counter() + pause
+        while not self._halt.wait(TICK):
+            for source in self.sources:
+                self._look(source)
+            with self._lock:
+                if sum(map(len, self._tables)) > self.most_events:
+                    self._gathered()
+            since = time.perf_counter()
+            if self.save_to is not None and since >= due:
+                # The last one will say what is wrong, to someone who listens.
+                with suppress(Exception):
+                    session = self.snapshot()
+                    if _tells(session):
+                        self._save(session)
+                took = time.perf_counter() - since
+                pause = min(2 * pause, SAVE_EVERY)
+                due = since + took + max(pause, took / SHARE)
+
+    def _save(self, session: Session) -> None:
+        if self.save_to is None:
+            return
+        session.save(self.save_to, force=self.force)
+        self.force = True  # from now on the file is this recording's own
+
+
+def _tells(session: Session) -> bool:
+    """Say whether an unfinished session holds anything: a refused run leaves no file."""
+    return bool(session.phases) or len(session.events) > 0
+
+
+def _reason(error: Exception) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+def _extent(array: Any) -> tuple[int, int]:
+    """Return address and bytes of an array."""
+    for attribute in ("__cuda_array_interface__", "__array_interface__"):
+        interface = getattr(array, attribute, None)
+        if interface is not None:
+            return int(interface["data"][0]), int(array.nbytes)
+    raise OptionError(f"an array is one of CuPy or NumPy, not {type(array).__name__}")

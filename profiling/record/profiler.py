@@ -1,0 +1,322 @@
+"""Profile a detection, or a user's own code, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.events import Event, Observer
+from louvain_um.options import Options
+from louvain_um.profiling.record.capture import Recording
+from louvain_um.profiling.session.merge_events import MOST_EVENTS
+from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.session.storage import check_target
+from louvain_um.profiling.sources.source import Source, SourceUnavailableError
+
+if TYPE_CHECKING:
+    from louvain_um.gpu.runtime.device import Choice
+    from louvain_um.results.communities import Communities
+
+NO_TRACER = "the tracer is for kernels of a GPU; a CPU run tells its accesses by itself"
+
+SOURCES = ("uvm", "cupti", "nvml")
+LIGHT = ("uvm-light", "cupti", "nvml")
+"""Sources of a GPU run that may be asked for by name; the access tracer is an option of its own.
+
+`uvm` tells of managed memory, `uvm-light` of all of it but single migrations, `cupti` of kernels
+and copies, and of managed memory where neither is there or asked for, `nvml` of energy.
+"""
+
+
+def profile(
+    graph: Any,
+    *,
+    method: str = "louvain",
+    resolution: float = 1.0,
+    threshold: float = 1e-7,
+    max_level: int | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    memory: str = "base",
+    device_budget: int | str | None = None,
+    threads: int | None = None,
+    sources: Sequence[str] = SOURCES,
+    tracer: bool = False,
+    observer: Observer | None = None,
+    save_to: str | Path | None = None,
+    force: bool = False,
+    most_events: int = MOST_EVENTS,
+    name: str | None = None,
+) -> Session:
+    """Detect communities and record what that did to memory.
+
+    Parameters
+    ----------
+    graph : Graph, DeviceGraph or anything `as_graph` takes
+    method : {"louvain", "leiden"}
+    resolution, threshold, max_level, seed, device, device_budget, threads, observer
+        As in `louvain`.
+    memory : str
+        Policy of a GPU run; "base" leaves everything to the driver, as the run to compare with.
+    sources : sequence of {"uvm", "uvm-light", "cupti", "nvml"}
+        Who watches a GPU run: the driver's own events of managed memory (without single
+        migrations, which cost most, if light), CUPTI for kernels and
+        copies (and for managed memory where it is the only one), NVML for energy. One that is
+        not there is noted in the session, and the others go on. A run on the CPU is watched by
+        the engine itself, page by page.
+    tracer : bool
+        Count every access of every kernel to global memory, page by page; several times slower.
+    save_to : path, optional
+        Save the session here, `.npz` or `.parquet`: while the run goes on, so that one that is
+        killed leaves what it had, and at its end.
+    force : bool
+        Whether that file may replace another.
+    most_events : int
+        Rows of events that are kept, at least 100; beyond, those that are alike are merged, and
+        the session says so.
+    name : str, optional
+        What reports call the graph.
+
+    Returns
+    -------
+    Session
+
+    Raises
+    ------
+    OptionError, GraphError, DeviceUnavailableError, MemoryBudgetError
+        As `louvain` does.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.profiling import profile
+    >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+    >>> session = profile(g, device="cpu")
+    >>> session.metadata["communities"]
+    2
+    """
+    from louvain_um.api import run
+    from louvain_um.gpu.runtime.device import pick
+    from louvain_um.gpu.runtime.preflight import device_of
+
+    options = Options(
+        method=method,  # type: ignore[arg-type]  # it checks
+        resolution=resolution,
+        threshold=threshold,
+        max_level=max_level,
+        seed=seed,
+        device=device_of(graph, device),
+        memory=memory,
+        device_budget=device_budget,
+        threads=threads,
+    )
+    chosen = pick(options.device)
+    watchers, missing = watching(chosen, sources, tracer=tracer)
+    graph = _loaded(graph, chosen)
+    if chosen.kind == "cpu":
+        from louvain_um.profiling.sources.cpu_recorder import RecorderSource
+
+        watchers.append(RecorderSource(graph))
+    planned = None
+    if chosen.kind == "cuda":
+        from louvain_um.planning import plan
+
+        # What does not fit, the engine will say itself.
+        with chosen.current(), suppress(MemoryBudgetError):
+            planned = plan(
+                graph, method=options.method, memory=memory, device_budget=device_budget
+            ).to_dict()
+    recording = Recording(
+        watchers,
+        missing=missing,
+        metadata={
+            "device": str(chosen),
+            "policy": memory if chosen.kind == "cuda" else None,
+            "method": method,
+            "seed": seed,
+            "graph": _graph(graph) | ({} if name is None else {"name": name}),
+        },
+        save_to=save_to,
+        force=force,
+        most_events=most_events,
+    )
+    recording.plan = planned
+    with recording:
+        result = run(graph, options, _both(recording, observer))
+        recording.metadata.update(_outcome(result, recording))
+    return recording.session
+
+
+@contextmanager
+def recording(
+    *,
+    device: str = "auto",
+    sources: Sequence[str] = SOURCES,
+    arrays: Mapping[str, Any] | None = None,
+    save_to: str | Path | None = None,
+    force: bool = False,
+    most_events: int = MOST_EVENTS,
+) -> Iterator[Recording]:
+    """Record what the block does: any code that uses CUDA's managed memory.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        The device to watch.
+    sources, save_to, force, most_events
+        As in `profile`.
+    arrays : mapping of str to array, optional
+        Arrays by name; more can be told of inside the block with `array`, and phases with `phase`.
+
+    Yields
+    ------
+    Recording
+        Its `session` is whole once the block has ended.
+
+    Raises
+    ------
+    OptionError, DeviceUnavailableError
+        There is no such device, source or group, or what should be an array is none.
+    LouvainUmError
+        The session cannot be saved there.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling import recording
+    >>> with recording(device="cpu") as run:
+    ...     with run.phase("think"):
+    ...         answer = 6 * 7
+    >>> run.session.phases[0].phase
+    'think'
+    """
+    from louvain_um.gpu.runtime.device import pick
+
+    chosen = pick(Options(device=device).device)
+    watchers, missing = watching(chosen, sources)
+    kept = Recording(
+        watchers,
+        missing=missing,
+        metadata={"device": str(chosen)},
+        save_to=save_to,
+        force=force,
+        most_events=most_events,
+    )
+    with kept:
+        for name, array in (arrays or {}).items():
+            kept.array(name, array)
+        yield kept
+
+
+def check(
+    save_to: str | Path, *, device: str, memory: str, force: bool = False, tracer: bool = False
+) -> None:
+    """Refuse at once what `profile` would refuse after the graph has been read.
+
+    Raises
+    ------
+    LouvainUmError
+        As `profile` does.
+    """
+    from louvain_um.gpu.runtime.device import pick
+
+    chosen = pick(Options(device=device, memory=memory).device)
+    if tracer and chosen.kind == "cpu":
+        raise OptionError(NO_TRACER)
+    check_target(save_to, force=force)
+
+
+def watching(
+    chosen: Choice, sources: Sequence[str], *, tracer: bool = False
+) -> tuple[list[Source], dict[str, str]]:
+    """Return the sources for a device, and why others are not there."""
+    known = tuple(dict.fromkeys(SOURCES + LIGHT))
+    if isinstance(sources, str):
+        sources = (sources,)
+    unknown = [name for name in sources if name not in known]
+    if unknown:
+        raise OptionError(f"sources are {', '.join(known)}, not {unknown[0]!r}")
+    if chosen.kind == "cpu":
+        if tracer:
+            raise OptionError(NO_TRACER)
+        return [], {}
+    from cupy.cuda import runtime
+
+    from louvain_um.profiling.sources.cupti import Cupti
+    from louvain_um.profiling.sources.nvml import Nvml
+    from louvain_um.profiling.sources.uvm import Uvm
+
+    watchers: list[Source] = []
+    missing = {}
+    if "uvm" in sources or "uvm-light" in sources:
+        runtime.setDevice(chosen.index)
+        runtime.memGetInfo()  # the driver serves a process once it has a context
+        try:
+            Uvm.check()
+            watchers.append(Uvm(migrations="uvm" in sources))
+        except SourceUnavailableError as error:
+            missing["uvm"] = str(error)
+    if "cupti" in sources:
+        watchers.append(Cupti(chosen.index, counters=not watchers))
+    if "nvml" in sources:
+        watchers.append(Nvml(runtime.deviceGetPCIBusId(chosen.index)))
+    if tracer:
+        from louvain_um.profiling.sources.tracer import Tracer
+
+        watchers.append(Tracer())
+    return watchers, missing
+
+
+def _loaded(graph: Any, chosen: Choice) -> Any:
+    """Return a graph that the engine takes as it is; converting is no part of the run."""
+    from louvain_um.gpu.graph import DeviceGraph
+    from louvain_um.graph.graph import Graph
+
+    if isinstance(graph, DeviceGraph) and chosen.kind == "cpu":
+        return graph.to_host()
+    if isinstance(graph, Graph | DeviceGraph):
+        return graph
+    from louvain_um.formats import as_graph
+
+    return as_graph(graph)
+
+
+def _both(recording: Recording, observer: Observer | None) -> Observer:
+    """Return an observer for the recording and, if there is one, the caller."""
+    if observer is None:
+        return recording
+
+    def tell(event: Event) -> None:
+        recording(event)
+        observer(event)
+
+    return tell
+
+
+def _graph(graph: Any) -> dict[str, Any]:
+    from louvain_um.graph.graph import Graph
+
+    numbers = {
+        "vertices": graph.n_vertices,
+        "arcs": graph.n_arcs,
+        "weighted": graph.weights is not None,
+    }
+    if isinstance(graph, Graph):
+        numbers["edges"] = graph.n_edges
+    return numbers
+
+
+def _outcome(result: Communities, recording: Recording) -> dict[str, Any]:
+    """Return what a session keeps of the result; compiling is no part of the run's seconds."""
+    compiling = sum(span.seconds for span in recording.book.spans if span.phase == "compile")
+    return {
+        **result.provenance,
+        "seconds": result.timings["total"] - compiling,
+        "timings": dict(result.timings),
+        "modularity": result.modularity,
+        "communities": result.n_communities,
+        "arcs_visited": sum(level.arcs_visited for level in result.levels),
+        "peak_bytes": {str(group): int(size) for group, size in result.memory.items()},
+    }

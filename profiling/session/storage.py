@@ -1,0 +1,268 @@
+"""Sessions on disc: one `.npz` file with a header of JSON, or a folder of Parquet files."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import math
+import os
+import secrets
+import shutil
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.atomic_files import check_output, replacing
+from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.session.events import COLUMNS, EventTable
+from louvain_um.profiling.session.session import SCHEMA, Lifetime, PageMap, PhaseSpan, Session
+from louvain_um.profiling.session.validate import check
+
+NAME = "louvain-um/session"
+HEADER, EVENTS, MAPS = "header.json", "events.parquet", "maps.npz"
+"""Files of a session in Parquet."""
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def save(session: Session, path: str | Path, *, force: bool = False) -> None:
+    """Write a session; `Session.save` documents the arguments."""
+    if Path(path).suffix == ".parquet":
+        _save_folder(session, Path(path), force=force)
+        return
+    check_target(path, force=force)
+    arrays = {f"events.{name}": values for name, values in session.events.columns.items()}
+    arrays |= _maps(session)
+    arrays["header"] = np.frombuffer(_header(session).encode(), np.uint8)
+    with replacing(path, force=force) as part, part.open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub means a flag
+
+
+def check_target(path: str | Path, *, force: bool = False) -> None:
+    """Refuse a path that no session could be written to.
+
+    Raises
+    ------
+    LouvainUmError
+        It is named like no session, exists and `force` is off, or its folder is missing.
+    """
+    target = Path(path)
+    if target.suffix == ".npz":
+        check_output(path, force=force)
+    elif target.suffix != ".parquet":
+        raise LouvainUmError(f"{path}: a session is saved as .npz or .parquet; name it so")
+    elif target.exists() and not force:
+        raise LouvainUmError(f"{path}: exists already; pass --force (force=True) to replace it")
+    elif target.exists() and not (target / HEADER).is_file():
+        raise LouvainUmError(f"{path}: is no session; it is not replaced, choose another name")
+    elif not target.parent.is_dir():
+        raise LouvainUmError(f"{path}: there is no folder {target.parent}; create it first")
+    elif not os.access(target.parent, os.W_OK | os.X_OK):
+        raise LouvainUmError(
+            f"{path}: the folder {target.parent} cannot be written; choose another one"
+        )
+
+
+def load(path: str | Path) -> Session:
+    """Read a session; `louvain_um.profiling.session.session.load` documents it."""
+    if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+        raise LouvainUmError(f"{path}: is neither a file nor a folder; name what holds a session")
+    if _is_sqlite(path):
+        from louvain_um.profiling.sources.nsys import import_nsys
+
+        return import_nsys(path)
+    arrays = _arrays(Path(path))
+    try:
+        header = json.loads(bytes(arrays["header"]))
+        name, schema = header["name"], int(header["schema"])
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
+        raise LouvainUmError(_foreign(path)) from None
+    if name != NAME:
+        raise LouvainUmError(_foreign(path))
+    if schema != SCHEMA:
+        which = "a newer" if schema > SCHEMA else "an older"
+        raise LouvainUmError(
+            f"{path}: a session of {which} version (schema {schema}, this one reads {SCHEMA}); "
+            + ("update louvain-um" if schema > SCHEMA else "record it again")
+        )
+    try:
+        session = _session(header, arrays)
+        check(session)
+        return session
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError):
+        raise LouvainUmError(f"{path}: a damaged session; record it again") from None
+
+
+def _arrays(path: Path) -> Arrays:
+    """Return what a file or folder holds, the header among it."""
+    try:
+        if path.is_dir():
+            if not (path / HEADER).is_file():
+                raise LouvainUmError(f"{path}: a folder, but no session; name what is in it")
+            return _load_folder(path)
+        # Opened here, since NumPy forgets to close a file that it cannot read.
+        with open(path, "rb") as file:
+            try:
+                with np.load(file, allow_pickle=False) as data:
+                    return {name: data[name] for name in data.files}
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # where a damaged archive points to no place
+                    raise
+                raise LouvainUmError(_foreign(path)) from None
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise LouvainUmError(f"{path}: {reason}; check the path") from None
+    except (
+        KeyError, ValueError, TypeError, AttributeError, EOFError, OverflowError, RuntimeError,
+        zlib.error, zipfile.BadZipFile,
+    ):  # fmt: skip
+        raise LouvainUmError(_foreign(path)) from None
+
+
+def _is_sqlite(path: str | Path) -> bool:
+    from louvain_um.profiling.sources.nsys import MAGIC
+
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def _foreign(path: str | Path) -> str:
+    return f"{path}: not a session; record one with louvain-um profile"
+
+
+def _header(session: Session) -> str:
+    header = {
+        "name": NAME,
+        "schema": session.schema,
+        "metadata": session.metadata,
+        "plan": session.plan,
+        "lifetimes": [dataclasses.asdict(array) for array in session.lifetimes],
+        "phases": [dataclasses.asdict(span) for span in session.phases],
+        "notes": session.notes,
+        "energy": session.energy,
+        "kernels": session.events.kernels,
+        "event_phases": session.events.phases,
+        "maps": [[page.array, page.page_bytes, page.kind] for page in session.maps],
+    }
+    return json.dumps(plain(header), allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """Return a value of JSON's own types; numbers it lacks become null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return plain(dataclasses.asdict(value))
+    return str(value)
+
+
+def _maps(session: Session) -> Arrays:
+    arrays: Arrays = {}
+    for number, page in enumerate(session.maps):
+        arrays[f"map.{number}.edges"] = page.edges
+        arrays[f"map.{number}.counts"] = page.counts
+    return arrays
+
+
+def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Session:
+    """Put a session together from what a file held."""
+    if header["metadata"].get("seconds", 0) is None:  # not a number when it was saved
+        del header["metadata"]["seconds"]
+    spans = []
+    for span in header["phases"]:
+        if span["modularity"] is None:
+            span["modularity"] = math.nan
+        spans.append(PhaseSpan(**span))
+    return Session(
+        metadata=header["metadata"],
+        plan=header["plan"],
+        lifetimes=tuple(Lifetime(**array) for array in header["lifetimes"]),
+        phases=tuple(spans),
+        events=EventTable(
+            {name: arrays[f"events.{name}"] for name in COLUMNS},
+            tuple(header["kernels"]),
+            tuple(header["event_phases"]),
+        ),
+        maps=tuple(
+            PageMap(
+                array=name,
+                page_bytes=page_bytes,
+                edges=arrays[f"map.{number}.edges"],
+                counts=arrays[f"map.{number}.counts"],
+                kind=kind,
+            )
+            for number, (name, page_bytes, kind) in enumerate(header["maps"])
+        ),
+        notes=tuple(header["notes"]),
+        energy=header["energy"],
+    )
+
+
+def _save_folder(session: Session, path: Path, *, force: bool) -> None:
+    """Write the header as JSON, the events as Parquet and the maps as `.npz`, in a folder."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise LouvainUmError(
+            f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or save as .npz"
+        ) from None
+    check_target(path, force=force)
+    real = Path(os.path.realpath(path))
+    part = real.with_name(f".{real.name[:100]}.{secrets.token_hex(4)}.part")
+    before = part.with_suffix(".before")
+    try:
+        part.mkdir()
+        (part / HEADER).write_text(_header(session), encoding="utf-8")
+        parquet.write_table(pa.table(dict(session.events.columns)), part / EVENTS)
+        with (part / MAPS).open("wb") as file:
+            np.savez_compressed(file, **_maps(session))  # type: ignore[arg-type]
+        # A folder cannot replace another that holds files: the old one steps aside, is not gone.
+        if real.exists():
+            os.replace(real, before)
+        os.replace(part, real)
+    except OSError as error:
+        raise LouvainUmError(
+            f"{path}: {(error.strerror or 'cannot be written').lower()}; nothing was written"
+        ) from error
+    finally:
+        if before.exists() and not real.exists():
+            os.replace(before, real)
+        for folder in (part, before):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _load_folder(path: Path) -> Arrays:
+    """Read a folder that `_save_folder` wrote, as the arrays of the one file."""
+    try:
+        from pyarrow import ArrowInvalid, parquet
+    except ImportError:
+        raise LouvainUmError(
+            f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]'"
+        ) from None
+    arrays: Arrays = {"header": np.frombuffer((path / HEADER).read_bytes(), np.uint8)}
+    try:
+        table = parquet.read_table(path / EVENTS)
+    except ArrowInvalid as error:
+        raise ValueError(str(error)) from None
+    arrays |= {f"events.{name}": table[name].to_numpy() for name in table.column_names}
+    with np.load(path / MAPS, allow_pickle=False) as data:
+        arrays |= {name: data[name] for name in data.files}
+    return arrays

@@ -1,0 +1,181 @@
+"""A session in a few figures: for `--json` and for printing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from louvain_um.core.ledger import GROUPS
+from louvain_um.profiling.record.run_time import joules
+from louvain_um.profiling.session.events import Cause, Kind
+from louvain_um.profiling.session.session import Session
+
+OTHER = "other"
+"""Memory that belongs to no array of the run."""
+
+FIGURES = (
+    "bytes_to_device", "bytes_to_host", "bytes_evicted", "gpu_fault_groups", "gpu_faults",
+    "cpu_faults", "thrashing", "throttling", "remote_maps", "accesses",
+)  # fmt: skip
+"""What `by_group` holds of each group."""
+
+SHOWN = {
+    "bytes_to_device": "to the device",
+    "bytes_to_host": "to the host",
+    "gpu_faults": "GPU faults",
+    "cpu_faults": "CPU faults",
+    "accesses": "accesses",
+}
+"""What is printed of them."""
+
+KNOWN = ("measured", "modelled")
+
+MEMORY = ("uvm", "cupti", "nsys", "simulator")
+"""Sources that tell of managed memory."""
+
+
+def summary(session: Session) -> dict[str, Any]:
+    """Return the figures of a session; those that no source could know are None.
+
+    `by_group` holds `FIGURES` of each group and of `other`, the memory that belongs to no array;
+    they add up to those of the whole.
+    """
+    groups = by_group(session)
+    whole: dict[str, int | None] = {
+        name: sum(group[name] for group in groups.values()) for name in FIGURES
+    }
+    sources = session.metadata.get("sources", {})
+    if not any(sources.get(name, "") in KNOWN for name in MEMORY):
+        whole |= {name: whole[name] or None for name in FIGURES if name != "accesses"}
+    if not session.maps:
+        whole["accesses"] = whole["accesses"] or None
+    by_groups: dict[str, dict[str, int | None]] = {
+        name: {key: None if whole[key] is None else value for key, value in group.items()}
+        for name, group in groups.items()
+    }
+    totals = _totals_alone(session)
+    for name, value in totals.items():
+        whole[name] = value
+        for group in by_groups.values():
+            group[name] = None
+    complete = session.metadata.get("complete", True)
+    # How fast a run was is known once it has come to its end.
+    arcs = (session.metadata.get("graph") or {}).get("arcs") if complete else None
+    spent = joules(session)
+    memory = session.events["kind"] <= Kind.DTOD
+    return {
+        "seconds": session.seconds,
+        "arcs_per_second": arcs / session.seconds if arcs and session.seconds else None,
+        "joules": spent,
+        "arcs_per_joule": arcs / spent if arcs and spent else None,
+        **whole,
+        "by_group": by_groups,
+        "events": len(session.events),
+        "memory_events": int(np.count_nonzero(memory)),
+        "unattributed": session.unattributed,
+        "dropped": _dropped(session),
+        "sources": dict(sources),
+        "notes": list(session.notes),
+        "complete": complete,
+    }
+
+
+def _totals_alone(session: Session) -> dict[str, int]:
+    """Return bytes that the driver counted where migrations were not recorded one by one."""
+    about = session.metadata.get("about_sources", {}).get("uvm", {})
+    if about.get("migrations", True):
+        return {}
+    counted = about.get("driver_totals") or {}
+    return {name: counted[name] for name in ("bytes_to_device", "bytes_to_host") if name in counted}
+
+
+def _dropped(session: Session) -> int | None:
+    """Return records that sources lost, as far as they know."""
+    about = session.metadata.get("about_sources", {}).values()
+    lost = [source["dropped"] for source in about if "dropped" in source]
+    return sum(lost) if lost else None
+
+
+def by_group(session: Session) -> dict[str, dict[str, int]]:
+    """Return `FIGURES` of each group that has arrays, and of `other` if there is any."""
+    names = [*GROUPS, OTHER]
+    number = np.array([*(names.index(array.group) for array in session.lifetimes), len(GROUPS)])
+    group = number[session.owners()]  # −1, the last, is other
+    events = session.events
+
+    def total(column: str, kind: Kind, cause: Cause | None = None) -> list[int]:
+        rows = events.where(kind, cause)
+        # Sums stay exact below 2⁵³.
+        sums = np.bincount(group[rows], events[column][rows], len(names))
+        return [int(value) for value in sums]
+
+    accesses = total("count", Kind.ACCESS)
+    maps = [page for page in session.maps if page.kind == "access"]
+    if maps and not any(accesses):
+        groups = {array.name: array.group for array in session.lifetimes}
+        accesses = [0] * len(names)
+        for page in maps:
+            accesses[names.index(groups.get(page.array, OTHER))] += page.total
+    columns = (
+        total("bytes", Kind.HTOD),
+        total("bytes", Kind.DTOH),
+        total("bytes", Kind.DTOH, Cause.EVICTION),
+        total("rows", Kind.GPU_FAULT_GROUP),
+        total("count", Kind.GPU_FAULT_GROUP),
+        total("count", Kind.CPU_FAULT),
+        total("count", Kind.THRASHING),
+        total("count", Kind.THROTTLING),
+        total("count", Kind.REMOTE_MAP),
+        accesses,
+    )
+    there = {array.group for array in session.lifetimes}
+    return {
+        name: dict(zip(FIGURES, row, strict=True))
+        for name, row in zip(names, zip(*columns, strict=True), strict=True)
+        if name in there or any(row)
+    }
+
+
+def lines(session: Session) -> Iterable[str]:
+    """Yield the session in a few lines of text."""
+    from louvain_um.profiling.views.table import say
+
+    figures = summary(session)
+    about = session.metadata
+    named = [about.get("method"), about.get("policy"), about.get("device")]
+    if about.get("device") == "cpu":
+        named.remove(about.get("policy"))  # there is but one
+    what = " ".join(str(name) for name in named if name)
+    rate = figures["arcs_per_second"]
+    cost = [f"{figures['seconds']:.3f} s"]
+    cost += [f"{say(rate, 'rate')} arcs/s"] if rate else []
+    if figures["joules"] is not None:
+        cost.append(f"{figures['joules']:,.1f} J")
+    if figures["arcs_per_joule"]:
+        cost.append(f"{say(figures['arcs_per_joule'], 'rate')} arcs/J")
+    yield f"{what or 'session'}: {', '.join(cost)}"
+    shown = {name: value for name, value in SHOWN.items() if figures[name] is not None}
+    for group, values in [("all", figures), *figures["by_group"].items()]:
+        parts = [
+            f"{text} {_say(name, values[name])}"
+            for name, text in shown.items()
+            if values[name] is not None
+        ]
+        if parts:
+            yield f"  {group}: {', '.join(parts)}"
+    if figures["unattributed"]:
+        rows_of = figures["memory_events"]
+        yield f"{figures['unattributed']:,} of {rows_of:,} memory events lie in no array of the run"
+    yield from (f"note: {note}" for note in session.notes)
+
+
+def _say(name: str, value: int) -> str:
+    """Return a figure as text."""
+    if not name.startswith("bytes"):
+        return f"{value:,}"
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if value >= scale:
+            return f"{value / scale:,.1f} {unit}"
+    return f"{value} B"

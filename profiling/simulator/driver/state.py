@@ -1,0 +1,139 @@
+"""The state of the simulated machine: plain arrays, so that compiled code can share them."""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.simulator.driver.compiled import inlined
+from louvain_um.profiling.simulator.driver.constants import (
+    BASE_ADDRESS,
+    CLOCKS,
+    COMPUTED,
+    COST_TERMS,
+    COUNTERS,
+    DROPPED,
+    E_ADDRESS,
+    E_BYTES,
+    E_CAUSE,
+    E_COUNT,
+    E_KIND,
+    E_TIME,
+    EVENT_COLUMNS,
+    EVENTS,
+    HEADS,
+    NOWHERE,
+    PAGE_BYTES,
+    READ_REMOTELY,
+    RECORD,
+    SHARE_HIDDEN,
+    STALLED,
+    TAILS,
+)
+
+
+class State(NamedTuple):
+    """Everything the compiled parts read and write; columns are named in `constants`."""
+
+    pages: NDArray[np.uint8]  # state bits of each page
+    words: NDArray[np.uint64]  # the same, eight pages each
+    block_of: NDArray[np.int32]  # block of each page; −1 in gaps between arrays
+    blocks: NDArray[np.int64]
+    totals: NDArray[np.int64]  # by array
+    counters: NDArray[np.int64]
+    switches: NDArray[np.int64]
+    clock: NDArray[np.float64]
+    costs: NDArray[np.float64]
+    rates: NDArray[np.float64]
+    per_access: NDArray[np.float64]  # ns by array, LOCAL or REMOTE, and way
+    events: NDArray[np.int64]
+    queue: NDArray[np.int64]  # page, way, amount, array of each touch that waits
+    batch: NDArray[np.int64]  # keys of the faults being served: 2 · page + write
+    spare: NDArray[np.int64]  # scratch memory of sorting them
+    want: NDArray[np.uint8]  # pages of a block to bring: 1 faulted, 2 by density
+    marks: NDArray[np.uint64]  # the same, eight pages each
+    tree: NDArray[np.int64]  # scratch memory of the density prefetcher
+    thrash: NDArray[np.int64]  # by page: last time, last processor, events, throttles, pinned until
+
+
+def empty_state(
+    pages: int,
+    blocks: int,
+    arrays: int,
+    switches: Any,
+    rates: Any,
+    per_access: Any,
+    *,
+    window: int,
+    batch: int,
+    events: int,
+    thrash: bool,
+) -> State:
+    """Return a machine in which nothing has happened yet."""
+    counters = np.zeros(COUNTERS, np.int64)
+    counters[HEADS : HEADS + 2] = NOWHERE
+    counters[TAILS : TAILS + 2] = NOWHERE
+    from louvain_um.profiling.simulator.driver.batch import DIGITS
+    from louvain_um.profiling.simulator.driver.constants import BLOCK_COLUMNS, BLOCK_PAGES, TOTALS
+    from louvain_um.profiling.simulator.driver.density import LEAVES, TREE_ROWS
+
+    whole = -(-pages // BLOCK_PAGES) * BLOCK_PAGES
+    bits, want = np.zeros(whole, np.uint8), np.zeros(BLOCK_PAGES, np.uint8)
+    return State(
+        pages=bits,
+        words=bits.view(np.uint64),
+        block_of=np.full(whole, NOWHERE, np.int32),
+        blocks=np.zeros((blocks, BLOCK_COLUMNS), np.int64),
+        totals=np.zeros((arrays, TOTALS), np.int64),
+        counters=counters,
+        switches=switches,
+        clock=np.zeros(CLOCKS, np.float64),
+        costs=np.zeros(COST_TERMS, np.float64),
+        rates=rates,
+        per_access=per_access,
+        events=np.zeros((events, EVENT_COLUMNS), np.int64),
+        queue=np.zeros((window, 4), np.int64),
+        batch=np.zeros(batch, np.int64),
+        spare=np.zeros(DIGITS + batch, np.int64),
+        want=want,
+        marks=want.view(np.uint64),
+        tree=np.zeros((TREE_ROWS, 2 * LEAVES), np.int64),
+        thrash=np.zeros((pages if thrash else 1, 5), np.int64),
+    )
+
+
+@inlined
+def now(s):
+    """Return the time in ns; computing and remote reading hide a share of each other."""
+    computed, remote = s.clock[COMPUTED], s.clock[READ_REMOTELY]
+    return s.clock[STALLED] + computed + remote - s.rates[SHARE_HIDDEN] * min(computed, remote)
+
+
+@inlined
+def spend(s, term, time):
+    """Let the whole GPU wait for `time` ns, on account of one term."""
+    s.costs[term] += time
+    s.clock[STALLED] += time
+
+
+@inlined
+def emit(s, kind, page, size, count, cause):
+    """Record an event; without room it is counted as dropped."""
+    if s.switches[RECORD] == 0:
+        return
+    row = s.counters[EVENTS]
+    if row == s.events.shape[0]:
+        s.counters[DROPPED] += 1
+        return
+    s.events[row, E_TIME] = np.int64(now(s))
+    s.events[row, E_KIND] = kind
+    s.events[row, E_ADDRESS] = BASE_ADDRESS + page * PAGE_BYTES
+    s.events[row, E_BYTES] = size
+    s.events[row, E_COUNT] = count
+    s.events[row, E_CAUSE] = cause
+    s.counters[EVENTS] = row + 1

@@ -1,0 +1,208 @@
+"""From a trace, placements and a machine to the compiled parts' initial state."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.profiling.simulator.driver import constants as c
+from louvain_um.profiling.simulator.driver.options import EVICTIONS, Driver
+from louvain_um.profiling.simulator.driver.state import State, empty_state
+from louvain_um.profiling.simulator.layout import Layout
+from louvain_um.profiling.simulator.touches import Touches, Way
+from louvain_um.profiling.simulator.trace import Allocate, Array, Trace, live_peak
+
+CONTENDED_NS = 140.0
+"""Time of an atomic over the bus to an address that others add to as well. Fitted to R-MAT 20 with
+the graph in host memory of an H200: .11 s under adv2, for 161,000 additions (`policies_h200.json`).
+While they came one right after the other, one took a microsecond."""
+
+BLOCKS = 2.5
+"""Blocks that are there at one time, for each touch in flight: an H200 has 660 and 264."""
+
+_EVENT_ROWS = 1 << 18
+_MAPPED = c.PREFERS_HOST | c.ACCESSED_BY
+
+
+def build_state(
+    trace: Trace,
+    layout: Layout,
+    machine: Machine,
+    driver: Driver,
+    *,
+    capacity: int,
+    record: bool,
+    host_touches: bool,
+    brought: Set[int],
+) -> State:
+    """Return the machine before the first step.
+
+    `capacity` is in bytes; `brought` are the arrays that the program prefetches to the device.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The device arrays, and one block beside them if anything else may migrate, do not fit.
+    """
+    arrays = trace.arrays
+    detect = driver.thrashing and host_touches
+    switches = np.zeros(c.SWITCHES, np.int64)
+    switches[c.CAPACITY] = capacity // c.PAGE_BYTES
+    # Where the program sees to it, the driver's own order stands by.
+    program = driver.eviction == "program"
+    switches[c.POLICY] = c.BY_MIGRATION if program else EVICTIONS.index(driver.eviction)
+    switches[c.BATCH_SIZE] = driver.batch_size
+    switches[c.THRESHOLD] = driver.density_percent
+    switches[c.COHERENT] = machine.coherent
+    switches[c.WINDOW] = machine.faults_in_flight
+    switches[c.DETECT_THRASHING] = detect
+    switches[c.RECORD] = record
+    switches[c.PASSES] = driver.prefetch_passes
+    switches[c.BATCHES_PER_SERVICE] = driver.batches_per_service
+    switches[c.PREFETCHING] = driver.prefetcher
+    switches[c.THRASH_EVENTS] = driver.thrash_events
+    switches[c.THRASH_WINDOW] = round(driver.thrash_window_seconds * 1e9)
+    switches[c.THRASH_THROTTLES] = driver.thrash_throttles
+    switches[c.THRASH_PIN] = round(driver.thrash_pin_seconds * 1e9)
+    state = empty_state(
+        layout.pages,
+        len(layout.blocks),
+        len(arrays),
+        switches,
+        _rates(machine, trace.hidden),
+        _per_access(arrays, layout, machine),
+        window=machine.faults_in_flight,
+        batch=driver.batch_size,
+        events=_EVENT_ROWS if record else 1,
+        thrash=detect,
+    )
+    later = {step.array for step in trace.steps if isinstance(step, Allocate)}
+    _fill(state, arrays, layout, later, driver)
+    _check_room(state, trace, layout, capacity, brought)
+    return state
+
+
+def arrivals(touches: Touches, chain: int, machine: Machine) -> NDArray[np.int64]:
+    """Return the amounts of touches on a machine; it may hold fewer blocks than were recorded.
+
+    At each step of the chain no more arrive than are there.
+    """
+    if not chain:
+        return touches.amount
+    most = chain * int(BLOCKS * machine.faults_in_flight)
+    barrier = touches.way == Way.BARRIER
+    return np.where(barrier, np.minimum(touches.amount, most), touches.amount)
+
+
+def _rates(machine: Machine, hidden: float) -> NDArray[np.float64]:
+    rates = np.zeros(c.RATES)
+    rates[c.PER_BATCH] = machine.fault_batch_seconds * 1e9
+    rates[c.PER_WAKE] = machine.fault_wake_seconds * 1e9
+    rates[c.PER_SERVICE] = machine.block_service_seconds * 1e9
+    rates[c.PER_HOST_FAULT] = machine.cpu_fault_seconds * 1e9
+    rates[c.PER_BYTE_IN] = 1e9 / machine.migrate_to_device
+    rates[c.PER_BYTE_OUT] = 1e9 / machine.evict_to_host
+    rates[c.PER_BYTE_PREFETCH] = 1e9 / machine.prefetch_to_device
+    rates[c.PER_BYTE_PREFETCH_BACK] = 1e9 / machine.prefetch_to_host
+    rates[c.PER_BYTE_DUPLICATE] = 1e9 / machine.prefetch_duplicate
+    rates[c.SHARE_HIDDEN] = hidden
+    return rates
+
+
+def _per_access(arrays: tuple[Array, ...], layout: Layout, machine: Machine) -> NDArray[np.float64]:
+    """Return ns by array, LOCAL or REMOTE, and way; page-locked memory has a rate of its own."""
+    table = np.zeros((len(arrays), 2, c.WAYS))
+    table[:, c.LOCAL, [c.READ, c.WRITE]] = 1e9 / machine.device_bandwidth
+    table[:, c.LOCAL, [c.GATHER, c.SCATTER]] = 1e9 / machine.device_random_rate
+    table[:, c.LOCAL, [c.ATOMIC, c.CONTENDED]] = 1e9 / machine.device_atomic_rate
+    table[:, c.REMOTE, c.READ] = 1e9 / machine.remote_bandwidth
+    table[:, c.REMOTE, c.WRITE] = 1e9 / machine.remote_write_bandwidth
+    table[:, c.REMOTE, [c.GATHER, c.SCATTER]] = 1e9 / machine.remote_random_rate
+    table[:, c.REMOTE, c.ATOMIC] = 1e9 / machine.remote_atomic_rate
+    table[:, c.REMOTE, c.CONTENDED] = CONTENDED_NS
+    table[:, c.REMOTE, c.BARRIER] = machine.arrival_seconds * 1e9
+    for number, array in enumerate(arrays):
+        if any(part.advice & c.PINNED for part in layout.parts(number, array.pages)):
+            rate = 1e9 / machine.pinned_random_rate
+            table[number, c.REMOTE, [c.GATHER, c.SCATTER]] = rate
+    return table
+
+
+def _fill(
+    state: State, arrays: tuple[Array, ...], layout: Layout, later: Set[int], driver: Driver
+) -> None:
+    """Put blocks and pages into their initial state."""
+    blocks = state.blocks
+    blocks[:, [c.FIRST, c.PAGES, c.OWNER, c.ADVICE]] = layout.blocks
+    blocks[:, [c.PREV, c.NEXT, c.LISTED]] = c.NOWHERE
+    lengths = layout.blocks[:, 1]
+    numbers = np.repeat(np.arange(len(blocks), dtype=np.int32), lengths)
+    within = np.arange(len(numbers)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    state.block_of[np.repeat(layout.blocks[:, 0], lengths) + within] = numbers
+    for part in layout.ranges:
+        if part.advice & c.DEVICE:
+            bits = c.ON_GPU | c.MAP_READ | c.MAP_WRITE
+        elif part.advice & c.PINNED or (layout.pooled and part.advice & _MAPPED == _MAPPED):
+            bits = c.ON_HOST | c.MAP_REMOTE  # an arena on the host is filled before its first use
+        else:
+            bits = 0
+        state.pages[part.first : part.end] = bits
+    for number, array in enumerate(arrays):
+        if array.starts != "host" or (layout.pooled and number in later):
+            continue
+        for part in layout.parts(number, array.pages):
+            if not part.advice & (c.DEVICE | c.PINNED):
+                bits = c.ON_HOST | (c.MAP_REMOTE if part.advice & c.ACCESSED_BY else 0)
+                end = part.end
+                if layout.pooled and not part.advice & _MAPPED:
+                    end = _written(part.end, layout, driver)
+                state.pages[part.first : end] = bits
+
+
+def _written(end: int, layout: Layout, driver: Driver) -> int:
+    """Return where pages that the host wrote up to `end` of an arena cease to be on the host.
+
+    Its own faults bring neighbours along, too: whole big pages, and around them as much of the
+    block as is denser than the threshold.
+    """
+    there = max(part.end for part in layout.ranges if part.first < end <= part.end)
+    base = (end - 1) // c.BLOCK_PAGES * c.BLOCK_PAGES
+    count = -(-(end - base) // c.BIG_PAGES) * c.BIG_PAGES if driver.prefetcher else end - base
+    size = c.BIG_PAGES
+    while driver.prefetcher and size < c.BLOCK_PAGES:
+        size *= 2
+        if count < size and 100 * count > driver.density_percent * size:
+            count = size
+    return min(base + count, there)
+
+
+def _check_room(
+    state: State, trace: Trace, layout: Layout, capacity: int, brought: Set[int]
+) -> None:
+    """Take room for device ranges and leave a block for all that migrates."""
+    arrays = trace.arrays
+    taken = [0] * len(arrays)
+    migrates = False
+    for number, array in enumerate(arrays):
+        for part in layout.parts(number, array.pages):
+            if part.advice & c.DEVICE:
+                taken[number] += part.end - part.first
+            elif number in brought or not part.advice & (c.PINNED | c.PREFERS_HOST):
+                migrates = True
+    later = {step.array for step in trace.steps if isinstance(step, Allocate)}
+    pages = sum(size for number, size in enumerate(taken) if number not in later)
+    needed = live_peak(trace, taken)
+    if layout.pooled:  # arenas are there, whole, from the beginning
+        pages = needed = sum(p.end - p.first for p in layout.ranges if p.advice & c.DEVICE)
+    # The driver gives device memory out in whole blocks.
+    needed *= c.PAGE_BYTES
+    needed = -(-needed // c.BLOCK_BYTES) * c.BLOCK_BYTES + (c.BLOCK_BYTES if migrates else 0)
+    if needed > capacity:
+        order = sorted(range(len(arrays)), key=lambda number: -taken[number])[:3]
+        largest = [(arrays[i].name, taken[i] * c.PAGE_BYTES) for i in order if taken[i]]
+        raise MemoryBudgetError(needed, capacity, largest)
+    state.counters[c.USED] = state.counters[c.PEAK] = pages

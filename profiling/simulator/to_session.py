@@ -1,0 +1,148 @@
+"""A simulated run as a session: the report of a GPU that is not there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import OptionError
+from louvain_um.profiling.access.access_maps import access_maps
+from louvain_um.profiling.session.events import EventTable, Kind
+from louvain_um.profiling.session.session import Lifetime, PhaseSpan, Session
+from louvain_um.profiling.simulator import Simulation
+from louvain_um.profiling.simulator.trace import Allocate, Free, Launch, Trace
+
+NOTE = (
+    "nothing was measured: the page touches of a recording were replayed by a model of NVIDIA's "
+    "driver, and times come from the machine's rates"
+)
+
+
+def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
+    """Return a simulated run as a session; its metadata holds the `terms` of cost in seconds.
+
+    Parameters
+    ----------
+    trace : Trace
+        What was to be replayed.
+    run : Simulation
+        With its events (`record=True`).
+    **metadata
+        Kept in the session: `policy`, `graph`, `method`.
+
+    Raises
+    ------
+    OptionError
+        The simulation kept no events.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.simulator.to_session import session_of
+    >>> from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
+    >>> data = Array(name="targets", group="graph", nbytes=8 << 20)
+    >>> trace = Trace((data,), (Launch(touches=Touches.runs(0, 0, data.pages)),))
+    >>> session_of(trace, simulate(trace, "h200"), policy="base").summary()["bytes_to_device"]
+    8388608
+    """
+    trace = run.trace  # as it was replayed: where the program moves blocks, step by step
+    launches = [at for at, step in enumerate(trace.steps) if isinstance(step, Launch)]
+    if launches and not len(run.events):
+        raise OptionError("the simulation kept no events; pass record=True")
+    machine = run.provenance["machine"]["name"]
+    times = np.rint(np.concatenate([[0.0], np.cumsum(run.launch_seconds)]) * 1e9).astype(np.int64)
+    notes = [NOTE]
+    maps = access_maps(trace, times)
+    if run.dropped_events:
+        notes.append(f"{run.dropped_events:,} events found no room and are missing")
+    return Session(
+        metadata={
+            "version": _version(),
+            "device": f"{machine}, simulated",
+            "seconds": run.seconds,
+            "budget_bytes": run.capacity_bytes,
+            "complete": True,
+            "sources": {"simulator": "modelled"},
+            "terms": dict(run.costs),
+            **metadata,
+        },
+        lifetimes=_lifetimes(trace, run, times),
+        phases=_phases(trace, times),
+        events=_timed(run, launches),
+        maps=maps,
+        notes=tuple(notes),
+    )
+
+
+def _version() -> str:
+    from louvain_um import __version__
+
+    return __version__
+
+
+def _lifetimes(trace: Trace, run: Simulation, times: NDArray[np.int64]) -> tuple[Lifetime, ...]:
+    """Return arrays from their allocation, or the beginning, to their end."""
+    begins = {step.array: int(times[at]) for at, step in enumerate(trace.steps)
+              if isinstance(step, Allocate)}  # fmt: skip
+    ends = {step.array: int(times[at]) for at, step in enumerate(trace.steps)
+            if isinstance(step, Free)}  # fmt: skip
+    found = []
+    for number, array in enumerate(trace.arrays):
+        stem, _, level = array.name.rpartition(".")
+        found.append(
+            Lifetime(
+                name=array.name,
+                group=array.group,
+                address=int(run.addresses[number]),
+                nbytes=array.nbytes,
+                start_ns=begins.get(number, 0),
+                end_ns=ends.get(number, int(times[-1])),
+                level=int(level) if stem and level.isdecimal() else -1,
+            )
+        )
+    return tuple(sorted(found, key=lambda array: array.start_ns))
+
+
+def _phases(trace: Trace, times: NDArray[np.int64]) -> tuple[PhaseSpan, ...]:
+    """Return stretches of launches of one phase and level, and of one iteration within them."""
+    found: list[PhaseSpan] = []
+    for whole in (True, False):
+        last: PhaseSpan | None = None
+        for at, step in enumerate(trace.steps):
+            if not isinstance(step, Launch) or step.phase is None:
+                continue
+            span = PhaseSpan(
+                phase=step.phase,
+                level=step.level,
+                iteration=-1 if whole else step.iteration,
+                start_ns=int(times[at]),
+                end_ns=int(times[at + 1]),
+            )
+            if last is not None and _alike(last, span):
+                span = replace(last, end_ns=span.end_ns)
+                found.pop()
+            if whole or span.iteration >= 0:
+                found.append(span)
+            last = span if whole or span.iteration >= 0 else None
+    return tuple(sorted(found, key=lambda span: (span.start_ns, -span.end_ns)))
+
+
+def _alike(first: PhaseSpan, second: PhaseSpan) -> bool:
+    """Say whether two spans are of one phase, level and iteration."""
+    return (first.phase, first.level, first.iteration) == (
+        second.phase, second.level, second.iteration,
+    )  # fmt: skip
+
+
+def _timed(run: Simulation, launches: list[int]) -> EventTable:
+    """Return the events with kernels as long as their launches took."""
+    columns = dict(run.events.columns)
+    kernels = np.flatnonzero(columns["kind"] == Kind.KERNEL)
+    kernels = kernels[np.argsort(columns["time"][kernels], kind="stable")]
+    columns["duration"] = columns["duration"].copy()
+    seconds = run.launch_seconds[launches]
+    if len(kernels) == len(seconds):
+        columns["duration"][kernels] = np.rint(seconds * 1e9)
+    return EventTable(columns, run.events.kernels, run.events.phases)

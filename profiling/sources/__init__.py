@@ -1,0 +1,1 @@
+"""Where events come from: the driver, CUPTI, NVML, Nsight Systems, tracer, CPU recorder."""

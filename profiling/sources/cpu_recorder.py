@@ -1,0 +1,177 @@
+"""The recorder as a source of a session: accesses of a CPU run's arrays, page by page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.events import Event
+from louvain_um.graph.graph import Graph
+from louvain_um.profiling.access.access_maps import BINS, by_page, shift_of
+from louvain_um.profiling.access.recorder import Recorder
+from louvain_um.profiling.session.events import EventTable, Kind
+from louvain_um.profiling.session.events import Source as Seen
+from louvain_um.profiling.session.session import PageMap
+from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
+from louvain_um.profiling.simulator.trace import Array, Launch
+from louvain_um.profiling.sources.source import Clock
+
+TWINS: Final = {
+    "awake": "wake", "woken": "wake", "aggregate members": "members",
+    "aggregate starts": "member starts", "aggregate rooms": "rooms", "giant keys": "tally keys",
+    "giant sums": "tally sums",
+}  # fmt: skip
+"""Arrays of the GPU engine that the CPU engine knows by another name."""
+
+CYCLED: Final = ("labels", "start", "parts")
+"""Arrays that it numbers by cycle and level."""
+
+NOTE: Final = (
+    "accesses are those that the GPU's kernels would make for the same steps, counted while the "
+    "CPU engine took them; several in one 32-byte sector of a row count once"
+)
+
+
+@dataclass(slots=True)
+class _Count:
+    """What a launch did to one array: when, how often, by rows of its map."""
+
+    array: str
+    bin: int
+    rows: NDArray[np.int64]
+
+
+class RecorderSource:
+    """Tells of the accesses of a CPU run; see `louvain_um.profiling.sources.source.Source`.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph of the run.
+    """
+
+    name = "recorder"
+
+    def __init__(self, graph: Graph) -> None:
+        self.recorder = Recorder(graph)
+        self.notes: list[str] = [NOTE]
+        self.alive: dict[str, tuple[int, int]] = {}
+        self.shifts: dict[str, int] = {}
+        self.counts: list[_Count] = []
+        self.edges: list[int] = []
+        self.fresh: list[tuple[int, int, int, int, str]] = []
+
+    def start(self, clock: Clock) -> None:
+        """Begin to record."""
+        self.clock = clock
+        self.edges = [clock.now()]
+
+    def observe(self, event: Event) -> None:
+        """Keep book of arrays, and count what a step touched."""
+        if event.kind == "array":
+            self.alive[event.name] = (event.address, event.nbytes)
+        elif event.kind == "freed":
+            # A tail given back leaves the rest where it is.
+            address, nbytes = self.alive.get(event.name, (0, 0))
+            if event.address > address:
+                self.alive[event.name] = (address, nbytes - event.nbytes)
+            else:
+                self.alive.pop(event.name, None)
+        elif event.kind == "work":
+            self.recorder(event)
+            self._count(event)
+
+    def _count(self, event: Event) -> None:
+        """Count the launches that were added to the program."""
+        program = self.recorder.program
+        arrays = list(program.arrays.values())
+        launches = [s for s in program.steps if isinstance(s, Launch)]
+        # The session keeps counts, not steps: what was counted is let go.
+        program.steps.clear()
+        now = self.clock.now()
+        for at, launch in enumerate(launches):
+            begin = self.edges[-1]
+            self.edges.append(max(begin + 1, begin + (now - begin) // (len(launches) - at)))
+            for number in np.unique(launch.touches.array).tolist():
+                self._add(arrays[number], number, launch, event, now)
+
+    def _add(self, array: Array, number: int, launch: Launch, event: Event, now: int) -> None:
+        """Add what a launch did to one array, at the address of its twin."""
+        twin = self._twin(array.name, event)
+        if twin not in self.alive:
+            return
+        address, nbytes = self.alive[twin]
+        if not nbytes:
+            return
+        shift = self.shifts.setdefault(twin, shift_of(nbytes))
+        pages, counts, size = by_page(launch.touches, number, array)
+        # Elements differ in size; their order does not.
+        at = np.minimum(pages * PAGE_BYTES * nbytes // max(array.nbytes, 1), nbytes - 1)
+        rows = np.bincount(at >> shift, counts).astype(np.int64)
+        self.counts.append(_Count(twin, len(self.edges) - 2, rows))
+        self.fresh.append((now, address, size, int(counts.sum()), launch.kernel))
+
+    def _twin(self, name: str, event: Event) -> str:
+        """Return what the CPU engine calls an array."""
+        stem, _, number = name.rpartition(".")
+        if not number.isdecimal():
+            stem, number = name, "0"
+        stem = TWINS.get(stem, stem)
+        cycle = event.work["cycle"]
+        if stem in CYCLED:
+            return f"{stem}.{cycle}.{number}"
+        return name if stem in ("offsets", "targets", "weights", "loops", "degrees") else stem
+
+    def drain(self, *, last: bool = False) -> EventTable | None:
+        """Return a row for each array of each launch since the last call."""
+        fresh, self.fresh = self.fresh, []
+        if not fresh:
+            return None
+        times, addresses, sizes, counts, kernels = zip(*fresh, strict=True)
+        names = tuple(dict.fromkeys(kernels))
+        columns: dict[str, Any] = {
+            "time": np.array(times),
+            "source": np.full(len(fresh), Seen.ENGINE),
+            "kind": np.full(len(fresh), Kind.ACCESS),
+            "address": np.array(addresses, np.uint64),
+            "bytes": np.array(sizes),
+            "count": np.array(counts),
+            "kernel": np.array([names.index(kernel) for kernel in kernels]),
+        }
+        return EventTable(columns, names)
+
+    def stop(self) -> None:
+        """Stop recording."""
+
+    def maps(self) -> tuple[PageMap, ...]:
+        """Return a map of each array; long runs have several launches in a bin."""
+        launches = len(self.edges) - 1
+        if launches < 1:
+            return ()
+        each = -(-launches // BINS)
+        edges = np.array([*self.edges[:-1:each], self.edges[-1]], np.int64)
+        heights: dict[str, int] = {}
+        for count in list(self.counts):
+            heights[count.array] = max(heights.get(count.array, 0), len(count.rows))
+        found = {
+            name: np.zeros((height, len(edges) - 1), np.int64) for name, height in heights.items()
+        }
+        for count in list(self.counts):
+            found[count.array][: len(count.rows), count.bin // each] += count.rows
+        most = np.iinfo(np.uint32).max
+        return tuple(
+            PageMap(
+                array=name,
+                page_bytes=1 << self.shifts[name],
+                edges=edges,
+                counts=np.minimum(counts, most).astype(np.uint32),
+            )
+            for name, counts in found.items()
+        )
+
+    def about(self) -> dict[str, Any]:
+        """Return how many launches were counted."""
+        return {"launches": len(self.edges) - 1, "page_bytes": PAGE_BYTES}

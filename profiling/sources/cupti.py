@@ -1,0 +1,316 @@
+"""CUPTI as a source: what the driver moved and why, and how long kernels and copies took."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import queue
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.session.events import EventTable, Kind, concatenate
+from louvain_um.profiling.session.session import PageMap
+from louvain_um.profiling.sources.cupti_library import Library
+from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
+from louvain_um.profiling.sources.uvm import Totals
+
+BUFFER_BYTES = 4 << 20
+"""One buffer: some 60,000 migrations."""
+
+MOST_BUFFERS = 64
+"""Buffers that may wait to be decoded; with more outstanding, records are dropped, and counted."""
+
+COUNTERS = tuple(Kind(number) for number in range(1, 9))
+SINGLE_DEVICE = 1
+LAST_RECORD = 12
+FORCED = 1
+"""Scope of counters; status at a buffer's end; flag of a flush."""
+
+REQUEST = ctypes.CFUNCTYPE(
+    None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t),
+    ctypes.POINTER(ctypes.c_size_t),
+)  # fmt: skip
+COMPLETE = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t
+)
+
+
+class _Config(ctypes.Structure):
+    """CUpti_ActivityUnifiedMemoryCounterConfig."""
+
+    _fields_ = (
+        ("scope", ctypes.c_uint32),
+        ("kind", ctypes.c_uint32),
+        ("device", ctypes.c_uint32),
+        ("enable", ctypes.c_uint32),
+    )
+
+
+class _Buffers:
+    """Buffers on their way to CUPTI and back; its callbacks stay registered for good."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self.lent: dict[int, NDArray[np.uint8]] = {}
+        self.full: queue.SimpleQueue[tuple[NDArray[np.uint8], int]] = queue.SimpleQueue()
+        self.spare: list[NDArray[np.uint8]] = []
+        self.dropped = 0
+        self.sizes = np.zeros(256, np.int64)
+        self.free = threading.Lock()
+        # CUPTI keeps the pointers: these objects must outlive the interpreter.
+        self.callbacks = REQUEST(self._request), COMPLETE(self._complete)
+        for callback in self.callbacks:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
+        library.check("ActivityRegisterCallbacks", *self.callbacks)
+        atexit.register(self._part)
+
+    def _part(self) -> None:
+        """Take everything back while Python still runs; afterwards CUPTI calls nothing of ours.
+
+        Its own clean-up comes after the interpreter's end, when no callback can run. Any function
+        that looks at no argument will do in its place.
+        """
+        idle = ctypes.CDLL(None).getpid
+        self.library.call("ActivityFlushAll", FORCED)
+        self.library.call("ActivityRegisterCallbacks", idle, idle)
+
+    def _request(self, buffer: Any, size: Any, most_records: Any) -> None:
+        most_records[0] = 0
+        if len(self.lent) + self.full.qsize() >= MOST_BUFFERS:
+            size[0] = 0
+            return
+        array = self.spare.pop() if self.spare else np.empty(BUFFER_BYTES, np.uint8)
+        self.lent[array.ctypes.data] = array
+        buffer[0] = array.ctypes.data
+        size[0] = array.nbytes
+
+    def _complete(self, context: Any, stream: int, buffer: int, size: int, valid: int) -> None:
+        self.full.put((self.lent.pop(buffer), valid))
+        lost = ctypes.c_size_t()
+        if (
+            self.library.call("ActivityGetNumDroppedRecords", context, stream, ctypes.byref(lost))
+            == 0
+        ):
+            self.dropped += lost.value
+
+    def take(self) -> tuple[list[EventTable], int]:
+        """Decode all buffers that came back; return events and CUPTI's overhead in ns."""
+        from louvain_um.profiling.sources.cupti_records import decode, split
+
+        tables: list[EventTable] = []
+        overhead = 0
+        while True:
+            try:
+                array, valid = self.full.get_nowait()
+            except queue.Empty:
+                return tables, overhead
+            learn = partial(self._measure, array, valid)
+            offsets, kinds = split(array, valid, self.sizes, learn)
+            table, extra = decode(array, offsets, kinds)
+            overhead += extra
+            tables.append(table)
+            self.spare.append(array)
+
+    def _measure(self, array: NDArray[np.uint8], valid: int, at: int) -> int:
+        """Return the bytes of a record, which CUPTI knows."""
+        base = array.ctypes.data
+        record = ctypes.c_void_p(base + at)
+        status = self.library.call("ActivityGetNextRecord", base, valid, ctypes.byref(record))
+        if status == LAST_RECORD or record.value is None:
+            return valid - at
+        return record.value - base - at if status == 0 else 0
+
+
+_lock = threading.Lock()
+_shared: list[_Buffers] = []
+
+
+def _buffers() -> _Buffers:
+    """Return the process's one set of buffers."""
+    with _lock:
+        if not _shared:
+            _shared.append(_Buffers(Library()))
+        return _shared[0]
+
+
+class Cupti:
+    """Unified-memory counters, kernels and copies of one device, by CUPTI's activity records.
+
+    Parameters
+    ----------
+    device : int
+        CUDA's number of the device.
+    counters : bool
+        Whether unified memory is recorded; not where another source does.
+
+    Notes
+    -----
+    The counters are the whole process's: managed memory that others allocate shows up, too.
+    CUPTI loses counters when they come fast, and does not say so; the driver's own totals tell.
+    """
+
+    name = "cupti"
+
+    def __init__(self, device: int = 0, *, counters: bool = True) -> None:
+        self.device = device
+        self.wanted = COUNTERS if counters else ()
+        self.totals: Totals | None = None
+        self.notes: list[str] = []
+        self.enabled: list[int] = []
+        self.counters: list[Kind] = []
+        self.overhead = 0
+        self.events = 0
+        self._pairs: list[tuple[int, int]] = []
+        self._stopped = False
+        self._mine = True
+
+    def start(self, clock: Clock) -> None:
+        """Switch recording on."""
+        from cupy.cuda import runtime
+
+        runtime.memGetInfo()  # counters want a context
+        self.clock = clock
+        self.buffers = _buffers()
+        self.library = self.buffers.library
+        if not self.buffers.free.acquire(blocking=False):
+            raise SourceUnavailableError(
+                "CUPTI: this process is recording already; end that recording first"
+            )
+        try:
+            self._begin()
+        except BaseException:
+            self.buffers.free.release()
+            raise
+
+    def _begin(self) -> None:
+        """Switch on what can be."""
+        from louvain_um.profiling.sources import cupti_records as records
+
+        self.buffers.take()
+        self.buffers.dropped = 0
+        self._pair()
+        if self.wanted:
+            with suppress(SourceUnavailableError):
+                self.totals = Totals()
+        refused = self._configure(enable=1)
+        kinds = {
+            records.UNIFIED_MEMORY: "unified-memory counters",
+            records.CONCURRENT_KERNEL: "kernels",
+            records.MEMCPY: "copies",
+            records.MEMSET: "copies",
+            records.OVERHEAD: "overhead",
+        }
+        if not self.counters:
+            del kinds[records.UNIFIED_MEMORY]
+        for kind in kinds:
+            status = self.library.call("ActivityEnable", kind)
+            if status == 0:
+                self.enabled.append(kind)
+            else:
+                refused.append(f"{kinds[kind]}: {self.library.explain(status)}")
+        if not self.enabled:
+            raise SourceUnavailableError(f"CUPTI: {refused[0].partition(': ')[2]}")
+        self.notes += [f"CUPTI recorded no {text}" for text in dict.fromkeys(refused)]
+
+    def _configure(self, *, enable: int) -> list[str]:
+        """Switch the counters on or off; return what was refused, if no counter is left."""
+        wanted = self.wanted if enable else tuple(self.counters)
+        status = 0
+        for kinds in ([*wanted], *([kind] for kind in wanted)):
+            if not kinds:
+                break
+            configs = (_Config * len(kinds))(
+                *(_Config(SINGLE_DEVICE, kind, self.device, enable) for kind in kinds)
+            )
+            status = self.library.call("ActivityConfigureUnifiedMemoryCounter", configs, len(kinds))
+            if status == 0 and enable:
+                self.counters += kinds
+            if len(kinds) == len(wanted) and status == 0:
+                break
+        if self.counters or not (enable and status):
+            return []
+        return [f"unified-memory counters: {self.library.explain(status)}"]
+
+    def _pair(self) -> None:
+        """Note one moment by both clocks; of several tries, the tightest."""
+        tries = []
+        for _ in range(16):
+            before = time.perf_counter_ns()
+            theirs = self.library.timestamp()
+            after = time.perf_counter_ns()
+            tries.append((after - before, theirs, (before + after) // 2 - self.clock.origin))
+        _, theirs, ours = min(tries)
+        self._pairs.append((theirs, ours))
+
+    def drain(self, *, last: bool = False) -> EventTable | None:
+        """Return the events of all buffers that came back; `last` calls the others back, too."""
+        if not self._stopped:
+            self.library.call("ActivityFlushAll", FORCED if last else 0)
+        tables, overhead = self.buffers.take()
+        if self._stopped and last and self._mine:
+            self._mine = False
+            self.buffers.free.release()
+        self.overhead += overhead
+        table = concatenate(tables)
+        self.events += len(table)
+        if not len(table):
+            return None
+        if self.totals:
+            self.totals.add(table)
+        self._pair()
+        columns = dict(table.columns)
+        columns["time"] = self._convert(columns["time"])
+        return EventTable(columns, table.kernels)
+
+    def _convert(self, theirs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return times of CUPTI's clock by the session's."""
+        (a, x), (b, y) = self._pairs[0], self._pairs[-1]
+        # Over less than a second, drift is less than the error of a pair.
+        drift = (y - x) / (b - a) - 1 if b - a > 1_000_000_000 else 0.0
+        since = theirs - a
+        ours: NDArray[np.int64] = x + since + np.rint(since * drift).astype(np.int64)
+        return ours
+
+    def stop(self) -> None:
+        """Switch recording off."""
+        from cupy.cuda import runtime
+
+        runtime.deviceSynchronize()
+        self.library.call("ActivityFlushAll", FORCED)
+        for kind in self.enabled:
+            self.library.call("ActivityDisable", kind)
+        self._configure(enable=0)
+        self._stopped = True
+        if self.totals:
+            self.totals.close()
+        if self.buffers.dropped:
+            self.notes.append(
+                f"CUPTI dropped {self.buffers.dropped:,} records; its totals are too low by those"
+            )
+
+    def lost(self) -> str:
+        """Return what is missing from the events, if the driver's totals say that any is."""
+        missing = self.totals.missing() if self.totals else ""
+        return f"CUPTI recorded {missing}; source uvm loses none" if missing else ""
+
+    def maps(self) -> tuple[PageMap, ...]:
+        """Return nothing: CUPTI's events have addresses of their own."""
+        return ()
+
+    def about(self) -> dict[str, Any]:
+        """Return versions, counters and what was lost."""
+        return {
+            "library": self.library.path,
+            "version": self.library.version,
+            "counters": [kind.name.lower() for kind in self.counters],
+            "events": self.events,
+            "dropped": self.buffers.dropped,
+            "overhead_seconds": self.overhead / 1e9,
+            **(self.totals.about() if self.totals else {}),
+        }

@@ -1,0 +1,241 @@
+"""Nsight Systems as a source: sessions from its SQLite export.
+
+Tables and columns as in NVIDIA's "SQLite Export Schema Reference" (Nsight Systems 2021 to 2025);
+a table that a recording did not need is not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.record.attribution import place
+from louvain_um.profiling.session.events import MOST_LEVELS, EventTable, Kind, Source, concatenate
+from louvain_um.profiling.session.session import Lifetime, PhaseSpan, Session
+from louvain_um.profiling.session.validate import check
+
+MAGIC = b"SQLite format 3\x00"
+
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
+SETS = "CUPTI_ACTIVITY_KIND_MEMSET"
+GPU_FAULTS = "CUDA_UM_GPU_PAGE_FAULT_EVENTS"
+CPU_FAULTS = "CUDA_UM_CPU_PAGE_FAULT_EVENTS"
+RANGES = "NVTX_EVENTS"
+TABLES = (KERNELS, COPIES, SETS, GPU_FAULTS, CPU_FAULTS)
+
+COPY_KINDS = {
+    1: Kind.COPY_TO_DEVICE,
+    2: Kind.COPY_TO_HOST,
+    11: Kind.HTOD,
+    12: Kind.DTOH,
+    13: Kind.DTOD,
+}
+"""ENUM_CUDA_MEMCPY_OPER: 11 to 13 are unified memory's; all others are plain copies."""
+
+PUSH_POP, START_END = 59, 60
+"""Types of NVTX events that are ranges."""
+
+
+def import_nsys(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> Session:
+    """Read what ``nsys export --type sqlite`` wrote as a session.
+
+    Parameters
+    ----------
+    path : path
+        The exported database.
+    arrays : sequence of Lifetime, optional
+        Arrays of the program, with its addresses and the recording's times, to attribute events
+        to; Nsight knows none by name.
+
+    Returns
+    -------
+    Session
+        With kernels, copies, migrations, faults of both sides, and NVTX ranges as phases.
+
+    Raises
+    ------
+    LouvainUmError
+        The file is missing or no export of a CUDA program.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise LouvainUmError(f"{path}: no SQLite file; run nsys export --type sqlite")
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise LouvainUmError(f"{path}: {reason}") from None
+    try:
+        uri = f"{Path(path).resolve().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as base:
+            session = _Import(base, str(path)).session(tuple(arrays))
+        check(session)
+        return session
+    except sqlite3.Error as error:
+        raise LouvainUmError(f"{path}: cannot be read ({error}); export it again") from None
+    except (ValueError, TypeError, OverflowError):
+        # SQLite lets a column hold anything, whatever its type is said to be.
+        raise LouvainUmError(f"{path}: a damaged export; export it again") from None
+
+
+class _Import:
+    """One database."""
+
+    def __init__(self, base: sqlite3.Connection, path: str) -> None:
+        self.base = base
+        self.path = path
+        tables = base.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        self.tables = {name for (name,) in tables}
+        if not self.tables & {*TABLES, "TARGET_INFO_SESSION_START_TIME"}:
+            raise LouvainUmError(
+                f"{path}: no export of Nsight Systems; run nsys export --type sqlite"
+            )
+        self.notes: list[str] = []
+        self.strings: dict[int, str] = {}
+        if "StringIds" in self.tables:
+            self.strings = dict(base.execute("SELECT id, value FROM StringIds"))
+
+    def session(self, arrays: tuple[Lifetime, ...]) -> Session:
+        """Return all that is in it."""
+        table = concatenate([self.kernels(), self.copies(), self.sets(), self.faults()])
+        phases = self.phases()
+        if not len(table):
+            raise LouvainUmError(
+                f"{self.path}: has no CUDA events; record with nsys profile --trace cuda,nvtx "
+                "--cuda-um-gpu-page-faults true --cuda-um-cpu-page-faults true"
+            )
+        for name, what in ((GPU_FAULTS, "gpu"), (CPU_FAULTS, "cpu")):
+            if name not in self.tables:
+                self.notes.append(
+                    f"Nsight Systems recorded no {what.upper()} page faults; it does with "
+                    f"--cuda-um-{what}-page-faults true"
+                )
+        metadata = {
+            **self.about(),
+            "seconds": float((table["time"] + table["duration"]).max() - table["time"][0]) / 1e9,
+            "complete": True,
+            "sources": {"nsys": "measured"},
+        }
+        return Session(
+            metadata=metadata,
+            lifetimes=arrays,
+            phases=phases,
+            events=place(table, phases),
+            notes=tuple(self.notes),
+        )
+
+    def columns(self, table: str, *wanted: str, missing: int = 0) -> list[NDArray[np.int64]]:
+        """Return columns of a table as integers; those that a version lacks are filled."""
+        if table not in self.tables:
+            return [np.empty(0, np.int64) for _ in wanted]
+        there = {row[1] for row in self.base.execute(f"PRAGMA table_info({table})")}
+        chosen = [
+            f'ifnull("{name}", {missing})' if name in there else str(missing) for name in wanted
+        ]
+        rows = self.base.execute(f"SELECT {', '.join(chosen)} FROM {table}").fetchall()
+        columns = np.array(rows, np.int64).reshape(-1, len(wanted)).T
+        return [*columns]
+
+    def kernels(self) -> EventTable:
+        """Return kernels, by the shorter of their names."""
+        start, end, short, long = self.columns(
+            KERNELS, "start", "end", "shortName", "demangledName"
+        )
+        numbers, kernel = np.unique(np.where(short != 0, short, long), return_inverse=True)
+        return EventTable(
+            _events(Kind.KERNEL, time=start, duration=end - start, kernel=kernel),
+            tuple(self.strings.get(int(number), "kernel") for number in numbers),
+        )
+
+    def copies(self) -> EventTable:
+        """Return migrations, which Nsight lists among the copies, and copies."""
+        start, end, size, kind, cause, address = self.columns(
+            COPIES, "start", "end", "bytes", "copyKind", "migrationCause", "virtualAddress"
+        )
+        meaning = np.full(len(kind), Kind.COPY, np.int64)
+        for number, what in COPY_KINDS.items():
+            meaning[kind == number] = what
+        managed = meaning <= Kind.DTOD
+        return EventTable(
+            _events(
+                meaning,
+                time=start,
+                duration=end - start,
+                bytes=size,
+                cause=np.where(managed, cause, 0),
+                address=np.where(managed, address, 0).astype(np.uint64),
+            )
+        )
+
+    def sets(self) -> EventTable:
+        """Return `cudaMemset` as copies."""
+        start, end, size = self.columns(SETS, "start", "end", "bytes")
+        return EventTable(_events(Kind.COPY, time=start, duration=end - start, bytes=size))
+
+    def faults(self) -> EventTable:
+        """Return faults of the GPU, in groups, and of the CPU."""
+        start, end, address, faults = self.columns(
+            GPU_FAULTS, "start", "end", "address", "numberOfPageFaults"
+        )
+        at, where = self.columns(CPU_FAULTS, "start", "address")
+        return concatenate(
+            [
+                EventTable(
+                    _events(
+                        Kind.GPU_FAULT_GROUP,
+                        time=start,
+                        duration=end - start,
+                        address=address.astype(np.uint64),
+                        count=np.maximum(faults, 1),
+                    )
+                ),
+                EventTable(_events(Kind.CPU_FAULT, time=at, address=where.astype(np.uint64))),
+            ]
+        )
+
+    def phases(self) -> tuple[PhaseSpan, ...]:
+        """Return NVTX ranges; `move` and `move 3` are phase and level as the engines name them."""
+        if RANGES not in self.tables:
+            return ()
+        rows = self.base.execute(
+            f'SELECT start, "end", text, textId FROM {RANGES} '
+            f'WHERE eventType IN ({PUSH_POP}, {START_END}) AND "end" IS NOT NULL ORDER BY start'
+        )
+        return tuple(self._span(*row) for row in rows)
+
+    def _span(self, start: int, end: int, text: str | None, number: int | None) -> PhaseSpan:
+        name = text or self.strings.get(number or 0, "range")
+        head, _, tail = name.rpartition(" ")
+        phase, level = (head, int(tail)) if head and tail.isdecimal() else (name, -1)
+        level = level if level < MOST_LEVELS else -1
+        return PhaseSpan(phase=phase, level=level, iteration=-1, start_ns=start, end_ns=end)
+
+    def about(self) -> dict[str, Any]:
+        """Return the GPU's name and when the recording began."""
+        found: dict[str, Any] = {"device": "", "policy": None, "file": Path(self.path).name}
+        for key, column, table in (
+            ("device", "name", "TARGET_INFO_GPU"),
+            ("created", "utcTime", "TARGET_INFO_SESSION_START_TIME"),
+        ):
+            with contextlib.suppress(sqlite3.Error):
+                row = self.base.execute(f"SELECT {column} FROM {table} LIMIT 1").fetchone()
+                if row:
+                    found[key] = str(row[0])
+        return found
+
+
+def _events(kind: Any, **columns: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return columns of events of a kind, or of a kind each."""
+    rows = len(columns["time"])
+    return {
+        **columns,
+        "kind": np.broadcast_to(np.asarray(kind), rows),
+        "source": np.full(rows, Source.NSYS),
+    }

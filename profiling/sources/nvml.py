@@ -1,0 +1,154 @@
+"""NVML as a source: what a run cost in joules."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+from louvain_um.profiling.session.events import EventTable
+from louvain_um.profiling.session.session import PageMap
+from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
+
+PERIOD = 0.1
+"""Seconds between samples at first; the driver's own figure changes no faster."""
+
+MOST_SAMPLES = 10_000
+"""With so many, every other one is dropped and the period doubles."""
+
+NO_PERMISSION = 4
+BUS_ID_BYTES = 32
+
+
+class Nvml:
+    """Total energy and power samples of one device.
+
+    Parameters
+    ----------
+    bus_id : str
+        PCI bus id of the device: NVML counts devices differently from CUDA.
+    library : object, optional
+        NVML itself; a test's stand-in.
+    period : float
+        Seconds between samples.
+    """
+
+    name = "nvml"
+
+    def __init__(self, bus_id: str, library: Any = None, period: float = PERIOD) -> None:
+        self.bus_id = bus_id
+        self.notes: list[str] = []
+        self.period = period
+        self.samples: list[tuple[int, float]] = []
+        self._library = library
+        self._device = ctypes.c_void_p()
+        self._halt = threading.Event()
+        self._first: int | None = None
+        self._last: int | None = None
+
+    def start(self, clock: Clock) -> None:
+        """Read the energy counter and begin to sample."""
+        self.clock = clock
+        if self._library is None:
+            try:
+                self._library = ctypes.CDLL("libnvidia-ml.so.1")
+            except OSError:
+                raise SourceUnavailableError(
+                    "NVML is not there; it comes with the NVIDIA driver"
+                ) from None
+        self._check(self._library.nvmlInit_v2())
+        self._check(
+            self._library.nvmlDeviceGetHandleByPciBusId_v2(
+                self.bus_id.encode(), ctypes.byref(self._device)
+            )
+        )
+        self.began = clock.now()
+        self._first = self._energy()
+        if self._watts() is None and self._first is None:
+            raise SourceUnavailableError("NVML: this GPU tells neither energy nor power")
+        self._thread = threading.Thread(target=self._sample, name="nvml", daemon=True)
+        self._thread.start()
+
+    def _check(self, status: int) -> None:
+        if status == NO_PERMISSION:
+            raise SourceUnavailableError("NVML: not permitted; run as root or ask for permission")
+        if status:
+            raise SourceUnavailableError(
+                f"NVML refused with status {status}; see whether nvidia-smi works"
+            )
+
+    def _energy(self) -> int | None:
+        """Return millijoules since the driver was loaded, if the GPU counts them."""
+        value = ctypes.c_ulonglong()
+        function = self._library.nvmlDeviceGetTotalEnergyConsumption
+        return value.value if function(self._device, ctypes.byref(value)) == 0 else None
+
+    def _watts(self) -> float | None:
+        value = ctypes.c_uint()
+        function = self._library.nvmlDeviceGetPowerUsage
+        return value.value / 1e3 if function(self._device, ctypes.byref(value)) == 0 else None
+
+    def _sample(self) -> None:
+        while True:
+            watts = self._watts()
+            if watts is not None:
+                self.samples.append((self.clock.now(), watts))
+            if len(self.samples) >= MOST_SAMPLES:
+                self.samples = self.samples[::2]
+                self.period *= 2
+            if self._halt.wait(self.period):
+                return
+
+    def drain(self, *, last: bool = False) -> EventTable | None:
+        """Return nothing: energy is no event."""
+        return None
+
+    def stop(self) -> None:
+        """Read the counter once more and stop sampling."""
+        self._last = self._energy()
+        self.ended = self.clock.now()
+        self._halt.set()
+        self._thread.join()
+        self._library.nvmlShutdown()
+        if self.energy() is None:
+            self.notes.append(
+                "energy is not known: the run was shorter than what the GPU counts by"
+            )
+
+    def maps(self) -> tuple[PageMap, ...]:
+        """Return nothing."""
+        return ()
+
+    def about(self) -> dict[str, Any]:
+        """Return how many samples there are."""
+        return {"samples": len(self.samples), "period_seconds": self.period}
+
+    def energy(self) -> dict[str, Any] | None:
+        """Return what a session keeps of energy; nothing if too little was seen."""
+        samples = list(self.samples)
+        end = getattr(self, "ended", None) or self.clock.now()
+        last = self._last if hasattr(self, "ended") else self._energy()
+        # A counter that stands still says that the run was shorter than its step, no more.
+        if self._first is not None and last is not None and last > self._first:
+            joules, counter = (last - self._first) / 1e3, "total energy"
+        elif len(samples) > 1:
+            joules, counter = _integral(samples, self.began, end), "integrated power"
+        else:
+            return None
+        return {
+            "joules": joules,
+            "seconds": (end - self.began) / 1e9,
+            "counter": counter,
+            "times_ns": [time for time, _ in samples],
+            "watts": [watts for _, watts in samples],
+        }
+
+
+def _integral(samples: list[tuple[int, float]], start: int, end: int) -> float:
+    """Return joules under a curve of watts; before the first and after the last it is level."""
+    times = [start, *(time for time, _ in samples), end]
+    watts = [samples[0][1], *(value for _, value in samples), samples[-1][1]]
+    return sum(
+        (b - a) / 1e9 * (p + q) / 2
+        for a, b, p, q in zip(times, times[1:], watts, watts[1:], strict=False)
+    )

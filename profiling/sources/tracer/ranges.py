@@ -1,0 +1,177 @@
+"""Which counters belong to which array: rows of a table, handed out and taken back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.placement.memory.free_list import GRAIN as UNIT
+from louvain_um.placement.memory.free_list import FreeList
+from louvain_um.profiling.sources.tracer.state import COPIES, RANGE, RANGES, USES
+
+U64 = NDArray[np.uint64]
+
+SPREAD: Final = 1024
+"""Counters that an array is given by way of copies, if it has fewer pages."""
+
+NOWHERE: Final = 63
+"""log2 of the bytes of a page as large as can be: what lies in no array is all in one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Range:
+    """An array and its counters.
+
+    Parameters
+    ----------
+    name : str
+    address, nbytes : int
+    row, rows : int
+        Its first row of counters and their number.
+    copies : int
+        How many times it has so many rows, one behind the other.
+    shift : int
+        log2 of the bytes that a row stands for.
+    told : uint64[3]
+        Reads, writes and atomics that are accounted for already.
+    until : int
+        When it was freed, in nanoseconds since the session began; 0 while it lives.
+    """
+
+    name: str
+    address: int
+    nbytes: int
+    row: int
+    rows: int
+    copies: int
+    shift: int
+    told: U64 = field(default_factory=lambda: np.zeros(len(USES), np.uint64))
+    until: int = 0
+
+    @property
+    def all_rows(self) -> slice:
+        """Rows of all copies."""
+        return slice(self.row, self.row + self.rows * self.copies)
+
+
+class Ranges:
+    """Arrays, each with rows of counters, which it keeps when it is freed until they are read.
+
+    A page is a stretch of an array, counted from its first byte. Pages double until an array's
+    rows take no more than half of those still free, so that there is always room for another.
+
+    Parameters
+    ----------
+    page_bytes : int
+        Bytes of the smallest page, a power of two.
+    rows : int
+        Rows of counters there are; the first 32 count what lies in no array.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.sources.tracer.ranges import Ranges
+    >>> ranges = Ranges(4096, 1032)
+    >>> labels = ranges.enter("labels", 1 << 21, 1 << 20)
+    >>> labels.rows, 1 << labels.shift
+    (256, 4096)
+    >>> ranges.enter("targets", 1 << 30, 1 << 24).rows
+    256
+    """
+
+    def __init__(self, page_bytes: int, rows: int) -> None:
+        self.shift = page_bytes.bit_length() - 1
+        self.free = FreeList((rows - COPIES) * UNIT)
+        self.live: dict[str, Range] = {}
+        self.retired: list[Range] = []
+
+    def enter(self, name: str, address: int, nbytes: int) -> Range | None:
+        """Return the counters of a new array, None if there is no room for another."""
+        if len(self.live) == RANGES - 1:
+            return None
+        most = max(1, (self.free.capacity - self.free.in_use) // (2 * UNIT))
+        shift = self.shift
+        while True:
+            rows = max(1, -(-nbytes >> shift))
+            copies = self._copies(rows, most)
+            taken = self.free.take(rows * copies * UNIT) if rows <= most else None
+            if taken is not None:
+                break
+            if rows == 1:
+                return None
+            shift += 1
+        row = COPIES + taken // UNIT
+        self.live[name] = Range(
+            name=name,
+            address=address,
+            nbytes=nbytes,
+            row=row,
+            rows=rows,
+            copies=copies,
+            shift=shift,
+        )
+        return self.live[name]
+
+    def _copies(self, rows: int, most: int) -> int:
+        """Return the copies of few rows, as long as they are few together."""
+        copies = 1
+        while copies < COPIES and 2 * copies * rows <= min(most, SPREAD):
+            copies *= 2
+        return copies
+
+    def leave(self, name: str, now: int) -> None:
+        """Stop counting for an array; its counters stay as they are."""
+        gone = self.live.pop(name)
+        gone.until = now
+        self.retired.append(gone)
+
+    def release(self, known: Range) -> None:
+        """Take the counters of an array back."""
+        self.free.give((known.row - COPIES) * UNIT)
+        if self.live.get(known.name) is known:
+            del self.live[known.name]
+        else:
+            self.retired.remove(known)
+
+    @property
+    def known(self) -> list[Range]:
+        """The arrays that have counters."""
+        return [*self.retired, *self.live.values()]
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the counters of freed arrays take more than a quarter of all."""
+        return sum(gone.rows * gone.copies for gone in self.retired) * UNIT * 4 > self.free.capacity
+
+    def overlapping(self, address: int, nbytes: int) -> list[str]:
+        """Return the live arrays that share bytes with a stretch."""
+        end = address + max(nbytes, 1)
+        return [
+            known.name
+            for known in self.live.values()
+            if known.address < end and address < known.address + known.nbytes
+        ]
+
+    @property
+    def end(self) -> int:
+        """Return the row behind the last in use."""
+        return max((known.all_rows.stop for known in self.known), default=COPIES)
+
+    def pack(self) -> tuple[NDArray[Any], int]:
+        """Return the table of live ranges for the device, by address, and how many there are."""
+        table = np.zeros(RANGES, RANGE)
+        table[0] = (0, 0, 0, NOWHERE, COPIES - 1, 1)
+        live = [each for each in self.live.values() if each.nbytes]
+        live.sort(key=lambda each: each.address)
+        for at, each in enumerate(live, 1):
+            table[at] = (
+                each.address,
+                each.nbytes,
+                each.row,
+                each.shift,
+                each.copies - 1,
+                each.rows,
+            )
+        return table, 1 + len(live)

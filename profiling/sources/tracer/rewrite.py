@@ -1,0 +1,142 @@
+"""Instrumentation: PTX in; out, the same PTX with a count before every access of global memory.
+
+The original text stays as it is, letter for letter. What is put in finds the array of an address,
+its page and the bin of the time, joins lanes that agree on all three, and adds to a counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from louvain_um.profiling.sources.tracer import snippet
+from louvain_um.profiling.sources.tracer.instructions import (
+    Access,
+    UnknownInstruction,
+    access_of,
+    callee,
+)
+from louvain_um.profiling.sources.tracer.state import STATE
+from louvain_um.profiling.sources.tracer.tokenizer import Function, PtxError, functions, statements
+
+OLDEST: Final = 70
+"""Lowest compute capability, in tenths, whose lanes can be matched by value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """An instrumented module.
+
+    Parameters
+    ----------
+    text : str
+        PTX.
+    functions : tuple of str
+        Symbols of its functions, in the order of the numbers that the log knows them by.
+    sites : mapping of str to int
+        How many accesses are counted in each instrumented function.
+    left : mapping of str to str
+        Functions that were left as they are, and the instruction that is why.
+    """
+
+    text: str
+    functions: tuple[str, ...]
+    sites: Mapping[str, int]
+    left: Mapping[str, str]
+
+
+def rewrite(ptx: str, *, log: bool = False) -> Rewritten:
+    """Instrument a module.
+
+    Parameters
+    ----------
+    ptx : str
+        As NVRTC returns it.
+    log : bool
+        Whether accesses can be sampled into a log.
+
+    Raises
+    ------
+    PtxError
+        The text is no PTX, or for devices that are too old.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.sources.tracer.rewrite import rewrite
+    >>> done = rewrite('''.version 7.8
+    ... .target sm_90
+    ... .address_size 64
+    ... .entry clear(.param .u64 p) {
+    ... .reg .b64 %rd1; .reg .b32 %r1;
+    ... ld.param.u64 %rd1, [p]; mov.u32 %r1, 0; st.global.u32 [%rd1], %r1; ret; }''')
+    >>> dict(done.sites)
+    {'clear': 1}
+    """
+    parsed = statements(ptx)
+    header = next((s.end for s in parsed if s.words[0] == ".address_size"), None)
+    target = next((s.words[1] for s in parsed if s.words[0] == ".target"), "")
+    if header is None or int("".join(filter(str.isdigit, target)) or 0) < OLDEST:
+        raise PtxError(f"a module for {target or 'no device'} cannot be instrumented")
+    known = functions(parsed)
+    found, left = _examine(known)
+    insertions = [(header, snippet.declaration(STATE.itemsize))]
+    for number, function in enumerate(known):
+        sites = found.get(function.name, [])
+        if sites:
+            insertions.append((function.body, snippet.hints(len(sites))))
+        for site, (at, predicate, access) in enumerate(sites):
+            insertions.append((at, snippet.count(access, predicate, site, number, log)))
+    return Rewritten(
+        _insert(ptx, insertions),
+        tuple(function.name for function in known),
+        {name: len(sites) for name, sites in found.items()},
+        left,
+    )
+
+
+Site = tuple[int, str, Access]
+"""An access: where its instruction begins, the instruction's predicate, what it does."""
+
+
+def _examine(known: Sequence[Function]) -> tuple[dict[str, list[Site]], dict[str, str]]:
+    """Return the accesses of functions, by name, and why others are left alone.
+
+    A function that calls one that is left, or is called by it, is left as well: what a kernel
+    does is counted as a whole or not at all.
+    """
+    found: dict[str, list[Site]] = {function.name: [] for function in known}
+    related: dict[str, set[str]] = {function.name: set() for function in known}
+    left: dict[str, str] = {}
+    for function in known:
+        for statement in function.statements:
+            if statement.kind != "instruction":
+                continue
+            try:
+                if statement.opcode == "call":
+                    other = callee(statement)
+                    if other not in found:
+                        raise UnknownInstruction(f"call of {other}")
+                    related[function.name].add(other)
+                    related[other].add(function.name)
+                elif access := access_of(statement):
+                    found[function.name].append((statement.start, statement.predicate, access))
+            except UnknownInstruction as reason:
+                left.setdefault(function.name, str(reason))
+    waiting = list(left)
+    while waiting:
+        name = waiting.pop()
+        for other in related[name] - left.keys():
+            left[other] = f"{left[name]} in {name}"
+            waiting.append(other)
+    return {name: sites for name, sites in found.items() if name not in left}, left
+
+
+def _insert(text: str, insertions: Sequence[tuple[int, str]]) -> str:
+    """Return a text with others put in, each before the character of its number."""
+    parts = []
+    before = 0
+    for at, new in sorted(insertions, key=lambda insertion: insertion[0]):
+        parts += [text[before:at], new]
+        before = at
+    return "".join((*parts, text[before:]))

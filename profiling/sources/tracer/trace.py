@@ -1,0 +1,121 @@
+"""What a tracer saw, as plain data, and what it means in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.session.events import COLUMNS, EventTable, Kind, Source
+from louvain_um.profiling.session.session import PageMap
+from louvain_um.profiling.sources.tracer.histogram import Histogram
+from louvain_um.profiling.sources.tracer.kernels import Register
+
+
+class Uses(NamedTuple):
+    """How often something was accessed."""
+
+    reads: int = 0
+    writes: int = 0
+    atomics: int = 0
+
+    @property
+    def total(self) -> int:
+        """All accesses."""
+        return sum(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What a tracer saw.
+
+    Parameters
+    ----------
+    maps : tuple of PageMap
+        Of each array: accesses by page and time.
+    events : EventTable
+        A row of kind ACCESS for each array in each phase: `count` accesses.
+    counts : mapping of str to Uses
+        Accesses by array.
+    elsewhere : Uses
+        Accesses outside all arrays.
+    log : ndarray of `state.LOG`
+        Sampled accesses: address, time in nanoseconds since the session began, use (an index
+        into `state.USES`) and kernel (an index into `kernels`).
+    kernels : tuple of str
+        Symbols of functions in the log.
+    dropped : int
+        Samples that found no room in the log.
+    notes : tuple of str
+        What the numbers mean, and what is missing from them, a sentence each.
+    """
+
+    maps: tuple[PageMap, ...]
+    events: EventTable
+    counts: Mapping[str, Uses]
+    elsewhere: Uses
+    log: NDArray[Any]
+    kernels: tuple[str, ...]
+    dropped: int
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Accesses of an array in a phase."""
+
+    time: int
+    address: int
+    count: int
+    phase: int
+    level: int
+
+
+def table(rows: Sequence[Row]) -> EventTable:
+    """Return rows as events of kind ACCESS."""
+    columns: dict[str, Any] = {
+        each.name: np.array([getattr(row, each.name) for row in rows], COLUMNS[each.name])
+        for each in fields(Row)
+    }
+    columns["source"] = np.full(len(rows), Source.TRACER)
+    columns["kind"] = np.full(len(rows), Kind.ACCESS)
+    return EventTable(columns)
+
+
+def notes(
+    counters: Histogram,
+    register: Register,
+    maps: Sequence[PageMap],
+    counts: Mapping[str, Uses],
+    elsewhere: Uses,
+    dropped: int,
+) -> list[str]:
+    """Say what the numbers mean, and what they lack."""
+    said = []
+    pages = [page.page_bytes for page in maps]
+    width, bins = 1 << int(counters.state["bin_shift"]), int(counters.state["bins"])
+    if pages:
+        said.append(
+            f"accesses of {len(register.modules)} instrumented modules are counted in pages of "
+            f"{min(pages):,} to {max(pages):,} bytes and bins of {width / 1e6:g} ms; CuPy's own "
+            "kernels and copies are not counted; kernels that count take longer, and so do all "
+            "seconds here"
+        )
+        if maps[0].edges[-1] == counters.edges()[bins]:
+            said.append("the run outlasted the bins: the last holds all that came after it began")
+    for kernel, reason in sorted(register.left.items()):
+        said.append(f"{kernel} was left as it is, and its accesses are not counted: {reason}")
+    if counters.refused:
+        names = ", ".join(sorted(set(counters.refused)))
+        said.append(f"there were no counters for {names}: their accesses count as in no array")
+    if elsewhere.total:
+        share = elsewhere.total / (elsewhere.total + sum(uses.total for uses in counts.values()))
+        said.append(f"{elsewhere.total:,} accesses ({share:.2%}) lie in no array")
+    if counters.maps.saturated:
+        said.append("some counters of the maps reached 2**32 - 1 and stayed there")
+    if counters.period:
+        said.append(f"one access in {counters.period:,} was sampled; {dropped:,} found no room")
+    return said

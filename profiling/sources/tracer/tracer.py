@@ -1,0 +1,303 @@
+"""The tracer as a source of sessions: engines run instrumented kernels while it listens."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
+from louvain_um.events import Event
+from louvain_um.gpu.runtime import compile, nvrtc
+from louvain_um.profiling.session.events import PHASES, EventTable
+from louvain_um.profiling.session.session import PageMap
+from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
+from louvain_um.profiling.sources.tracer.device import TracedDevice
+from louvain_um.profiling.sources.tracer.histogram import Histogram
+from louvain_um.profiling.sources.tracer.kernels import MODULES, Register, TracedKernels
+from louvain_um.profiling.sources.tracer.state import LOG
+from louvain_um.profiling.sources.tracer.trace import Row, Trace, Uses, notes, table
+
+
+class Tracer:
+    """Counts every access of the engine's kernels to global memory, by page and time.
+
+    While it is entered, the engine is served kernels that count; `observe` must be among the
+    observers of the run, since engines tell of their arrays and phases there. An access is one
+    thread carrying out one load, store or atomic, however wide; of a bulk copy, one for each
+    4 KiB. Labels are those of a run without.
+
+    Parameters
+    ----------
+    page_bytes : int
+        Bytes of the smallest page, a power of two. Pages of arrays for which there are too few
+        counters are larger; each map says how large its are.
+    bins : int
+        Bins of time, a power of two. They grow with the run: each map says how long they are.
+    period : int
+        One access in so many, chosen at random, is also written down with its address, time and
+        kernel; 0 for none.
+    seconds : float, optional
+        How long the instrumented run may take, for the first length of the bins; guessed if not
+        given.
+    counter_bytes : int
+        Bytes of counters on the device, and of maps on the host.
+    records : int
+        Samples that are kept, 24 bytes each; those beyond are counted and dropped.
+
+    Notes
+    -----
+    The counters lie beside the run's own memory, outside its budget. On an H200, runs of
+    Louvain and Leiden on LFR and R-MAT graphs of 40 to 160 million arcs took 1.8 to 6.2 times as
+    long with pages of 4 KiB, 2.2 to 3.5 times with 64 KiB. Kernels compile once on a machine, for
+    up to half a minute; to take up what was kept of them takes each later run .3 seconds.
+
+    A sweep of moving reads the target of each arc it visits once to decide, and those of each
+    vertex that moved once more to wake its neighbours.
+
+    Examples
+    --------
+    Needs a GPU::
+
+        with Tracer(page_bytes=65536) as tracer:
+            lu.louvain(graph, device="cuda", observer=tracer.observe)
+        tracer.result().counts["targets.0"].reads
+    """
+
+    name = "tracer"
+
+    def __init__(
+        self,
+        *,
+        page_bytes: int = 4096,
+        bins: int = 128,
+        period: int = 0,
+        seconds: float | None = None,
+        counter_bytes: int = 256 << 20,
+        records: int = 1 << 20,
+    ) -> None:
+        for what, value, least in (("page_bytes", page_bytes, 32), ("bins", bins, 2)):
+            if value < least or value & (value - 1):
+                raise OptionError(f"{what} is a power of two from {least} on, not {value}")
+        if counter_bytes < 4096 * bins:
+            raise OptionError(f"counter_bytes is at least {4096 * bins} for {bins} bins")
+        if period < 0 or period >= 1 << 32 or records < 1:
+            raise OptionError("period is 0 for no samples or below 2**32; records is at least 1")
+        if seconds is not None and seconds <= 0:
+            raise OptionError(f"seconds is above 0, not {seconds}")
+        self.sizes: dict[str, Any] = {
+            "page_bytes": page_bytes,
+            "bins": bins,
+            "nbytes": counter_bytes,
+            "seconds": seconds,
+            "period": period,
+            "records": records,
+        }
+        self.notes: list[str] = []
+        self.trace: Trace | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Tracer:
+        self.start(Clock())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self, clock: Clock) -> None:
+        """Serve counting kernels to the engine from now on, in this context.
+
+        Raises
+        ------
+        SourceUnavailableError
+            There is no CUDA, or no compiler for it.
+        """
+        try:
+            nvrtc.compiler()
+            import cupy  # noqa: F401
+        except (ImportError, DeviceUnavailableError) as error:
+            raise SourceUnavailableError(f"kernels cannot be instrumented: {error}") from error
+        self.clock = clock
+        self.histogram: Histogram | None = None
+        self.register = Register()
+        self.counts: dict[str, NDArray[np.uint64]] = {}
+        self.trace = None
+        self.notes = []
+        self._arrays: dict[str, tuple[int, int]] = {}
+        self._phases: list[tuple[int, int]] = []
+        self._sent: dict[int, int] = {}
+        self._launches = 0
+        self._settled = 0
+        self._rows: list[Row] = []
+        self._all_rows: list[Row] = []
+        self._stack = ExitStack()
+        self._stack.enter_context(compile.using(self.instrument(compile.kernels)))
+        self._running = True
+
+    def observe(self, event: Event) -> None:
+        """Take note of an engine's arrays and phases."""
+        if event.kind == "array":
+            self._arrays[event.name] = event.address, event.nbytes
+            if self.histogram is not None:
+                self.histogram.enter(event.name, event.address, event.nbytes)
+        elif event.kind == "freed":
+            self._freed(event.name, event.address)
+        elif event.kind == "start":
+            self._settle()
+            phase = PHASES.index(event.phase) if event.phase in PHASES else -1
+            self._phases.append((phase, event.level))
+        elif event.kind == "end":
+            self._settle()
+            if self._phases:
+                self._phases.pop()
+
+    def instrument(self, kernels: compile.Kernels) -> TracedKernels:
+        """Return counting twins of other kernels than the engine's."""
+        return TracedKernels(kernels, self.register, self._ready, log=self.sizes["period"] > 0)
+
+    def stop(self) -> None:
+        """Let the engine have its own kernels again, and bring what was counted to the host."""
+        self._stack.close()
+        self._running = False
+        counters = self.histogram
+        if counters is None:
+            self.notes.append("the tracer saw no kernel of the engine's")
+            self.trace = self._trace((), np.zeros(0, LOG), 0)
+            return
+        from cupy.cuda import driver, runtime
+
+        log, dropped = np.zeros(0, LOG), 0
+        try:
+            self._settle()
+            counters.collect(counters.ranges.known)
+            log, dropped = counters.samples()
+        except (driver.CUDADriverError, runtime.CUDARuntimeError) as error:
+            # The run's own error says more, and must not be hidden by this one.
+            self.notes.append(f"counts since the last phase are lost: the device failed ({error})")
+        maps = counters.maps.page_maps(counters.edges())
+        totals = {name: self._uses(name) for name in self.counts if name}
+        self.notes += notes(counters, self.register, maps, totals, self._uses(""), dropped)
+        counters.close()
+        self.trace = self._trace(maps, log, dropped)
+
+    def drain(self, *, last: bool = False) -> EventTable | None:
+        """Return the rows since the last call."""
+        with self._lock:
+            rows, self._rows = self._rows, []
+        return table(rows) if rows else None
+
+    def maps(self) -> tuple[PageMap, ...]:
+        """Return the maps; there are none before the tracer has stopped."""
+        return self.trace.maps if self.trace else ()
+
+    def about(self) -> dict[str, Any]:
+        """Return what belongs into a session's metadata."""
+        found: dict[str, Any] = {
+            "launches": self._launches,
+            "instrumented_places": self.register.sites,
+            "period": self.sizes["period"],
+        }
+        if self.trace:
+            found["accesses"] = {name: list(uses) for name, uses in self.trace.counts.items()}
+            found["elsewhere"] = list(self.trace.elsewhere)
+            found["samples"] = len(self.trace.log)
+            found["dropped"] = self.trace.dropped
+        return found
+
+    def result(self) -> Trace:
+        """Return what was seen, once the tracer has stopped.
+
+        Raises
+        ------
+        LouvainUmError
+            It has not.
+        """
+        if self.trace is None:
+            raise LouvainUmError("a tracer has its result when it has stopped: leave its block")
+        return self.trace
+
+    def _freed(self, name: str, address: int) -> None:
+        """Take note that an array, or its tail from an address on, was given back."""
+        if name not in self._arrays:
+            return
+        first, nbytes = self._arrays.pop(name)
+        if first < address < first + nbytes:
+            self._arrays[name] = first, address - first
+            if self.histogram is not None:
+                self.histogram.shrink(name, address - first)
+        elif self.histogram is not None:
+            self.histogram.leave(name)
+
+    def _counters(self) -> Histogram:
+        """Return the counters; before the first launch there are none."""
+        if self.histogram is None:
+            self.histogram = Histogram(clock=self.clock.now, device=TracedDevice(), **self.sizes)
+            for name, (address, nbytes) in self._arrays.items():
+                self.histogram.enter(name, address, nbytes)
+        return self.histogram
+
+    def _ready(self, module: int, address: int) -> None:
+        """Bring a module's block of constants up to date, in the order of the stream."""
+        from cupy.cuda import Device, get_current_stream, runtime
+
+        if not self._running:
+            raise LouvainUmError("a counting kernel outlived its tracer; start the run again")
+        counters = self._counters()
+        if Device().id != counters.device.id:
+            raise LouvainUmError(
+                f"the tracer follows one device, cuda:{counters.device.id}; start another"
+            )
+        counters.launch()
+        if self._sent.get(module) != counters.version:
+            state = counters.state
+            state["module"] = module * MODULES
+            stream = get_current_stream().ptr
+            runtime.memcpyAsync(
+                address, state.ctypes.data, state.nbytes, runtime.memcpyHostToDevice, stream
+            )
+            self._sent[module] = counters.version
+        self._launches += 1
+
+    def _settle(self) -> None:
+        """Account what was counted since the last time to the phase that runs."""
+        if self.histogram is None or self._launches == self._settled:
+            return
+        self._settled = self._launches
+        now = self.clock.now()
+        phase, level = self._phases[-1] if self._phases else (-1, -1)
+        rows = []
+        for news in self.histogram.news():
+            known = self.counts.setdefault(news.name, np.zeros(3, np.uint64))
+            known += news.counts
+            total = int(news.counts.sum())
+            rows.append(Row(news.until or now, news.address, total, phase, level))
+        with self._lock:
+            self._rows += rows
+        self._all_rows += rows
+
+    def _uses(self, name: str) -> Uses:
+        return Uses(*(int(count) for count in self.counts.get(name, (0, 0, 0))))
+
+    def _trace(self, maps: tuple[PageMap, ...], log: NDArray[Any], dropped: int) -> Trace:
+        first = np.cumsum([0, *(len(names) for names in self.register.modules)])
+        modules, functions = np.divmod(log["kernel"], MODULES)
+        log["kernel"] = first[modules] + functions
+        return Trace(
+            maps=maps,
+            events=table(self._all_rows),
+            counts={name: self._uses(name) for name in self.counts if name},
+            elsewhere=self._uses(""),
+            log=log,
+            kernels=tuple(name for names in self.register.modules for name in names),
+            dropped=dropped,
+            notes=tuple(self.notes),
+        )

@@ -1,0 +1,105 @@
+"""Why a policy wins: the terms of its seconds beside base's, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from louvain_um.placement.reasons import seconds, size
+from louvain_um.profiling.views.sweep.by_oversubscription import alike
+
+Row = Mapping[str, Any]
+
+SAVED: Final = {
+    "faults": "serving faults",
+    "migration": "pages on their way to the device",
+    "write_back": "evicted pages on their way back",
+}
+"""Terms that an advice saves, and what they are."""
+
+REMOTE: Final = ("remote_sequential", "remote_random", "remote_atomic", "remote_barrier")
+
+
+def explain(rows: Sequence[Row]) -> list[str]:
+    """Return a sentence for each graph's machine and oversubscription on why the best advice wins.
+
+    Only replayed rows know the terms of their seconds; others are left out.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        A sweep's results.
+    """
+    found = []
+    known = [row for row in rows if row["feasible"] and row.get("seconds_faults") is not None]
+    for gpu in dict.fromkeys(row["gpu"] for row in known):
+        mine = [row for row in known if row["gpu"] == gpu]
+        found += [
+            f"why, modelled on {gpu} at {at}: {text}" for at, text in alike(mine, _at) if text
+        ]
+    return found
+
+
+def _at(rows: Sequence[Row]) -> str:
+    """Return why the best fixed advice wins, or loses, over all graphs that base and it ran."""
+    base = {row["graph"]: row for row in rows if row["policy"] == "base"}
+    others = dict.fromkeys(row["policy"] for row in rows if row["policy"].startswith("adv"))
+    gains = {}
+    for policy in others:
+        pairs = [
+            (base[row["graph"]], row)
+            for row in rows
+            if row["policy"] == policy and row["graph"] in base
+        ]
+        if pairs:
+            gains[policy] = sum(b["seconds"] / r["seconds"] for b, r in pairs) / len(pairs)
+    if not gains:
+        return ""
+    best = max(gains, key=lambda policy: gains[policy])
+    pairs = [(base[r["graph"]], r) for r in rows if r["policy"] == best and r["graph"] in base]
+    saved = {
+        text: sum(b[f"seconds_{term}"] - r[f"seconds_{term}"] for b, r in pairs)
+        for term, text in SAVED.items()
+    }
+    paid = sum(r[f"seconds_{term}"] for _, r in pairs for term in REMOTE)
+    hidden = sum(r["seconds_hidden"] for _, r in pairs)
+    won = ", ".join(f"{seconds(value)} of {text}" for text, value in saved.items() if value > 0)
+    read = sum(r["bytes_remote"] for _, r in pairs)
+    evicted = sum(b["evictions"] for b, _ in pairs), sum(r["evictions"] for _, r in pairs)
+    verdict = "is the best advice" if gains[best] >= 1 else "is the best advice, but loses to base"
+    return (
+        f"{best} {verdict}, {gains[best]:.2g} × base in the mean: it saves {won or 'nothing'} "
+        f"({evicted[0]:,} evictions become {evicted[1]:,}), and pays {seconds(paid - hidden)} for "
+        f"{size(read)} read and written in place over the bus, {seconds(hidden)} more beside "
+        "computing"
+    )
+
+
+def against_thesis(rows: Sequence[Row]) -> list[str]:
+    """Return how replayed gains agree with the published ones (Table 4.6), misses named."""
+    from louvain_um.profiling.thesis.published import GAINS, RATES
+    from louvain_um.profiling.views.sweep.results import gains
+
+    mine = gains([row for row in rows if row["evidence"] == "modelled"])
+    found = []
+    for number, rate in enumerate(RATES):
+        theirs = {name: values[number] for name, values in GAINS.items()}
+        ours = {name: mine[name][rate] for name in theirs if rate in mine.get(name, {})}
+        if len(ours) < len(theirs):
+            continue
+        order = sorted(ours, key=lambda name: -ours[name])
+        published = sorted(theirs, key=lambda name: -theirs[name])
+        miss = max(ours, key=lambda name: max(ours[name] / theirs[name], theirs[name] / ours[name]))
+        found.append(
+            f"Table 4.6 at {rate:g} %: fastest here {', '.join(order[:3])}, published "
+            f"{', '.join(published[:3])}; rank correlation {_ranks(order, published):.2f}; "
+            f"farthest off is {miss}, {ours[miss]:.2f} here, {theirs[miss]:.2f} published"
+        )
+    return found
+
+
+def _ranks(one: Sequence[str], two: Sequence[str]) -> float:
+    """Return Spearman's correlation of two orders of the same names."""
+    n = len(one)
+    squares = sum((one.index(name) - two.index(name)) ** 2 for name in one)
+    return 1 - 6 * squares / (n * (n * n - 1))

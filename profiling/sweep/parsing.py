@@ -1,0 +1,48 @@
+"""What a sweep is asked for, in text: policies and oversubscriptions."""
+
+from __future__ import annotations
+
+from louvain_um.errors import OptionError
+from louvain_um.placement.policy.policy import AUTO, find_policy
+
+
+def parse_rates(text: str) -> tuple[float, ...]:
+    """Return oversubscriptions in percent, as in "0,10,30".
+
+    Raises
+    ------
+    OptionError
+        Not a list of numbers of at least 0 and below 100.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.sweep.parsing import parse_rates
+    >>> parse_rates("0, 12.5,70%")
+    (0.0, 12.5, 70.0)
+    """
+    try:
+        rates = tuple(float(part.strip().rstrip("%")) for part in text.split(","))
+    except ValueError:
+        rates = ()
+    if not rates or not all(0 <= rate < 100 for rate in rates):
+        raise OptionError(
+            f"oversubscription must be a list of percentages from 0 to below 100, like 0,10,30; "
+            f"not {text!r}"
+        )
+    return tuple(dict.fromkeys(rates))
+
+
+def parse_policies(text: str) -> tuple[str, ...]:
+    """Return names of policies, as in "base,adv2"; "all" stands for the thesis's ten and auto.
+
+    Raises
+    ------
+    OptionError
+        There is no such policy.
+    """
+    every = ("base", *(f"adv{i}" for i in range(1, 10)), AUTO.name)
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    found = tuple(dict.fromkeys(n for name in names for n in (every if name == "all" else (name,))))
+    for name in found or ("",):
+        find_policy(name)
+    return found

@@ -1,0 +1,94 @@
+"""What a sweep that was stopped has left: its points so far, and how many are missing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.sweep.assumptions import of_evidence
+from louvain_um.profiling.sweep.explain import explain
+from louvain_um.profiling.sweep.replay_tables import FAULTS_AT, once, remarks
+from louvain_um.profiling.sweep.store import KEY, POINTS, TABLES, UNFINISHED, read_points
+from louvain_um.profiling.views.sweep.results import SUFFIXES, Sweep
+
+PLACE = ("graph", "evidence", "gpu", "policy", "oversubscription")
+"""What tells points apart where nobody noted what was asked for."""
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Say whether a folder holds points of a sweep that has not ended."""
+    if not (folder / POINTS).is_file():
+        return False
+    ended = any((folder / f"{TABLES[0]}{suffix}").is_file() for suffix in SUFFIXES)
+    return not ended or (folder / UNFINISHED).is_file()
+
+
+def read_unfinished(folder: Path) -> Sweep:
+    """Return the finished points of a sweep that was stopped, or still runs; nothing is written.
+
+    Raises
+    ------
+    LouvainUmError
+        The folder cannot be read, or no point is finished.
+    """
+    try:
+        points = [*read_points(folder)[0].values()]
+        noted = json.loads((folder / UNFINISHED).read_text("utf-8"))
+        told, asked = [str(note) for note in noted["notes"]], list(noted["points"])
+        names: Sequence[str] = KEY
+        keys = [tuple(key[name] for name in names) for key in asked]
+    except FileNotFoundError:  # as older versions left it: all they have in common was asked for
+        names = PLACE
+        keys = _grid([point["row"] for point in points])
+        told = of_evidence({point["row"]["evidence"] for point in points})
+    except (ValueError, TypeError, KeyError):
+        raise LouvainUmError(
+            f"{folder / UNFINISHED}: is damaged; remove it, or give the sweep's command again"
+        ) from None
+    except OSError as error:
+        raise LouvainUmError(f"{folder}: {error.strerror or 'cannot be read'}".lower()) from None
+    known = {tuple(point["row"][name] for name in names): point for point in points}
+    there = [known[key] for key in keys if key in known]
+    missing = [dict(zip(names, key, strict=True)) for key in keys if key not in known]
+    if not there:
+        raise LouvainUmError(
+            f"{folder}: no point of the sweep is finished yet; give its command again to go on"
+        )
+    rows = {name: [row for point in there for row in point.get(name, ())] for name in TABLES[1:]}
+    results = [point["row"] for point in there]
+    told += [*remarks(results), *explain(results)]
+    return Sweep.of(
+        results,
+        groups=once(rows["groups"], FAULTS_AT),
+        iterations=rows["iterations"],
+        notes=told,
+        unfinished=_said(len(there), missing),
+    )
+
+
+def _grid(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """Return every policy and oversubscription of each graph and machine, base first."""
+    graphs = dict.fromkeys(row["graph"] for row in rows)
+    machines = dict.fromkeys((row["evidence"], row["gpu"]) for row in rows)
+    policies = sorted({row["policy"] for row in rows}, key=lambda name: (name != "base", name))
+    rates = sorted({row["oversubscription"] for row in rows})
+    every = product(graphs, machines, policies, rates)
+    return [(graph, *machine, policy, rate) for graph, machine, policy, rate in every]
+
+
+def _said(done: int, missing: Iterable[Mapping[str, Any]]) -> str:
+    """Return what is missing, and how to go on."""
+    counts = Counter(f"{key['graph']} {key['evidence']} on {key['gpu']}" for key in missing)
+    if not counts:
+        return ""
+    parts = ", ".join(f"{count} of {where}" for where, count in counts.items())
+    total = done + counts.total()
+    return (
+        f"This sweep has not ended: {done:,} of {total:,} points are there; missing are {parts}. "
+        "To go on, give its command again; finished points are kept."
+    )

@@ -1,0 +1,125 @@
+"""What is swept: graphs, policies, oversubscriptions and machines; and the points they make."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from louvain_um.errors import OptionError
+from louvain_um.options import Method
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.policy.policy import find_policy
+from louvain_um.profiling.simulator import Driver, Trace
+
+if TYPE_CHECKING:
+    from louvain_um.graph.graph import Graph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A graph of a sweep, and how its accesses are recorded.
+
+    Parameters
+    ----------
+    name : str
+    graph : Graph
+    record : callable, optional
+        Returns what a GPU run of the graph would touch; by default `recorder.record`.
+    program : str
+        Whose arrays and kernels these are, when they are not the engine's.
+    scale : float, optional
+        Size of a stand-in by its original's.
+    reserved : int
+        Bytes of simulated memory that are not the program's; see `replays.Point`.
+    """
+
+    name: str
+    graph: Graph
+    record: Callable[[], Trace] | None = None
+    program: str = "louvain-um"
+    scale: float | None = None
+    reserved: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is swept.
+
+    Parameters
+    ----------
+    policies : tuple of str
+    rates : tuple of float
+        Oversubscriptions in percent.
+    gpus : tuple of str
+        Profiles or files of machines to simulate; may be empty if a device is named.
+    device : str, optional
+        CUDA device to measure on.
+    method : {"louvain", "leiden"}
+    seed : int
+    driver : Driver
+        Of the simulated machines.
+    """
+
+    policies: tuple[str, ...]
+    rates: tuple[float, ...]
+    gpus: tuple[str, ...] = ()
+    device: str | None = None
+    method: Method = "louvain"
+    seed: int = 0
+    driver: Driver = field(default_factory=Driver)
+
+    def __post_init__(self) -> None:
+        if not self.gpus and self.device is None:
+            raise OptionError("a sweep needs a GPU: a device to measure on, or a machine profile")
+
+
+def points(
+    subject: Subject, settings: Settings, machines: dict[str, Machine]
+) -> Iterator[dict[str, Any]]:
+    """Yield what tells each point of a graph from others, base first."""
+    order = sorted(settings.policies, key=lambda policy: policy != "base")
+    places = [(gpu, "modelled") for gpu in settings.gpus]
+    if settings.device is not None:
+        places.append((device_name(settings.device), "measured"))
+    for gpu, evidence in places:
+        for policy in order:
+            about: list[Any] = [settings.method, settings.seed, subject.program, subject.reserved]
+            about.append(_policy(policy))
+            if evidence == "modelled":
+                about += [machines[gpu].to_dict(), asdict(settings.driver)]
+            text = json.dumps(about, sort_keys=True, default=str)
+            for rate in settings.rates:
+                yield {
+                    "graph": subject.name,
+                    "vertices": subject.graph.n_vertices,
+                    "arcs": subject.graph.n_arcs,
+                    "policy": policy_name(policy),
+                    "oversubscription": rate,
+                    "gpu": machines[gpu].name if gpu in machines else gpu,
+                    "evidence": evidence,
+                    "setup": hashlib.sha256(text.encode()).hexdigest()[:12],
+                    "source": (policy, gpu),
+                }
+
+
+def policy_name(policy: str) -> str:
+    """Return a policy's own name, where it was given as a file."""
+    return find_policy(policy).name
+
+
+def _policy(policy: str) -> dict[str, str]:
+    found = find_policy(policy)
+    places = [*found.placements.items(), *found.arrays.items()]
+    return {str(name): str(placement) for name, placement in places}
+
+
+def device_name(device: str) -> str:
+    """Return what a CUDA device is called."""
+    from cupy.cuda import runtime
+
+    from louvain_um.gpu.runtime.device import pick
+
+    return str(runtime.getDeviceProperties(pick(device).index)["name"].decode())

@@ -1,0 +1,243 @@
+"""A recorded program under a policy on a machine with so much memory: one point of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from louvain_um.core.array_spec import Declared
+from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.placement.layout import ARCS, device_bytes_in_core, placed
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.model.graph_kinds import kind_of
+from louvain_um.placement.plan import Declare
+from louvain_um.placement.planner import Plan, make_plan
+from louvain_um.placement.policy.policy import AUTO, Policy, find_policy
+from louvain_um.profiling.access.declare import declared
+from louvain_um.profiling.access.out_of_core import in_pages
+from louvain_um.profiling.simulator import Driver, Simulation, simulate
+from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES, PAGE_BYTES
+from louvain_um.profiling.simulator.layout import lay_out
+from louvain_um.profiling.simulator.trace import Trace
+
+if TYPE_CHECKING:
+    from louvain_um.gpu.memory.shape import Shape
+
+FIGURES: Final = (
+    "seconds", "bytes_to_device", "bytes_to_host", "bytes_remote", "fault_groups", "faults",
+    "evictions",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """What is to be replayed: a policy, and memory as a share of the program's peak.
+
+    `oversubscription` is in percent: the machine has (1 − it) × the peak. Of these, where any
+    memory is taken away, `reserved` bytes are not the program's.
+    """
+
+    graph: str
+    policy: str
+    oversubscription: float
+    gpu: str
+    reserved: int = 0
+
+    def capacity(self, peak: int) -> int:
+        """Return the bytes of device memory, for a program with such a peak."""
+        left = round((1 - self.oversubscription / 100) * peak)
+        return max(0, left - self.reserved) if self.oversubscription else left
+
+
+Known = dict[tuple[str, float, str], Simulation | None]
+"""Runs of one recording that are known already, by policy, oversubscription and machine; None
+where the policy cannot run."""
+
+RIVALS: Final = ("base", *(f"adv{number}" for number in range(1, 10)))
+"""Policies that `auto` is tried against on a recording."""
+
+
+def replay(
+    trace: Trace,
+    point: Point,
+    machine: Machine,
+    *,
+    driver: Driver | None = None,
+    known: Known | None = None,
+) -> tuple[dict[str, Any], Simulation | None]:
+    """Return a row of a sweep's results, and the simulation unless the policy cannot run.
+
+    `auto` is the plan's choice or, where the recording shows one of the thesis's policies to be
+    faster, that one: the row tells which (`chosen`) and what the plan's alone takes
+    (`seconds_of_plan`).
+    """
+    peak = peak_of(trace, driver)
+    known = {} if known is None else known
+    row: dict[str, Any] = {
+        "graph": point.graph,
+        "policy": point.policy,
+        "oversubscription": point.oversubscription,
+        "gpu": point.gpu,
+        "evidence": "modelled",
+        "peak_bytes": peak,
+        "budget_bytes": point.capacity(peak),
+        "chosen": None,
+        "seconds_of_plan": None,
+    }
+
+    def tried(policy: str) -> Simulation | None:
+        key = (policy, point.oversubscription, point.gpu)
+        if key not in known:
+            try:
+                known[key] = run(trace, find_policy(policy), machine, point.capacity(peak), driver)
+            except MemoryBudgetError as error:
+                known[key] = None
+                row["reason"] = str(error)
+        return known[key]
+
+    row["reason"] = None
+    found = tried(point.policy)
+    if point.policy == AUTO.name:
+        if found is not None:
+            row |= {"chosen": "plan", "seconds_of_plan": found.seconds}
+        for rival in RIVALS:
+            other = tried(rival)
+            if other is not None and (found is None or other.seconds < found.seconds):
+                found, row["chosen"] = other, rival
+    if found is None:
+        row["reason"] = row["reason"] or "needs more device memory than there is"
+        return row | {"feasible": False, **dict.fromkeys(FIGURES)}, None
+    terms = {f"seconds_{name}": value for name, value in found.costs.items()}
+    return row | {"reason": None, **found.summary(), **terms}, found
+
+
+def run(
+    trace: Trace, policy: Policy, machine: Machine, capacity: int, driver: Driver | None = None
+) -> Simulation:
+    """Simulate a trace under a policy; "auto" is what the plan chooses for this capacity.
+
+    With `Driver(eviction="program")` that is a run of this program with such a budget: it moves
+    blocks of level 0 itself, by its plan, and is refused what that refuses. With any other, it is
+    one of a program that leaves its memory to the driver, which evicts.
+
+    Raises
+    ------
+    OptionError
+        This program is to be replayed, and the recording is not of it.
+    MemoryBudgetError
+        The policy needs more device memory than there is.
+    """
+    if policy.name != AUTO.name:
+        placements: dict[str, Any] = {
+            array.name: str(policy.placement_of(array.name, array.group)) for array in trace.arrays
+        }
+        if driver is not None and driver.eviction == "program":
+            if trace.about is None:
+                raise OptionError(
+                    'eviction="program" is for recordings of this program, which say what its '
+                    "plan follows from; record the graph again, or let the driver evict"
+                )
+            plan = plan_of(trace.about, policy, machine, capacity)
+            held = sum(plan.paged.values())
+            if plan.paged:
+                trace, placements = in_pages(trace, placements, held, plan.paged_by or "fault")
+            # The plan fits; a recording's scratch, which is not as tight, must not overflow it.
+            layout = lay_out(trace.arrays, placements, steps=trace.steps)
+            away = sum(array.nbytes for array in trace.arrays if array.name in ARCS) if held else 0
+            capacity = max(capacity, layout.pages * PAGE_BYTES - away + held + BLOCK_BYTES)
+        return simulate(
+            trace, machine, placements=placements, capacity=capacity, driver=driver, record=False
+        )
+    return _planned(trace, machine, capacity, driver)
+
+
+def peak_of(trace: Trace, driver: Driver | None) -> int:
+    """Return the bytes that shares of memory are of: what the arrays of a recording occupy.
+
+    Where the program sees to its memory itself, that is what its plan would lay out in core; a
+    measured run's budget is a share of the same.
+    """
+    if driver is None or driver.eviction != "program" or trace.about is None:
+        return trace.peak_bytes
+    return device_bytes_in_core(_declarer(trace.about)(False), apart=True)
+
+
+def plan_of(about: Mapping[str, Any], policy: Policy, machine: Machine, capacity: int) -> Plan:
+    """Return the plan that the program itself makes, from what a recording says of its graph.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The policy needs more device memory than there is.
+    """
+    from louvain_um.gpu.memory.array_specs import declare_paging
+
+    shape = _shape(about)
+    return make_plan(
+        _declarer(about),
+        policy,
+        machine,
+        capacity,
+        skew=about["skew"],
+        widest=shape.widest,
+        source="host",
+        paging=lambda tight: declare_paging(replace(shape, tight=tight)),
+    )
+
+
+def _declarer(about: Mapping[str, Any]) -> Declare:
+    """Return what declares the arrays of a run, with tight scratch or not."""
+    from louvain_um.gpu.memory.array_specs import declare
+
+    shape = _shape(about)
+    return lambda tight: declare(replace(shape, tight=tight))
+
+
+def _shape(about: Mapping[str, Any]) -> Shape:
+    """Return what the sizes of a recorded run's arrays follow from."""
+    from louvain_um.gpu.memory.shape import Shape
+
+    known = dict(about)
+    skew = known.pop("skew") * known["vertices"] / max(known["arcs"], 1)
+    return Shape(**known, kind=kind_of(skew).name)
+
+
+def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | None) -> Simulation:
+    """Simulate what the plan chooses; what it leaves to the driver lives plainly if it fits."""
+    arrays, room = declared(trace), capacity
+    while True:
+        placements = chosen(arrays, machine, room)
+        plain = {n: "device" if where == "managed" else where for n, where in placements.items()}
+        for tried in (plain, placements):
+            try:
+                return simulate(
+                    trace, machine, placements=tried, capacity=capacity, driver=driver,
+                    record=False,
+                )  # fmt: skip
+            except MemoryBudgetError as error:
+                missing = error.needed - capacity
+        # The plan packs arrays into arenas; here each begins a block of its own.
+        room -= max(BLOCK_BYTES, missing)
+        if room <= 0:
+            raise MemoryBudgetError(capacity + missing, capacity, [])
+
+
+def chosen(arrays: tuple[Declared, ...], machine: Machine, capacity: int) -> dict[str, str]:
+    """Return the placements that `auto` plans for arrays on a machine of such a capacity.
+
+    Raises
+    ------
+    MemoryBudgetError
+        There is no device memory at all.
+    """
+    if capacity <= 0:
+        raise MemoryBudgetError(1, 0, remedy="lower the oversubscription")
+    size = {array.name: array.size for array in arrays}
+    seen = {array.name: array.touches for array in arrays}
+    arcs = max(1, size.get("targets.0", 0))
+    visited = seen.get("targets.0", {}).get(("move", "stream"), arcs) / arcs
+    plan = make_plan(
+        lambda tight: arrays, AUTO, machine, capacity, visited=visited, free=capacity
+    )  # fmt: skip
+    return {array.name: str(placed(array, plan.chosen)) for array in arrays}

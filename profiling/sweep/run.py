@@ -1,0 +1,206 @@
+"""Policies × oversubscription × graphs: measured on a GPU, replayed on simulated ones, or both."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from louvain_um.core import parallel
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.placement.machine.machine import Machine, load_machine
+from louvain_um.placement.policy.policy import AUTO, find_policy
+from louvain_um.profiling.simulator import Trace, load_trace
+from louvain_um.profiling.sweep.assumptions import premises
+from louvain_um.profiling.sweep.explain import against_thesis, explain
+from louvain_um.profiling.sweep.points import Settings, Subject, points
+from louvain_um.profiling.sweep.progress import Clock, Tell
+from louvain_um.profiling.sweep.replay import Known, Point, replay
+from louvain_um.profiling.sweep.replay_tables import (
+    FAULTS_AT,
+    groups,
+    iterations,
+    once,
+    remarks,
+    unknown_arrays,
+)
+from louvain_um.profiling.sweep.store import Store
+
+if TYPE_CHECKING:
+    from louvain_um.profiling.views.sweep.results import Sweep
+
+__all__ = ["Settings", "Subject", "render", "sweep"]
+
+
+def sweep(
+    subjects: Sequence[Subject],
+    settings: Settings,
+    folder: str | Path,
+    *,
+    force: bool = False,
+    tell: Tell = lambda progress: None,
+    notes: Sequence[str] = (),
+) -> Sweep:
+    """Run every point that is not in the folder yet; write tables and the report.
+
+    Parameters
+    ----------
+    subjects : sequence of Subject
+    settings : Settings
+    folder : path
+        Keeps finished points: a sweep that was killed goes on where it was, and a report on its
+        folder shows what is there.
+    force : bool
+        Begin anew.
+    tell : callable
+        Is told of progress.
+    notes : sequence of str
+        What a reader of the report should know.
+
+    Returns
+    -------
+    Sweep
+        The tables; the folder holds them as `results`, `groups` and `iterations` (.csv, .parquet),
+        `notes.txt`, `report.html`, and the recordings.
+
+    Raises
+    ------
+    LouvainUmError
+        The folder cannot be used.
+    """
+    from louvain_um.profiling.views.sweep.results import Sweep
+
+    names = [subject.name for subject in subjects]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise OptionError(f"two graphs are called {twice}; rename a file")
+    machines = {gpu: load_machine(gpu) for gpu in settings.gpus}
+    with Store(folder, force=force) as store:
+        plan = [(s, list(points(s, settings, machines))) for s in subjects]
+        every = [key for _, keys in plan for key in keys]
+        told = [*notes, *premises(subjects, settings, machines)]
+        if any(key not in store for key in every):
+            store.begin(every, told)
+        clock = Clock(len(every), [key for key in every if key in store], tell)
+        for subject, keys in plan:
+            missing = [key for key in keys if key not in store]
+            modelled = [key for key in missing if key["evidence"] == "modelled"]
+            if modelled:
+                clock.say(f"recording {subject.name}")
+                trace = recorded(subject, settings, Path(folder), anew=force)
+                _replay(store, subject, trace, modelled, machines, settings, clock)
+            measured = [key for key in missing if key["evidence"] == "measured"]
+            if measured:
+                _measure(store, subject, measured, settings, clock)
+        tables = store.rows(every)
+        tables["groups"] = once(tables["groups"], FAULTS_AT)
+        told += remarks(tables["results"])
+        if settings.gpus and any(find_policy(policy).arrays for policy in settings.policies):
+            for subject in subjects:
+                trace = recorded(subject, settings, Path(folder), anew=False)
+                told += unknown_arrays(trace, settings.policies, subject.name)
+        told += explain(tables["results"])
+        if any(subject.scale is not None for subject in subjects):
+            told += against_thesis(tables["results"])
+        store.write(tables, told)
+        found = Sweep.of(tables["results"], groups=tables["groups"],
+                         iterations=tables["iterations"], notes=told)  # fmt: skip
+        render(found, Path(folder))
+    return found
+
+
+def render(found: Sweep, folder: Path) -> None:
+    """Write the report of a sweep's folder."""
+    from louvain_um.profiling.views.html import write
+
+    write(None, folder / "report.html", sweep=found, force=True)
+
+
+def recorded(subject: Subject, settings: Settings, folder: Path, *, anew: bool) -> Trace:
+    """Return the recording of a graph: the folder's, if it has one, or a new one, kept there."""
+    from louvain_um.profiling.access.recorder import record
+
+    graph = subject.graph
+    about = json.dumps(
+        [subject.program, settings.method, settings.seed, graph.n_vertices, graph.n_arcs,
+         graph.total_weight]
+    )  # fmt: skip
+    digest = hashlib.sha256(about.encode()).hexdigest()[:8]
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in subject.name)
+    path = folder / f"{safe}.{digest}.trace.npz"
+    if path.exists() and not anew:
+        try:
+            return load_trace(path)
+        except LouvainUmError:
+            pass  # damaged: recorded again
+    if subject.record is not None:
+        trace = subject.record()
+    else:
+        trace = record(graph, method=settings.method, seed=settings.seed)
+    trace.save(path, force=True)
+    return trace
+
+
+def _replay(
+    store: Store,
+    subject: Subject,
+    trace: Trace,
+    keys: Sequence[dict[str, Any]],
+    machines: dict[str, Machine],
+    settings: Settings,
+    clock: Clock,
+) -> None:
+    """Replay a recording at points and keep them."""
+    known: dict[str, Known] = {}
+    for gpu in settings.gpus:
+        fresh: Known = {}
+        known[gpu] = fresh
+    # Others first: auto is tried against them and need not run them again.
+    keys = sorted(keys, key=lambda key: key["policy"] == AUTO.name)
+
+    def one(key: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+        policy, gpu = key["source"]
+        rate = key["oversubscription"]
+        point = Point(
+            graph=key["graph"],
+            policy=policy,
+            oversubscription=rate,
+            gpu=gpu,
+            reserved=subject.reserved,
+        )
+        row, found = replay(trace, point, machines[gpu], driver=settings.driver, known=known[gpu])
+        tables: dict[str, list[dict[str, Any]]] = {}
+        if key["policy"] == "base" and gpu == settings.gpus[0] and found is not None:
+            tables["iterations"] = iterations(key["graph"], found, rate)
+            tables["groups"] = groups(trace, key["graph"], found, rate)
+        return {**row, **_told(key), "scale": subject.scale}, tables
+
+    for row, tables in parallel.stream(one, keys, parallel.default_threads()):
+        store.add(row, **tables)
+        clock.step(row)
+
+
+def _measure(
+    store: Store,
+    subject: Subject,
+    keys: Sequence[dict[str, Any]],
+    settings: Settings,
+    clock: Clock,
+) -> None:
+    """Run points on a device and keep them."""
+    from louvain_um.profiling.sweep.measure import measure, warm_up
+
+    clock.say(f"warming up for {subject.name}")
+    warm_up(subject.graph, settings)
+    for key in keys:
+        policy, _ = key["source"]
+        row = measure(subject.graph, policy, key["oversubscription"], settings)
+        row = {**row, **_told(key)}
+        store.add(row)
+        clock.step(row)
+
+
+def _told(key: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in key.items() if name != "source"}

@@ -1,0 +1,217 @@
+"""The folder of a sweep: each finished point is on disc before the next begins."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TextIO
+
+from louvain_um.core.atomic_files import replacing
+from louvain_um.errors import LouvainUmError
+
+POINTS: Final = "points.jsonl"
+"""Finished points, one a line, in the order in which they were finished."""
+
+UNFINISHED: Final = "unfinished.json"
+"""Which points a sweep that has not ended was asked for, and what its reader should know."""
+
+BEGINNING: Final = b'{"row": {'
+"""How the line of every point begins."""
+
+TABLES: Final = ("results", "groups", "iterations")
+
+KEY: Final = ("graph", "vertices", "arcs", "policy", "oversubscription", "gpu", "evidence", "setup")
+"""What tells points apart; `setup` stands for all that shows in no other column."""
+
+
+class Store:
+    """Finished points of a sweep, in a folder that one process at a time writes to.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there.
+    force : bool
+        Begin anew, whatever the folder holds.
+
+    Raises
+    ------
+    LouvainUmError
+        The folder holds something else, cannot be written, or another sweep is writing to it.
+    """
+
+    def __init__(self, folder: str | Path, *, force: bool = False) -> None:
+        self.folder = Path(folder)
+        path = self.folder / POINTS
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not force:
+                refuse_other(self.folder)
+            self.file: TextIO = path.open("a+", encoding="utf-8")
+        except OSError as error:
+            reason = (error.strerror or "cannot be written").lower()
+            raise LouvainUmError(f"{self.folder}: {reason}; name another folder") from None
+        _lock(self.file, self.folder)
+        if force:
+            self.file.truncate(0)
+        self.points = self._read()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.file.close()
+
+    def _read(self) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Return the points on disc; the last line, if a kill cut it short, is dropped."""
+        try:
+            found, whole = read_points(self.folder)
+        except LouvainUmError as error:
+            # Nothing is dropped that may be somebody's.
+            self.file.close()
+            raise LouvainUmError(
+                f"{error}; name another folder, or pass --force (force=True) to begin anew"
+            ) from None
+        self.file.truncate(whole)
+        return found
+
+    def __contains__(self, row: Mapping[str, Any]) -> bool:
+        return key_of(row) in self.points
+
+    def begin(self, keys: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> None:
+        """Note which points are asked for, so that a report can tell which are missing."""
+        asked = [{name: key[name] for name in KEY} for key in keys]
+        with replacing(self.folder / UNFINISHED, force=True) as part:
+            part.write_text(json.dumps({"notes": list(notes), "points": asked}), encoding="utf-8")
+
+    def add(self, row: Mapping[str, Any], **tables: Sequence[Mapping[str, Any]]) -> None:
+        """Keep a finished point, and rows of other tables that came with it."""
+        point = {"row": dict(row), **{name: list(rows) for name, rows in tables.items()}}
+        self.points[key_of(row)] = json.loads(json.dumps(point))
+        self.file.write(json.dumps(point) + "\n")
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+    def rows(self, keys: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+        """Return the rows of each table, of some points, in their order."""
+        points = [self.points[key_of(key)] for key in keys if key_of(key) in self.points]
+        found = {"results": [point["row"] for point in points]}
+        for name in TABLES[1:]:
+            found[name] = [row for point in points for row in point.get(name, ())]
+        return found
+
+    def write(
+        self, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str]
+    ) -> None:
+        """Write tables as CSV and, where PyArrow is installed, as Parquet; notes as text.
+
+        What `begin` noted is over with that.
+        """
+        for name, rows in tables.items():
+            if not rows:
+                continue
+            columns = list(dict.fromkeys(column for row in rows for column in row))
+            with (
+                replacing(self.folder / f"{name}.csv", force=True) as part,
+                part.open("w", newline="", encoding="utf-8") as file,
+            ):
+                writer = csv.DictWriter(file, columns)
+                writer.writeheader()
+                writer.writerows(rows)
+            write_parquet(self.folder / f"{name}.parquet", columns, rows)
+        with replacing(self.folder / "notes.txt", force=True) as part:
+            part.write_text("".join(f"{note}\n" for note in notes), encoding="utf-8")
+        (self.folder / UNFINISHED).unlink(missing_ok=True)
+
+
+def read_points(folder: Path) -> tuple[dict[tuple[Any, ...], dict[str, Any]], int]:
+    """Return finished points, and the bytes of their lines; a last one that was cut is no point.
+
+    Raises
+    ------
+    LouvainUmError
+        A line is something else.
+    """
+    *lines, rest = (folder / POINTS).read_bytes().split(b"\n")
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            point: dict[str, Any] = json.loads(line)
+            found[key_of(point["row"])] = point
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise LouvainUmError(f"{folder / POINTS}:{number}: is no point of a sweep") from None
+    if rest and not (rest.startswith(BEGINNING) or BEGINNING.startswith(rest)):
+        raise LouvainUmError(f"{folder / POINTS}:{len(lines) + 1}: is no point of a sweep")
+    return found, sum(len(line) + 1 for line in lines)
+
+
+def check_folder(folder: str | Path, *, force: bool = False) -> None:
+    """Refuse a folder that no sweep could be kept in, and make none.
+
+    Raises
+    ------
+    LouvainUmError
+        As `Store` does.
+    """
+    path = Path(folder)
+    if path.is_dir() and not force:
+        if (path / POINTS).exists():
+            with Store(path):
+                return
+        refuse_other(path)
+    there = next((each for each in (path, *path.parents) if each.exists()), Path())
+    if not there.is_dir():
+        raise LouvainUmError(f"{path}: {there} is no folder; name another one")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise LouvainUmError(f"{path}: permission denied; name another folder")
+
+
+def refuse_other(folder: Path) -> None:
+    """Refuse a folder that holds something, but no sweep."""
+    if not (folder / POINTS).exists() and any(folder.iterdir()):
+        raise LouvainUmError(
+            f"{folder}: holds something else than a sweep; "
+            "name another folder, or pass --force (force=True)"
+        )
+
+
+def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what tells a point from others."""
+    return tuple(row[name] for name in KEY)
+
+
+def write_parquet(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows as Parquet; without PyArrow remove an older file, which would be stale."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        path.unlink(missing_ok=True)
+        return
+    table = pyarrow.table({name: [row.get(name) for row in rows] for name in columns})
+    with replacing(path, force=True) as part:
+        parquet.write_table(table, part)
+
+
+def _lock(file: TextIO, folder: Path) -> None:
+    """Keep other processes out until the file is closed, where the system can."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise LouvainUmError(
+            f"{folder}: another sweep is writing there; wait for it, or name another folder"
+        ) from None

@@ -1,0 +1,1 @@
+"""Dinçer's thesis again: its program, its graphs, its published numbers, its tables."""

@@ -1,0 +1,95 @@
+"""Numbers published by Dinçer (thesis, chapter 4), to set beside one's own.
+
+Machines: PASCAL is a Quadro P4000 with 8 GB, AMPERE an RTX 3060 Ti with 8 GB, both on PCIe 3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUPS: Final = ("graph", "hash", "community", "scratch")
+"""Graph's CSR, Hash Tables, Community Info., Others."""
+
+PEAK_MB: Final[dict[str, tuple[int, ...]]] = {
+    "audikw_1": (617, 43, 30, 890),
+    "soc-LiveJournal1": (293, 391, 155, 606),
+    "Long_Coup_dt6": (690, 29, 47, 1057),
+    "dielFilterV3real": (710, 30, 35, 926),
+    "cage15": (772, 99, 164, 941),
+    "rgg_n_2_24_s0": (1127, 2, 536, 2188),
+    "kron_g500-logn21": (1465, 775, 67, 2022),
+    "uk-2002": (1243, 314, 592, 2451),
+}
+"""Table 4.3: peak memory by group, PASCAL."""
+
+ACCESSES: Final[dict[str, tuple[int, ...]]] = {
+    "audikw_1": (677, 68, 514, 499),
+    "soc-LiveJournal1": (627, 77, 734, 572),
+    "Long_Coup_dt6": (917, 18, 925, 603),
+    "dielFilterV3real": (1564, 125, 896, 1212),
+    "cage15": (595, 36, 681, 331),
+    "rgg_n_2_24_s0": (754, 51, 833, 387),
+    "kron_g500-logn21": (99, 73, 89, 61),
+    "uk-2002": (1015, 80, 1055, 1366),
+}
+"""Table 4.4: millions of memory accesses by group, PASCAL."""
+
+ACCESS_SHARE: Final = (0.351, 0.052, 0.334, 0.263)
+"""Mean shares of Figure 4.1."""
+
+FAULT_SHARE: Final = (0.533, 0.033, 0.144, 0.290)
+"""Mean shares of page faults at 30 % oversubscription, Figure 4.10."""
+
+RATES: Final = (0.0, 10.0, 30.0, 50.0, 70.0)
+"""Oversubscription in percent."""
+
+GAINS: Final[dict[str, tuple[float, ...]]] = {
+    "adv1": (0.098, 1.642, 1.742, 4.194, 18.934),
+    "adv2": (0.470, 7.201, 8.583, 9.274, 17.004),
+    "adv3": (0.278, 1.351, 0.783, 1.069, 1.333),
+    "adv4": (0.171, 1.323, 0.754, 1.319, 1.629),
+    "adv5": (0.312, 5.687, 6.266, 6.854, 3.260),
+    "adv6": (0.149, 1.833, 2.518, 4.790, 16.512),
+    "adv7": (0.284, 3.778, 5.702, 13.020, 62.516),
+    "adv8": (0.131, 2.129, 2.387, 4.478, 5.429),
+    "adv9": (0.117, 2.047, 2.290, 5.272, 27.527),
+}
+"""Table 4.6: mean gain over *base* at `RATES`, both machines."""
+
+NON_FITTING: Final[dict[str, tuple[float, float]]] = {
+    "uk-2005": (13.7, 37.0),
+    "kmer_V1r": (14.7, 41.0),
+    "kron_24_24": (15.9, 45.0),
+    "mawi_20151202033": (20.9, 58.0),
+    "sk-2005": (34.9, 75.0),
+}
+"""Table 4.7: peak in GB and percent of oversubscription, AMPERE."""
+
+NON_FITTING_ABOUT: Final = (
+    "The thesis: adv2 and adv7 are fastest, adv2 on every one of its graphs that do not fit."
+)
+"""What Figure 4.23 shows, in its own text."""
+
+TIMES_ABOUT: Final = (
+    "The thesis prints no numbers for these charts. Its text: base grows with oversubscription; "
+    "adv3 and adv4 stay near base; adv1 stays level; adv2 is best at 30 % where neither base nor "
+    "adv5 is; adv2 or adv7 at 50 %; adv7 at 70 %."
+)
+"""What Figures 4.20 to 4.22 show, in its own text."""
+
+
+def published_name(graph: str) -> str | None:
+    """Return the thesis's name of a graph, or of what it stands in for.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.thesis.published import published_name
+    >>> published_name("cage15"), published_name("uk-2002-standin.npz"), published_name("karate")
+    ('cage15', 'uk-2002', None)
+    """
+    known = sorted({*PEAK_MB, *NON_FITTING}, key=len, reverse=True)
+    plain = graph.lower().replace("_", "-")
+    for name in known:
+        if name.lower().replace("_", "-") in plain:
+            return name
+    return None

@@ -1,0 +1,242 @@
+"""The thesis's program: what Rundemanen's kernels would touch, from a run of the CPU engine.
+
+Arrays, groups, lifetimes, buckets and their order are those that the thesis describes (§3.1,
+§3.2): every iteration visits all vertices, by degree; communities are aggregated by size; the room
+for new lists holds all arcs, is filled when it is made and gone through when the lists are moved
+together (Table 4.4 counts six accesses an arc to the thesis's Others: they must be such). The
+communities are our engine's. The graph's arrays keep our names, so that plans know them, and our
+eight bytes an offset.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um.events import Event
+from louvain_um.graph.graph import Graph
+from louvain_um.profiling.access.program import Program, Slots, added_up, running, stretches
+from louvain_um.profiling.access.recorder import STAYS, STRETCH
+from louvain_um.profiling.simulator.touches import Touches, Way
+from louvain_um.profiling.simulator.trace import Trace
+
+DEGREES: Final = ((319, 1 << 62), (5, 8), (9, 16), (1, 4), (17, 32), (33, 83), (84, 318))
+"""Buckets of vertices, by degree, in the order in which they move (Algorithm 2)."""
+
+SIZES: Final = ((480, 1 << 62), (128, 479), (1, 127))
+"""Buckets of communities, by members, in the order in which they are aggregated (Algorithm 3)."""
+
+TABLED: Final = 128
+"""Members from which on a community's table is in global memory, as far as there is room."""
+
+VERTEX_TABLES, COMMUNITY_TABLES = 90, 150
+"""Vertices and communities that tables in global memory are made for, at most."""
+
+BLOCKS: Final = 224
+WARPS: Final = 896
+"""Communities in flight on 14 processors: a block of 128 threads for each large one, a warp for
+each small one."""
+
+ITEM: Final = 8
+"""Bytes of a table's item: a community and a weight."""
+
+COMMUNITY: Final = ("n2c", "n2c_old", "n2c_new", "in", "tot", "tot_new", "cardinality",
+                    "cardinality_new")  # fmt: skip
+MOVING: Final = ("g_next.indices", "g_next.links", "sizesOfNhoods", "wDegs")
+
+
+class Rundemanen:
+    """An observer of the CPU engine that writes the thesis's program down.
+
+    Parameters
+    ----------
+    graph : Graph
+    scale : float
+        Size of a stand-in by its original's: so many fewer tables are made.
+    passes : int, optional
+        Iterations of a level that are replayed at most: the thesis's program ends a level
+        sooner than this engine.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.profiling.thesis.rundemanen import Rundemanen
+    >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+    >>> recorder = Rundemanen(g)
+    >>> result = lu.louvain(g, device="cpu", observer=recorder)
+    >>> {array.name: array.nbytes for array in recorder.trace().arrays}["new_neighbor_lists"]
+    56
+    """
+
+    def __init__(self, graph: Graph, scale: float = 1.0, passes: int | None = None) -> None:
+        self.passes = passes
+        self.tables = [max(1, round(n * scale)) for n in (VERTEX_TABLES, COMMUNITY_TABLES)]
+        self.program = Program()
+        self.weight = 0 if graph.weights is None else 4
+        self.level = -1
+        self.labels = np.empty(0, np.uint32)
+        self.order = np.empty(0, np.uint32)
+        self.stretch = max(STRETCH, graph.n_arcs // 256)
+        given = self.program.given
+        given("offsets.0", "graph", 8, graph.n_vertices + 1)
+        given("targets.0", "graph", 4, graph.n_arcs)
+        if self.weight:
+            given("weights.0", "graph", 4, graph.n_arcs)
+
+    def __call__(self, event: Event) -> None:
+        """Observe; the thesis's program runs the levels once."""
+        if event.kind == "work" and event.work["cycle"] == 0:
+            if event.phase == "move" and (self.passes is None or event.iteration < self.passes):
+                self._move(event.level, event.iteration, event.work)
+            elif event.phase == "aggregate":
+                self._aggregate(event.level, event.work)
+
+    def trace(self) -> Trace:
+        """Return the program, communities on the host at its end."""
+        program = self.program
+        program.on_host(program.whole("n2c", Way.READ))
+        program.end(*sorted(program.alive - {"offsets.0", "targets.0", "weights.0"}))
+        return program.trace()
+
+    def _whole(self, way: Way, *names: str) -> list[Touches]:
+        return [self.program.whole(name, way) for name in names]
+
+    def _start(self, level: int, work: Any) -> None:
+        """Make what moving on a level needs; put its vertices into buckets."""
+        program, n = self.program, len(work["offsets"]) - 1
+        self.level, self.labels = level, np.arange(n, dtype=np.uint32)
+        degrees = np.diff(work["offsets"])
+        buckets = [np.flatnonzero((degrees >= a) & (degrees <= b)) for a, b in DEGREES]
+        self.order = np.concatenate(buckets).astype(np.uint32)
+        for name in COMMUNITY:
+            program.begin(name, "community", 4, n)
+        for name in MOVING:
+            program.begin(name, "scratch", 4, n)
+        program.begin("result_array", "scratch", 8, n)
+        large = np.sort(np.concatenate([degrees[buckets[0]], degrees[buckets[-1]]]))
+        self.slots = 2 * int(large[-self.tables[0] :].sum())
+        program.begin("globalHashTable", "hash", ITEM, self.slots)
+        touched = self._whole(Way.READ, f"offsets.{level}", f"weights.{level}")
+        touched += self._whole(Way.WRITE, *MOVING, "n2c", "tot", "in", "cardinality")
+        program.launch("initialize", touched, "move", level)
+        self.counts = Slots(
+            program,
+            [
+                ("g_next.indices", Way.READ), (f"offsets.{level}", Way.GATHER),
+                ("wDegs", Way.GATHER), ("n2c", Way.GATHER), (f"targets.{level}", Way.READ),
+                (f"weights.{level}", Way.READ), ("n2c", Way.GATHER), ("tot", Way.GATHER),
+                ("globalHashTable", Way.ATOMIC), ("globalHashTable", Way.ATOMIC),
+                ("n2c_new", Way.WRITE),
+                ("n2c_new", Way.READ), ("n2c", Way.SCATTER), ("tot_new", Way.ATOMIC),
+                ("cardinality_new", Way.ATOMIC), ("", Way.SCATTER),
+            ],
+        )  # fmt: skip
+
+    def _move(self, level: int, iteration: int, work: Any) -> None:
+        """Replay an iteration: all vertices decide, bucket by bucket; then the moves."""
+        from louvain_um.profiling.access import counting
+
+        if iteration == 0:
+            self._start(level, work)
+        slots, order = self.counts, self.order
+        offsets, targets = work["offsets"], work["targets"]
+        widths = (self.weight if level == 0 else 4), 4
+        touched = self._whole(Way.WRITE, "n2c_new", "tot_new", "cardinality_new")
+        arcs = running(offsets, order)
+        for begin, end in stretches(arcs, 0, len(order), self.stretch):
+            counting.decide(
+                slots.book, widths, (318, self.slots), offsets, targets, self.labels, order, begin,
+                end,
+            )  # fmt: skip
+            touched.append(slots.take())
+        last = int(work["starts"][-1])
+        counting.apply(
+            slots.book, widths, self.labels, work["queue"], work["goals"], 0, last, STAYS
+        )
+        touched.append(slots.take())
+        touched += self._whole(Way.READ, "n2c_new", "tot_new", "cardinality_new", "in")
+        touched += self._whole(Way.WRITE, "n2c", "n2c_old", "tot", "cardinality", "result_array")
+        self.program.launch("move", touched, "move", level, iteration)
+
+    def _aggregate(self, level: int, work: Any) -> None:
+        """Replay an aggregation: communities by size, lists in the room, then together."""
+        from louvain_um.profiling.access import counting
+
+        program, after = self.program, level + 1
+        offsets, targets, numbers = work["offsets"], work["targets"], work["numbers"]
+        members, starts, found = work["members"], work["member_starts"], work["coarse_offsets"]
+        n, k, arcs, kept = len(offsets) - 1, len(found) - 1, len(targets), int(found[-1])
+        program.end("n2c_old", "tot", "tot_new", "cardinality_new", "in", "globalHashTable",
+                    "sizesOfNhoods", "wDegs", "result_array", "g_next.links")  # fmt: skip
+        sizes = np.diff(starts)
+        before = running(offsets, members[:n])[starts]
+        room = np.diff(before)
+        large = np.sort(room[sizes >= TABLED])[::-1][: self.tables[1]]
+        slots = int(large.sum())
+        program.begin("comm_nodes", "community", 4, n)
+        program.begin("renumber", "scratch", 4, n)
+        for name in ("pos_ptr_of_new_comm", "super_node_ptrs", "estimatedSizeOfNeighborhoods",
+                     "member_count_per_new_comm"):  # fmt: skip
+            program.begin(name, "scratch", 4, k + 1)
+        program.begin("globalHashTable", "hash", ITEM, slots)
+        lists = ("new_neighbor_lists", "new_weight_lists")
+        for name in lists:
+            program.begin(name, "scratch", 4, arcs)
+        program.launch("fill", self._whole(Way.WRITE, *lists), "aggregate", level)
+        program.begin(f"offsets.{after}", "scratch", 8, k + 1)
+        for name in (f"targets.{after}", f"weights.{after}"):
+            program.begin(name, "scratch", 4, kept)
+
+        counts = Slots(
+            program,
+            [
+                ("comm_nodes", Way.READ), (f"offsets.{level}", Way.GATHER),
+                (f"targets.{level}", Way.READ), (f"weights.{level}", Way.READ),
+                ("n2c", Way.GATHER), ("new_neighbor_lists", Way.WRITE),
+                ("new_weight_lists", Way.WRITE), ("pos_ptr_of_new_comm", Way.ATOMIC),
+                ("comm_nodes", Way.SCATTER), ("n2c", Way.READ), ("renumber", Way.READ),
+                ("estimatedSizeOfNeighborhoods", Way.ATOMIC),
+                ("globalHashTable", Way.ATOMIC),
+            ],
+        )  # fmt: skip
+        widths = (self.weight if level == 0 else 4), 4
+        touched = self._whole(Way.WRITE, "renumber")
+        touched += self._whole(Way.READ, "cardinality", "renumber")
+        cursor = starts[:-1].copy()
+        for begin in range(0, n, self.stretch):
+            end = min(n, begin + self.stretch)
+            counting.group(counts.book, widths, numbers, cursor, begin, end)
+            touched.append(counts.take())
+        touched += self._whole(Way.WRITE, "super_node_ptrs", "estimatedSizeOfNeighborhoods")
+        program.launch("renumber", touched, "aggregate", level)
+
+        tables = (numbers, members, starts, before[:-1], found)
+        for low, high in SIZES:
+            order = np.flatnonzero((sizes >= low) & (sizes <= high))
+            workers = WARPS if low < TABLED else BLOCKS
+            touched = added_up(
+                counts, widths, (offsets, targets), tables, order, workers, self.stretch,
+                (slots, TABLED),
+            )  # fmt: skip
+            program.launch("aggregate", touched, "aggregate", level)
+        touched = self._whole(Way.READ, *lists, "member_count_per_new_comm")
+        touched += self._whole(
+            Way.WRITE, f"targets.{after}", f"weights.{after}", f"offsets.{after}"
+        )
+        program.launch("to_csr", touched, "aggregate", level)
+        # The new graph takes the place of the old one; that of the input is read no more.
+        program.end(*sorted(name for name in program.alive
+                            if not name.endswith(f".{after}")))  # fmt: skip
+
+
+def record_thesis(
+    graph: Graph, *, scale: float = 1.0, passes: int | None = None, seed: int = 0
+) -> Trace:
+    """Run the CPU engine on a graph and return what the thesis's program would touch."""
+    from louvain_um.api import run
+    from louvain_um.options import Options
+
+    recorder = Rundemanen(graph, scale, passes)
+    run(graph, Options(method="louvain", seed=seed, device="cpu"), recorder)
+    return recorder.trace()

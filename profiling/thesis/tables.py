@@ -1,0 +1,220 @@
+"""The thesis's tables for a sweep, beside the numbers that it published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from louvain_um.profiling.thesis import published
+from louvain_um.profiling.views.sweep import cost_breakdown
+from louvain_um.profiling.views.sweep.results import Row, Sweep, compared, gains
+from louvain_um.profiling.views.sweep.runs import evidence_of, machines, of, say_rate, told
+from louvain_um.profiling.views.sweep.validation import by_policy, validation
+from louvain_um.profiling.views.table import As, Column, Table
+
+
+def tables(sweep: Sweep) -> tuple[Table, ...]:
+    """Return all tables that a sweep has rows for."""
+    found = [
+        *grids(sweep),
+        mean_gains(sweep),
+        by_policy(sweep),
+        validation(sweep),
+        peaks(sweep),
+        accesses(sweep),
+        rates(sweep),
+        cost_breakdown.why(sweep),
+        everything(sweep),
+    ]
+    return tuple(table for table in found if table.rows)
+
+
+def grids(sweep: Sweep) -> list[Table]:
+    """Return seconds of policy × oversubscription, a table a graph: Figures 4.20 to 4.22."""
+    found: list[Table] = []
+    for graph in dict.fromkeys(row["graph"] for row in sweep.results):
+        for number, machine in enumerate(machines(sweep.results)):
+            rows = [row for row in of(sweep.results, machine) if row["graph"] == graph]
+            if rows:
+                found.append(_grid(graph, rows, f"grid-{len(found)}-{number}", told(machine)))
+    evidences = {row["evidence"] for row in sweep.results}
+    if len(evidences) > 1:
+        found = [
+            replace(grid, title=f"{grid.title}, {grid.evidence.removeprefix('seconds ')}")
+            for grid in found
+        ]
+    return found
+
+
+def _grid(graph: str, rows: list[Row], name: str, how: str) -> Table:
+    by: dict[str, dict[str, Any]] = {}
+    percents = sorted({row["oversubscription"] for row in rows})
+    for row in rows:
+        line = by.setdefault(row["policy"], {"policy": row["policy"]})
+        line[_key(row["oversubscription"])] = row["seconds"] if row["feasible"] else None
+    return Table(
+        name=name,
+        title=f"{graph}: seconds by policy and oversubscription",
+        columns=(
+            Column("policy", "policy", "text"),
+            *(Column(_key(rate), say_rate(rate), "seconds") for rate in percents),
+        ),
+        rows=tuple(by.values()),
+        evidence=f"seconds {how}",
+        about="– where the policy cannot keep its arrays within the budget.",
+        wins="least",
+    )
+
+
+def mean_gains(sweep: Sweep) -> Table:
+    """Return mean gains over base beside the published ones: Table 4.6."""
+    rows: list[dict[str, Any]] = []
+    percents: list[float] = sorted({row["oversubscription"] for row in sweep.results})
+    for machine in machines(sweep.results):
+        for policy, by_rate in gains(of(sweep.results, machine)).items():
+            row: dict[str, Any] = {"policy": policy, "from": told(machine)}
+            row |= {_key(rate): gain for rate, gain in by_rate.items()}
+            rows.append(row)
+    seen = {row["policy"] for row in rows}
+    for policy, values in published.GAINS.items():
+        if policy in seen:
+            row = {"policy": policy, "from": "published (P4000 and RTX 3060 Ti)"}
+            row |= {
+                _key(rate): gain
+                for rate, gain in zip(published.RATES, values, strict=True)
+                if rate in percents
+            }
+            rows.append(row)
+    rows.sort(key=lambda row: (row["policy"], str(row["from"]).startswith("published")))
+    return Table(
+        name="gains",
+        title="Mean gain over base (the thesis's Table 4.6)",
+        columns=(
+            Column("policy", "policy", "text"),
+            Column("from", "from", "text"),
+            *(Column(_key(rate), say_rate(rate), "times") for rate in percents),
+        ),
+        rows=tuple(rows),
+        evidence=f"{evidence_of(sweep.results)}; published rows as printed in the thesis",
+        about="Seconds of base divided by the policy's, the mean over graphs; above 1 is faster."
+        + "".join(f" {sentence}" for sentence in _left_out(sweep)),
+    )
+
+
+def _left_out(sweep: Sweep) -> list[str]:
+    """Return on how many graphs base ran, where that was not all of them."""
+    found = []
+    for machine in machines(sweep.results):
+        graphs, ran = compared(of(sweep.results, machine))
+        some = [f"{count} of {graphs} at {say_rate(rate)}" for rate, count in ran.items()
+                if count < graphs]  # fmt: skip
+        if some:
+            found.append(f"Means are of the graphs that base could run: {', '.join(some)} "
+                         f"({told(machine)}).")  # fmt: skip
+    return found
+
+
+def peaks(sweep: Sweep) -> Table:
+    """Return peak bytes by group beside the published ones: Table 4.3."""
+    return _groups_table(
+        sweep, "peak_bytes", "peaks", "Peak memory by group (Table 4.3)", "bytes",
+        {name: tuple(mb * 10**6 for mb in row) for name, row in published.PEAK_MB.items()},
+    )  # fmt: skip
+
+
+def accesses(sweep: Sweep) -> Table:
+    """Return accesses by group beside the published ones: Table 4.4."""
+    return _groups_table(
+        sweep, "accesses", "accesses", "Memory accesses by group (Table 4.4)", "rate",
+        {name: tuple(m * 10**6 for m in row) for name, row in published.ACCESSES.items()},
+    )  # fmt: skip
+
+
+def _groups_table(
+    sweep: Sweep, key: str, name: str, title: str, kind: As, theirs: dict[str, tuple[int, ...]]
+) -> Table:
+    rows: list[dict[str, Any]] = []
+    mine = [row for row in sweep.groups if row.get(key) is not None]
+    for graph in dict.fromkeys(row["graph"] for row in mine):
+        some = [row for row in mine if row["graph"] == graph]
+        first = some[0].get("oversubscription"), some[0].get("policy"), some[0].get("evidence")
+        row: dict[str, Any] = {"of": graph, "from": str(first[2] or evidence_of(sweep.results))}
+        for each in some:
+            if (each.get("oversubscription"), each.get("policy"), each.get("evidence")) == first:
+                row[each["group"]] = each[key]
+        rows.append(row)
+        other = published.published_name(graph)
+        if other in theirs:
+            numbers = zip(published.GROUPS, theirs[other], strict=True)
+            rows.append({"of": graph, "from": f"published ({other})", **dict(numbers)})
+    return Table(
+        name=name,
+        title=title,
+        columns=(
+            Column("of", "graph", "text"),
+            Column("from", "from", "text"),
+            *(Column(group, group, kind) for group in published.GROUPS),
+        ),
+        rows=tuple(rows),
+        evidence=f"{evidence_of(mine)}; published rows as printed in the thesis",
+        about="The engines differ, so sizes do, too: the thesis ran Rundemanen.",
+    )
+
+
+def rates(sweep: Sweep) -> Table:
+    """Return graphs that do not fit, with peak and oversubscription: Table 4.7."""
+    rows: list[dict[str, Any]] = []
+    for row in sweep.results:
+        known = published.published_name(row["graph"])
+        if known not in published.NON_FITTING or any(r["graph"] == row["graph"] for r in rows):
+            continue
+        gigabytes, percent = published.NON_FITTING[known]
+        rows.append(
+            {
+                "graph": row["graph"],
+                "peak": row.get("peak_bytes"),
+                "rate": row["oversubscription"] / 100,
+                "their_peak": gigabytes * 1e9,
+                "their_rate": percent / 100,
+            }
+        )
+    return Table(
+        name="non-fitting",
+        title="Graphs that do not fit (Table 4.7)",
+        columns=(
+            Column("graph", "graph", "text"),
+            Column("peak", "peak", "bytes"),
+            Column("rate", "oversubscribed", "share"),
+            Column("their_peak", "published peak", "bytes"),
+            Column("their_rate", "published", "share"),
+        ),
+        rows=tuple(rows),
+        evidence=f"{evidence_of(sweep.results)}; published as printed in the thesis",
+        about=published.NON_FITTING_ABOUT,
+    )
+
+
+def everything(sweep: Sweep) -> Table:
+    """Return every run."""
+    kinds: dict[str, As] = {
+        "seconds": "seconds", "bytes_to_device": "bytes", "bytes_to_host": "bytes",
+        "bytes_remote": "bytes", "peak_bytes": "bytes", "graph": "text", "policy": "text",
+        "evidence": "text", "gpu": "text", "feasible": "text", "reason": "text",
+        "oversubscription": "count",
+    }  # fmt: skip
+    shown = [*kinds, "fault_groups", "faults", "evictions"]
+    order = ["graph", "policy", "oversubscription", "feasible", "seconds"]
+    order += [key for key in shown if key not in order]
+    return Table(
+        name="runs",
+        title="All runs",
+        columns=tuple(Column(key, key.replace("_", " "), kinds.get(key, "count")) for key in order),
+        rows=tuple(
+            {**row, "feasible": "yes" if row["feasible"] else "no"} for row in sweep.results
+        ),
+        evidence=evidence_of(sweep.results),
+    )
+
+
+def _key(rate: float) -> str:
+    return f"at {rate:g}"

@@ -1,0 +1,1 @@
+"""What a session shows: tables, page × time maps, verdict."""

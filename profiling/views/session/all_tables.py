@@ -1,0 +1,148 @@
+"""The tables of a session: by group, by array, by cause; and all of them in order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.views.session import kernels, phase_tables
+from louvain_um.profiling.views.session.blocks import ping_pong
+from louvain_um.profiling.views.session.reading import CAUSES, NAMES, Reading
+from louvain_um.profiling.views.session.traffic import MOST_ROWS, MOVED, both_of, memory_of, moved
+from louvain_um.profiling.views.table import Column, Table
+
+
+def tables(reading: Reading) -> tuple[Table, ...]:
+    """Return all tables of a session that have rows."""
+    makers: tuple[Callable[[Reading], Table], ...] = (
+        by_group, phase_tables.by_phase, phase_tables.by_phase_and_group, by_array, by_cause,
+        phase_tables.iterations, kernels.kernels, kernels.copies, ping_pong,
+    )  # fmt: skip
+    found = (maker(reading) for maker in makers)
+    return tuple(table for table in found if table.rows)
+
+
+def by_group(reading: Reading) -> Table:
+    """Return accesses, faults and bytes of each group: the thesis's Table 4.4 and more."""
+    rows = moved(reading, reading.group_of, len(NAMES))
+    counted = reading.accesses_by_array
+    peaks = reading.session.metadata.get("peak_bytes") or {}
+    for at, (name, row) in enumerate(zip(NAMES, rows, strict=True)):
+        row["group"] = name
+        row["peak_bytes"] = peaks.get(name)
+        row["arrays"] = sum(array.group == name for array in reading.arrays)
+        if counted is not None:
+            mine = [c for c, a in zip(counted, reading.arrays, strict=False) if a.group == name]
+            row["accesses"] = sum(mine) if at < len(NAMES) - 1 else counted[-1]
+    used = [row for row in rows if row["arrays"] or any(map(row.get, _keys(MOVED, "accesses")))]
+    for whole, share in (("accesses", "access_share"), ("gpu_faults", "fault_share")):
+        total = sum(row.get(whole) or 0 for row in used)
+        for row in used:
+            if total:
+                row[share] = (row.get(whole) or 0) / total
+    columns = (
+        Column("group", "group", "text"),
+        Column("arrays", "arrays"),
+        Column("peak_bytes", "peak", "bytes"),
+        Column("accesses", "accesses"),
+        Column("access_share", "of accesses", "share"),
+        *MOVED[:6],
+        Column("fault_share", "of faults", "share"),
+        *MOVED[6:],
+    )
+    return Table(
+        name="by-group",
+        title="By group",
+        columns=columns,
+        rows=tuple(used),
+        evidence=both_of(reading),
+        about="A group is one of the four kinds of arrays that a policy places together; its "
+        "accesses are what the thesis's Table 4.4 counts.",
+    )
+
+
+def by_array(reading: Reading) -> Table:
+    """Return what happened to each array, the largest of a group first."""
+    size = len(reading.arrays) + 1
+    rows = moved(reading, reading.array_of, size)
+    counted = reading.accesses_by_array
+    for at, array in enumerate(reading.arrays):
+        rows[at] |= {
+            "array": array.name,
+            "group": array.group,
+            "nbytes": array.nbytes,
+            "alive": array.alive_ns / 1e9,
+        }
+    rows[-1] |= {"array": "(no array of the run)", "group": "other"}
+    if counted is not None:
+        for row, count in zip(rows, counted, strict=True):
+            row["accesses"] = count
+    if not any(map(rows[-1].get, _keys(MOVED, "accesses"))):
+        rows.pop()
+    if len(rows) > MOST_ROWS:
+        rows = [*rows[: MOST_ROWS - 1], _rest(rows[MOST_ROWS - 1 :])]
+    return Table(
+        name="by-array",
+        title="By array",
+        columns=(
+            Column("array", "array", "text"),
+            Column("group", "group", "text"),
+            Column("nbytes", "bytes", "bytes"),
+            Column("alive", "alive", "seconds"),
+            Column("accesses", "accesses"),
+            *MOVED,
+        ),
+        rows=tuple(rows),
+        evidence=both_of(reading),
+        about="An array that came back under the same name counts once; its largest size is shown.",
+    )
+
+
+def by_cause(reading: Reading) -> Table:
+    """Return how many bytes moved each way, and why."""
+    rows: list[dict[str, Any]] = []
+    for kind, way in ((Kind.HTOD, "to the device"), (Kind.DTOH, "to the host"),
+                      (Kind.DTOD, "between devices")):  # fmt: skip
+        for cause, why in CAUSES.items():
+            some = reading.of(kind, cause)
+            if len(some):
+                nbytes = int(reading.events["bytes"][some].sum())
+                seconds = int(reading.events["duration"][some].sum()) / 1e9
+                many = int(reading.events["rows"][some].sum())
+                row: dict[str, Any] = {"way": way, "cause": why, "bytes": nbytes, "copies": many}
+                row["each"] = nbytes // max(many, 1)
+                if seconds:
+                    row |= {"seconds": seconds, "speed": nbytes / seconds}
+                rows.append(row)
+    return Table(
+        name="by-cause",
+        title="Migrations by cause",
+        columns=(
+            Column("way", "way", "text"),
+            Column("cause", "cause", "text"),
+            Column("bytes", "bytes", "bytes"),
+            Column("copies", "copies"),
+            Column("each", "a copy", "bytes"),
+            Column("seconds", "copying", "seconds"),
+            Column("speed", "bytes/s", "rate"),
+        ),
+        rows=tuple(rows),
+        evidence=memory_of(reading),
+        about="What the driver moved on its own or was asked to; plain copies are told apart.",
+    )
+
+
+def _keys(columns: tuple[Column, ...], *more: str) -> list[str]:
+    return [*(column.key for column in columns), *more]
+
+
+def _rest(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return one row for those that a table has no room for."""
+    sums: dict[str, Any] = defaultdict(int)
+    for row in rows:
+        for key, value in row.items():
+            if isinstance(value, int):
+                sums[key] += value
+    return {**sums, "array": f"({len(rows):,} smaller ones)", "group": "", "alive": None}

@@ -1,0 +1,141 @@
+"""Blocks that came and went: which 2 MiB of which array paid for oversubscription most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.table import Column, Table
+
+BLOCK = 2 << 20
+TOP = 50
+CHUNK = 1 << 20
+"""Rows looked at in one go."""
+
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+
+def spread(low: I64, high: I64, weight: F64) -> tuple[NDArray[np.intp], I64, F64]:
+    """Spread weights evenly over ranges of whole numbers, both ends included.
+
+    Returns
+    -------
+    source : int[cells]
+        Which range a cell belongs to.
+    cell : int64[cells]
+        The whole number.
+    share : float64[cells]
+        The part of the range's weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.profiling.views.session.blocks import spread
+    >>> parts = spread(np.array([3, 7]), np.array([4, 7]), np.array([1.0, 5.0]))
+    >>> [part.tolist() for part in parts]
+    [[0, 0, 1], [3, 4, 7], [0.5, 0.5, 5.0]]
+    """
+    many = high - low + 1
+    source = np.repeat(np.arange(len(low)), many)
+    first = np.cumsum(many) - many
+    cell = low[source] + (np.arange(len(source)) - first[source])
+    return source, cell, (weight / many)[source]
+
+
+def chunks(rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    """Yield rows in parts that fit in little memory."""
+    for at in range(0, len(rows), CHUNK):
+        yield rows[at : at + CHUNK]
+
+
+def last_byte(reading: Reading, rows: NDArray[np.intp]) -> I64:
+    """Return the address of the last byte that each row is about.
+
+    A row that stands for several of its source's rows tells where the first of them was, no more.
+    """
+    events = reading.events
+    size = np.where(events["rows"][rows] > 1, 1, np.maximum(events["bytes"][rows], 1))
+    last: I64 = events["address"][rows].astype(np.int64) + size - 1
+    return last
+
+
+def by_block(reading: Reading, kind: Kind) -> tuple[I64, F64]:
+    """Return the blocks that a kind of migration touched, and the bytes of each."""
+    blocks: I64 = np.empty(0, np.int64)
+    sums: F64 = np.empty(0)
+    for rows in chunks(reading.of(kind)):
+        low = reading.events["address"][rows].astype(np.int64) // BLOCK
+        high = last_byte(reading, rows) // BLOCK
+        weight = reading.events["bytes"][rows].astype(np.float64)
+        _, cell, share = spread(low, high, weight)
+        blocks, at = np.unique(np.concatenate([blocks, cell]), return_inverse=True)
+        sums = np.bincount(at, np.concatenate([sums, share]), len(blocks)).astype(np.float64)
+    return blocks, sums
+
+
+def ping_pong(reading: Reading) -> Table:
+    """Return the blocks whose bytes came to the device most often again."""
+    blocks, bytes_in = by_block(reading, Kind.HTOD)
+    gone, bytes_out = by_block(reading, Kind.DTOH)
+    both = np.zeros(len(blocks))
+    found = np.searchsorted(gone, blocks)
+    hit = (found < len(gone)) & (gone[np.minimum(found, max(len(gone) - 1, 0))] == blocks) \
+        if len(gone) else np.zeros(len(blocks), np.bool_)  # fmt: skip
+    both[hit] = bytes_out[found[hit]]
+    again = np.minimum(np.maximum(bytes_in - BLOCK, 0), both)
+    order = [at for at in np.argsort(-again, kind="stable")[:TOP].tolist() if again[at] > 0]
+    rows = []
+    for at in order:
+        address = int(blocks[at]) * BLOCK
+        name, group, offset = _whose(reading, address)
+        rows.append(
+            {
+                "array": name,
+                "group": group,
+                "offset": offset,
+                "address": f"{address:#x}",
+                "bytes_in": int(bytes_in[at]),
+                "bytes_out": int(both[at]),
+                "times": float(bytes_in[at] / BLOCK),
+            }
+        )
+    return Table(
+        name="ping-pong",
+        title="Blocks that came and went most",
+        columns=(
+            Column("array", "array", "text"),
+            Column("group", "group", "text"),
+            Column("offset", "begins at", "bytes"),
+            Column("address", "address", "text"),
+            Column("bytes_in", "to the device", "bytes"),
+            Column("bytes_out", "to the host", "bytes"),
+            Column("times", "filled", "times"),
+        ),
+        rows=tuple(rows),
+        evidence=f"memory {evidence(reading.session, 'memory')}",
+        about="Blocks of 2 MiB, the driver's unit of eviction, that came to the device again.",
+    )
+
+
+def _whose(reading: Reading, address: int) -> tuple[str, str, int | None]:
+    """Return the array with most bytes in a block, its group, and where in it the block begins."""
+    best, most = None, 0
+    for life in reading.session.lifetimes:
+        shared = min(life.address + life.nbytes, address + BLOCK) - max(life.address, address)
+        if shared > most:
+            best, most = life, shared
+    if best is None:
+        return "(no array of the run)", "other", None
+    return best.name, best.group, max(0, address - best.address)
+
+
+def fetched_again(reading: Reading) -> tuple[int, int]:
+    """Return bytes that came to the device, and those of them that a block had had before."""
+    _, bytes_in = by_block(reading, Kind.HTOD)
+    return int(bytes_in.sum()), int(np.maximum(bytes_in - BLOCK, 0).sum())

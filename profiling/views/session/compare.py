@@ -1,0 +1,185 @@
+"""Two sessions side by side: what changed, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.views.session import all_tables, phase_tables
+from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.table import As, Column, Table, say
+
+WHOLE: tuple[tuple[str, str, As], ...] = (
+    ("seconds", "run", "seconds"),
+    ("arcs_per_second", "arcs a second", "rate"),
+    ("bytes_to_device", "moved to the device", "bytes"),
+    ("bytes_to_host", "moved to the host", "bytes"),
+    ("bytes_evicted", "evicted by the driver", "bytes"),
+    ("gpu_fault_groups", "fault groups", "count"),
+    ("gpu_faults", "GPU faults", "count"),
+    ("cpu_faults", "CPU faults", "count"),
+    ("remote_maps", "remote maps", "count"),
+    ("accesses", "accesses", "count"),
+    ("joules", "joules", "count"),
+    ("arcs_per_joule", "arcs a joule", "rate"),
+)
+
+GRAPH: tuple[tuple[str, str, As], ...] = (
+    ("name", "graph", "text"),
+    ("vertices", "vertices", "count"),
+    ("arcs", "arcs", "count"),
+)
+"""What is told of both graphs."""
+
+KINDS: dict[str, As] = {"modularity": "score", "communities": "count", "budget_bytes": "bytes"}
+"""How what else is told of both is meant, where it is no text."""
+
+
+def compared(first: Reading, second: Reading) -> tuple[Table, ...]:
+    """Return tables that compare two sessions: as a whole, by group, by phase."""
+    found = (whole(first, second), groups(first, second), phases(first, second))
+    return tuple(table for table in found if table.rows)
+
+
+def whole(first: Reading, second: Reading) -> Table:
+    """Return the figures that matter of both."""
+    a, b = first.recorded.summary(), second.recorded.summary()
+    rows = [_row(name, a.get(key), b.get(key), kind) for key, name, kind in WHOLE]
+    rows.append(_row("read in place", _remote(first), _remote(second), "bytes"))
+    one, other = (reading.session.metadata.get("graph") or {} for reading in (first, second))
+    rows += [_row(what, one.get(key), other.get(key), kind) for key, what, kind in GRAPH]
+    for key in ("method", "policy", "device", "modularity", "communities", "budget_bytes"):
+        values = [reading.session.metadata.get(key) for reading in (first, second)]
+        if any(value is not None for value in values):
+            kind = KINDS.get(key, "text")
+            texts = [say(value, kind) for value in values]
+            rows.append({"what": key.replace("_", " "), "first": texts[0], "second": texts[1]})
+    return Table(
+        name="compare-whole",
+        title=" against ".join(_names(first, second)),
+        columns=_columns("what", first, second),
+        rows=tuple(row for row in rows if row["first"] != "–" or row["second"] != "–"),
+        evidence=_evidence(first, second),
+        about="The last column is the second session's figure divided by the first's.",
+    )
+
+
+def _remote(reading: Reading) -> int | None:
+    """Return bytes read over the bus; None where nobody told."""
+    return reading.total(Kind.REMOTE_ACCESS) if Kind.REMOTE_ACCESS in reading.rows else None
+
+
+def groups(first: Reading, second: Reading) -> Table:
+    """Return bytes and faults of every group in both."""
+    return _by("group", "compare-groups", "By group", first, second, all_tables.by_group,
+               (("bytes_to_device", "to the device", "bytes"),
+                ("bytes_remote", "read in place", "bytes"), ("gpu_faults", "faults", "count"),
+                ("accesses", "accesses", "count")))  # fmt: skip
+
+
+def phases(first: Reading, second: Reading) -> Table:
+    """Return seconds of every phase and level in both."""
+    table = phase_tables.by_phase
+    return _by("phase", "compare-phases", "By phase and level", first, second, table,
+               (("seconds", "seconds", "seconds"),))  # fmt: skip
+
+
+def _by(
+    key: str,
+    name: str,
+    title: str,
+    first: Reading,
+    second: Reading,
+    maker: Any,
+    columns: tuple[tuple[str, str, As], ...],
+) -> Table:
+    a, b = (
+        {(row[key], row.get("level")): row for row in maker(reading).rows}
+        for reading in (first, second)
+    )
+    rows = []
+    for what, level in dict.fromkeys([*a, *b]):
+        for column, label, kind in columns:
+            left, right = (side.get((what, level), {}).get(column) for side in (a, b))
+            if left or right:
+                where = f"{what}, level {level}" if level is not None else f"{what}"
+                text = where if len(columns) == 1 else f"{where}: {label}"
+                rows.append(_row(text, left, right, kind))
+    return Table(
+        name=name,
+        title=title,
+        columns=_columns(key, first, second),
+        rows=tuple(rows),
+        evidence=_evidence(first, second),
+    )
+
+
+def names(sessions: Sequence[Session]) -> list[str]:
+    """Return what sessions are called beside each other: graphs are named where they differ.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.views.session.compare import names
+    >>> runs = [{"device": "cpu", "graph": {"name": name}} for name in ("karate", "dolphins")]
+    >>> names([Session(metadata=run) for run in runs])
+    ['karate: cpu', 'dolphins: cpu']
+    """
+    graphs = [str((session.metadata.get("graph") or {}).get("name") or "") for session in sessions]
+    if len(set(graphs)) == 1:
+        graphs = [""] * len(graphs)
+    return [": ".join(filter(None, (graph, called(session))))
+            for graph, session in zip(graphs, sessions, strict=True)]  # fmt: skip
+
+
+def _names(first: Reading, second: Reading) -> tuple[str, str]:
+    one, other = names([first.session, second.session])
+    return one or "the first", other or "the second"
+
+
+def called(session: Session) -> str:
+    """Return policy, budget and device of a session, and a method other than Louvain.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.views.session.compare import called
+    >>> called(Session(metadata={"policy": "base", "budget_bytes": 1 << 30, "device": "cuda:0"}))
+    'base within 1.0 GiB on cuda:0'
+    >>> called(Session(metadata={"policy": "host", "method": "leiden", "device": "cpu"}))
+    'leiden, host on cpu'
+    """
+    about = session.metadata
+    budget = about.get("budget_bytes")
+    within = f" within {say(budget, 'bytes')}" if budget else ""
+    policy = f"{about['policy']}{within}" if about.get("policy") else ""
+    where = " on ".join(filter(None, (policy, str(about.get("device") or ""))))
+    method = str(about.get("method") or "louvain")
+    return ", ".join(filter(None, ("" if method == "louvain" else method, where)))
+
+
+def _columns(key: str, first: Reading, second: Reading) -> tuple[Column, ...]:
+    one, other = _names(first, second)
+    return (
+        Column("what", key, "text"),
+        Column("first", f"1: {one}", "text"),
+        Column("second", f"2: {other}", "text"),
+        Column("ratio", "2 ÷ 1", "times"),
+    )
+
+
+def _row(what: str, left: Any, right: Any, kind: As) -> dict[str, Any]:
+    ratio = right / left if left and right is not None and kind != "text" else None
+    return {"what": what, "first": say(left, kind), "second": say(right, kind), "ratio": ratio}
+
+
+def _evidence(first: Reading, second: Reading) -> str:
+    told = [
+        f"{at}: time {evidence(reading.session, 'time')}, memory "
+        f"{evidence(reading.session, 'memory')}"
+        for at, reading in enumerate((first, second), 1)
+    ]
+    return "; ".join(told)

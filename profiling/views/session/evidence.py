@@ -1,0 +1,64 @@
+"""How each number came about: measured, modelled, or not available."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from louvain_um.profiling.session.events import Kind, Source
+from louvain_um.profiling.session.session import Session
+
+Matter = Literal["time", "memory", "access", "energy", "kernel"]
+"""What a number is about."""
+
+TELLS: dict[Matter, tuple[str, ...]] = {
+    "time": ("engine", "cupti", "nsys", "simulator"),
+    "memory": ("uvm", "cupti", "nsys", "simulator"),
+    "access": ("tracer", "recorder", "simulator"),
+    "energy": ("nvml",),
+    "kernel": ("cupti", "nsys", "simulator"),
+}
+"""Sources that know of each, the best first."""
+
+KINDS: dict[Matter, tuple[Kind, ...]] = {
+    "memory": tuple(kind for kind in Kind if kind <= Kind.DTOD),
+    "access": (Kind.ACCESS, Kind.REMOTE_ACCESS),
+    "kernel": (Kind.KERNEL,),
+}
+
+
+def evidence(session: Session, matter: Matter) -> str:
+    """Return how numbers of a kind came about in a session, and who told them.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.views.session.evidence import evidence
+    >>> evidence(Session(metadata={"sources": {"nvml": "not available: no GPU"}}), "energy")
+    'not available: no GPU'
+    >>> evidence(Session(metadata={"sources": {"uvm": "measured"}}), "memory")
+    'measured (uvm)'
+    """
+    sources = session.metadata.get("sources", {})
+    known = [(name, sources[name]) for name in TELLS[matter] if name in sources]
+    for name, status in known:
+        if status in ("measured", "modelled"):
+            return f"{status} ({name})"
+    if matter == "access" and session.maps:
+        return "measured (page by page)"
+    # Sessions put together by hand name no sources; their events still do.
+    seen = np.unique(
+        session.events["source"][np.isin(session.events["kind"], KINDS.get(matter, ()))]
+    )
+    for number in seen if matter in KINDS else ():
+        name = Source(number).name.lower() if number in tuple(Source) else "unknown source"
+        return f"{'modelled' if number == Source.SIMULATOR else 'measured'} ({name})"
+    if known:
+        return str(known[0][1])
+    return "not available: no source recorded it"
+
+
+def there(session: Session, matter: Matter) -> bool:
+    """Say whether a kind of numbers is available at all."""
+    return not evidence(session, matter).startswith("not available")

@@ -1,0 +1,65 @@
+"""Who recorded a session, how much came of it and what was lost: the ground under its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.views.table import say
+
+COUNTED = ("events", "samples", "launches", "instrumented_places")
+"""What a source may say it has."""
+
+
+def origins(session: Session) -> tuple[str, ...]:
+    """Return a line for each source, and one on how many events belong to an array.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.views.session.origins import origins
+    >>> about = {"sources": {"cupti": "measured"}, "about_sources": {"cupti": {"dropped": 2}}}
+    >>> origins(Session(metadata=about))
+    ('cupti: measured; 2 dropped',)
+    """
+    about = session.metadata.get("about_sources") or {}
+    found = [
+        "; ".join([f"{name}: {status}", *_parts(about.get(name) or {})])
+        for name, status in (session.metadata.get("sources") or {}).items()
+    ]
+    figures = session.summary()
+    if figures["memory_events"]:
+        lost = figures["unattributed"]
+        share = say(lost / figures["memory_events"], "share")
+        found.append(
+            f"of {figures['memory_events']:,} events of memory {lost:,} ({share}) lie in no array "
+            "of the run"
+        )
+    return tuple(found)
+
+
+def _parts(about: Mapping[str, Any]) -> list[str]:
+    """Return what a source says of itself, as far as it is about numbers of the session."""
+    parts = [
+        f"{about[key]:,} {key.replace('_', ' ').removesuffix('s' if about[key] == 1 else ' ')}"
+        for key in COUNTED
+        if about.get(key) is not None
+    ]
+    if about.get("dropped") is not None:
+        parts.append(f"{about['dropped']:,} dropped")
+    if about.get("period_seconds"):
+        parts.append(f"one every {say(about['period_seconds'], 'seconds')}")
+    if about.get("overhead_seconds"):
+        spent = say(about["overhead_seconds"], "seconds")
+        parts.append(f"{spent} spent on recording, by its own account")
+    recorded, counted = about.get("recorded") or {}, about.get("driver_totals") or {}
+    for key, total in counted.items():
+        what = key.replace("bytes_", "bytes ").replace("_", " ").replace("cpu", "CPU")
+        if not about.get("migrations", True) and key.startswith("bytes"):
+            parts.append(f"{total:,} {what} by the driver's own count, not recorded one by one")
+        elif recorded.get(key) == total:
+            parts.append(f"{total:,} {what}, the driver's own count exactly")
+        else:
+            parts.append(f"{recorded.get(key, 0):,} {what} of {total:,} that the driver counted")
+    return parts

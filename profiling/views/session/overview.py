@@ -1,0 +1,72 @@
+"""The run at a glance: what memory did while the phases went on, group by group."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.session.pages import rebin
+from louvain_um.profiling.views.session.reading import NAMES, OTHER, Reading
+from louvain_um.profiling.views.session.residency import Curves
+from louvain_um.profiling.views.table import say
+
+BINS = 240
+
+F64 = NDArray[np.float64]
+
+
+def glance(reading: Reading) -> Curves | None:
+    """Return bytes that came to the device over time or, where none did, accesses.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.views.session.overview import glance
+    >>> from louvain_um.profiling.views.session.reading import Reading
+    >>> glance(Reading(Session())) is None
+    True
+    """
+    first, end = reading.window
+    edges = np.linspace(first, end, BINS + 1)
+    step = say((end - first) / BINS / 1e9, "seconds")
+    came = _came(reading, edges)
+    if came:
+        title, matter = f"Bytes that came to the device, every {step}", "memory"
+    else:
+        came = _touched(reading, edges)
+        title, matter = f"Accesses, every {step}", "access"
+    if not came:
+        return None
+    return Curves(
+        title=title,
+        evidence=evidence(reading.session, matter),  # type: ignore[arg-type]
+        times=edges / 1e9,
+        # A curve holds each value until the next time.
+        values={name: np.append(values, values[-1]) for name, values in came.items()},
+    )
+
+
+def _came(reading: Reading, edges: F64) -> dict[str, F64]:
+    rows = reading.of(Kind.HTOD)
+    times = reading.events["time"][rows]
+    at = np.clip(np.searchsorted(edges, times, "right") - 1, 0, BINS - 1)
+    key = reading.group_of[rows].astype(np.int64) * BINS + at
+    sums = np.bincount(key, reading.events["bytes"][rows], len(NAMES) * BINS)
+    return _there(dict(zip(NAMES, sums.reshape(len(NAMES), BINS), strict=True)))
+
+
+def _touched(reading: Reading, edges: F64) -> dict[str, F64]:
+    groups = {array.name: array.group for array in reading.arrays}
+    found = {name: np.zeros(BINS) for name in NAMES}
+    for page in reading.maps:
+        if page.kind == "access":
+            bins = page.counts.sum(axis=0, dtype=np.float64)[:, None]
+            part = rebin(bins, page.edges.astype(np.float64), edges)[:, 0]
+            found[groups.get(page.array, OTHER)] += part
+    return _there(found)
+
+
+def _there(values: dict[str, F64]) -> dict[str, F64]:
+    return {name: row for name, row in values.items() if row.any()}

@@ -1,0 +1,286 @@
+"""Page × time: every array's bytes as rows, the run's time as columns, what happened in cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.session.events import Cause, Kind
+from louvain_um.profiling.session.session import PageMap
+from louvain_um.profiling.views.session.blocks import chunks, last_byte, spread
+from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.session.reading import CAUSES, OTHER, Reading
+
+ROWS, COLUMNS = 1024, 1024
+"""Cells of a map at most, about."""
+
+BRIEF = 1 / 16
+"""Height of what lived for a moment, to that of what lived as long as the run."""
+
+MOST_STRIPES = 120
+"""Arrays that get rows of their own; the smallest of a group share some."""
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stripe:
+    """The rows of one array: from `first` on, `rows` of them, each `step` bytes."""
+
+    name: str
+    group: str
+    first: int
+    rows: int
+    step: float
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """All arrays one above the other, group by group, and the time beside them.
+
+    Parameters
+    ----------
+    stripes : tuple of Stripe
+    stripe_of : int32[arrays + 1]
+        Stripe of each of a reading's arrays; the last entry is that of events of no array.
+    edges : float64[columns + 1]
+        Where columns begin and end, in nanoseconds.
+    """
+
+    stripes: tuple[Stripe, ...]
+    stripe_of: NDArray[np.int32]
+    edges: F64
+
+    @classmethod
+    def of(cls, reading: Reading, rows: int = ROWS, columns: int = COLUMNS) -> Axis:
+        """Return the axis of a session; every array has a row, large and lasting ones more."""
+        arrays = reading.arrays
+        first, end = reading.window
+        # Else buffers that come by dozens, for a moment each, leave no room for the graph.
+        weight = [a.nbytes * min(max(a.alive_ns / (end - first), BRIEF), 1.0) for a in arrays]
+        large = sorted(range(len(arrays)), key=lambda at: -weight[at])[:MOST_STRIPES]
+        own = set(large)
+        whole = sum(weight) or 1
+        stripes: list[Stripe] = []
+        stripe_of = np.full(len(arrays) + 1, -1, np.int32)
+        shared: dict[str, list[int]] = {}
+        groups = list(dict.fromkeys(array.group for array in arrays))
+        for group in groups:
+            mine = [at for at, array in enumerate(arrays) if array.group == group]
+            for at in mine:
+                if at not in own:
+                    shared.setdefault(group, []).append(at)
+                    continue
+                stripe_of[at] = len(stripes)
+                size = arrays[at].nbytes
+                share = max(2, round(rows * weight[at] / whole))
+                stripes.append(_stripe(stripes, arrays[at].name, group, size, share))
+            if group in shared:
+                small = shared[group]
+                stripe_of[small] = len(stripes)
+                largest = max(arrays[at].nbytes for at in small)
+                stripes.append(_stripe(stripes, f"({len(small):,} smaller arrays)", group,
+                                       largest, 2))  # fmt: skip
+        stripe_of[-1] = len(stripes)
+        stripes.append(_stripe(stripes, "(no array of the run)", OTHER, 1, 1))
+        return cls(
+            stripes=tuple(stripes),
+            stripe_of=stripe_of,
+            edges=np.linspace(first, end, columns + 1),
+        )
+
+    @property
+    def rows(self) -> int:
+        """Rows of all stripes."""
+        return self.stripes[-1].first + self.stripes[-1].rows
+
+    @property
+    def columns(self) -> int:
+        """Columns of time."""
+        return len(self.edges) - 1
+
+    def rows_of(self, group: str) -> tuple[int, int]:
+        """Return the first row of a group and the one after its last; both 0 if it has none."""
+        mine = [stripe for stripe in self.stripes if stripe.group == group]
+        return (mine[0].first, mine[-1].first + mine[-1].rows) if mine else (0, 0)
+
+    def column(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the column of each time; times outside belong to the nearest."""
+        first, end = self.edges[0], self.edges[-1]
+        at = ((times - first) * (self.columns / (end - first))).astype(np.int64)
+        clipped: NDArray[np.int64] = np.clip(at, 0, self.columns - 1)
+        return clipped
+
+
+def _stripe(before: Sequence[Stripe], name: str, group: str, nbytes: int, rows: int) -> Stripe:
+    first = before[-1].first + before[-1].rows if before else 0
+    rows = max(1, min(rows, -(-nbytes // 4096) if nbytes >= 8192 else 2))
+    return Stripe(
+        name=name, group=group, first=first, rows=rows, step=max(nbytes, 1) / rows, nbytes=nbytes
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """One kind of happening on an axis.
+
+    Parameters
+    ----------
+    name, title, unit, evidence : str
+    values : float64[rows, columns]
+    kinds : uint8[rows, columns], optional
+        Which of `names` most of a cell's value is, from 1.
+    names : tuple of str
+    """
+
+    name: str
+    title: str
+    unit: str
+    evidence: str
+    values: F64
+    kinds: NDArray[np.uint8] | None = None
+    names: tuple[str, ...] = ()
+    codes: tuple[str, ...] = field(default=())
+
+
+def layers(reading: Reading, axis: Axis) -> list[Layer]:
+    """Return every layer that has anything in it."""
+    made = (accesses, faults, migrations, evictions, cpu_faults, remote)
+    found = (make(reading, axis) for make in made)
+    return [layer for layer in found if layer is not None and layer.values.any()]
+
+
+def accesses(reading: Reading, axis: Axis) -> Layer | None:
+    """Return accesses: from maps where there are any, else from events."""
+    maps = [page for page in reading.maps if page.kind == "access"]
+    values = _from_maps(reading, axis, maps) if maps else of_kind(reading, axis, Kind.ACCESS)
+    return _layer(reading, "access", "Accesses", "accesses", values)
+
+
+def faults(reading: Reading, axis: Axis) -> Layer | None:
+    """Return faults of the GPU."""
+    maps = [page for page in reading.maps if page.kind == "fault"]
+    values = of_kind(reading, axis, Kind.GPU_FAULT_GROUP)
+    if maps and not values.any():
+        values = _from_maps(reading, axis, maps)
+    return _layer(reading, "memory", "GPU faults", "faults", values)
+
+
+def cpu_faults(reading: Reading, axis: Axis) -> Layer | None:
+    """Return faults of the host."""
+    values = of_kind(reading, axis, Kind.CPU_FAULT)
+    return _layer(reading, "memory", "CPU faults", "faults", values)
+
+
+def evictions(reading: Reading, axis: Axis) -> Layer | None:
+    """Return evicted bytes where migrations, which hold them, were not recorded."""
+    if reading.totals is None:
+        return None
+    values = of_kind(reading, axis, Kind.EVICTION, column="bytes")
+    return _layer(reading, "memory", "Evictions", "bytes", values)
+
+
+def remote(reading: Reading, axis: Axis) -> Layer | None:
+    """Return bytes read and written in place on the host."""
+    values = of_kind(reading, axis, Kind.REMOTE_ACCESS, column="bytes")
+    return _layer(reading, "access", "Read in place", "bytes", values)
+
+
+def migrations(reading: Reading, axis: Axis) -> Layer | None:
+    """Return bytes that moved, and in each cell the way and cause of most of them."""
+    whole = np.zeros((axis.rows, axis.columns))
+    most = np.zeros_like(whole)
+    kinds = np.zeros(whole.shape, np.uint8)
+    names, codes = [], []
+    for kind, way in ((Kind.HTOD, "to the device"), (Kind.DTOH, "to the host")):
+        for cause in Cause:
+            if not len(reading.of(kind, cause)):
+                continue
+            values = of_kind(reading, axis, kind, cause, column="bytes")
+            names.append(f"{way}: {CAUSES[cause]}")
+            codes.append(f"{kind.name}-{cause.name}")
+            kinds[values > most] = len(names)
+            np.maximum(most, values, out=most)
+            whole += values
+    layer = _layer(reading, "memory", "Migrations by cause", "bytes", whole)
+    if layer is None:
+        return None
+    return Layer(
+        name="migrations", title=layer.title, unit="bytes", evidence=layer.evidence,
+        values=whole, kinds=kinds, names=tuple(names), codes=tuple(codes),
+    )  # fmt: skip
+
+
+def _layer(reading: Reading, matter: str, title: str, unit: str, values: F64) -> Layer | None:
+    if not values.any():
+        return None
+    how = evidence(reading.session, matter)  # type: ignore[arg-type]
+    return Layer(
+        name=title.lower().replace(" ", "-"), title=title, unit=unit, evidence=how, values=values
+    )
+
+
+def of_kind(
+    reading: Reading, axis: Axis, kind: Kind, cause: Cause | None = None, column: str = "count"
+) -> F64:
+    """Return the sums of a column in every cell; bytes are spread over the rows they cover.
+
+    Rows without an address (kernels) belong to no array.
+    """
+    whole = np.zeros(axis.rows * axis.columns)
+    starts = np.array([life.address for life in reading.session.lifetimes] or [0], np.int64)
+    first_of = np.array([stripe.first for stripe in axis.stripes], np.int64)
+    rows_of = np.array([stripe.rows for stripe in axis.stripes], np.int64)
+    step_of = np.array([stripe.step for stripe in axis.stripes])
+    for rows in chunks(reading.of(kind, cause)):
+        stripe = axis.stripe_of[reading.array_of[rows]]
+        owner = reading.owners[rows]
+        begin = np.where(owner >= 0, starts[owner], 0)
+        last_row = first_of[stripe] + rows_of[stripe] - 1
+        known = owner >= 0
+
+        def at(address: NDArray[np.int64]) -> NDArray[np.int64]:
+            offset = np.where(known, address - begin, 0)  # noqa: B023 - used at once
+            place = first_of[stripe] + (offset / step_of[stripe]).astype(np.int64)  # noqa: B023
+            row: NDArray[np.int64] = np.clip(place, first_of[stripe], last_row)  # noqa: B023
+            return row
+
+        low = at(reading.events["address"][rows].astype(np.int64))
+        high = at(last_byte(reading, rows)) if column == "bytes" else low
+        source, cell, share = spread(low, high, reading.events[column][rows].astype(np.float64))
+        flat = cell * axis.columns + axis.column(reading.events["time"][rows])[source]
+        whole += np.bincount(flat, share, len(whole))
+    return whole.reshape(axis.rows, axis.columns)
+
+
+def _from_maps(reading: Reading, axis: Axis, maps: Sequence[PageMap]) -> F64:
+    """Return counts of maps on the axis; a cell of a map is spread evenly over its extent."""
+    whole = np.zeros((axis.rows, axis.columns))
+    index = {array.name: at for at, array in enumerate(reading.arrays)}
+    for page in maps:
+        at = index.get(page.array, len(reading.arrays))
+        stripe = axis.stripes[axis.stripe_of[at]]
+        edges = np.arange(len(page.counts) + 1, dtype=np.float64) * page.page_bytes
+        target = np.arange(stripe.rows + 1) * stripe.step
+        if at == len(reading.arrays):
+            target = np.array([0.0, edges[-1]])
+        target[-1] = max(target[-1], edges[-1])
+        part = rebin(page.counts.astype(np.float64), edges, target)
+        part = rebin(part.T, page.edges.astype(np.float64), axis.edges).T
+        whole[stripe.first : stripe.first + stripe.rows] += part
+    return whole
+
+
+def rebin(values: F64, edges: F64, target: F64) -> F64:
+    """Return sums of rows between other edges, each row spread evenly between its own."""
+    total = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+    at = np.clip(np.searchsorted(edges, target, "right") - 1, 0, len(edges) - 2)
+    width = np.maximum(edges[at + 1] - edges[at], 1e-9)
+    part = np.clip((target - edges[at]) / width, 0, 1)[:, None]
+    reached = total[at] + part * (total[at + 1] - total[at])
+    found: F64 = np.diff(reached, axis=0)
+    return found

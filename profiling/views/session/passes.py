@@ -1,0 +1,64 @@
+"""Passes of a run: a level is moved and aggregated; in the thesis, that is an iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from louvain_um.profiling.views.session.reading import Reading
+
+
+@dataclass(slots=True)
+class Pass:
+    """Seconds of one pass, by phase."""
+
+    cycle: int
+    level: int
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """What it is called beside others."""
+        cycle = "" if self.cycle == 1 else f"cycle {self.cycle}, "
+        return f"{cycle}level {self.level}"
+
+    @property
+    def whole(self) -> float:
+        """Seconds of all its phases."""
+        return sum(self.seconds.values())
+
+
+def passes(reading: Reading) -> list[Pass]:
+    """Return the passes of a session in their order; a cycle begins where levels do again.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session.session import PhaseSpan, Session
+    >>> from louvain_um.profiling.views.session.passes import passes
+    >>> from louvain_um.profiling.views.session.reading import Reading
+    >>> spans = [PhaseSpan(phase=phase, level=level, iteration=-1, start_ns=at, end_ns=at + 1)
+    ...          for at, (phase, level) in enumerate([("load", -1), ("move", 0), ("aggregate", 0),
+    ...                                               ("move", 1), ("move", 0)])]
+    >>> [each.label for each in passes(Reading(Session(phases=tuple(spans))))]
+    ['level 0', 'level 1', 'cycle 2, level 0']
+    """
+    found: list[Pass] = []
+    for span in sorted(reading.phases, key=lambda span: span.start_ns):
+        if span.level < 0:
+            continue
+        last = found[-1] if found else None
+        if last is None or span.level > last.level:
+            found.append(Pass(last.cycle if last else 1, span.level))
+        elif span.level < last.level or (span.phase == "move" and last.seconds.keys() - {"move"}):
+            found.append(Pass(last.cycle + 1, span.level))
+        seconds = found[-1].seconds
+        seconds[span.phase] = seconds.get(span.phase, 0.0) + span.seconds
+    return found
+
+
+def around(reading: Reading) -> dict[str, float]:
+    """Return the seconds of phases that belong to no level."""
+    seconds: dict[str, float] = {}
+    for span in reading.phases:
+        if span.level < 0:
+            seconds[span.phase] = seconds.get(span.phase, 0.0) + span.seconds
+    return seconds

@@ -1,0 +1,186 @@
+"""A session as views look at it: what several of them need, worked out once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.ledger import GROUPS
+from louvain_um.profiling.record.run_time import compiling, running
+from louvain_um.profiling.session.events import Cause, Kind
+from louvain_um.profiling.session.session import PhaseSpan, Session
+
+OTHER = "other"
+NAMES = (*GROUPS, OTHER)
+"""Groups, and memory that belongs to no array of the run."""
+
+TITLES = {
+    "graph": "Graph's CSR",
+    "hash": "Hash tables",
+    "community": "Community info",
+    "scratch": "Scratch (the thesis's Others)",
+    "other": "No array of the run",
+}
+
+CAUSES = {
+    Cause.UNKNOWN: "no cause given",
+    Cause.USER: "the program asked",
+    Cause.COHERENCE: "a fault: someone needed it there",
+    Cause.PREFETCH: "density prefetcher",
+    Cause.EVICTION: "eviction: room was needed",
+    Cause.ACCESS_COUNTERS: "access counters",
+}
+"""Causes of migrations in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """All arrays of one name: the largest extent, and for how long there was one of them."""
+
+    name: str
+    group: str
+    level: int
+    nbytes: int
+    alive_ns: int
+
+
+class Reading:
+    """Everything that is derived from a session's events more than once.
+
+    Its `session`, phases, maps and times are those of the run without compiling, which is told
+    apart: `compiled` are its seconds, `recorded` is the session as it came.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.views.session.reading import Reading
+    >>> Reading(Session()).window
+    (0, 1)
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.recorded = session
+        self.session = running(session)
+        self.events = self.session.events
+        self.compiled = float(np.diff(compiling(session)).sum()) / 1e9
+
+    @cached_property
+    def owners(self) -> NDArray[np.int32]:
+        """Which lifetime each event belongs to, −1 for none."""
+        return self.recorded.owners()  # what came before what is lost where time stands still
+
+    @cached_property
+    def arrays(self) -> tuple[Named, ...]:
+        """Arrays by name, group by group, those of low levels and large ones first."""
+        found: dict[str, Named] = {}
+        for life in self.session.lifetimes:
+            old = found.get(life.name)
+            found[life.name] = Named(
+                life.name,
+                life.group,
+                life.level,
+                max(life.nbytes, old.nbytes if old else 0),
+                life.end_ns - life.start_ns + (old.alive_ns if old else 0),
+            )
+        order = {group: at for at, group in enumerate(NAMES)}
+        return tuple(
+            sorted(found.values(), key=lambda a: (order[a.group], max(a.level, 0), -a.nbytes))
+        )
+
+    @cached_property
+    def array_of(self) -> NDArray[np.int32]:
+        """Index into `arrays` of each event; `len(arrays)` for events of none."""
+        index = {array.name: at for at, array in enumerate(self.arrays)}
+        table = [index[life.name] for life in self.session.lifetimes]
+        return np.array([*table, len(self.arrays)], np.int32)[self.owners]
+
+    @cached_property
+    def group_of(self) -> NDArray[np.int8]:
+        """Index into `NAMES` of each event."""
+        table = [NAMES.index(array.group) for array in self.arrays]
+        return np.array([*table, NAMES.index(OTHER)], np.int8)[self.array_of]
+
+    @cached_property
+    def rows(self) -> dict[Kind, NDArray[np.intp]]:
+        """Rows of each kind that occurs."""
+        kinds = self.events["kind"]
+        present = np.flatnonzero(np.bincount(kinds, minlength=1))
+        known = {int(kind): kind for kind in Kind}
+        return {known[k]: np.flatnonzero(kinds == k) for k in present.tolist() if k in known}
+
+    def of(self, kind: Kind, cause: Cause | None = None) -> NDArray[np.intp]:
+        """Return the rows of a kind, and of a cause if one is given."""
+        rows = self.rows.get(kind, np.empty(0, np.intp))
+        return rows if cause is None else rows[self.events["cause"][rows] == cause]
+
+    def total(self, kind: Kind, column: str = "bytes", cause: Cause | None = None) -> int:
+        """Return the sum of a column over a kind and cause."""
+        return int(self.events[column][self.of(kind, cause)].sum())
+
+    def sums(
+        self, key: NDArray[Any], size: int, kind: Kind, column: str, cause: Cause | None = None
+    ) -> list[int]:
+        """Return the sums of a column by a key of each event; exact below 2⁵³."""
+        rows = self.of(kind, cause)
+        return [int(v) for v in np.bincount(key[rows], self.events[column][rows], size)]
+
+    @cached_property
+    def totals(self) -> dict[str, int] | None:
+        """Bytes that moved, as the driver counted them where nobody recorded each migration.
+
+        None where migrations are among the events.
+        """
+        about = self.session.metadata.get("about_sources", {}).get("uvm", {})
+        if about.get("migrations", True):
+            return None
+        return dict(about.get("driver_totals") or {})
+
+    @cached_property
+    def window(self) -> tuple[int, int]:
+        """From when to when there is something to see, in nanoseconds; never empty."""
+        spans = self.session.phases
+        starts = [span.start_ns for span in spans] + [int(page.edges[0]) for page in self.maps]
+        ends = [span.end_ns for span in spans] + [int(page.edges[-1]) for page in self.maps]
+        if len(self.events):
+            times = self.events["time"]
+            starts.append(int(times.min()))
+            ends.append(int((times + self.events["duration"]).max()))
+        if not starts:
+            starts = [life.start_ns for life in self.session.lifetimes]
+            ends = [life.end_ns for life in self.session.lifetimes]
+        first = min(starts, default=0)
+        return first, max(max(ends, default=1), first + 1)
+
+    @property
+    def maps(self) -> tuple[Any, ...]:
+        """Page maps that hold anything."""
+        return tuple(page for page in self.session.maps if page.counts.size)
+
+    @cached_property
+    def phases(self) -> tuple[PhaseSpan, ...]:
+        """Whole phases."""
+        return tuple(span for span in self.session.phases if span.iteration < 0)
+
+    @cached_property
+    def iterations(self) -> tuple[PhaseSpan, ...]:
+        """Iterations of phases."""
+        return tuple(span for span in self.session.phases if span.iteration >= 0)
+
+    @cached_property
+    def accesses_by_array(self) -> list[int] | None:
+        """Accesses of each of `arrays` and of none; None where nobody counted them."""
+        size = len(self.arrays) + 1
+        if self.total(Kind.ACCESS, "count"):
+            return self.sums(self.array_of, size, Kind.ACCESS, "count")
+        maps = [page for page in self.maps if page.kind == "access"]
+        if not maps:
+            return None
+        index = {array.name: at for at, array in enumerate(self.arrays)}
+        counts = [0] * size
+        for page in maps:
+            counts[index.get(page.array, size - 1)] += page.total
+        return counts

@@ -1,0 +1,112 @@
+"""Bytes over time: what was allocated, and what managed memory had on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.session.events import Cause, Kind
+from louvain_um.profiling.views.session.evidence import evidence, there
+from louvain_um.profiling.views.session.reading import NAMES, Reading
+
+POINTS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curves:
+    """One line a group over common times.
+
+    Parameters
+    ----------
+    title, evidence : str
+    times : float64[points]
+        Seconds since the session began.
+    values : mapping of str to float64[points]
+        Bytes of each group.
+    """
+
+    title: str
+    evidence: str
+    times: NDArray[np.float64]
+    values: dict[str, NDArray[np.float64]]
+
+
+def allocated(reading: Reading) -> Curves | None:
+    """Return the bytes of arrays alive, by group: in each step those of its fullest moment."""
+    lives = [life for life in reading.session.lifetimes if life.nbytes]
+    if not reading.session.lifetimes:
+        return None
+    edges = _edges(reading)
+    times = np.array([life.start_ns for life in lives] + [life.end_ns for life in lives], np.int64)
+    group = np.array([NAMES.index(life.group) for life in lives] * 2, np.intp)
+    size = np.array([life.nbytes for life in lives], np.float64)
+    starts = np.arange(len(times)) < len(lives)
+    # What ends when another begins makes room for it.
+    order = np.lexsort((starts, times))
+    levels = np.zeros((len(NAMES), len(times) + 1))
+    levels[group[order], np.arange(len(times)) + 1] = np.concatenate([size, -size])[order]
+    levels = np.cumsum(levels, axis=1)
+    whole = levels.sum(axis=0)
+    # Level `n` is that after the first `n` changes; a step sees what it begins with and on.
+    first = np.searchsorted(times[order], edges)
+    last = np.append(first[1:], first[-1])
+    fullest = [
+        low + int(np.argmax(whole[low : high + 1]))
+        for low, high in zip(first.tolist(), last.tolist(), strict=True)
+    ]
+    values = {name: levels[at, fullest] for at, name in enumerate(NAMES) if np.any(group == at)}
+    return Curves(
+        title="Arrays alive",
+        evidence=evidence(reading.session, "time"),
+        times=edges / 1e9,
+        values=values,
+    )
+
+
+def resident(reading: Reading, more: NDArray[np.float64] | None = None) -> Curves | None:
+    """Return the managed bytes on the device by group, as migrations tell.
+
+    What came, less what left. Pages that the device touched first came from nowhere and are not
+    seen; copies that the host keeps as well (read-mostly) count while they are on the device.
+    Levels are exact at the times of the curve, of which there are `more` if given, in nanoseconds.
+    """
+    if not there(reading.session, "memory") or Kind.HTOD not in reading.rows:
+        return None
+    edges = _edges(reading)
+    if more is not None:
+        edges = np.union1d(edges, more)
+    # A driver that tells of evictions tells of all that leaves by them, moved or dropped.
+    leaving: list[tuple[Kind, Cause | None]] = [(Kind.DTOH, None)]
+    if Kind.EVICTION in reading.rows:
+        leaving = [(Kind.DTOH, cause) for cause in Cause if cause != Cause.EVICTION]
+        leaving.append((Kind.EVICTION, None))
+    flow = np.zeros((len(NAMES), len(edges) + 1))
+    for kind, cause, sign in ((Kind.HTOD, None, 1), *((k, c, -1) for k, c in leaving)):
+        rows = reading.of(kind, cause)
+        key = reading.group_of[rows] * np.int64(len(edges) + 1)
+        key += np.searchsorted(edges, reading.events["time"][rows])
+        flow += sign * np.bincount(key, reading.events["bytes"][rows], flow.size).reshape(
+            flow.shape
+        )
+    level = _never_negative(np.cumsum(flow[:, :-1], axis=1))
+    values = {name: row for name, row in zip(NAMES, level, strict=True) if row.any()}
+    return Curves(
+        title="Managed memory that came to the device and stayed",
+        evidence="modelled from migrations: what came, less what left; "
+        "pages first touched on the device are not seen",
+        times=edges / 1e9,
+        values=values,
+    )
+
+
+def _never_negative(level: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Lift curves as far as they ever sank below nothing: what left first was there before."""
+    lifted: NDArray[np.float64] = level - np.minimum(np.minimum.accumulate(level, axis=1), 0)
+    return lifted
+
+
+def _edges(reading: Reading) -> NDArray[np.float64]:
+    first, end = reading.window
+    return np.linspace(first, end, POINTS)

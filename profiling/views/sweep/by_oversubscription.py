@@ -1,0 +1,64 @@
+"""Oversubscriptions in words: those that follow each other in a sweep as one stretch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def say_rates(rates: Sequence[float]) -> str:
+    """Return rates that follow each other in words.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.sweep.by_oversubscription import say_rates
+    >>> say_rates([30]), say_rates([30, 50, 70])
+    ('30 %', '30 to 70 %')
+    """
+    first, last = f"{rates[0]:g}", f"{rates[-1]:g}"
+    return f"{first} %" if len(rates) == 1 else f"{first} to {last} %"
+
+
+def say_spans(rates: Iterable[float], every: Iterable[float]) -> str:
+    """Return rates in words, stretches of those that a sweep has (`every`) drawn together.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.sweep.by_oversubscription import say_spans
+    >>> say_spans([0, 10, 50], [0, 10, 30, 50])
+    '0 to 10 % and 50 %'
+    """
+    order = sorted(set(every))
+    found: list[list[float]] = []
+    for rate in sorted(set(rates)):
+        if found and order.index(rate) == order.index(found[-1][-1]) + 1:
+            found[-1].append(rate)
+        else:
+            found.append([rate])
+    return " and ".join(map(say_rates, found))
+
+
+def alike(
+    rows: Sequence[Mapping[str, Any]], of: Callable[[list[Mapping[str, Any]]], T]
+) -> list[tuple[str, T]]:
+    """Return what there is to say of the rows of each rate, once what several have in common.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.sweep.by_oversubscription import alike
+    >>> rows = [dict(oversubscription=rate, seconds=s) for rate, s in ((0, 1), (30, 1), (50, 4))]
+    >>> alike(rows, lambda some: some[0]["seconds"])
+    [('0 to 30 %', 1), ('50 %', 4)]
+    """
+    order = sorted({row["oversubscription"] for row in rows})
+    found: list[tuple[T, list[float]]] = []
+    for rate in order:
+        value = of([row for row in rows if row["oversubscription"] == rate])
+        same = next((at for known, at in found if known == value), None)
+        if same is None:
+            found.append((value, [rate]))
+        else:
+            same.append(rate)
+    return [(say_spans(at, order), value) for value, at in found]

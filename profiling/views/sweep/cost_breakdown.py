@@ -1,0 +1,165 @@
+"""Why a policy was faster than base: what its seconds consist of, and what moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from louvain_um.profiling.views.session.verdict import Verdict
+from louvain_um.profiling.views.sweep.by_oversubscription import alike
+from louvain_um.profiling.views.sweep.results import Row, Sweep, compared, gains
+from louvain_um.profiling.views.sweep.runs import evidence_of, machines, of, say_rate, told
+from louvain_um.profiling.views.table import Column, Table, say
+
+PREFIX = "seconds_"
+NO_TERMS = ("seconds_of_plan", "seconds_hidden")
+"""Columns that look like terms of cost and are none: a forecast, and what went on meanwhile."""
+
+WORTH_SAYING = 0.05
+"""Share of base's seconds from which a term is named."""
+
+
+def why(sweep: Sweep) -> Table:
+    """Return what each policy's seconds consist of beside base's: why an advice wins."""
+    keys = ("bytes_to_device", "bytes_to_host", "bytes_remote", "fault_groups", "evictions")
+    rows: list[dict[str, Any]] = []
+    for machine in machines(sweep.results):
+        some = [row for row in of(sweep.results, machine) if row["feasible"]]
+        for policy in dict.fromkeys(row["policy"] for row in some):
+            for rate in sorted({row["oversubscription"] for row in some}):
+                mine = [r for r in some if (r["policy"], r["oversubscription"]) == (policy, rate)]
+                if mine:
+                    row: dict[str, Any] = {"policy": policy, "rate": rate / 100}
+                    row["from"], row["graphs"] = told(machine), len(mine)
+                    for key in ("seconds", *keys):
+                        values = [each[key] for each in mine if each.get(key) is not None]
+                        row[key] = sum(values) / len(values) if values else None
+                    rows.append(row)
+    return Table(
+        name="why",
+        title="Why: what moved, by policy",
+        columns=(
+            Column("policy", "policy", "text"),
+            Column("rate", "oversubscribed", "share"),
+            Column("from", "from", "text"),
+            Column("graphs", "graphs"),
+            Column("seconds", "seconds", "seconds"),
+            Column("bytes_to_device", "to the device", "bytes"),
+            Column("bytes_to_host", "to the host", "bytes"),
+            Column("bytes_remote", "read in place", "bytes"),
+            Column("fault_groups", "fault groups"),
+            Column("evictions", "evictions"),
+        ),
+        rows=tuple(rows),
+        evidence=evidence_of(sweep.results),
+        about="Means over the graphs that the policy could run.",
+    )
+
+
+def best(sweep: Sweep) -> Verdict:
+    """Return which policy was fastest, at which oversubscription."""
+    texts = []
+    for machine in machines(sweep.results):
+        found = gains(of(sweep.results, machine))
+        rates = sorted({rate for by_rate in found.values() for rate in by_rate})
+        winners: list[tuple[str, float]] = []
+        for rate in rates:
+            at = {policy: by_rate[rate] for policy, by_rate in found.items() if rate in by_rate}
+            top = max(at, key=lambda policy: at[policy])
+            if at[top] > 1:
+                winners.append((f"{top} ({at[top]:.2f}×)", rate))
+            else:
+                winners.append(("base", rate))
+        if winners:
+            spans = ", ".join(f"{name} at {say_rate(rate)}" for name, rate in winners)
+            graphs, ran = compared(of(sweep.results, machine))
+            all_of_them = all(ran[rate] == graphs for rate in rates)
+            whose = "all graphs" if all_of_them else "the graphs that base could run"
+            texts.append(f"Fastest on the mean of {whose} ({told(machine)}): {spans}.")
+    finding = " ".join(texts) or "There is no base to compare with."
+    return Verdict(
+        finding=f"{sweep.unfinished} {finding}".strip(),
+        remedy="auto chooses by cost for each graph and budget; compare its rows.",
+        grounds=f"seconds {evidence_of(sweep.results)}",
+    )
+
+
+def terms(row: Row) -> dict[str, float]:
+    """Return the terms of cost of a run by name: the columns `seconds_…`.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.sweep.cost_breakdown import terms
+    >>> terms({"seconds": 3.0, "seconds_faults": 2.0, "seconds_write_back": 1.0})
+    {'faults': 2.0, 'write back': 1.0}
+    """
+    return {
+        key.removeprefix(PREFIX).replace("_", " "): float(value)
+        for key, value in row.items()
+        if key.startswith(PREFIX) and key not in NO_TERMS and value not in (None, "")
+    }
+
+
+def mean_terms(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
+    """Return by policy the mean of each term; of policies that ran on all graphs that base did."""
+    by: dict[str, dict[str, dict[str, float]]] = {}
+    for row in rows:
+        found = terms(row) if row["feasible"] else {}
+        if found:
+            by.setdefault(row["policy"], {})[row["graph"]] = found
+    most = max((len(graphs) for graphs in by.values()), default=0)
+    return {
+        policy: {
+            name: sum(each.get(name, 0.0) for each in graphs.values()) / most
+            for name in dict.fromkeys(name for each in graphs.values() for name in each)
+        }
+        for policy, graphs in by.items()
+        if len(graphs) == most
+    }
+
+
+def sentences(sweep: Sweep) -> tuple[str, ...]:
+    """Return for each oversubscription why its fastest policy beat base, or that none did."""
+    found = []
+    for machine in machines(sweep.results):
+        rows = of(sweep.results, machine)
+        said = alike(rows, _sentence)
+        found += [f"At {at} ({told(machine)}), {text}" for at, text in said if text]
+    return tuple(found)
+
+
+def _sentence(rows: Sequence[Row]) -> str:
+    """Return why the fastest policy beat base in runs at one oversubscription."""
+    means = mean_terms(rows)
+    if "base" not in means or len(means) < 2:
+        return ""
+    seconds = {
+        policy: _mean([row["seconds"] for row in rows if row["policy"] == policy])
+        for policy in means
+    }
+    return _because(means, seconds)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _because(means: Mapping[str, Mapping[str, float]], whole: Mapping[str, float]) -> str:
+    """Compare the policy of the least mean seconds with base, term by term."""
+    best = min(whole, key=lambda policy: whole[policy])
+    base = means["base"]
+    if best == "base":
+        return "nothing beat base."
+    changes = {
+        name: means[best].get(name, 0.0) - base.get(name, 0.0)
+        for name in dict.fromkeys([*base, *means[best]])
+    }
+    least = WORTH_SAYING * whole["base"]
+    saved = [n for n in sorted(changes, key=lambda n: changes[n]) if changes[n] < -least]
+    paid = [n for n in sorted(changes, key=lambda n: -changes[n]) if changes[n] > least]
+    text = f"{best} took {say(whole[best], 'seconds')} against base's "
+    text += f"{say(whole['base'], 'seconds')} on the mean: it saved "
+    text += ", ".join(f"{say(-changes[n], 'seconds')} of {n}" for n in saved) or "a little of all"
+    if paid:
+        text += " and paid " + ", ".join(f"{say(changes[n], 'seconds')} of {n}" for n in paid)
+    return f"{text}."

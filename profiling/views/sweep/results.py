@@ -1,0 +1,290 @@
+"""Results of policies by oversubscription: read, checked, and put into the thesis's forms."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.sweep.store import POINTS
+
+Row = Mapping[str, Any]
+
+REQUIRED: dict[str, type] = {
+    "graph": str,
+    "policy": str,
+    "oversubscription": float,
+    "feasible": bool,
+    "seconds": float,
+    "bytes_to_device": int,
+    "bytes_to_host": int,
+    "bytes_remote": int,
+    "fault_groups": int,
+    "evictions": int,
+    "evidence": str,
+}
+"""Columns of `results`, one row a run; oversubscription in percent, evidence "measured" or
+"modelled". Other columns are kept; of them `gpu` tells machines apart, `peak_bytes` is the peak of
+all groups, and `faults`, `vertices`, `arcs` and `scale` are shown."""
+
+GROUPS = {"graph": str, "group": str, "peak_bytes": int, "accesses": int, "gpu_faults": int}
+"""Columns of the table of groups beside it, for the thesis's Tables 4.3 and 4.4 and Figures 4.1
+and 4.10: one row a graph and group; `policy`, `oversubscription` and `evidence` may be told."""
+
+ITERATIONS = {"graph": str, "oversubscription": float, "number": int, "seconds": float}
+"""Columns of the table of iterations beside it, for Figure 4.11; `policy`, `phase` and `evidence`
+may be told. The number counts through the run from 1."""
+
+OPTIONAL: dict[str, type] = {
+    "policy": str, "oversubscription": float, "evidence": str, "gpu": str, "phase": str,
+    "peak_bytes": int, "budget_bytes": int, "faults": int, "vertices": int, "arcs": int,
+    "scale": float, "level": int, "iteration": int, "reason": str, "bytes_loaded": int,
+    "load_seconds": float,
+}  # fmt: skip
+
+NAMES = ("results", "groups", "iterations")
+SUFFIXES = (".parquet", ".csv")
+TABLES = tuple(f"results{suffix}" for suffix in SUFFIXES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Tables of one sweep.
+
+    Parameters
+    ----------
+    results : tuple of mapping
+        One a run; see `REQUIRED`.
+    groups, iterations : tuple of mapping
+        See `GROUPS` and `ITERATIONS`; may be empty.
+    notes : tuple of str
+        What a reader should know: machine, scale of stand-ins, what is missing.
+    unfinished : str
+        How many points are missing of a sweep that was stopped; empty if none is.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.sweep.results import Sweep, gains
+    >>> run = dict(graph="g", oversubscription=30, feasible=True, bytes_to_device=0,
+    ...            bytes_to_host=0, bytes_remote=0, fault_groups=0, evictions=0,
+    ...            evidence="modelled")
+    >>> sweep = Sweep.of([run | dict(policy="base", seconds=8.0),
+    ...                   run | dict(policy="adv2", seconds=1.0)])
+    >>> gains(sweep.results)["adv2"]
+    {30.0: 8.0}
+    """
+
+    results: tuple[Row, ...]
+    groups: tuple[Row, ...] = ()
+    iterations: tuple[Row, ...] = ()
+    notes: tuple[str, ...] = ()
+    unfinished: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        results: Any,
+        *,
+        groups: Any = (),
+        iterations: Any = (),
+        notes: Sequence[str] = (),
+        unfinished: str = "",
+    ) -> Sweep:
+        """Return a sweep from tables: data frames, mappings of columns, or rows.
+
+        Raises
+        ------
+        LouvainUmError
+            A column is missing, or a value is not of its type.
+        """
+        return cls(
+            results=_checked("results", results, REQUIRED),
+            groups=_checked("groups", groups, GROUPS),
+            iterations=_checked("iterations", iterations, ITERATIONS),
+            notes=tuple(notes),
+            unfinished=unfinished,
+        )
+
+
+def is_results(path: str | Path) -> bool:
+    """Say whether a path is a sweep's folder, ended or not, or its table of results."""
+    path = Path(path)
+    if path.is_dir():
+        return any((path / name).is_file() for name in (*TABLES, POINTS))
+    return path.is_file() and path.suffix in SUFFIXES
+
+
+def read(path: str | Path) -> Sweep:
+    """Read a sweep's folder (`results`, `groups`, `iterations`, each .parquet or .csv) or table.
+
+    Of a sweep that was stopped, the points that are finished are read.
+
+    Raises
+    ------
+    LouvainUmError
+        A file cannot be read, or is no such table.
+    """
+    from louvain_um.profiling.sweep.partial import is_unfinished, read_unfinished
+
+    path = Path(path)
+    if is_unfinished(path):
+        return read_unfinished(path)
+    folder, first = (path, None) if path.is_dir() else (path.parent, path)
+    tables: dict[str, Any] = dict.fromkeys(NAMES, ())
+    order = SUFFIXES if find_spec("pyarrow") else SUFFIXES[::-1]
+    for name in NAMES:
+        found = [folder / f"{name}{suffix}" for suffix in order]
+        file = next((file for file in found if file.is_file()), None)
+        if first is not None and name == "results":
+            file = first
+        elif first is not None and first.stem != "results":
+            file = None  # a table of another name stands alone
+        if file is not None:
+            tables[name] = _rows(file)
+    notes = folder / "notes.txt"
+    told = notes.read_text("utf-8").splitlines() if notes.is_file() else []
+    try:
+        return Sweep.of(tables["results"], groups=tables["groups"],
+                        iterations=tables["iterations"], notes=told)  # fmt: skip
+    except LouvainUmError as error:
+        raise LouvainUmError(f"{path}: {error}") from None
+
+
+def joined(first: Sweep, second: Sweep) -> Sweep:
+    """Return two sweeps as one: such as a measured one, and a modelled one of the same graphs.
+
+    Of a run that both hold, the first's is kept; so are groups and iterations of a graph.
+
+    Raises
+    ------
+    LouvainUmError
+        A name stands for graphs of different size.
+    """
+    sizes: dict[str, tuple[Any, Any]] = {}
+    for row in (*first.results, *second.results):
+        size = row.get("vertices"), row.get("arcs")
+        if None not in size and sizes.setdefault(row["graph"], size) != size:
+            raise LouvainUmError(
+                f"{row['graph']} has {sizes[row['graph']][1]:,} arcs in one sweep and "
+                f"{size[1]:,} in the other; rename a graph and sweep it again"
+            )
+    here = {(_cell(row), row["policy"]) for row in first.results}
+    more = [row for row in second.results if (_cell(row), row["policy"]) not in here]
+    again = len(second.results) - len(more)
+    notes = [*first.notes, *second.notes]
+    if again:
+        notes.append(f"{again} runs are in both sweeps; those of the first are shown")
+
+    def both(one: tuple[Row, ...], two: tuple[Row, ...]) -> tuple[Row, ...]:
+        known = {row["graph"] for row in one}
+        return (*one, *(row for row in two if row["graph"] not in known))
+
+    return Sweep(
+        results=(*first.results, *more),
+        groups=both(first.groups, second.groups),
+        iterations=both(first.iterations, second.iterations),
+        notes=tuple(dict.fromkeys(notes)),
+        unfinished=" ".join(filter(None, (first.unfinished, second.unfinished))),
+    )
+
+
+def gains(results: Iterable[Row]) -> dict[str, dict[float, float]]:
+    """Return how many times faster than `base` each policy was, by oversubscription.
+
+    The mean over graphs of base's seconds divided by the policy's, as in Table 4.6.
+    """
+    rows = [row for row in results if row["feasible"] and row["seconds"]]
+    base = {_cell(row): row["seconds"] for row in rows if row["policy"] == "base"}
+    found: dict[str, dict[float, list[float]]] = {}
+    for row in rows:
+        if row["policy"] != "base" and _cell(row) in base:
+            by_rate = found.setdefault(row["policy"], {})
+            by_rate.setdefault(row["oversubscription"], []).append(
+                base[_cell(row)] / row["seconds"]
+            )
+    return {
+        policy: {rate: sum(values) / len(values) for rate, values in sorted(by_rate.items())}
+        for policy, by_rate in found.items()
+    }
+
+
+def compared(results: Iterable[Row]) -> tuple[int, dict[float, int]]:
+    """Return how many graphs there are, and on how many base ran, by oversubscription.
+
+    Gains are means over these alone: base cannot keep to every budget.
+    """
+    rows = list(results)
+    ran: dict[float, set[str]] = {row["oversubscription"]: set() for row in rows}
+    for row in rows:
+        if row["policy"] == "base" and row["feasible"] and row["seconds"]:
+            ran[row["oversubscription"]].add(row["graph"])
+    counts = {rate: len(graphs) for rate, graphs in sorted(ran.items())}
+    return len({row["graph"] for row in rows}), counts
+
+
+def _cell(row: Row) -> tuple[Any, ...]:
+    return row["graph"], row["oversubscription"], row["evidence"], row.get("gpu")
+
+
+def _rows(path: Path) -> list[Row]:
+    try:
+        if path.suffix == ".csv":
+            with path.open(newline="", encoding="utf-8") as file:
+                return list(csv.DictReader(file))
+        from pyarrow import ArrowInvalid, parquet
+
+        try:
+            table: list[Row] = parquet.read_table(path).to_pylist()
+        except ArrowInvalid:
+            raise LouvainUmError(f"{path}: is no Parquet file") from None
+        return table
+    except ImportError:
+        raise LouvainUmError(
+            f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or pass the .csv"
+        ) from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or "is no table of results"
+        raise LouvainUmError(f"{path}: {reason}".lower()) from None
+
+
+def _checked(name: str, table: Any, columns: Mapping[str, type]) -> tuple[Row, ...]:
+    """Return rows with their columns' types."""
+    if hasattr(table, "to_dict"):
+        table = table.to_dict("records")
+    elif isinstance(table, Mapping):
+        keys = list(table)
+        table = [dict(zip(keys, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    rows = []
+    for number, row in enumerate(table, 1):
+        absent = [column for column in columns if column not in row]
+        if absent:
+            raise LouvainUmError(
+                f"{name} have no column {absent[0]!r}; is this what louvain-um sweep wrote?"
+            )
+        known = {**OPTIONAL, **columns}
+        try:
+            rows.append(
+                {key: _typed(value, known[key]) if key in known else value
+                 for key, value in row.items()}
+            )  # fmt: skip
+        except (TypeError, ValueError):
+            raise LouvainUmError(f"{name}: row {number} is damaged; run the sweep again") from None
+    return tuple(rows)
+
+
+def _typed(value: Any, kind: type) -> Any:
+    """Return a value as its column's type; nothing stays None."""
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if hasattr(value, "item"):
+        value = value.item()
+    if kind is bool:
+        if str(value).lower() not in ("true", "false", "0", "1", "0.0", "1.0"):
+            raise ValueError(value)
+        return str(value).lower() in ("true", "1", "1.0")
+    return kind(float(value)) if kind is int else kind(value)

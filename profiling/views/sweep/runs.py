@@ -1,0 +1,34 @@
+"""Runs of a sweep told apart: measured or modelled, and on which machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from louvain_um.profiling.views.sweep.results import Row
+
+
+def evidence_of(rows: Iterable[Row]) -> str:
+    """Return how rows came about."""
+    kinds = sorted({str(row.get("evidence") or "not told") for row in rows})
+    return " and ".join(kinds)
+
+
+def machines(rows: Iterable[Row]) -> list[tuple[str, str]]:
+    """Return evidence and machine of rows, each pair once, measured first."""
+    pairs = {(str(row["evidence"]), str(row.get("gpu") or "")) for row in rows}
+    return sorted(pairs)
+
+
+def of(rows: Iterable[Row], machine: tuple[str, str]) -> list[Row]:
+    """Return the rows of one evidence and machine."""
+    return [row for row in rows if (str(row["evidence"]), str(row.get("gpu") or "")) == machine]
+
+
+def told(machine: tuple[str, str]) -> str:
+    """Return evidence and machine as text."""
+    return ", ".join(part for part in machine if part)
+
+
+def say_rate(rate: float) -> str:
+    """Return an oversubscription in percent as text."""
+    return f"{rate:g} %"

@@ -1,0 +1,202 @@
+"""The model against the machine: runs that were both measured and modelled, and where it misses."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from louvain_um.profiling.views.sweep.results import Row, Sweep
+from louvain_um.profiling.views.sweep.runs import say_rate
+from louvain_um.profiling.views.table import Column, Table
+
+LIMITS: Final[dict[str, float]] = {"bytes": 0.05, "fault_groups": 0.30, "seconds": 0.40}
+"""How far a modelled figure may lie from the measured one, as a share of that."""
+
+NAMES: Final = {"bytes": "migrated bytes", "fault_groups": "fault groups", "seconds": "seconds"}
+
+
+def figures(row: Row) -> dict[str, float | None]:
+    """Return what is compared of a run: managed bytes that moved, fault groups, seconds.
+
+    What the program itself copied to the device before its first kernel is no migration, and a
+    measured run's seconds begin after it.
+    """
+    moved = [row.get("bytes_to_device"), row.get("bytes_to_host")]
+    known = None not in moved
+    seconds, groups = row.get("seconds"), row.get("fault_groups")
+    return {
+        "bytes": sum(moved) - (row.get("bytes_loaded") or 0) if known else None,  # type: ignore[arg-type]
+        "fault_groups": groups,
+        "seconds": None if seconds is None else seconds - (row.get("load_seconds") or 0.0),
+    }
+
+
+def ratios(measured: Row, modelled: Row) -> dict[str, float | None]:
+    """Return modelled ÷ measured of each figure that both know; 1 where both are 0.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.sweep.validation import misses, ratios
+    >>> run = dict(bytes_to_device=100, bytes_to_host=0, fault_groups=10, seconds=2.0)
+    >>> found = ratios(run, run | dict(bytes_to_host=3, fault_groups=14, seconds=1.0))
+    >>> found
+    {'bytes': 1.03, 'fault_groups': 1.4, 'seconds': 0.5}
+    >>> misses(found)
+    ('fault_groups', 'seconds')
+    """
+    theirs = figures(modelled)
+    return {name: _ratio(theirs[name], value) for name, value in figures(measured).items()}
+
+
+def _ratio(modelled: float | None, measured: float | None) -> float | None:
+    if modelled is None or measured is None:
+        return None
+    if measured == 0:
+        return 1.0 if modelled == 0 else math.inf
+    return modelled / measured
+
+
+def misses(found: Mapping[str, float | None]) -> tuple[str, ...]:
+    """Return the figures whose ratio lies outside its limit."""
+    return tuple(
+        name
+        for name, ratio in found.items()
+        if ratio is not None and abs(ratio - 1) > LIMITS[name] + 1e-9
+    )
+
+
+def pairs(results: Iterable[Row]) -> list[tuple[Row, Row]]:
+    """Return runs of one graph, policy and oversubscription, measured and modelled.
+
+    Only the machine that was measured counts: a profile is that of a device whose name contains
+    the profile's.
+    """
+    rows = [row for row in results if row["feasible"] and row["seconds"] is not None]
+    modelled: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if row["evidence"] == "modelled":
+            modelled.setdefault(_place(row), []).append(row)
+    return [
+        (row, other)
+        for row in rows
+        if row["evidence"] == "measured"
+        for other in modelled.get(_place(row), ())
+        if _letters(other) in _letters(row)
+    ]
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    return row["graph"], row["policy"], row["oversubscription"]
+
+
+def _letters(row: Row) -> str:
+    return "".join(c for c in str(row.get("gpu") or "").lower() if c.isalnum())
+
+
+def validation(sweep: Sweep) -> Table:
+    """Return every run that was measured and modelled, with ratios and the limits it misses."""
+    found = [(row, other, ratios(row, other)) for row, other in pairs(sweep.results)]
+    rows: list[dict[str, Any]] = []
+    for row, other, ratio in found:
+        line: dict[str, Any] = {"graph": row["graph"], "policy": row["policy"]}
+        line["rate"] = say_rate(row["oversubscription"])
+        for name in LIMITS:
+            line[f"measured {name}"] = figures(row)[name]
+            line[f"modelled {name}"] = figures(other)[name]
+            line[f"ratio {name}"] = ratio[name]
+        wrong = misses(ratio)
+        unknown = [NAMES[name] for name, value in ratio.items() if value is None]
+        line["misses"] = ", ".join(NAMES[name] for name in wrong) or "none"
+        if unknown:
+            line["misses"] += f" (not measured: {', '.join(unknown)})"
+        rows.append(line)
+    limits = ", ".join(f"{NAMES[name]} {_percent(share)}" for name, share in LIMITS.items())
+    return Table(
+        name="validation",
+        title=f"The model against the machine: {_held(ratio for _, _, ratio in found)}",
+        columns=(
+            Column("graph", "graph", "text"),
+            Column("policy", "policy", "text"),
+            Column("rate", "oversubscription", "text"),
+            Column("measured bytes", "bytes, measured", "bytes"),
+            Column("modelled bytes", "bytes, modelled", "bytes"),
+            Column("ratio bytes", "bytes, ratio", "times"),
+            Column("measured fault_groups", "fault groups, measured"),
+            Column("modelled fault_groups", "fault groups, modelled"),
+            Column("ratio fault_groups", "fault groups, ratio", "times"),
+            Column("measured seconds", "seconds, measured", "seconds"),
+            Column("modelled seconds", "seconds, modelled", "seconds"),
+            Column("ratio seconds", "seconds, ratio", "times"),
+            Column("misses", "limits missed", "text"),
+        ),
+        rows=tuple(rows),
+        evidence=f"ratios are modelled ÷ measured; limits: {limits}",
+        about="Without what the program itself copies to the device before its first kernel. "
+        + budgets(found),
+    )
+
+
+def by_policy(sweep: Sweep) -> Table:
+    """Return the median and the range of the ratios of each policy."""
+    found: dict[str, list[dict[str, float | None]]] = {}
+    for row, other in pairs(sweep.results):
+        found.setdefault(row["policy"], []).append(ratios(row, other))
+    rows: list[dict[str, Any]] = []
+    lines = list(found.items())
+    if len(lines) > 1:
+        lines.append(("all", [ratio for every in found.values() for ratio in every]))
+    for policy, every in lines:
+        line: dict[str, Any] = {"policy": policy, "runs": len(every)}
+        for name in LIMITS:
+            known = [value for each in every if (value := each[name]) is not None]
+            if known:
+                line[f"median {name}"] = statistics.median(known)
+                line[f"least {name}"], line[f"most {name}"] = min(known), max(known)
+        rows.append(line)
+    return Table(
+        name="validation-policies",
+        title="How far the model is off, by policy: modelled ÷ measured",
+        columns=(
+            Column("policy", "policy", "text"),
+            Column("runs", "runs"),
+            *(
+                Column(f"{what} {name}", f"{name.removeprefix('fault_')}, {what}", "times")
+                for name in ("seconds", "bytes", "fault_groups")
+                for what in ("median", "least", "most")
+            ),
+        ),
+        rows=tuple(rows),
+        evidence="ratios of what was modelled and measured; – where something was for nothing",
+    )
+
+
+def budgets(found: Iterable[tuple[Row, Row, Any]]) -> str:
+    """Return whether runs that are compared had the same memory."""
+    both = [(row.get("budget_bytes"), other.get("budget_bytes")) for row, other, _ in found]
+    known = [(mine, theirs) for mine, theirs in both if mine and theirs]
+    if len(known) < len(both) or not known:
+        return "With a budget, the program moves blocks itself: --eviction program models that."
+    most = max(abs(theirs / mine - 1) for mine, theirs in known)
+    if most < 0.001:
+        return "At each oversubscription both had the same bytes of device memory."
+    return (
+        f"Modelled runs had up to {100 * most:.1f} % more or less device memory than measured ones "
+        "at the same oversubscription: --eviction program models the same budgets."
+    )
+
+
+def _held(found: Iterable[Mapping[str, float | None]]) -> str:
+    """Return how many runs keep each limit, in words."""
+    every = list(found)
+    parts = []
+    for name, share in LIMITS.items():
+        known = [each for each in every if each[name] is not None]
+        kept = sum(name not in misses(each) for each in known)
+        parts.append(f"{NAMES[name]} within {_percent(share)} in {kept} of {len(known)} runs")
+    return ", ".join(parts)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

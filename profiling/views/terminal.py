@@ -1,0 +1,196 @@
+"""Tables in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.table import PLACES, Column, Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as Drawn
+
+    from louvain_um.profiling.session.session import Session
+    from louvain_um.profiling.views.sweep.results import Sweep
+
+MOST = 30
+"""Rows printed of a table."""
+
+PROSE = 60
+"""Letters of a text from which on it is a sentence, and printed under its table."""
+
+
+def show(
+    sessions: Sequence[Session], sweep: Sweep | None = None, console: Console | None = None
+) -> None:
+    """Print verdict and tables of sessions, how two compare, and the tables of a sweep."""
+    from rich.console import Console
+
+    from louvain_um.profiling.views.session import all_tables
+    from louvain_um.profiling.views.session.compare import compared
+    from louvain_um.profiling.views.session.origins import origins
+    from louvain_um.profiling.views.session.verdict import verdict
+
+    out = console or Console(highlight=False, markup=False, emoji=False)
+    readings = [Reading(session) for session in sessions]
+    for reading in readings:
+        out.print(str(reading.recorded).partition("\n")[0], style="bold")
+        out.print(str(verdict(reading)))
+        if len(readings) == 1:
+            for table in all_tables.tables(reading):
+                put(table, out)
+            for text in origins(reading.recorded):
+                out.print(text)
+            for note in reading.session.notes:
+                out.print(f"note: {note}")
+    if len(readings) > 1:
+        for table in compared(*readings[:2]):
+            put(table, out)
+    if sweep is not None:
+        from louvain_um.profiling.thesis import tables
+        from louvain_um.profiling.views.sweep import cost_breakdown
+
+        out.print(str(cost_breakdown.best(sweep)))
+        for table in tables.tables(sweep):
+            put(table, out)
+        for text in cost_breakdown.sentences(sweep):
+            out.print(text)
+        for note in sweep.notes:
+            out.print(f"note: {note}")
+
+
+def put(table: Table, console: Console) -> None:
+    """Print one table under its title, in as many parts as its width takes."""
+    parts, idle = layout(table, console.width)
+    for number, columns in enumerate(parts):
+        console.print()
+        console.print(drawn(table, columns, more=number > 0))
+    left = len(table.rows) - MOST
+    for text in prose(table):
+        console.print(text)
+    if left > 0:
+        console.print(f"… and {left:,} more")
+    same = throughout(table)
+    if same:
+        texts = ", ".join(f"{column.head} {text}" for column, text in same)
+        console.print(f"throughout: {texts}", style="dim")
+    if idle:
+        console.print(f"zero throughout: {', '.join(column.head for column in idle)}", style="dim")
+    if table.evidence:
+        console.print(table.evidence, style="dim")
+
+
+def layout(table: Table, width: int) -> tuple[list[list[Column]], list[Column]]:
+    """Return the columns of each part that fits in a width, and those in which nothing happened.
+
+    What names a row is repeated in every part.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.table import Column, Table
+    >>> from louvain_um.profiling.views.terminal import layout
+    >>> columns = (Column("n", "name", "text"), Column("a", "first"), Column("b", "second"))
+    >>> table = Table(name="t", title="T", columns=columns, rows=({"n": "x", "a": 1, "b": 2},))
+    >>> [[column.key for column in part] for part in layout(table, 13)[0]]
+    [['n', 'a'], ['n', 'b']]
+    """
+    some, idle = table.split()
+    same = [column for column, _ in throughout(table)]
+    told = [c for c in some if c not in same and not _is_prose(table, c)]
+    names = [column for column in told if column.kind == "text" or column.head in PLACES]
+    rest = [column for column in told if column not in names]
+    own = sum(_width(table, column) for column in names)
+    parts, room = [[*names]], width - own
+    for column in rest:
+        wide = _width(table, column)
+        if wide > room and len(parts[-1]) > len(names):
+            parts.append([*names])
+            room = width - own
+        parts[-1].append(column)
+        room -= wide
+    return parts, list(idle)
+
+
+def throughout(table: Table) -> list[tuple[Column, str]]:
+    """Return texts that every row repeats, which are told once, under the table."""
+    told, _ = table.split()
+    found = []
+    for column in told[1:]:
+        values = {table.text(row, column) for row in table.rows}
+        if column.kind == "text" and len(values) == 1 and len(table.rows) > 1:
+            found.append((column, _printable(values.pop())))
+    return found
+
+
+def _is_prose(table: Table, column: Column) -> bool:
+    """Say whether a column holds sentences, which no width of a terminal has room for."""
+    return column.kind == "text" and _width(table, column) > PROSE
+
+
+def prose(table: Table) -> list[str]:
+    """Return a line for each sentence that stands in no column, after what names its row.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.table import Column, Table
+    >>> from louvain_um.profiling.views.terminal import prose
+    >>> columns = (Column("p", "policy", "text"), Column("level", "level"),
+    ...            Column("w", "why", "text"))
+    >>> row = {"p": "adv1", "level": 2, "w": 9 * "because "}
+    >>> prose(Table(name="t", title="T", columns=columns, rows=(row,)))[0][:31]
+    'adv1, level 2: because because '
+    """
+    told, _ = table.split()
+    long = [column for column in told if _is_prose(table, column)]
+    same = [column for column, _ in throughout(table)]
+    short = [c for c in told if c not in [*long, *same] and (c.kind == "text" or c.head in PLACES)]
+    found = []
+    for row in table.rows[:MOST]:
+        names = [
+            table.text(row, c) if c.kind == "text" else f"{c.head} {table.text(row, c)}"
+            for c in short
+            if row.get(c.key) is not None
+        ]
+        found += [
+            f"{', '.join(names)}: {_printable(table.text(row, c))}" for c in long if row.get(c.key)
+        ]
+    return found
+
+
+def _width(table: Table, column: Column) -> int:
+    texts = [table.text(row, column) for row in table.rows[:MOST]]
+    return max(map(len, [column.head, *texts])) + 2
+
+
+def drawn(table: Table, columns: Sequence[Column] | None = None, *, more: bool = False) -> Drawn:
+    """Return a table, or some of its columns, as rich draws it; `more` of one begun before.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.table import Column, Table
+    >>> from louvain_um.profiling.views.terminal import drawn
+    >>> table = Table(name="t", title="T", columns=(Column("b", "size"),), rows=({"b": 1},))
+    >>> drawn(table).row_count
+    1
+    """
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    found = Drawn(box=None, pad_edge=False, header_style="bold", title_justify="left")
+    found.title = Text(f"{table.title}, continued" if more else table.title, style="bold")
+    columns = table.used() if columns is None else columns
+    for column in columns:
+        text = column.kind == "text"
+        found.add_column(
+            column.head, justify="left" if text else "right", overflow="fold", no_wrap=not text
+        )
+    for row in table.rows[:MOST]:
+        found.add_row(*(_printable(table.text(row, column)) for column in columns))
+    return found
+
+
+def _printable(text: str) -> str:
+    """Return a text without characters that could steer the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,66 @@
+"""What Python is told as an argument the command line is told as an option."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+
+import pytest
+
+from louvain_um.cli.messages import PLACES, named, spoken
+from louvain_um.generators import GENERATORS
+
+
+@pytest.mark.parametrize(
+    ("python", "told"),
+    [
+        ("no GPU is visible; use device='cpu'", "no GPU is visible; use --device cpu"),
+        ("pass --force (force=True) to replace it", "pass --force to replace it"),
+        ("header=False (--no-header) makes it an edge", "--no-header makes it an edge"),
+        ("skip it with header=True (--header), or", "skip it with --header, or"),
+        ("pass one_based=False (--zero-based) to", "pass --zero-based to"),
+        ("pass weighted=False to read", "pass --unweighted to read"),
+        ("read ids as names: ids='text'", "read ids as names: --ids text"),
+        ("of another format (format=…)?", "of another format (--format …)?"),
+        ("https://a.org/?page=True&x='y'", "https://a.org/?page=True&x='y'"),
+    ],
+)
+def test_arguments_become_options(python, told):
+    assert spoken(python) == told
+
+
+def test_a_bad_option_is_called_by_its_name():
+    assert named("max_level must be at least 1, not 0") == "--max-level must be at least 1, not 0"
+    assert named("a must be a number") == "--a must be a number"
+    assert named("n must be at least 1") == "n must be at least 1"
+
+
+def test_arguments_with_a_place_are_known():
+    given = [inspect.signature(make).parameters.values() for make in GENERATORS.values()]
+    placed = {p.name for p in itertools.chain(*given) if p.kind is not p.KEYWORD_ONLY}
+    assert set(PLACES.split("|")) == placed
+
+
+def test_commands_speak_options(run, two_triangles, tmp_path, monkeypatch):
+    out = tmp_path / "labels.csv"
+    out.write_text("")
+    refused = run("detect", two_triangles, "-o", out).complaint()
+    assert refused.endswith("labels.csv: exists already; pass --force to replace it")
+    assert "--resolution must be" in run("detect", two_triangles, "--resolution", "0").complaint()
+
+    from louvain_um.gpu.runtime import device
+
+    def no_driver():
+        raise device.DeviceUnavailableError("no driver; install one or use device='cpu'")
+
+    monkeypatch.setattr(device, "capabilities", no_driver)
+    assert "use --device cpu" in run("detect", two_triangles, "--device", "cuda").complaint()
+    assert run("doctor", "--json").json["gpu"]["reason"].endswith("use --device cpu")
+
+
+def test_notes_speak_options(run, tmp_path):
+    path = tmp_path / "headed.txt"
+    path.write_text("from to\n1 2\n2 3\n")
+    said = run("detect", path).err
+    assert "--no-header" in said
+    assert "header=False" not in said

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import louvain_um as lu
+from louvain_um.core.atomic_files import replacing
+from louvain_um.formats.edge_list.integer_text import digits
+from louvain_um.formats.labels import writer as module
+from louvain_um.formats.labels.writer import check_labels_path, read_labels, write_labels
+from louvain_um.results.communities import Communities
+from louvain_um.results.comparison import Labels
+
+SUFFIXES = [".csv", ".tsv", ".parquet", ".npz", ".json"]
+AWKWARD = ["plain", "with space", "a,b", 'say "x"', "tab\there", "", "ü", "line\nbreak"]
+
+
+def result(names: np.ndarray | None) -> Communities:
+    graph = lu.Graph.from_edges([0, 2, 4, 6], [1, 3, 5, 7], names=names)
+    return Communities.of(graph, [0, 0, 0, 1, 1, 2, 2, 2])
+
+
+@pytest.fixture(params=SUFFIXES)
+def suffix(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [None, np.array([10, 11, 3, 9, 8, 7, 6, -5]), np.array(AWKWARD, object), np.array(AWKWARD)],
+    ids=["none", "integers", "objects", "text"],
+)
+def test_every_format_returns_what_was_written(
+    tmp_path: Path, suffix: str, names: np.ndarray | None
+) -> None:
+    written = result(names)
+    path = tmp_path / f"labels{suffix}"
+    write_labels(path, written)
+    again = read_labels(path)
+    assert again.vertices.tolist() == (list(range(8)) if names is None else names.tolist())
+    assert again.communities.tolist() == written.labels.tolist()
+    assert written.compare(again).identical
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_others_can_read_them(tmp_path: Path) -> None:
+    written = result(np.array(AWKWARD, object))
+    for suffix in (".csv", ".tsv", ".parquet"):
+        write_labels(tmp_path / f"x{suffix}", written)
+    options = {"keep_default_na": False}
+    frames = [
+        pd.read_csv(tmp_path / "x.csv", **options),
+        pd.read_csv(tmp_path / "x.tsv", sep="\t", **options),
+        pd.read_parquet(tmp_path / "x.parquet"),
+    ]
+    for frame in frames:
+        assert frame["vertex"].tolist() == AWKWARD
+        assert frame["community"].tolist() == written.labels.tolist()
+    write_labels(tmp_path / "x.json", written)
+    document = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
+    assert document["vertex"] == AWKWARD
+    assert document["communities"] == 3
+
+
+def test_chunks_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    monkeypatch.setattr(module, "CHUNK", 3)
+    for names in (None, np.array(AWKWARD, object)):
+        path = tmp_path / f"x{suffix}"
+        write_labels(path, result(names), force=True)
+        assert read_labels(path).communities.tolist() == result(names).labels.tolist()
+
+
+def test_no_vertices(tmp_path: Path, suffix: str) -> None:
+    empty = Communities.of(lu.Graph.from_edges([], []), [])
+    path = tmp_path / f"x{suffix}"
+    write_labels(path, empty)
+    assert len(read_labels(path)) == 0
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**64 - 1)),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_digits(rows: list[tuple[int, int]]) -> None:
+    left = np.array([r[0] for r in rows], np.int64)
+    right = np.array([r[1] for r in rows], np.uint64)
+    expected = "".join(f"{b};{a}\n" for a, b in rows)
+    assert digits((right, left), (b";", b"\n")).decode() == expected
+
+
+def test_overwriting_takes_force(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x{suffix}"
+    path.write_text("mine")
+    with pytest.raises(lu.LouvainUmError, match="force"):
+        write_labels(path, result(None))
+    assert path.read_text() == "mine"
+    write_labels(path, result(None), force=True)
+    assert len(read_labels(path)) == 8
+
+
+def test_bad_targets(tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    expected = {
+        "x.xlsx": "written as .csv, .tsv",
+        "x": "no ending",
+        "no/x.csv": "no folder",
+        "folder.csv": "is a folder",
+    }
+    for name, text in expected.items():
+        for call in (check_labels_path, lambda p: write_labels(p, result(None))):
+            with pytest.raises(lu.LouvainUmError, match=text) as caught:
+                call(tmp_path / name)
+            assert name in str(caught.value)
+            assert "\n" not in str(caught.value)
+    (tmp_path / "pipe.csv").unlink(missing_ok=True)
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(lu.LouvainUmError, match="regular file"):
+        write_labels(tmp_path / "pipe.csv", result(None), force=True)
+
+
+def test_a_full_disc_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: object, found: object) -> None:
+        file.write(b"half")  # type: ignore[attr-defined]
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setitem(module.WRITERS, ".csv", full)
+    with pytest.raises(lu.LouvainUmError, match="the disc is full") as caught:
+        write_labels(tmp_path / "x.csv", result(None))
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_leaves_what_was_there(tmp_path: Path) -> None:
+    target = tmp_path / "x.txt"
+    target.write_text("mine")
+
+    def interrupted() -> None:
+        with replacing(target, force=True) as part:
+            part.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert target.read_text() == "mine"
+    assert [p.name for p in tmp_path.iterdir()] == ["x.txt"]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to("real.csv")
+    write_labels(tmp_path / "link.csv", result(None), force=True)
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text().startswith("vertex,community\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "vertices", "communities"),
+    [
+        ("0 1\n1 1\n2 21\n", [0, 1, 2], [1, 1, 21]),
+        ("1\t2\n2\t1\n", [1, 2], [2, 1]),
+        ("# made by x\n\n  5   7\r\n% so\r\n6 7\r\n", [5, 6], [7, 7]),
+        ("node;dept\nann;sales\nbob;\n", ["ann", "bob"], ["sales", ""]),
+        ("3\n3\n5\n", [0, 1, 2], [3, 3, 5]),
+        ("\ufeffid,c\n-1,2\n", [-1], [2]),
+        ("a 1\nb 2", ["a", "b"], [1, 2]),
+        ('"x, y",1\nz,2\n', ["x, y", "z"], [1, 2]),
+        ("99999999999999999999 1\n", ["99999999999999999999"], [1]),
+    ],
+)
+def test_plain_text(
+    tmp_path: Path, text: str, vertices: list[object], communities: list[object]
+) -> None:
+    path = tmp_path / "truth.txt"
+    path.write_bytes(text.encode())
+    found = read_labels(path)
+    assert found.vertices.tolist() == vertices
+    assert found.communities.tolist() == communities
+    (tmp_path / "truth.txt.gz").write_bytes(gzip.compress(text.encode()))
+    assert read_labels(tmp_path / "truth.txt.gz").communities.tolist() == communities
+
+
+def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"1 2\n")))
+    assert read_labels("-").vertices.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"", "holds no labels"),
+        (b"# only this\n", "holds no labels"),
+        (b"1 2\n3\n4 5\n", ":2: 1 fields instead of 2"),
+        (b"1 2\n\n3 4 5\n", ":3: 3 fields"),
+        (b"1 2 3\n", ":1: 3 fields"),
+        (b"a,b,c\n", ":1: 3 fields"),
+        (b"1 2\n3 4\n1 5\n", "vertex 1 is listed more than once"),
+        (b"ok 1\n\xff\xfe 2\n", ":2: is not text"),
+        (b"\0\0\0", "is not text"),
+        (gzip.compress(b"1 2\n" * 99)[:-12], "cut short"),
+    ],
+)
+def test_bad_text(tmp_path: Path, content: bytes, text: str) -> None:
+    path = tmp_path / "truth.txt"
+    path.write_bytes(content)
+    with pytest.raises(lu.GraphFormatError, match=text) as caught:
+        read_labels(path)
+    assert "truth.txt" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_files(tmp_path: Path) -> None:
+    np.savez(tmp_path / "other.npz", u=np.zeros(2))
+    np.savez(tmp_path / "uneven.npz", vertex=np.zeros(1), community=np.zeros(2))
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "other.parquet")
+    (tmp_path / "noise.parquet").write_bytes(b"noise")
+    (tmp_path / "half.json").write_text('{"vertex": [1')
+    (tmp_path / "list.json").write_text("[1, 2]")
+    expected = {
+        "other.npz": "not the arrays vertex and community",
+        "uneven.npz": "1 vertices, but 2 communities",
+        "other.parquet": "vertex and community",
+        "noise.parquet": "vertex and community",
+        "half.json": "not whole JSON",
+        "list.json": "vertex and community",
+        "none.csv": "no such file",
+        "none.npz": "no such file",
+        "none.json": "no such file",
+        "none.parquet": "no such file",
+        ".": "is a folder",
+    }
+    for name, text in expected.items():
+        with pytest.raises(lu.LouvainUmError, match=text) as caught:
+            read_labels(tmp_path / name)
+        assert "\n" not in str(caught.value)
+
+
+def test_saved_results_and_mappings_are_labels_too(tmp_path: Path) -> None:
+    written = result(np.array(AWKWARD, object))
+    written.save(tmp_path / "r.npz")
+    assert written.compare(read_labels(tmp_path / "r.npz")).identical
+    (tmp_path / "m.json").write_text('{"a": 1, "b": 2}')
+    found = read_labels(tmp_path / "m.json")
+    assert (found.vertices.tolist(), found.communities.tolist()) == (["a", "b"], [1, 2])
+
+
+def test_labels_without_a_result_are_written_too(tmp_path: Path, suffix: str) -> None:
+    labels = Labels(np.array(["a", "b"], object), np.array(["x", "y"], object))
+    write_labels(tmp_path / f"x{suffix}", labels)
+    assert read_labels(tmp_path / f"x{suffix}").communities.tolist() == ["x", "y"]
+
+
+def test_ground_truth_of_real_graphs(shared_data: Path) -> None:
+    departments = read_labels(shared_data / "email-Eu-core-department-labels.txt")
+    assert len(departments) == 1005
+    assert len(set(departments.communities.tolist())) == 42
+    blocks = read_labels(shared_data / "simulated_blockmodel_graph_1000_nodes_truePartition.tsv")
+    assert blocks.vertices.tolist() == list(range(1, 1001))

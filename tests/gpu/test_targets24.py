@@ -1,0 +1,64 @@
+"""Targets of 24 bits hold what they held, and nobody can tell from the labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.generators import lfr, rmat, stencil
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.memory import targets24
+from louvain_um.gpu.runtime.device import Choice
+from louvain_um.graph.graph import Graph
+
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
+
+
+def stars(leaves: int) -> Graph:
+    """Return hubs of every degree class, up to giants, whose leaves are tied to each other."""
+    hubs = [3, 6, 12, 24, 90, 700, 5000, leaves]
+    n = len(hubs) + leaves
+    u = np.concatenate([np.full(count, hub) for hub, count in enumerate(hubs)])
+    v = np.concatenate([len(hubs) + np.arange(count) for count in hubs])
+    ring = len(hubs) + np.arange(leaves)
+    return Graph.from_edges(
+        np.concatenate([u, ring]), np.concatenate([v, np.roll(ring, 1)]), n_vertices=n
+    )
+
+
+GRAPHS = {
+    "rmat": lambda: rmat(14, seed=5).graph,
+    "lfr": lambda: lfr(20_000, seed=5).graph,
+    "stencil": lambda: stencil((30, 30, 30)).graph,
+    "stars": lambda: stars(9000),
+}
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_labels_of_packed_arcs(gpu: Choice, name: str, method: str) -> None:
+    graph = GRAPHS[name]()
+    detect = getattr(lu, method)
+    want = detect(graph, device="cpu")
+    packed = 0
+    for budget in ("92%", "75%", "60%", "45%"):
+        for given in (graph, DeviceGraph.from_host(graph)):
+            found = detect(given, device="cuda", device_budget=budget)
+            packed += found.provenance["plan"]["packed"]
+            np.testing.assert_array_equal(found.labels, want.labels)
+            assert found.modularity == want.modularity
+    assert packed
+
+
+def test_every_vertex_number_of_24_bits_can_be_packed(gpu: Choice) -> None:
+    # The last number, 2^24 - 1, has every bit set; one vertex more does not fit any longer.
+    for more, packs in ((0, True), (1, False)):
+        n = targets24.MOST_VERTICES + more
+        ring = n - 1 - np.arange(60_000)
+        graph = Graph.from_edges(ring, np.roll(ring, 1), n_vertices=n)
+        found = lu.louvain(graph, device="cuda", device_budget="70%")
+        assert found.provenance["plan"]["packed"] == packs
+        want = lu.louvain(graph, device="cuda", memory="device")
+        np.testing.assert_array_equal(found.labels, want.labels)
+        assert found.modularity > 0.9

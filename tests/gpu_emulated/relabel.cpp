@@ -1,0 +1,39 @@
+// What happens to communities between levels, by emulated blocks.
+#include "cuda.h"
+#include "relabel.cu"
+
+namespace {
+
+template <class W>
+void sums_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W* weights,
+             const u32* degrees, const u32* start, u64* told) {
+  std::vector<u32> totals(n), used(n);
+  Found found = {};
+  fibres::launch(blocks, [&] {
+    sum_communities<W, u32>(n, offsets, targets, weights, nullptr, degrees, start, totals.data(),
+                            used.data(), &found);
+  });
+  told[0] = found.inside;
+  told[1] = found.squares[0] + (found.squares[1] << 32);
+  told[2] = found.communities;
+}
+
+}  // namespace
+
+// kind as in move.cpp.
+extern "C" void sum_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
+                          const u32* weights, const u32* degrees, const u32* start, u64* told) {
+  auto run = [&](auto* w) { sums_as(blocks, n, offsets, targets, w, degrees, start, told); };
+  if (kind == 0) run((const Unweighted*)nullptr);
+  if (kind == 1) run((const Packed*)nullptr);
+  if (kind == 2) run(weights);
+}
+
+extern "C" void split_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
+                            u32* labels) {
+  std::vector<u32> parents(n);
+  Found found = {};
+  fibres::launch(blocks, [&] {
+    split_communities(n, offsets, targets, kind == 1, labels, parents.data(), &found);
+  });
+}

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from louvain_um.interop import networkx_backend as backend
+
+community = nx.community
+HERE = {"backend": "louvain_um"}
+
+
+@pytest.fixture(autouse=True)
+def _no_cache_warning() -> Iterator[None]:
+    before = set(nx.config.warnings_to_ignore)
+    nx.config.warnings_to_ignore = before | {"cache"}
+    yield
+    nx.config.warnings_to_ignore = before
+
+
+@pytest.fixture
+def karate() -> nx.Graph:
+    graph = nx.karate_club_graph()
+    return nx.relabel_nodes(graph, {v: f"v{v}" if v % 2 else (v, v) for v in graph})
+
+
+def test_is_known_to_networkx() -> None:
+    info = nx.utils.backends.backend_info["louvain_um"]
+    assert info["package"] == "louvain_um"
+    for name in info["functions"]:
+        assert "louvain_um" in getattr(nx.community, name).backends
+
+
+def test_signatures_are_networkx_own() -> None:
+    import inspect
+
+    for name in backend.ABOUT:
+        ours = inspect.signature(getattr(backend, name)).parameters
+        theirs = inspect.signature(getattr(community, name).orig_func).parameters
+        assert {n: p.default for n, p in ours.items()} == {n: p.default for n, p in theirs.items()}
+
+
+@pytest.mark.parametrize("name", ["louvain_communities", "leiden_communities"])
+@pytest.mark.parametrize("weight", ["weight", None])
+def test_partitions_are_good(karate: nx.Graph, name: str, weight: str | None) -> None:
+    parts = getattr(community, name)(karate, weight=weight, seed=1, **HERE)
+    assert community.is_partition(karate, parts)
+    assert [len(p) for p in parts] == sorted(map(len, parts), reverse=True)
+    best = max(
+        community.modularity(karate, community.louvain_communities(karate, weight, seed=s), weight)
+        for s in range(5)
+    )
+    assert community.modularity(karate, parts, weight=weight) > best - 0.03
+    if name == "leiden_communities":
+        assert all(nx.is_connected(karate.subgraph(p)) for p in parts)
+
+
+@pytest.mark.parametrize("weight", ["weight", "missing", None])
+@pytest.mark.parametrize("resolution", [0.3, 1, 2.5])
+def test_modularity_is_networkx_own(
+    karate: nx.Graph, weight: str | None, resolution: float
+) -> None:
+    karate.add_edge("v1", "v1", weight=2.5)
+    parts = community.label_propagation_communities(karate)
+    expected = community.modularity(karate, parts, weight, resolution)
+    found = community.modularity(karate, parts, weight, resolution, **HERE)
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_cached_weighted_graph_serves_an_unweighted_call(karate: nx.Graph) -> None:
+    parts = [set(list(karate)[:17]), set(list(karate)[17:])]
+    for weight in ("weight", None, "weight"):
+        found = community.modularity(karate, parts, weight=weight, **HERE)
+        assert found == pytest.approx(community.modularity(karate, parts, weight=weight))
+
+
+def test_resolution_and_levels_reach_the_run(karate: nx.Graph) -> None:
+    counts = [
+        len(community.louvain_communities(karate, resolution=r, seed=1, **HERE))
+        for r in (0.2, 1, 5)
+    ]
+    assert counts[0] < counts[1] < counts[2]
+    levels = list(community.louvain_partitions(karate, seed=1, **HERE))
+    assert levels[-1] == community.louvain_communities(karate, seed=1, **HERE)
+    for fine, coarse in itertools.pairwise(levels):
+        assert all(any(f <= c for c in coarse) for f in fine)
+    one = community.louvain_communities(karate, seed=1, max_level=1, **HERE)
+    assert community.is_partition(karate, one)
+    with pytest.raises(ValueError, match="max_level"):
+        community.louvain_communities(karate, max_level=0, **HERE)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: 5, lambda: random.Random(5), lambda: np.random.RandomState(5),
+             lambda: np.random.default_rng(5)]
+)  # fmt: skip
+def test_a_seed_repeats(make: Any) -> None:
+    graph = nx.gnm_random_graph(60, 150, seed=1)
+    first, second = (community.louvain_communities(graph, seed=make(), **HERE) for _ in "ab")
+    assert first == second
+    assert 0 <= backend._seed(make()) < 2**32
+
+
+def test_without_a_seed_runs_are_the_same() -> None:
+    graph = nx.gnm_random_graph(60, 150, seed=1)
+    given = community.louvain_communities(graph, seed=None, **HERE)
+    random.seed(7)
+    assert community.louvain_communities(graph, **HERE) == given
+    assert list(community.louvain_partitions(graph, **HERE))[-1] == given
+    leiden = [community.leiden_communities(graph, **HERE) for _ in "ab"]
+    assert leiden[0] == leiden[1]
+    assert backend._seed(None) == 0
+
+
+def test_no_edges() -> None:
+    graph = nx.empty_graph(3)
+    assert community.louvain_communities(graph, **HERE) == [{0}, {1}, {2}]
+    assert list(community.louvain_partitions(graph, **HERE)) == [[{0}, {1}, {2}]]
+    assert community.leiden_communities(nx.Graph(), **HERE) == []
+
+
+def refused() -> dict[str, tuple[str, nx.Graph, dict[str, Any], str]]:
+    path = nx.path_graph(3)
+    return {
+        "directed": ("louvain_communities", nx.DiGraph(path), {}, "directed"),
+        "multigraph": ("leiden_communities", nx.MultiGraph(path), {}, "multigraph"),
+        "resolution": ("louvain_communities", path, {"resolution": 0}, "resolution"),
+        "threshold": ("louvain_partitions", path, {"threshold": -1}, "threshold"),
+        "no edges": ("modularity", nx.empty_graph(2), {"communities": [{0}, {1}]}, "no|without"),
+    }
+
+
+@pytest.mark.parametrize("case", refused())
+def test_declines_with_the_reason(case: str, caplog: pytest.LogCaptureFixture) -> None:
+    name, graph, options, reason = refused()[case]
+    answer = backend.can_run(name, (graph,), options)
+    assert isinstance(answer, str)
+    assert re.search(reason, answer)
+    with caplog.at_level(logging.DEBUG, "networkx"), pytest.raises(NotImplementedError):
+        list(getattr(community, name)(graph, **options, **HERE))
+    assert answer in caplog.text
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "heavy", None, 2**70, [1]])
+def test_declines_weights_it_cannot_take(value: Any) -> None:
+    graph = nx.path_graph(3)
+    graph.add_edge(0, 1, weight=value)
+    with pytest.raises(NotImplementedError):
+        community.louvain_communities(graph, **HERE)
+    parts = community.louvain_communities(graph, weight=None, **HERE)
+    assert community.is_partition(graph, parts)
+
+
+def test_what_it_declines_falls_back_to_networkx() -> None:
+    small, directed = nx.karate_club_graph(), nx.DiGraph([(0, 1), (1, 0), (2, 3)])
+    with nx.config(backend_priority=["louvain_um"]):
+        for graph in (small, directed):
+            assert community.is_partition(graph, community.louvain_communities(graph, seed=1))
+        negative = nx.gnm_random_graph(200, 3000, seed=1)
+        negative.add_edge(0, 1, weight=-1)
+        parts = community.louvain_communities(negative, seed=1)
+        assert community.is_partition(negative, parts)
+        assert len(community.leiden_communities(small, seed=1)) > 1
+
+
+def test_large_graphs_are_taken(caplog: pytest.LogCaptureFixture) -> None:
+    assert backend.should_run("louvain_communities", (nx.karate_club_graph(),), {}) != True  # noqa: E712
+    graph = nx.gnm_random_graph(500, 3000, seed=1)
+    assert backend.should_run("louvain_communities", (graph,), {}) is True
+    with nx.config(backend_priority=["louvain_um"]), caplog.at_level(logging.DEBUG, "networkx"):
+        parts = community.louvain_communities(graph, seed=1)
+    assert "Using backend 'louvain_um'" in caplog.text
+    assert backend.should_run("modularity", (graph, parts), {}) is True
+    assert backend.should_run("modularity", (nx.path_graph(9), []), {}) is not True
+
+
+@pytest.mark.parametrize("parts", [[{0, 1}], [{0, 1, 2}, {2}], [{0, 1, 2, 9}], [[0, 0, 1], [2]]])
+def test_modularity_wants_a_partition(parts: list[Any]) -> None:
+    with pytest.raises(nx.NetworkXError, match="not a valid partition"):
+        community.modularity(nx.path_graph(3), parts, **HERE)
+
+
+def test_converting_there_and_back(karate: nx.Graph) -> None:
+    converted = backend.convert_from_nx(karate, edge_attrs={"weight": 1})
+    again = backend.convert_to_nx(converted)
+    assert list(again) == list(karate)
+    assert nx.to_dict_of_dicts(again) == nx.to_dict_of_dicts(karate)
+    assert community.is_partition(karate, community.louvain_communities(converted))
+
+
+def test_importing_networkx_stays_cheap() -> None:
+    code = (
+        "import networkx, sys; assert networkx.utils.backends.backend_info['louvain_um'];"
+        "sys.exit(any(m in sys.modules for m in ('numba', 'numpy', 'louvain_um.graph.graph')))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

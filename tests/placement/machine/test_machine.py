@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.placement.machine.machine import GIB, Machine, load_machine
+from louvain_um.placement.machine.profiles import PROFILES
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_profiles_say_where_their_figures_come_from(name):
+    machine = load_machine(name)
+    assert machine.name == name
+    assert "all" in machine.notes
+    assert set(machine.notes) - {"all"} <= {item.name for item in fields(Machine)}
+    assert machine.remote_bandwidth < machine.copy_to_device < machine.device_bandwidth
+    assert machine.migrate_to_device < machine.prefetch_to_device
+
+
+def test_cards_of_the_thesis_have_eight_gigabytes():
+    assert load_machine("p4000").memory_bytes == load_machine("rtx3060ti").memory_bytes == 8 * GIB
+
+
+@pytest.mark.parametrize("name", ["m.toml", "m.json"])
+def test_files_give_back_what_was_saved(tmp_path, name):
+    machine = replace(
+        load_machine("h200"), name='a "b" \\ ü', coherent=True, notes={"all": "line\nline"}
+    )
+    machine.save(tmp_path / name)
+    assert load_machine(tmp_path / name) == machine
+    with pytest.raises(LouvainUmError, match="exists"):
+        machine.save(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"device_bandwidth": 0}, "device_bandwidth"),
+        ({"launch_seconds": "fast"}, "launch_seconds"),
+        ({"memory_bytes": 1.5}, "memory_bytes"),
+        ({"remote_atomic_rate": float("nan")}, "remote_atomic_rate"),
+        ({"faults_in_flight": True}, "faults_in_flight"),
+        ({"coherent": 1}, "coherent"),
+        ({"name": ""}, "name"),
+        ({"launch_seconds": 10**400}, "launch_seconds"),
+        ({"faults_in_flight": 10**30}, "faults_in_flight"),
+    ],
+)
+def test_bad_figures_are_named(change, said):
+    with pytest.raises(OptionError, match=said):
+        replace(load_machine("h200"), **change)
+
+
+def test_bad_files_are_named(tmp_path):
+    good = load_machine("h200").to_dict()
+    lacking = {name: value for name, value in good.items() if name != "copy_to_host"}
+    texts = {
+        "a.json": "{",
+        "b.toml": "= 1",
+        "c.json": "[]",
+        "d.json": json.dumps(lacking),
+        "e.json": json.dumps({**good, "horses": 3}),
+        "f.json": json.dumps({**good, "launch_seconds": -1}),
+        "g.json": json.dumps({**good, "notes": 3}),
+        "h.json": "[" * 200_000,
+        "i.json": " " * (2 << 20) + json.dumps(good),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        with pytest.raises(LouvainUmError, match=name):
+            load_machine(tmp_path / name)
+    with pytest.raises(LouvainUmError, match="h200"):
+        load_machine("h201")
+
+
+@pytest.mark.parametrize("name", [0, 1.5, [], {}, b"h200", True, object(), "", "a\0b"])
+def test_what_names_no_machine_is_refused_in_a_line(name):
+    with pytest.raises(LouvainUmError, match=r"must name a profile .* not") as caught:
+        load_machine(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_in_capitals_is_understood_enough_to_ask():
+    with pytest.raises(LouvainUmError, match="did you mean h200"):
+        load_machine("H200")

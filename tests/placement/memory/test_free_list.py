@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from louvain_um.placement.memory.free_list import GRAIN, FreeList, rounded
+
+
+def test_the_smallest_hole_that_fits_is_taken():
+    blocks = FreeList(100 * GRAIN)
+    a, b, c, d = (blocks.take(n * GRAIN) for n in (10, 1, 4, 1))
+    blocks.give(a)
+    blocks.give(c)
+    assert blocks.take(4 * GRAIN) == c
+    assert blocks.take(3 * GRAIN) == a
+    assert (b, d) == (10 * GRAIN, 15 * GRAIN)
+
+
+def test_an_empty_array_has_an_address_of_its_own():
+    blocks = FreeList(2 * GRAIN)
+    assert blocks.take(0) != blocks.take(0)
+    assert blocks.take(0) is None
+
+
+def test_shrinking_gives_the_end_back():
+    blocks = FreeList(8 * GRAIN)
+    a = blocks.take(8 * GRAIN)
+    blocks.shrink(a, GRAIN + 1)
+    assert (blocks.in_use, blocks.peak) == (2 * GRAIN, 8 * GRAIN)
+    assert blocks.take(6 * GRAIN) == 2 * GRAIN
+    with pytest.raises(ValueError, match="cannot shrink"):
+        blocks.shrink(a, 3 * GRAIN)
+
+
+def test_giving_twice_is_an_error():
+    blocks = FreeList(GRAIN)
+    a = blocks.take(1)
+    blocks.give(a)
+    with pytest.raises(KeyError):
+        blocks.give(a)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20 * GRAIN)), max_size=60))
+def test_blocks_never_overlap_and_everything_comes_back(steps):
+    blocks = FreeList(64 * GRAIN)
+    live: dict[int, int] = {}
+    for what, amount in steps:
+        if what < 2 or not live:
+            offset = blocks.take(amount)
+            if offset is not None:
+                live[offset] = rounded(amount)
+            else:
+                assert all(size < rounded(amount) for _, size in blocks.holes)
+        else:
+            offset = sorted(live)[amount % len(live)]
+            if what == 2:
+                blocks.give(offset)
+                del live[offset]
+            else:
+                live[offset] = rounded(live[offset] // 2)
+                blocks.shrink(offset, live[offset])
+        spans = sorted([*live.items(), *blocks.holes])
+        assert all(a + n == b for (a, n), (b, _) in pairwise(spans))
+        assert sum(size for _, size in spans) == blocks.capacity
+        # Neighbouring holes are joined.
+        ends = {offset + size for offset, size in blocks.holes}
+        assert not ends & {offset for offset, _ in blocks.holes}
+        assert blocks.in_use == sum(live.values()) <= blocks.peak
+    for offset in live:
+        blocks.give(offset)
+    assert blocks.holes == [(0, blocks.capacity)]

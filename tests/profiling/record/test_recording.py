@@ -1,0 +1,305 @@
+"""Runs and own code leave a session, however they end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.errors import OptionError
+from louvain_um.events import Event
+from louvain_um.profiling.record.capture import Recording
+from louvain_um.profiling.record.profiler import profile, recording
+from louvain_um.profiling.record.spans import Book
+from louvain_um.profiling.session.events import EventTable, Kind, Source
+from louvain_um.profiling.session.session import PageMap, Session, load
+from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
+
+
+class Flood:
+    """A source of many events."""
+
+    name = "flood"
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self.notes: list[str] = []
+
+    def start(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def drain(self, *, last: bool = False) -> EventTable | None:
+        n = self.rows
+        return EventTable(
+            {
+                "time": np.full(n, self.clock.now()),
+                "kind": np.full(n, Kind.HTOD),
+                "bytes": np.full(n, 4096),
+                "address": (np.arange(n) + 1) << 12,
+                "source": np.full(n, Source.CUPTI),
+            }
+        )
+
+    def stop(self) -> None: ...
+
+    def maps(self) -> tuple[PageMap, ...]:
+        return ()
+
+    def about(self) -> dict[str, object]:
+        return {}
+
+
+class Absent(Flood):
+    name = "cupti"
+
+    def start(self, clock: Clock) -> None:
+        raise SourceUnavailableError("CUPTI: run as root")
+
+
+def test_a_flood_is_merged_and_said_to_be():
+    with Recording([Flood(5000)], most_events=1000) as run:
+        pass
+    session = run.session
+    assert len(session.events) <= 1000
+    assert session.events.total(Kind.HTOD) == 5000 * 4096
+    assert any("merged" in note and "5,000" in note for note in session.notes)
+
+
+def test_a_source_that_cannot_work_is_noted_and_the_others_go_on():
+    with Recording([Absent(1), Flood(3)]) as run:
+        pass
+    session = run.session
+    assert session.metadata["sources"]["cupti"] == "not available: CUPTI: run as root"
+    assert session.metadata["sources"]["flood"] == "measured"
+    assert session.notes == ("cupti recorded nothing: CUPTI: run as root",)
+    assert len(session.events) == 3
+    # What nobody could see is not a number.
+    assert session.summary()["gpu_faults"] is None
+
+
+class Dying(Flood):
+    name = "uvm"
+
+    def stop(self) -> None:
+        raise RuntimeError("the GPU fell off the bus\nand more")
+
+
+def test_a_source_that_dies_hides_no_error(tmp_path: Path):
+    path = tmp_path / "run.npz"
+    with (
+        pytest.raises(ZeroDivisionError),
+        Recording([Dying(2), Flood(3)], save_to=path) as run,
+        run.phase("think"),
+    ):
+        raise ZeroDivisionError
+    session = load(path)
+    assert (
+        "uvm could not be ended (the GPU fell off the bus); it may have seen more" in session.notes
+    )
+    assert session.events.total(Kind.HTOD) == 3 * 4096
+    assert not session.metadata["complete"]
+
+
+class Broken(Flood):
+    name = "nvml"
+
+    def drain(self, *, last: bool = False) -> EventTable | None:
+        raise RuntimeError("it was unplugged")
+
+
+def test_a_source_that_fails_on_the_way_is_noted_and_the_others_go_on():
+    with Recording([Broken(1), Flood(1)]) as run:
+        until = time.monotonic() + 10
+        while len(run.session.events) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert run.notes == ["nvml failed (it was unplugged); what came later is lost"]
+    assert len(run.session.events) > 2
+
+
+def test_how_fast_a_run_was_is_known_when_it_has_ended():
+    about = {"seconds": 2.0, "graph": {"arcs": 10}}
+    assert Session(metadata=about).summary()["arcs_per_second"] == 5
+    cut = Session(metadata=about | {"complete": False}, energy={"joules": 2.0})
+    assert cut.summary()["arcs_per_second"] is cut.summary()["arcs_per_joule"] is None
+    assert "arcs/s" not in str(cut)
+
+
+def test_the_book_follows_arrays_as_they_shrink_and_return():
+    book = Book(Clock())
+    book(Event(kind="array", name="rows.1", group="scratch", address=4096, nbytes=400))
+    book(Event(kind="freed", name="rows.1", group="scratch", address=4196, nbytes=300))
+    book(Event(kind="freed", name="rows.1", group="scratch", address=4096, nbytes=100))
+    book(Event(kind="array", name="rows.1", group="scratch", address=8192, nbytes=8))
+    lives = book.lifetimes()
+    assert [(a.address, a.nbytes, a.level) for a in lives] == [
+        (4096, 400, 1),
+        (4096, 100, 1),
+        (8192, 8, 1),
+    ]
+    assert lives[0].end_ns == lives[1].start_ns <= lives[1].end_ns <= lives[2].start_ns
+
+
+def test_iterations_told_afterwards_lie_where_they_were():
+    book = Book(Clock())
+    book(Event(kind="start", phase="move", level=0))
+    time.sleep(0.03)
+    for number, ago in ((0, 0.02), (1, 0.01)):
+        book(Event(kind="iteration", phase="move", iteration=number, seconds_ago=ago))
+    book(Event(kind="end", phase="move", level=0))
+    whole, first, second = book.phases()
+    assert (whole.iteration, first.iteration, second.iteration) == (-1, 0, 1)
+    assert whole.start_ns == first.start_ns < first.end_ns == second.start_ns
+    assert second.seconds == pytest.approx(0.01, abs=0.005)
+    assert second.end_ns < whole.end_ns
+
+
+def test_a_detection_is_profiled_on_the_cpu(tmp_path: Path):
+    graph = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+    told: list[Event] = []
+    path = tmp_path / "run.npz"
+    session = profile(graph, device="cpu", observer=told.append, save_to=path)
+    about = session.metadata
+    assert about["communities"] == 2
+    assert about["complete"]
+    assert about["graph"] == {"vertices": 6, "arcs": 14, "edges": 7, "weighted": False}
+    assert {span.phase for span in session.phases} >= {"load", "move", "aggregate", "fetch"}
+    assert any(span.iteration == 0 for span in session.phases)
+    assert {array.group for array in session.lifetimes} >= {"graph", "community"}
+    assert any(event.kind == "start" for event in told)
+    assert session.summary()["arcs_per_second"] > 0
+    assert load(path).metadata["communities"] == 2
+    assert "<b>" in session._repr_html_()
+    with pytest.raises(OptionError, match="tracer"):
+        profile(graph, device="cpu", tracer=True)
+    with pytest.raises(OptionError, match="sources"):
+        profile(graph, device="cpu", sources=("papi",))
+
+
+def test_own_code_is_recorded(tmp_path: Path):
+    x = np.zeros(100)
+    with recording(device="cpu", arrays={"x": x}) as run:
+        with run.phase("think", level=3):
+            run.array("y", x[:10], "scratch")
+        run.freed("y")
+        assert not run.session.metadata["complete"]
+    session = run.session
+    assert [(span.phase, span.level) for span in session.phases] == [("think", 3)]
+    assert [(a.name, a.nbytes) for a in session.lifetimes] == [("x", 800), ("y", 80)]
+    assert session.metadata["complete"]
+    with pytest.raises(OptionError, match="CuPy or NumPy"), recording(device="cpu") as run:
+        run.array("z", [1, 2])
+    with pytest.raises(OptionError, match="group must be"), recording(device="cpu") as run:
+        run.array("z", x, "mine")  # type: ignore[arg-type]
+    with (
+        pytest.raises(OptionError, match="level must lie"),
+        recording(device="cpu") as run,
+        run.phase("deep", level=1 << 15),
+    ):
+        pass
+    with pytest.raises(OptionError, match="device must be"), recording(device="gpu"):
+        pass
+    with pytest.raises(OptionError, match="most_events"), recording(device="cpu", most_events=0):
+        pass
+
+
+def test_a_run_that_fails_leaves_what_it_had(tmp_path: Path):
+    path = tmp_path / "run.npz"
+    with (
+        pytest.raises(RuntimeError),
+        recording(device="cpu", save_to=path) as run,
+        run.phase("think"),
+    ):
+        raise RuntimeError
+    session = load(path)
+    assert not session.metadata["complete"]
+    assert "cut short" in session.notes[0]
+    assert session.phases[0].phase == "think"
+
+
+def test_a_run_that_is_refused_leaves_no_file(tmp_path: Path):
+    path = tmp_path / "run.npz"
+    with pytest.raises(RuntimeError), recording(device="cpu", save_to=path):
+        raise RuntimeError
+    assert not path.exists()
+
+
+KILLED = """
+import sys, time
+import louvain_um.profiling.record.capture as capture
+with capture.Recording([], save_to=sys.argv[1]) as run, run.phase("think"):
+    print("go", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_run_killed_after_a_second_leaves_a_session(tmp_path: Path):
+    path = tmp_path / "run.npz"
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        until = time.monotonic() + 20
+        while not path.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        child.send_signal(signal.SIGKILL)
+    session = load(path)
+    assert not session.metadata["complete"]
+    assert session.phases[0].phase == "think"
+
+
+class Shell:
+    """As much of IPython's shell as the magic needs."""
+
+    def __init__(self) -> None:
+        self.user_ns: dict[str, object] = {"x": np.zeros(4), "ran": 0}
+        self.magics: dict[str, object] = {}
+
+    def register_magic_function(self, function: object, kind: str, name: str) -> None:
+        self.magics[name] = function
+
+    def run_cell(self, cell: str) -> Any:
+        exec(cell, self.user_ns)
+
+
+def test_a_notebook_has_a_magic(tmp_path: Path):
+    from louvain_um.profiling import load_ipython_extension
+
+    shell = Shell()
+    load_ipython_extension(shell)
+    magic = shell.magics["louvain_profile"]
+    path = tmp_path / "cell.npz"
+    assert callable(magic)
+    session = magic(f"x -o {path} --device cpu", "ran = 1")
+    assert shell.user_ns["ran"] == 1
+    assert shell.user_ns["session"] is session
+    assert [array.name for array in load(path).lifetimes] == ["x"]
+    for line in ("nobody", "-o", "--what", "'x"):
+        with pytest.raises(OptionError):
+            magic(line, "")
+
+
+def test_a_cell_that_fails_leaves_what_it_had():
+    from louvain_um.profiling import load_ipython_extension
+
+    class Outcome:
+        success = False
+
+    class Failing(Shell):
+        def run_cell(self, cell: str) -> Any:
+            return Outcome()
+
+    shell = Failing()
+    load_ipython_extension(shell)
+    magic: Any = shell.magics["louvain_profile"]
+    assert magic("--device cpu", "1 / 0") is None
+    session: Any = shell.user_ns["session"]
+    assert not session.metadata["complete"]
+    assert "cut short" in session.notes[0]

@@ -1,0 +1,159 @@
+"""What is compiled during a run is no part of it: a session with and without tells the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from louvain_um.profiling.record.run_time import compiling, joules, running
+from louvain_um.profiling.session.events import EventTable, Kind
+from louvain_um.profiling.session.session import PhaseSpan, Session
+from louvain_um.profiling.session.summary import summary
+from louvain_um.profiling.views import perfetto
+from louvain_um.profiling.views.html import parts
+from louvain_um.profiling.views.session import all_tables, phase_tables, residency
+from louvain_um.profiling.views.session.overview import glance
+from louvain_um.profiling.views.session.pages import Axis, layers
+from louvain_um.profiling.views.session.passes import around, passes
+from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.session.verdict import verdict
+from tests.profiling.views.made import MS, paged_run
+
+SECOND = 1000 * MS
+STOPS = ((2 * MS, 26 * SECOND), (40 * MS, 3 * SECOND))
+"""When a run began to compile, by its own clock, and for how long: while loading and moving."""
+
+
+def delayed(session: Session, stops: Sequence[tuple[int, int]] = STOPS) -> Session:
+    """Return the session as it is recorded where something has to be compiled."""
+
+    def at(time: int) -> int:
+        return time + sum(length for begin, length in stops if begin < time)
+
+    spans = [
+        PhaseSpan(phase="compile", level=-1, iteration=-1, start_ns=at(begin),
+                  end_ns=at(begin) + length)
+        for begin, length in stops
+    ]  # fmt: skip
+    spans += [
+        replace(span, start_ns=at(span.start_ns), end_ns=at(span.end_ns)) for span in session.phases
+    ]
+    times = [at(time) for time in session.events["time"].tolist()]
+    columns = {**session.events.columns, "time": np.array(times, np.int64)}
+    return replace(
+        session,
+        phases=tuple(sorted(spans, key=lambda span: (span.start_ns, -span.end_ns))),
+        lifetimes=tuple(
+            replace(life, start_ns=at(life.start_ns), end_ns=at(life.end_ns))
+            for life in session.lifetimes
+        ),
+        events=EventTable(columns, session.events.kernels, session.events.phases),
+        maps=tuple(
+            replace(page, edges=np.array([at(edge) for edge in page.edges.tolist()]))
+            for page in session.maps
+        ),
+    )
+
+
+def test_the_clock_stands_still_while_something_is_compiled():
+    plain = paged_run()
+    found = running(delayed(plain))
+    assert found.phases == plain.phases
+    assert found.lifetimes == plain.lifetimes
+    assert np.array_equal(found.events["time"], plain.events["time"])
+    assert np.array_equal(found.maps[0].edges, plain.maps[0].edges)
+    assert running(plain) is plain
+
+
+def test_views_tell_the_same_with_and_without():
+    plain, late = Reading(paged_run()), Reading(delayed(paged_run()))
+    assert late.window == plain.window
+    assert late.compiled == pytest.approx(29.0)
+    assert plain.compiled == 0
+    assert str(verdict(late)) == str(verdict(plain))
+    assert around(late) == around(plain)
+    assert passes(late) == passes(plain)
+    assert parts.band(late) == parts.band(plain)
+    for make in (all_tables.by_group, all_tables.by_cause, phase_tables.iterations):
+        assert make(late).rows == make(plain).rows
+    for curves in (glance, residency.allocated, residency.resident):
+        one, other = curves(late), curves(plain)
+        assert np.array_equal(one.times, other.times)
+        assert all(np.array_equal(one.values[name], other.values[name]) for name in other.values)
+    drawn = [layers(each, Axis.of(each, 64, 64)) for each in (late, plain)]
+    for one, other in zip(*drawn, strict=True):
+        assert np.array_equal(one.values, other.values)
+
+
+def test_compiling_has_a_row_of_its_own_and_is_in_no_other():
+    rows = {(row["phase"], row["level"]): row for row in phase_tables.by_phase(
+        Reading(delayed(paged_run()))).rows}  # fmt: skip
+    assert rows["load", None]["seconds"] == pytest.approx(0.010)
+    assert rows["move", 0]["seconds"] == pytest.approx(0.050)
+    assert rows["compile", None]["seconds"] == pytest.approx(29.0)
+    assert rows["compile", None]["bytes_to_device"] == 0
+
+
+def test_what_happened_while_compiling_is_told_beside_it():
+    late = delayed(paged_run())
+    columns = {name: values.copy() for name, values in late.events.columns.items()}
+    first = int(np.argmax(columns["kind"] == Kind.HTOD))
+    columns["phase"][first] = late.events.phases.index("compile")
+    columns["level"][first] = -1
+    events = EventTable(columns, late.events.kernels, late.events.phases)
+    reading = Reading(replace(late, events=events))
+    mine = {row["phase"]: row for row in phase_tables.by_phase(reading).rows}["compile"]
+    assert mine["bytes_to_device"] == columns["bytes"][first]
+    table = phase_tables.by_phase_and_group(reading)
+    assert ("compile", "graph") in {(row["phase"], row["group"]) for row in table.rows}
+
+
+def test_energy_is_that_of_the_run_alone():
+    # 100 W for 1 s of the run, 50 W for 10 s of compiling inside it.
+    times = [0, 4 * MS, 5 * MS, 10_004 * MS, 10_005 * MS, 11_005 * MS]
+    watts = [100.0, 100.0, 50.0, 50.0, 100.0, 100.0]
+    span = PhaseSpan(phase="compile", level=-1, iteration=-1, start_ns=5 * MS, end_ns=10_005 * MS)
+    energy = {"joules": 600.0, "seconds": 11.0, "times_ns": times, "watts": watts,
+              "counter": "total energy"}  # fmt: skip
+    session = Session(phases=(span,), energy=energy,
+                      metadata={"seconds": 1.0, "graph": {"arcs": 1000}})  # fmt: skip
+    assert joules(session) == pytest.approx(100.0, rel=1e-3)
+    assert summary(session)["arcs_per_joule"] == pytest.approx(10.0, rel=1e-3)
+    found = running(session).energy
+    assert found["joules"] == joules(session)
+    assert found["times_ns"] == [0, 4 * MS, 5 * MS, 1005 * MS]
+    assert found["watts"] == [100.0, 100.0, 100.0, 100.0]
+    assert joules(replace(session, phases=())) == 600.0
+    assert joules(replace(session, energy={"joules": 600.0})) is None
+
+
+def test_spans_that_overlap_count_once():
+    spans = [
+        PhaseSpan(phase="compile", level=-1, iteration=-1, start_ns=start, end_ns=end)
+        for start, end in ((10, 30), (20, 25), (30, 40), (50, 60))
+    ]
+    assert compiling(Session(phases=tuple(spans))).tolist() == [[10, 40], [50, 60]]
+
+
+def test_a_timeline_keeps_the_clock_on_the_wall():
+    late = delayed(paged_run())
+    slices = [item for item in perfetto.items(late) if getattr(item, "duration", 0)]
+    shown = {(item.name, item.time, item.duration) for item in slices}
+    assert ("compile", 2 * MS, 26 * SECOND) in shown
+    assert ("load", 0, 10 * MS + 26 * SECOND) in shown
+
+
+def test_a_run_that_waited_for_no_kernel_says_so():
+    rows = {"time": [11 * MS], "kind": [int(Kind.KERNEL)], "duration": [15 * MS], "kernel": [0]}
+    columns = {name: np.array(values) for name, values in rows.items()}
+    about = {"device": "cuda:0", "seconds": 0.1, "sources": {"uvm": "measured"}}
+    idle = Session(phases=paged_run().phases, events=EventTable(columns, ("move",)), metadata=about)
+    found = verdict(Reading(idle))
+    assert "Kernels ran for 15.0 % of it." in found.finding
+    assert "first run" in found.remedy
+    columns["duration"] = np.array([90 * MS])
+    busy = replace(idle, events=EventTable(columns, ("move",)))
+    assert "as fast as its kernels" in verdict(Reading(busy)).remedy

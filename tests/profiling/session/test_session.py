@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from session_cases import a_session, life
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.session.events import COLUMNS
+from louvain_um.profiling.session.session import SCHEMA, Session, load
+
+
+@pytest.mark.parametrize("name", ["run.npz", "run.parquet"])
+def test_a_session_comes_back_as_it_was(tmp_path: Path, name: str):
+    session = a_session()
+    path = tmp_path / name
+    session.save(path)
+    again = load(path)
+    assert again.metadata == {"version": "0", "seconds": 1.5, "nan": None, "n": 3}
+    assert (again.plan, again.energy, again.notes) == (session.plan, session.energy, ("a note",))
+    assert again.lifetimes == session.lifetimes
+    assert (again.events.kernels, again.events.phases) == (("move",), session.events.phases)
+    for column in COLUMNS:
+        assert np.array_equal(again.events[column], session.events[column])
+        assert again.events[column].dtype == session.events[column].dtype
+    assert np.array_equal(again.maps[0].counts, session.maps[0].counts)
+    assert again.maps[0].total == 10
+    assert [span.phase for span in again.phases] == ["my own"]
+    assert str(again) == str(session)
+    with pytest.raises(LouvainUmError, match="exists already"):
+        session.save(path)
+    session.save(path, force=True)
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_what_is_no_session_is_refused_in_a_line(tmp_path: Path):
+    text = tmp_path / "text.npz"
+    text.write_text("hello")
+    other = tmp_path / "other.npz"
+    np.savez(other, x=[1])
+    folder = tmp_path / "folder.parquet"
+    folder.mkdir()
+    for path in (text, other, folder, tmp_path / "absent.npz"):
+        with pytest.raises(LouvainUmError) as error:
+            load(path)
+        assert str(error.value).startswith(str(path))
+        assert "\n" not in str(error.value)
+    with pytest.raises(LouvainUmError, match="name it so"):
+        a_session().save(tmp_path / "x.csv")
+    with pytest.raises(LouvainUmError, match="is no session"):
+        a_session().save(folder, force=True)
+
+
+SPOILT: list[tuple[str, object]] = [
+    ("schema", "two"), ("schema", None), ("metadata", []), ("metadata", {"seconds": "x"}),
+    ("metadata", {"sources": None}), ("metadata", {"graph": "x"}), ("plan", [1]), ("energy", 3),
+    ("lifetimes", [life("x", 0, 1, 0, 1).__class__.__slots__]),
+    ("lifetimes", [{**dict.fromkeys(("address", "nbytes", "start_ns", "end_ns"), 0),
+                    "name": "x", "group": "nobody's"}]),
+    ("lifetimes", [{**dict.fromkeys(("address", "nbytes", "start_ns", "end_ns"), -1),
+                    "name": "x", "group": "graph"}]),
+    ("phases", [{"phase": "move", "level": 0, "iteration": 0, "start_ns": "x", "end_ns": 1,
+                 "modularity": 0.0}]),
+    ("kernels", []), ("event_phases", []), ("maps", [["targets.0", 0, "access"]]),
+    ("maps", [["targets.0", "x", "access"]]), ("maps", [["targets.0", 4096, "x"]]),
+    ("events.time", np.zeros((3, 1))), ("events.kernel", np.array([0, 5, 0])),
+    ("notes", [1]), ("metadata", {"device": 1}), ("metadata", {"modularity": []}),
+    ("metadata", {"graph": {"arcs": "x"}}), ("metadata", {"peak_bytes": {"hash": None}}),
+    ("metadata", {"terms": {"faults": None}}), ("metadata", {"sources": {"uvm": 1}}),
+    ("metadata", {"about_sources": {"uvm": 1}}), ("energy", {"watts": [1.0], "times_ns": []}),
+    ("metadata", {"about_sources": {"uvm": {"dropped": "x"}}}),
+    ("metadata", {"about_sources": {"uvm": {"recorded": {"cpu_faults": None}}}}),
+    ("phases", [{"phase": "move", "level": 1 << 40, "iteration": 0, "start_ns": 0, "end_ns": 1,
+                 "modularity": 0.0}]),
+    ("map.0.edges", np.array([40, 20, 0])), ("map.0.counts", np.ones((2, 2)) * np.nan),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "value"), SPOILT)
+def test_a_damaged_session_is_refused_when_it_is_read(tmp_path: Path, part: str, value: object):
+    path = tmp_path / "run.npz"
+    a_session().save(path)
+    with np.load(path) as data:
+        arrays = {name: data[name] for name in data.files}
+    header = json.loads(bytes(arrays["header"]))
+    if part in header:
+        header[part] = value
+        arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    else:
+        arrays[part] = np.asarray(value)
+    np.savez(path, **arrays)
+    with pytest.raises(LouvainUmError, match="record") as error:
+        load(path)
+    assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("mark", "at", "value"),
+    [(b"\1\2", 10, 99), (b"\1\2", 8, 1), (b"\1\2", 6, 99), (b"\5\6", 19, 127)],
+    ids=["unknown method", "encrypted", "of a version to come", "pointing nowhere"],
+)
+def test_what_a_zip_file_can_say_and_none_reads_is_no_session(
+    tmp_path: Path, mark: bytes, at: int, value: int
+):
+    path = tmp_path / "run.npz"
+    a_session().save(path)
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK" + mark) + at] = value  # in the directory at its end
+    path.write_bytes(data)
+    with pytest.raises(LouvainUmError, match="not a session"):
+        load(path)
+
+
+def test_a_path_is_named_as_it_was_given(tmp_path: Path):
+    with pytest.raises(LouvainUmError) as error:
+        load(tmp_path / "Absent.NPZ")
+    assert str(error.value) == f"{tmp_path}/Absent.NPZ: no such file or directory; check the path"
+
+
+def test_parquet_says_what_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "run.parquet"
+    a_session().save(path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(LouvainUmError, match=r"pip install 'louvain-um\[formats\]'"):
+        load(path)
+
+
+def test_a_folder_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "run.parquet"
+    a_session().save(path)
+    real = os.replace
+
+    def replace(source: Path, target: Path) -> None:
+        if Path(source).suffix == ".part":
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(LouvainUmError, match="nothing was written"):
+        Session().save(path, force=True)
+    monkeypatch.undo()
+    assert load(path).notes == ("a note",)
+    assert os.listdir(tmp_path) == ["run.parquet"]
+    link = tmp_path / "link.parquet"
+    link.symlink_to(path)
+    Session(notes=("new",)).save(link, force=True)
+    assert load(path).notes == ("new",)
+    assert link.is_symlink()
+
+
+def test_seconds_that_are_no_number_come_back_as_not_known(tmp_path: Path):
+    Session(metadata={"seconds": float("nan")}).save(tmp_path / "run.npz")
+    assert load(tmp_path / "run.npz").seconds == 0
+
+
+def test_a_folder_that_is_no_session_is_not_said_to_be_missing(tmp_path: Path):
+    with pytest.raises(LouvainUmError, match="a folder, but no session"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(("schema", "remedy"), [(SCHEMA + 1, "update"), (SCHEMA - 1, "again")])
+def test_another_version_is_named(tmp_path: Path, schema: int, remedy: str):
+    path = tmp_path / "run.npz"
+    a_session().save(path)
+    with np.load(path) as data:
+        arrays = dict(data)
+    header = json.loads(bytes(arrays["header"]))
+    header["schema"] = schema
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(path, **arrays)
+    with pytest.raises(LouvainUmError, match=remedy):
+        load(path)
+
+
+def test_a_damaged_session_is_named(tmp_path: Path):
+    path = tmp_path / "run.npz"
+    a_session().save(path)
+    with np.load(path) as data:
+        arrays = dict(data)
+    del arrays["events.bytes"]
+    np.savez(path, **arrays)
+    with pytest.raises(LouvainUmError, match="damaged"):
+        load(path)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(LouvainUmError, match="not a session"):
+        load(path)

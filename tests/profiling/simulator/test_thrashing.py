@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from simulator_cases import BLOCK, array, run, scan, touch
+
+from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.simulator import Driver, HostTouches, Launch, Touches, Way
+
+HOST_WRITES = HostTouches(touches=Touches.runs(0, 0, 1, Way.WRITE))
+
+
+def ping_pong(times: int, **options):
+    steps = [step for _ in range(times) for step in (touch(0, way=Way.WRITE), HOST_WRITES)]
+    return run(array(), steps, **options)
+
+
+def test_ping_pong_is_noticed_throttled_and_pinned():
+    few = ping_pong(2)
+    assert few.total("thrashing") == 1
+    assert few.total("remote_maps") == 0
+    many = ping_pong(30)
+    assert many.total("throttling") == 10
+    assert many.events.where(Kind.THRASHING).sum() == 1
+    assert many.total("remote_maps") >= 1
+    # Once pinned to the host the page is reached there, and moves no more.
+    assert many.bytes_to_host == ping_pong(60).bytes_to_host
+
+
+def test_a_pin_runs_out():
+    steps = [step for _ in range(30) for step in (touch(0, way=Way.WRITE), HOST_WRITES)]
+    later = Launch(touches=touch(1).touches, compute_seconds=0.2)
+    pinned = run(array(), steps)
+    assert run(array(), [*steps, touch(0)]).batches == pinned.batches
+    assert run(array(), [*steps, later, touch(0)]).batches == pinned.batches + 2
+
+
+def test_it_can_be_switched_off():
+    off = ping_pong(30, driver=Driver(thrashing=False))
+    assert off.total("thrashing") == off.total("remote_maps") == 0
+    assert off.bytes_to_host > ping_pong(30).bytes_to_host
+
+
+def test_oversubscription_by_the_gpu_alone_is_not_thrashing():
+    data = array(4)
+    steps = [HOST_WRITES, *[scan(data)] * 8]
+    result = run(data, steps, capacity=2 * BLOCK)
+    assert result.total("evictions") > 10
+    assert result.total("thrashing") == 0

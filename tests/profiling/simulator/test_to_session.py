@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from louvain_um.errors import OptionError
+from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
+from louvain_um.profiling.simulator.to_session import session_of
+from louvain_um.profiling.simulator.trace import Allocate, Free
+from louvain_um.profiling.views.html import render
+from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.session.verdict import verdict
+
+MIB = 1 << 20
+
+
+def scans(times: int) -> Trace:
+    """Return a program that reads 32 MiB again and again, with a queue for a while."""
+    data = Array(name="targets.0", group="graph", nbytes=32 * MIB)
+    queue = Array(name="queue", group="scratch", nbytes=2 * MIB, starts="nowhere")
+    scan = Touches.runs(0, 0, data.pages)
+    launches = tuple(
+        Launch(touches=scan, kernel="move_tile", phase="move", level=0, iteration=at)
+        for at in range(times)
+    )
+    last = Launch(touches=scan, kernel="sums", phase="aggregate", level=0)
+    return Trace((data, queue), (Allocate(array=1), *launches, Free(array=1), last))
+
+
+def test_a_simulated_run_is_a_session():
+    trace = scans(3)
+    run = simulate(trace, "h200", capacity=16 * MIB)
+    session = session_of(trace, run, policy="base")
+    told = session.summary()
+    assert told["bytes_to_device"] == run.bytes_to_device > 64 * MIB
+    assert told["bytes_to_host"] == run.bytes_to_host
+    assert told["seconds"] == run.seconds
+    assert session.unattributed == 0
+    spans = [(s.phase, s.iteration) for s in session.phases]
+    assert spans == [("move", -1), ("move", 0), ("move", 1), ("move", 2), ("aggregate", -1)]
+    assert session.phases[-1].end_ns == pytest.approx(run.seconds * 1e9, rel=0.02)
+    queue = next(life for life in session.lifetimes if life.name == "queue")
+    assert (queue.level, queue.end_ns) == (-1, session.phases[0].end_ns)
+    kernels = session.events["duration"][session.events["kind"] == Kind.KERNEL]
+    assert kernels.sum() == pytest.approx(run.seconds * 1e9, rel=0.02)
+
+
+def test_its_report_says_modelled():
+    trace = scans(4)
+    session = session_of(trace, simulate(trace, "p4000", capacity=16 * MIB), policy="base")
+    found = verdict(Reading(session))
+    assert found.finding.startswith("Eviction held the run back")
+    assert "adv2" in found.remedy
+    assert "modelled (simulator)" in found.grounds
+    assert "terms of cost modelled" in found.grounds
+    page = render(session)
+    assert "measured (" not in page
+    assert "modelled (simulator)" in page
+    assert "What the seconds consist of" in page
+    assert session.metadata["terms"].keys() >= {"faults", "migration", "write_back"}
+
+
+def test_without_events_there_is_no_session():
+    trace = scans(1)
+    with pytest.raises(OptionError, match="record=True"):
+        session_of(trace, simulate(trace, "h200", record=False))

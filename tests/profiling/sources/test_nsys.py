@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.profiling import import_nsys
+from louvain_um.profiling.session.events import Cause, Kind, Source
+from louvain_um.profiling.session.session import Lifetime, load
+
+# As in NVIDIA's "SQLite Export Schema Reference"; columns that nothing here reads are left out.
+SCHEMA = """
+CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE TARGET_INFO_GPU (id INT, name TEXT);
+CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INT, utcTime TEXT, localTime TEXT);
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT NOT NULL, end INT NOT NULL, deviceId INT,
+    correlationId INT, demangledName INT NOT NULL, shortName INT NOT NULL);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT NOT NULL, end INT NOT NULL, deviceId INT,
+    bytes INT NOT NULL, copyKind INT NOT NULL, migrationCause INT, virtualAddress INT);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INT NOT NULL, end INT NOT NULL, bytes INT);
+CREATE TABLE NVTX_EVENTS (start INT NOT NULL, end INT, eventType INT NOT NULL, text TEXT,
+    textId INT);
+"""
+FAULTS = """
+CREATE TABLE CUDA_UM_GPU_PAGE_FAULT_EVENTS (start INT NOT NULL, end INT NOT NULL, globalPid INT,
+    deviceId INT, address INT NOT NULL, numberOfPageFaults INT NOT NULL, faultAccessType INT);
+CREATE TABLE CUDA_UM_CPU_PAGE_FAULT_EVENTS (start INT NOT NULL, globalPid INT,
+    address INT NOT NULL, originalFaultPc INT);
+"""
+BASE = 0x7F00_0000_0000
+
+
+Row = tuple[str, tuple[object, ...]]
+
+
+def database(path: Path, *scripts: str, rows: Iterable[Row] = ()) -> Path:
+    with sqlite3.connect(path) as base:
+        for script in scripts:
+            base.executescript(script)
+        for table, values in rows:
+            marks = ", ".join("?" * len(values))
+            base.execute(f"INSERT INTO {table} VALUES ({marks})", values)
+    base.close()
+    return path
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    rows: list[Row] = [
+        ("StringIds", (1, "void move_tile<unsigned int>(Level)")),
+        ("StringIds", (2, "move_tile")),
+        ("StringIds", (3, "move 0")),
+        ("TARGET_INFO_GPU", (0, "NVIDIA H200")),
+        ("TARGET_INFO_SESSION_START_TIME", (1, "2026-01-02T03:04:05", "")),
+        ("CUPTI_ACTIVITY_KIND_KERNEL", (1000, 9000, 0, 1, 1, 2)),
+        ("CUPTI_ACTIVITY_KIND_MEMCPY", (500, 600, 0, 77, 1, None, None)),  # a plain copy
+        ("CUPTI_ACTIVITY_KIND_MEMCPY", (2000, 2100, 0, 65536, 11, 2, BASE)),
+        ("CUPTI_ACTIVITY_KIND_MEMCPY", (3000, 3100, 0, 4096, 11, 3, BASE + 65536)),
+        ("CUPTI_ACTIVITY_KIND_MEMCPY", (9500, 9900, 0, 2 << 20, 12, 4, BASE)),
+        ("CUPTI_ACTIVITY_KIND_MEMSET", (100, 110, 32)),
+        ("CUDA_UM_GPU_PAGE_FAULT_EVENTS", (1500, 2500, 0, 0, BASE, 9, 1)),
+        ("CUDA_UM_CPU_PAGE_FAULT_EVENTS", (9400, 0, BASE + 4096, 0)),
+        ("NVTX_EVENTS", (900, 9200, 59, None, 3)),
+        ("NVTX_EVENTS", (9300, 9950, 60, "fetch", None)),
+        ("NVTX_EVENTS", (9300, None, 34, "a mark", None)),
+    ]
+    return database(tmp_path / "run.sqlite", SCHEMA, FAULTS, rows=rows)
+
+
+def test_an_export_becomes_a_session(export: Path):
+    array = Lifetime(
+        name="targets.0", group="graph", address=BASE, nbytes=4 << 20, start_ns=0, end_ns=10_000
+    )
+    session = import_nsys(export, arrays=[array])
+    events = session.events
+    assert set(events["source"]) == {Source.NSYS}
+    assert events.total(Kind.HTOD) == 65536 + 4096
+    assert events.total(Kind.HTOD, Cause.COHERENCE) == 65536
+    assert events.total(Kind.DTOH, Cause.EVICTION) == 2 << 20
+    assert events.total(Kind.COPY_TO_DEVICE) == 77
+    assert events.total(Kind.COPY) == 32
+    assert events.total(Kind.GPU_FAULT_GROUP, column="count") == 9
+    assert events.total(Kind.CPU_FAULT, column="count") == 1
+    kernel = events.select(events.where(Kind.KERNEL))
+    assert events.kernels[kernel["kernel"][0]] == "move_tile"
+    assert kernel["duration"][0] == 8000
+    assert [(span.phase, span.level) for span in session.phases] == [("move", 0), ("fetch", -1)]
+    inside = events.select(events.where(Kind.HTOD))
+    assert [events.phases[p] for p in inside["phase"]] == ["move", "move"]
+    assert inside["level"].tolist() == [0, 0]
+    assert session.unattributed == 0
+    assert session.metadata["device"] == "NVIDIA H200"
+    assert session.metadata["created"] == "2026-01-02T03:04:05"
+    figures = session.summary()
+    assert figures["by_group"]["graph"]["bytes_to_device"] == 65536 + 4096
+    assert figures["gpu_fault_groups"] == 1
+    assert figures["sources"] == {"nsys": "measured"}
+    assert session.notes == ()
+    # A report takes an export as it takes a session.
+    assert load(export).events.total(Kind.HTOD) == 65536 + 4096
+
+
+def test_a_range_numbered_beyond_any_level_has_none(export: Path):
+    rows: list[Row] = [("NVTX_EVENTS", (100, 200, 59, f"batch {at}", None)) for at in (7, 40_000)]
+    session = load(database(export, rows=rows))
+    assert [(span.phase, span.level) for span in session.phases[:2]] == [
+        ("batch", 7),
+        ("batch", -1),
+    ]
+
+
+def test_an_older_export_without_faults_and_causes_says_what_is_missing(tmp_path: Path):
+    schema = SCHEMA.replace(", migrationCause INT, virtualAddress INT", "")
+    rows: list[Row] = [("CUPTI_ACTIVITY_KIND_MEMCPY", (2000, 2100, 0, 65536, 11))]
+    session = import_nsys(database(tmp_path / "old.sqlite", schema, rows=rows))
+    assert session.events.total(Kind.HTOD, Cause.UNKNOWN) == 65536
+    assert len(session.notes) == 2
+    assert all("page-faults true" in note for note in session.notes)
+
+
+def test_other_files_are_refused_in_a_line(tmp_path: Path):
+    text = tmp_path / "a.sqlite"
+    text.write_text("no database")
+    other = database(tmp_path / "b.sqlite", "CREATE TABLE songs (name TEXT)")
+    empty = database(tmp_path / "c.sqlite", SCHEMA)
+    broken = tmp_path / "d.sqlite"
+    broken.write_bytes(other.read_bytes()[:200])
+    for path, remedy in (
+        (text, "nsys export"),
+        (other, "nsys export"),
+        (empty, "nsys profile"),
+        (broken, "export it again"),
+        (tmp_path / "absent.sqlite", "no such file"),
+    ):
+        with pytest.raises(LouvainUmError, match=remedy) as error:
+            import_nsys(path)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "values"),
+    [
+        ("CUPTI_ACTIVITY_KIND_MEMCPY", (500, 600, 0, "many", 1, None, None)),
+        ("CUPTI_ACTIVITY_KIND_KERNEL", (b"\xff", 600, 0, 0, 1, 2)),
+        ("NVTX_EVENTS", (1.5, 9, 59, "move 0", None)),
+        ("NVTX_EVENTS", (1, 9, 59, b"\xff", None)),
+    ],
+)
+def test_cells_of_another_kind_are_refused_in_a_line(
+    export: Path, table: str, values: tuple[object, ...]
+):
+    """SQLite lets a column hold anything."""
+    database(export, rows=[(table, values)])
+    with pytest.raises(LouvainUmError, match="export it again") as error:
+        load(export)
+    assert str(error.value).startswith(str(export))

@@ -1,0 +1,74 @@
+"""What a measured point is made of; the runs themselves need a device."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+import louvain_um.api
+import louvain_um.profiling.record.profiler
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.sweep.measure import measure, options_for
+from louvain_um.profiling.sweep.run import Settings
+
+SETTINGS = Settings(policies=("base",), rates=(30.0,), device="cuda:0", seed=7)
+
+
+def result(move: float) -> SimpleNamespace:
+    return SimpleNamespace(
+        timings={"load": 5.0, "move": move, "aggregate": 0.5, "fetch": 1.0, "total": 99.0},
+        memory={"graph": 100, "hash": 0},
+        provenance={"budget_bytes": 70, "traffic_bytes": {"to_device": 11, "to_host": 22}},
+        modularity=0.5,
+    )
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    asked = []
+    runs = iter([result(2.0), result(1.0)])
+
+    def run(graph, options, observer=None):
+        asked.append(options)
+        return next(runs)
+
+    monkeypatch.setattr(louvain_um.api, "run", run)
+    monkeypatch.setattr(louvain_um.profiling.record.profiler, "profile", lambda *_, **__: Session())
+    return asked
+
+
+def test_a_point_is_the_algorithm_alone_at_its_best(engine):
+    row = measure(None, "adv2", 30.0, SETTINGS)
+    assert row["seconds"] == 1.5
+    assert (row["bytes_to_device"], row["bytes_to_host"]) == (11, 22)
+    assert (row["peak_bytes"], row["budget_bytes"], row["feasible"]) == (100, 70, True)
+    assert {(o.device_budget, o.memory, o.device, o.seed) for o in engine} == {
+        ("70%", "adv2", "cuda:0", 7)
+    }
+
+
+def test_budgets_are_written_out():
+    told = [options_for("base", rate, SETTINGS).device_budget for rate in (0.0, 99.9, 99.9999999)]
+    assert told == ["100%", "0.1%", "0.0000001%"]
+
+
+def test_what_a_source_saw_comes_before_what_the_run_moved(engine, monkeypatch):
+    figures = {"bytes_to_device": 33, "bytes_to_host": None, "gpu_faults": 4, "gpu_fault_groups": 2}
+    watched = SimpleNamespace(summary=lambda: figures)
+    monkeypatch.setattr(louvain_um.profiling.record.profiler, "profile", lambda *_, **__: watched)
+    row = measure(None, "base", 0.0, SETTINGS)
+    assert (row["bytes_to_device"], row["bytes_to_host"]) == (33, 22)
+    assert (row["faults"], row["fault_groups"], row["bytes_remote"]) == (4, 2, None)
+
+
+def test_a_policy_that_cannot_keep_to_the_budget_is_not_run(monkeypatch):
+    def refuse(*_, **__):
+        raise MemoryBudgetError(100, 70, [("targets.0", 60)])
+
+    monkeypatch.setattr(louvain_um.api, "run", refuse)
+    row = measure(None, "base", 30.0, SETTINGS)
+    assert row["feasible"] is False
+    assert row["seconds"] is None
+    assert row["budget_bytes"] == 70

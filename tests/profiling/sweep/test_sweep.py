@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.generators import lfr
+from louvain_um.placement.machine.machine import load_machine
+from louvain_um.profiling.access.declare import declared
+from louvain_um.profiling.access.recorder import record
+from louvain_um.profiling.access.recordings import recording_in
+from louvain_um.profiling.record.profiler import profile
+from louvain_um.profiling.simulator import simulate
+from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
+from louvain_um.profiling.sweep.partial import is_unfinished
+from louvain_um.profiling.sweep.replay import Point, chosen, replay
+from louvain_um.profiling.sweep.replay_tables import fitting, iterations, remarks
+from louvain_um.profiling.sweep.run import Settings, Subject, sweep
+from louvain_um.profiling.sweep.store import Store
+from louvain_um.profiling.thesis.stand_ins import GRAPHS, stand_in
+from louvain_um.profiling.views.sweep.cost_breakdown import best
+from louvain_um.profiling.views.sweep.results import REQUIRED, read
+
+RATES = (0.0, 50.0, 70.0)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return lfr(60_000, seed=1).graph
+
+
+@pytest.fixture(scope="module")
+def trace(graph):
+    return record(graph)
+
+
+@pytest.fixture(scope="module")
+def rows(trace):
+    machine = load_machine("p4000")
+    known = {}
+    return {
+        (policy, rate): replay(
+            trace,
+            Point(graph="g", policy=policy, oversubscription=rate, gpu="p4000"),
+            machine,
+            known=known,
+        )[0]
+        for policy in parse_policies("all,device")
+        for rate in RATES
+    }
+
+
+def test_advice_loses_where_all_fits_and_wins_where_it_does_not(rows):
+    for policy in ("adv1", "adv2", "adv4", "adv5", "adv6", "adv7", "adv8", "adv9"):
+        assert rows[policy, 0.0]["seconds"] > rows["base", 0.0]["seconds"]
+    assert rows["base", 0.0]["evictions"] == 0
+    assert rows["base", 70.0]["evictions"] > 0
+    assert rows["base", 70.0]["seconds"] > 3 * rows["adv2", 70.0]["seconds"]
+    best = min((rows[f"adv{i}", 70.0]["seconds"], f"adv{i}") for i in range(1, 10))
+    assert best[1] in ("adv2", "adv7")
+
+
+def test_auto_is_never_slower_than_the_nine(rows):
+    for rate in RATES:
+        nine = [rows[name, rate]["seconds"] for name in ("base", "adv2", "adv5", "adv7", "adv9")]
+        assert rows["auto", rate]["seconds"] <= min(nine)
+        assert rows["auto", rate]["chosen"] == "plan" or rows["auto", rate]["seconds_of_plan"]
+    assert rows["auto", 0.0]["chosen"] == "plan"
+
+
+def test_readers_are_told_of_takeovers_and_of_sizes_too_small(rows):
+    assert any("blocks of 2 MiB" in text for text in remarks(list(rows.values()))) == (
+        rows["base", 0.0]["peak_bytes"] < 32 << 20
+    )
+    taken = {**rows["auto", 70.0], "chosen": "adv7", "seconds_of_plan": 2.0}
+    assert "took over adv7" in remarks([taken])[0]
+    assert remarks([{**taken, "chosen": "plan", "peak_bytes": 1 << 30}]) == []
+
+
+def test_what_cannot_run_says_what_it_lacks(rows):
+    row = rows["device", 70.0]
+    assert row["feasible"] is False
+    assert row["seconds"] is None
+    assert "needs" in row["reason"]
+
+
+def test_a_recording_is_declared_as_the_engine_does(trace, graph):
+    arrays = {array.name: array for array in declared(trace)}
+    targets = arrays["targets.0"]
+    assert targets.size == graph.n_arcs
+    assert "load" in targets.stages
+    assert targets.touches["move", "stream"] > graph.n_arcs
+    assert "load" not in arrays["queue"].stages
+    assert arrays["totals"].touches["move", "atomic"] > 0
+    tight = chosen(tuple(arrays.values()), load_machine("p4000"), trace.peak_bytes // 2)
+    assert tight["labels"] == "device"
+    away = {name for name, where in tight.items() if where != "device"}
+    assert away & {"targets.0", "aggregate room_targets", "aggregate room_weights"}
+
+
+def test_what_is_loaded_is_told_apart(trace):
+    plain = simulate(trace, "p4000", record=False)
+    assert (plain.bytes_loaded, plain.load_seconds) == (0, 0.0)
+    placed = simulate(trace, "p4000", placements={"graph": "device"}, record=False)
+    pages = sum(a.pages for a in trace.arrays if a.group == "graph" and a.starts == "host")
+    assert 0 < placed.bytes_loaded <= 4096 * pages
+    assert 0 < placed.load_seconds < placed.seconds
+    assert placed.load_seconds + placed.launch_seconds.sum() == pytest.approx(placed.seconds)
+
+
+def test_times_of_iterations_add_up(trace):
+    found = simulate(trace, "p4000", record=False)
+    rows = iterations("g", found, 0.0)
+    launched = sum(row["seconds"] for row in rows)
+    assert launched == pytest.approx(found.seconds, rel=0.05)
+    assert [row["number"] for row in rows] == list(range(1, len(rows) + 1))
+
+
+def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
+    subject = Subject(name="g", graph=graph)
+    settings = Settings(policies=("auto", "base", "adv2"), rates=(0.0, 50.0), gpus=("p4000",))
+    told = []
+
+    def stop(progress):
+        told.append(progress)
+        if progress.done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep([subject], settings, tmp_path, tell=stop)
+    lines = (tmp_path / "points.jsonl").read_text().splitlines()
+    assert len(lines) == 3
+    stopped = read(tmp_path)
+    assert len(stopped.results) == 3
+    assert "3 of 6 points are there; missing are 3 of g modelled on p4000" in stopped.unfinished
+    assert "give its command again" in str(best(stopped))
+    assert any(note.startswith("modelled: ") for note in stopped.notes)
+    with (tmp_path / "points.jsonl").open("a") as file:
+        file.write('{"row": {"gra')  # as a kill leaves it
+    told.clear()
+    found = sweep([subject], settings, tmp_path, tell=told.append)
+    assert told[-1].done == told[-1].total == 6
+    assert sum(step.text.startswith("g ") for step in told) == 3
+    assert any(step.left is not None for step in told)
+    assert [row["policy"] for row in found.results[:2]] == ["base", "base"]
+    again = (tmp_path / "points.jsonl").read_text().splitlines()
+    assert again[:3] == lines
+    assert all(json.loads(line) for line in again)
+    with (tmp_path / "results.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 6
+    assert {row["group"] for row in found.groups} == {"graph", "hash", "community", "scratch"}
+    assert "report.html" in {path.name for path in tmp_path.iterdir()}
+    assert read(tmp_path) == found
+    assert (found.unfinished, is_unfinished(tmp_path)) == ("", False)
+
+    # A finished sweep replays nothing; another policy adds its points.
+    monkeypatch.setattr("louvain_um.profiling.sweep.run.replay", None)
+    assert sweep([subject], settings, tmp_path).results == found.results
+    more = replace(settings, policies=(*settings.policies, "adv7"))
+    with pytest.raises(TypeError):
+        sweep([subject], more, tmp_path)
+    assert "6 of 8 points are there" in read(tmp_path).unfinished
+
+
+def test_a_sweep_that_noted_nothing_lacks_what_its_points_have_in_common(tmp_path):
+    point = dict.fromkeys(REQUIRED, 0) | {"evidence": "modelled", "gpu": "h200", "seconds": 1.0,
+             "vertices": 3, "arcs": 6, "setup": "", "feasible": True, "peak_bytes": 1 << 30,
+             "budget_bytes": 1 << 30}  # fmt: skip
+    places = [("a", "base", 0.0), ("a", "adv2", 0.0), ("a", "base", 50.0), ("b", "base", 0.0)]
+    with Store(tmp_path) as store:
+        for graph, policy, rate in places:
+            store.add(point | {"graph": graph, "policy": policy, "oversubscription": rate})
+        store.file.write('{"row": {"gra')  # as a kill leaves it; reading writes nothing
+        store.file.flush()
+        before = (tmp_path / "points.jsonl").read_bytes()
+        found = read(tmp_path)
+    assert (tmp_path / "points.jsonl").read_bytes() == before
+    assert "4 of 8 points are there" in found.unfinished
+    assert "missing are 1 of a modelled on h200, 3 of b modelled on h200" in found.unfinished
+    assert [row["policy"] for row in found.results] == ["base", "base", "adv2", "base"]
+    assert [path.name for path in tmp_path.iterdir()] == ["points.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("points", "unfinished", "told"),
+    [("", None, "no point of the sweep is finished"), ("hello\n", None, ":1: is no point"),
+     ("", "{}", "unfinished.json: is damaged"), ("", "[", "unfinished.json: is damaged")],
+)  # fmt: skip
+def test_what_cannot_be_read_of_a_stopped_sweep_is_told(tmp_path, points, unfinished, told):
+    (tmp_path / "points.jsonl").write_text(points)
+    if unfinished is not None:
+        (tmp_path / "unfinished.json").write_text(unfinished)
+    with pytest.raises(LouvainUmError, match=told):
+        read(tmp_path)
+
+
+def test_readers_are_told_where_nothing_has_to_leave(rows):
+    run = {**rows["base", 50.0], "bytes_to_host": 0}
+    rates = {
+        rate: {**run, "oversubscription": rate, "budget_bytes": round((100 - rate) * (1 << 20))}
+        for rate in (10.0, 30.0, 50.0, 70.0)
+    }
+    rates[50.0]["bytes_to_host"] = 4096
+    measured = {**rates[10.0], "evidence": "measured"}
+    assert fitting([*rates.values()])[0].startswith("g at 10 to 30 % and 70 %: modelled, base")
+    assert len(fitting([*rates.values(), measured])) == 2
+    assert "of the 100.0 MiB that 0 % is of" in fitting([measured])[0]
+    assert fitting([{**run, "oversubscription": 0.0}]) == []
+
+
+def test_one_command_measures_and_models_side_by_side(graph, tmp_path, monkeypatch):
+    from louvain_um.profiling.sweep import measure, points
+
+    def measured(graph, policy, rate, settings):
+        return {"feasible": True, "reason": None, "seconds": 1.0, "bytes_to_device": 1 << 20,
+                "bytes_to_host": 0, "bytes_remote": None, "fault_groups": 5, "faults": 9,
+                "evictions": None}  # fmt: skip
+
+    monkeypatch.setattr(points, "device_name", lambda device: "NVIDIA H200")
+    monkeypatch.setattr(measure, "warm_up", lambda *_: None)
+    monkeypatch.setattr(measure, "measure", measured)
+    settings = Settings(policies=("base",), rates=(0.0, 50.0), gpus=("h200",), device="cuda:0")
+    found = sweep([Subject(name="g", graph=graph)], settings, tmp_path)
+    assert [row["evidence"] for row in found.results] == ["modelled"] * 2 + ["measured"] * 2
+    assert found.results[0]["bytes_loaded"] == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "measured, NVIDIA H200 (solid); modelled, h200 (dashed)" in page
+    assert "The model against the machine" in page
+
+
+def test_groups_are_told_where_base_could_run(graph, tmp_path, monkeypatch):
+    from louvain_um.profiling.sweep import run as module
+
+    def refusing(trace, point, machine, **options):
+        row, found = replay(trace, point, machine, **options)
+        refused = point.policy == "base" and point.oversubscription > 0
+        return ({**row, "feasible": False, "seconds": None}, None) if refused else (row, found)
+
+    monkeypatch.setattr(module, "replay", refusing)
+    settings = Settings(policies=("base",), rates=(0.0, 30.0), gpus=("h200",))
+    found = sweep([Subject(name="g", graph=graph)], settings, tmp_path / "refused")
+    assert {row["oversubscription"] for row in found.groups} == {0.0}
+    assert len(found.groups) == 4
+    monkeypatch.setattr(module, "replay", replay)
+    found = sweep([Subject(name="g", graph=graph)], settings, tmp_path / "ran")
+    assert [row["oversubscription"] for row in found.groups] == [30.0] * 4
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(LouvainUmError, match="holds something else"):
+        Store(tmp_path)
+    with Store(tmp_path / "new") as store, pytest.raises(LouvainUmError, match="another sweep"):
+        Store(store.folder)
+
+
+def test_settings_need_a_gpu_and_graphs_their_names(graph, tmp_path):
+    with pytest.raises(OptionError, match="GPU"):
+        Settings(policies=("base",), rates=(0.0,))
+    settings = Settings(policies=("base",), rates=(0.0,), gpus=("p4000",))
+    with pytest.raises(OptionError, match="rename"):
+        sweep([Subject(name="g", graph=graph)] * 2, settings, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "a", "100", "-1", "10,,20", "nan"])
+def test_oversubscriptions_are_percentages(text):
+    with pytest.raises(LouvainUmError, match="percentages"):
+        parse_rates(text)
+
+
+def test_policies_are_known():
+    assert parse_policies("all")[0] == "base"
+    assert parse_policies("adv2, adv2,base") == ("adv2", "base")
+    with pytest.raises(OptionError):
+        parse_policies("adv10")
+    with pytest.raises(OptionError):
+        parse_policies(" , ")
+
+
+def test_a_session_is_replayed_from_its_maps(graph, tmp_path):
+    session = profile(graph, device="cpu")
+    session.save(tmp_path / "s.npz")
+    trace = recording_in(tmp_path / "s.npz")
+    assert trace is not None
+    assert {"targets.0", "labels.0.0"} <= {array.name for array in trace.arrays}
+    assert simulate(trace, "p4000", record=False).seconds > 0
+    np.savez(tmp_path / "graph.npz", offsets=[0])
+    assert recording_in(tmp_path / "graph.npz") is None
+
+
+def test_stand_ins_have_their_originals_shape():
+    for original in GRAPHS:
+        graph = original.make(1 / 512)
+        assert (graph.weights is not None) == original.weighted
+        assert graph.n_arcs / graph.n_vertices == pytest.approx(original.degree, rel=0.35)
+    with pytest.raises(OptionError, match="audikw_1"):
+        stand_in("karate")

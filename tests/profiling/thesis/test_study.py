@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+
+from louvain_um.core.ledger import GROUPS
+from louvain_um.placement.machine.machine import load_machine
+from louvain_um.profiling.access.declare import declared
+from louvain_um.profiling.sweep.explain import against_thesis, explain
+from louvain_um.profiling.sweep.replay import Point, replay
+from louvain_um.profiling.sweep.replay_tables import groups
+from louvain_um.profiling.thesis.published import PEAK_MB
+from louvain_um.profiling.thesis.stand_ins import stand_in
+from louvain_um.profiling.views.sweep.results import gains
+
+NINE = tuple(f"adv{i}" for i in range(1, 10))
+SCALE = 1 / 32
+RATES = (0.0, 30.0, 50.0, 70.0)
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    original = stand_in("audikw_1")
+    subject = original.subject(SCALE)
+    return subject, subject.record()
+
+
+@pytest.fixture(scope="module")
+def found(recorded):
+    subject, trace = recorded
+    machine, known = load_machine("p4000"), {}
+    return [
+        replay(
+            trace,
+            Point(graph="audikw_1", policy=policy, oversubscription=rate, gpu="p4000",
+                  reserved=subject.reserved),
+            machine,
+            known=known,
+        )[0]
+        for policy in ("base", *NINE, "auto")
+        for rate in RATES
+    ]  # fmt: skip
+
+
+def test_the_thesis_s_order_comes_out(found):
+    gain = gains(found)
+    assert all(gain[policy][0.0] < 1 for policy in NINE)
+    for rate in (30.0, 50.0, 70.0):
+        best = sorted(NINE, key=lambda policy: -gain[policy][rate])
+        assert best[0] in ("adv2", "adv7")
+        assert {"adv2", "adv7"} <= set(best[:3])
+        assert 0.5 < gain["adv3"][rate] < 1.7
+        assert 0.5 < gain["adv4"][rate] < 1.7
+        assert gain["auto"][rate] >= gain[best[0]][rate]
+    assert gain["adv2"][50.0] > gain["adv2"][30.0]
+    assert gain["adv7"][70.0] > gain["adv2"][70.0]
+
+
+def test_the_winner_is_explained_and_misses_are_named(found):
+    lines = explain(found)
+    assert len(lines) == len(RATES)
+    assert "loses to base" in lines[0]
+    assert "evictions become" in lines[-1]
+    assert "is the best advice, 1" in lines[-1] or "is the best advice, 2" in lines[-1]
+    told = against_thesis(found)
+    assert [line.split(":")[0] for line in told] == [f"Table 4.6 at {rate:g} %" for rate in RATES]
+    assert all("published" in line for line in told)
+
+
+def test_sizes_are_the_thesis_s_scaled_down(recorded):
+    _, trace = recorded
+    peaks = {row["group"]: row["peak_bytes"] for row in groups(trace, "audikw_1", None, 0.0)}
+    for group, megabytes in zip(GROUPS, PEAK_MB["audikw_1"], strict=True):
+        if group in ("graph", "scratch"):
+            assert peaks[group] == pytest.approx(megabytes * 1e6 * SCALE, rel=0.4)
+
+
+def test_passes_are_those_that_accesses_tell(recorded):
+    original = stand_in("audikw_1")
+    assert original.passes == 3
+    _, trace = recorded
+    targets = next(a for a in declared(trace) if a.name == "targets.0")
+    assert targets.touches["move", "stream"] == pytest.approx(3 * targets.size, rel=0.1)

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import louvain_um as lu
+from louvain_um.results.communities import Communities, Level, number_by_size
+from louvain_um.results.quality import modularity
+
+TRIANGLES = ([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+
+
+def level(**changes: object) -> Level:
+    fields = {
+        "vertices": 6,
+        "arcs": 14,
+        "communities": 2,
+        "modularity": 0.25,
+        "iterations": 3,
+        "arcs_visited": 28,
+        "seconds": 0.5,
+    }
+    return Level(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def two_levels(names: np.ndarray | None = None) -> Communities:
+    graph = lu.Graph.from_edges(*TRIANGLES, names=names)
+    return Communities(
+        graph=graph,
+        labels=np.array([1, 1, 0, 0, 0, 0], np.uint32),
+        maps=(np.array([0, 0, 1, 2, 2, 2], np.uint32), np.array([0, 1, 1], np.uint32)),
+        levels=(level(communities=3), level(vertices=3)),
+        modularity=0.25,
+        resolution=1.5,
+        method="louvain",
+        timings={"total": 1.5},
+        memory={"graph": 100},
+        provenance={"seed": np.uint32(3), "device": "cpu"},
+    )
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-3, 12)))
+def test_numbering_is_by_size_then_smallest_member(labels: list[int]) -> None:
+    numbered = number_by_size(labels).tolist()
+    order = sorted(set(labels), key=lambda c: (-labels.count(c), labels.index(c)))
+    assert numbered == [order.index(c) for c in labels]
+
+
+@pytest.mark.parametrize("labels", [[0.5, 1.0], [[0, 1]], ["a"]])
+def test_numbering_refuses_what_is_no_labels(labels: list[object]) -> None:
+    with pytest.raises(lu.GraphError):
+        number_by_size(labels)
+
+
+def test_levels_cut_the_dendrogram() -> None:
+    result = two_levels()
+    assert result.at_level(0).tolist() == [1, 1, 2, 0, 0, 0]
+    assert result.at_level(1).tolist() == result.labels.tolist()
+    assert result.at_level(-1).tolist() == result.labels.tolist()
+    assert result.at_level(0).dtype == np.uint32
+    for wrong in (2, -3):
+        with pytest.raises(lu.OptionError, match="levels 0 … 1"):
+            result.at_level(wrong)
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_cuts_of_a_real_run_have_the_modularity_of_their_level(method: str) -> None:
+    rng = np.random.default_rng(5)
+    u = rng.integers(0, 300, 900)
+    graph = lu.Graph.from_edges(u, (u + rng.integers(1, 12, 900)) % 300)
+    result = getattr(lu, method)(graph, device="cpu")
+    assert len(result.levels) >= 2
+    for k, found in enumerate(result.levels):
+        cut = result.at_level(k)
+        assert modularity(graph, cut) == pytest.approx(found.modularity, abs=1e-12)
+        assert cut.max() + 1 == found.communities
+    assert result.at_level(-1).tolist() == result.labels.tolist()
+
+
+def test_members_and_sizes() -> None:
+    result = two_levels()
+    assert [c.tolist() for c in result.communities()] == [[2, 3, 4, 5], [0, 1]]
+    assert result.sizes.tolist() == [4, 2]
+    assert result.n_communities == len(result) == 2
+    named = two_levels(np.array(list("abcdef"), object))
+    assert [c.tolist() for c in named.communities()] == [["c", "d", "e", "f"], ["a", "b"]]
+
+
+def test_no_vertices() -> None:
+    result = Communities.of(lu.Graph.from_edges([], []), [])
+    assert result.communities() == []
+    assert result.n_communities == 0
+    assert result.quality().disconnected == 0
+    assert result.induced_graph().n_vertices == 0
+    assert "0 vertices in 0 communities" in repr(result)
+    assert result._repr_html_()
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 2**34)), max_size=40),
+    st.lists(st.integers(0, 3), min_size=10, max_size=10),
+)
+def test_induced_graph_keeps_weight_and_modularity(
+    edges: list[tuple[int, int, int]], labels: list[int]
+) -> None:
+    u, v, w = ([e[i] for e in edges] for i in range(3))
+    graph = lu.Graph.from_edges(u, v, np.array(w, np.int64), n_vertices=10)
+    result = Communities.of(graph, labels)
+    small = result.induced_graph()
+    assert small.total_weight == graph.total_weight
+    assert small.degrees.sum() == graph.degrees.sum()
+    alone = modularity(small, np.arange(small.n_vertices))
+    assert alone == modularity(graph, labels) == result.modularity
+    dense = np.zeros((small.n_vertices,) * 2, np.int64)
+    np.add.at(dense, (result.labels[u], result.labels[v]), w)
+    dense += dense.T
+    for c in range(small.n_vertices):
+        row = slice(small.offsets[c], small.offsets[c + 1])
+        assert (np.diff(small.targets[row].astype(np.int64)) > 0).all()
+        assert small.weights is not None
+        assert dense[c, small.targets[row]].tolist() == small.weights[row].tolist()
+        assert dense[c, c] == 2 * small.loops[c]
+
+
+def test_frame() -> None:
+    frame = two_levels(np.array(list("abcdef"), object)).to_frame(levels=True)
+    assert frame.columns.tolist() == ["vertex", "community", "level_0", "level_1"]
+    assert frame["vertex"].tolist() == list("abcdef")
+    assert frame["level_0"].tolist() == [1, 1, 2, 0, 0, 0]
+
+
+def test_a_frame_without_pandas_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(lu.LouvainUmError, match=r"needs pandas.*louvain-um\[formats\]"):
+        two_levels().to_frame()
+
+
+def test_one_is_no_plural() -> None:
+    result = Communities.of(lu.Graph.from_edges([], [], n_vertices=1), [0])
+    assert repr(result).startswith("Communities(1 vertex in 1 community, ")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        None,
+        np.array([5, 6, 7, 8, 9, 10]),
+        np.array(list("abcdef")),
+        np.array(["a\n", 'q"', "ü", "", "e", "f"], object),
+        np.array([1, "b", 2.5, "d", "e", "f"], object),
+    ],
+)
+def test_saving_and_loading_return_the_same(tmp_path: Path, names: np.ndarray | None) -> None:
+    result = two_levels(names)
+    result.save(tmp_path / "r.npz")
+    for graph in (result.graph, None):
+        again = Communities.load(tmp_path / "r.npz", graph)
+        assert again.labels.tolist() == result.labels.tolist()
+        assert again.levels == result.levels
+        assert (again.modularity, again.resolution, again.method) == (0.25, 1.5, "louvain")
+        assert again.timings == result.timings
+        assert again.provenance == {"seed": 3, "device": "cpu"}
+        assert again.at_level(0).tolist() == result.at_level(0).tolist()
+        assert (again.names is None) == (names is None)
+        if names is not None:
+            assert again.names.tolist() == names.tolist()
+    with pytest.raises(lu.GraphError, match="graph=") as caught:
+        Communities.load(tmp_path / "r.npz").quality()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_real_run_survives_saving(tmp_path: Path) -> None:
+    result = lu.leiden(lu.Graph.from_edges(*TRIANGLES), device="cpu")
+    result.save(tmp_path / "r.npz")
+    again = Communities.load(tmp_path / "r.npz", result.graph)
+    for k in range(len(result.levels)):
+        assert again.at_level(k).tolist() == result.at_level(k).tolist()
+    assert repr(again) == repr(result)
+
+
+def test_saving_refuses_to_overwrite_and_leaves_no_half(tmp_path: Path) -> None:
+    target = tmp_path / "r.npz"
+    target.write_text("mine")
+    with pytest.raises(lu.LouvainUmError, match="exists already"):
+        two_levels().save(target)
+    assert target.read_text() == "mine"
+    two_levels().save(target, force=True)
+    assert Communities.load(target).n_communities == 2
+    with pytest.raises(lu.LouvainUmError, match="no folder"):
+        two_levels().save(tmp_path / "no" / "r.npz")
+    with pytest.raises(lu.LouvainUmError, match=r"\.npz"):
+        two_levels().save(tmp_path / "r.csv")
+    assert [p.name for p in tmp_path.iterdir()] == ["r.npz"]
+
+
+def test_loading_refuses_foreign_files(tmp_path: Path) -> None:
+    result = two_levels()
+    result.save(tmp_path / "r.npz")
+    arrays = dict(np.load(tmp_path / "r.npz"))
+    about = json.loads(arrays["about"].tobytes())
+    about["schema_version"] = 99
+    arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    np.savez(tmp_path / "new.npz", **arrays)
+    np.savez(tmp_path / "foreign.npz", labels=arrays["labels"])
+    (tmp_path / "noise.npz").write_bytes(b"PK\x03\x04 noise")
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "r.npz").read_bytes()[:-40])
+    np.savez(tmp_path / "pickle.npz", labels=np.array([{}], object))
+    expected = {
+        "new": "version 99",
+        "foreign": "not a result",
+        "noise": "not a whole",
+        "cut": "not a whole",
+        "pickle": "not a whole",
+        "missing": "no such file",
+    }
+    for name, text in expected.items():
+        with pytest.raises(lu.LouvainUmError, match=text) as caught:
+            Communities.load(tmp_path / f"{name}.npz")
+        assert f"{name}.npz" in str(caught.value)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(lu.GraphError, match="another graph"):
+        Communities.load(tmp_path / "r.npz", lu.Graph.from_edges([0], [1], n_vertices=6))
+
+
+def test_views() -> None:
+    import rich.console
+
+    names = np.array(["<b>", "[red]x", "c", "d", "e", "f"], object)
+    result = two_levels(names)
+    assert repr(result) == (
+        "Communities(6 vertices in 2 communities, modularity 0.2500, louvain, 2 levels)"
+    )
+    html = result._repr_html_()
+    assert "<b>" not in html
+    assert "&lt;b&gt;" in html
+    console = rich.console.Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    with console.file:
+        console.print(result)
+    text = console.export_text()
+    assert "[red]x" in text
+    assert "modularity 0.2500" in text
+
+
+def test_views_count_what_they_leave_out() -> None:
+    graph = lu.Graph.from_edges([], [], n_vertices=100)
+    html = Communities.of(graph, np.arange(100)).__rich__()
+    assert html is not None
+    assert "92 others" in Communities.of(graph, np.arange(100))._repr_html_()
+
+
+def test_labels_must_fit_the_graph() -> None:
+    graph = lu.Graph.from_edges([0], [1])
+    with pytest.raises(lu.GraphError, match="3 labels for a graph of 2"):
+        Communities(graph=graph, labels=np.zeros(3, np.uint32), modularity=0.0)
+    with pytest.raises(lu.GraphError, match="uint32"):
+        Communities(graph=graph, labels=np.zeros(2, np.int64), modularity=0.0)

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import louvain_um as lu
+from louvain_um.results.quality import modularity, quality
+
+EDGES = st.lists(
+    st.tuples(st.integers(0, 11), st.integers(0, 11), st.integers(0, 9)), min_size=1, max_size=50
+)
+LABELS = st.lists(st.integers(0, 4), min_size=12, max_size=12)
+
+
+def both(edges: list[tuple[int, int, int]]) -> tuple[nx.Graph, lu.Graph]:
+    reference = nx.Graph()
+    reference.add_nodes_from(range(12))
+    for u, v, w in edges:
+        old = reference.get_edge_data(u, v, {"weight": 0})["weight"]
+        reference.add_edge(u, v, weight=old + w)
+    u, v, w = np.array(edges).T
+    return reference, lu.Graph.from_edges(u, v, w, n_vertices=12)
+
+
+def sets(labels: list[int]) -> list[set[int]]:
+    return [{v for v, c in enumerate(labels) if c == k} for k in sorted(set(labels))]
+
+
+@settings(deadline=None)
+@given(EDGES, LABELS, st.sampled_from([0.25, 1.0, 3.0]))
+def test_agrees_with_networkx(
+    edges: list[tuple[int, int, int]], labels: list[int], gamma: float
+) -> None:
+    reference, graph = both(edges)
+    parts = sets(labels)
+    dense = [sorted(set(labels)).index(c) for c in labels]
+    found = quality(graph, dense, gamma)
+    if graph.total_weight == 0:
+        assert found.modularity == found.coverage == 0.0
+        return
+    expected = nx.community.modularity(reference, parts, resolution=gamma)
+    assert found.modularity == pytest.approx(expected, abs=1e-14)
+    inner = sum(w for u, v, w in reference.edges(data="weight") if labels[u] == labels[v])
+    total = sum(w for _, _, w in reference.edges(data="weight"))
+    assert found.coverage == pytest.approx(inner / total)
+    for c, part in enumerate(parts):
+        within = reference.subgraph(part)
+        assert found.parts[c] == nx.number_connected_components(within)
+        bare = nx.Graph(within)
+        bare.remove_edges_from(nx.selfloop_edges(bare))
+        assert found.density[c] == pytest.approx(nx.density(bare))
+        volumes = [nx.volume(reference, s, "weight") for s in (part, set(reference) - part)]
+        expected = nx.conductance(reference, part, weight="weight") if min(volumes) else 0.0
+        assert found.conductance[c] == pytest.approx(expected)
+    assert found.disconnected == sum(
+        not nx.is_connected(reference.subgraph(part)) for part in parts
+    )
+
+
+def test_coverage_of_an_unweighted_graph_is_networkx_coverage() -> None:
+    reference = nx.karate_club_graph()
+    graph = lu.Graph.from_edges(*np.array(reference.edges()).T)
+    labels = [int(reference.nodes[v]["club"] == "Officer") for v in reference]
+    coverage, _ = nx.community.partition_quality(reference, sets(labels))
+    assert quality(graph, labels).coverage == coverage
+
+
+@settings(deadline=None)
+@given(EDGES, LABELS, st.permutations(range(5)))
+def test_modularity_does_not_depend_on_the_labels_names(
+    edges: list[tuple[int, int, int]], labels: list[int], names: list[int]
+) -> None:
+    _, graph = both(edges)
+    expected = modularity(graph, labels)
+    assert modularity(graph, [10**12 * names[c] - 7 for c in labels]) == expected
+
+
+def test_modularity_is_exact_for_heavy_weights() -> None:
+    weights = np.array([2**49 - 1, 2**48 + 1, 3], np.int64)
+    graph = lu.Graph.from_edges([0, 1, 2], [1, 2, 0], weights)
+    total = 2 * int(weights.sum())
+    inside = Fraction(2 * int(weights[0]), total)
+    degrees = [int(weights[0] + weights[2] + weights[0] + weights[1]), int(weights[1] + 3)]
+    expected = inside - sum(Fraction(d, total) ** 2 for d in degrees)
+    assert modularity(graph, [0, 0, 1]) == pytest.approx(float(expected), rel=1e-15)
+
+
+def test_long_paths_are_one_piece() -> None:
+    n = 2000
+    order = np.random.default_rng(1).permutation(n)
+    graph = lu.Graph.from_edges(order[:-1], order[1:])
+    assert quality(graph, np.zeros(n, int)).parts.tolist() == [1]
+    split = quality(graph, order % 2)
+    assert split.parts.sum() >= 2
+    assert split.disconnected == 2
+    assert "2 of 2 communities disconnected" in repr(split)
+
+
+@pytest.mark.parametrize("labels", [[0], [0, 1, 2], [0.5, 0.5], ["a", "b"]])
+def test_labels_that_do_not_fit(labels: list[Any]) -> None:
+    with pytest.raises(lu.GraphError):
+        modularity(lu.Graph.from_edges([0], [1]), labels)
