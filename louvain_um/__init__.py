@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from louvain_um.deprecated import FINDER
+from louvain_um.version import __version__
 
 if TYPE_CHECKING:
     from louvain_um.api import leiden, louvain
@@ -24,7 +28,8 @@ if TYPE_CHECKING:
     from louvain_um.results.communities import Communities
     from louvain_um.results.quality import modularity
 
-__version__ = "0.1.0"
+if FINDER not in sys.meta_path:
+    sys.meta_path.insert(0, FINDER)
 
 # What stands where; imported on first use, so that `louvain-um --help` answers at once.
 _HOMES = {
@@ -59,6 +64,7 @@ __all__ = [
     "LouvainUmError",
     "MemoryBudgetError",
     "OptionError",
+    "__version__",
     "as_graph",
     "leiden",
     "louvain",

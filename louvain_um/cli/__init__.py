@@ -55,7 +55,7 @@ app.command("doctor", cls=Command)(doctor.doctor)
 def print_version(asked: bool) -> None:
     """Print the version and leave."""
     if asked:
-        from louvain_um import __version__
+        from louvain_um.version import __version__
 
         typer.echo(f"louvain-um {__version__}")
         raise typer.Exit

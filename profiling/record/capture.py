@@ -195,7 +195,7 @@ class Recording:
 
     def snapshot(self) -> Session:
         """Return a session of what is known so far."""
-        from louvain_um import __version__
+        from louvain_um.version import __version__
 
         with self._lock:
             events = self._gathered()

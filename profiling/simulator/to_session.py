@@ -77,7 +77,7 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
 
 
 def _version() -> str:
-    from louvain_um import __version__
+    from louvain_um.version import __version__
 
     return __version__
 

@@ -135,8 +135,8 @@ def detect(
 
 def summary(result: Communities, seconds: dict[str, float], seed: int) -> dict[str, Any]:
     """Return what ``--json`` prints."""
-    from louvain_um import __version__
     from louvain_um.cli import tables
+    from louvain_um.version import __version__
 
     graph = result.require_graph()
     return {

@@ -31,8 +31,8 @@ def doctor(
 
 def examine() -> dict[str, Any]:
     """Return everything found, as ``--json`` prints it."""
-    from louvain_um import __version__
     from louvain_um.core import parallel
+    from louvain_um.version import __version__
 
     return {
         "schema": 1,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def render(session: Session | None, *, other: Session | None, sweep: Sweep | None) -> str:
     """Return the page as text."""
-    from louvain_um import __version__
+    from louvain_um.version import __version__
 
     parts: list[Part] = []
     data: dict[str, Any] = {}
