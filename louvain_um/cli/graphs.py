@@ -203,10 +203,10 @@ def example(name: str) -> Any:
 
 def check_output(path: Path, *, force: bool) -> None:
     """Refuse a graph file that could not be written, before the work is done."""
-    from louvain_um.formats.write import check
+    from louvain_um.formats import check_graph_path
 
     try:
-        check(str(path), None, force)
+        check_graph_path(path, force=force)
     except GraphFormatError as error:
         # No option names the format of what is written: its suffix does.
         wrong, _, _ = error.message.partition(", or name the format")

@@ -238,10 +238,10 @@ def check_graph_path(
     path: str | os.PathLike[str], *, format: str | None = None, force: bool = False
 ) -> None:
     """Raise what `write_graph` would raise about the path, before the work is done."""
-    from louvain_um.formats.write import check
+    from louvain_um.formats.write import writer_for
 
     _known(format)
-    check(os.fspath(path), format, force)
+    writer_for(os.fspath(path), format, force)
 
 
 def _known(format: str | None) -> None:

@@ -25,7 +25,7 @@ class Size:
         Arcs at most: what a file lists twice, or as loops, is known only when it is read.
     weighted, real : bool
         Whether edges have weights, and whether these may have fractions.
-    told_by : str
+    read_from : str
         What was read.
     directed : bool
         Whether each arc is listed by itself: taken as undirected, there can be twice as many.
@@ -35,18 +35,18 @@ class Size:
     arcs: int
     weighted: bool
     real: bool
-    told_by: str
+    read_from: str
     directed: bool = False
 
 
-def measure(path: str | os.PathLike[str], format: str | None = None) -> Size | None:
+def size_from_header(path: str | os.PathLike[str], format: str | None = None) -> Size | None:
     r"""Return the size of the graph in a file, or None where only all of the file tells it.
 
     Parameters
     ----------
     path : path
         MatrixMarket and METIS are told by their first lines, also gzipped; a NumPy archive by
-        the heads of its arrays.
+        its array headers.
     format : str, optional
         Instead of what the suffix says.
 
@@ -58,12 +58,12 @@ def measure(path: str | os.PathLike[str], format: str | None = None) -> Size | N
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from louvain_um.formats.size_from_header import measure
+    >>> from louvain_um.formats.size_from_header import size_from_header
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "huge.mtx")
     ...     _ = path.write_text(
     ...         "%%MatrixMarket matrix coordinate pattern symmetric\n900 900 5000\n")
-    ...     size = measure(path)
+    ...     size = size_from_header(path)
     >>> size.vertices, size.arcs, size.weighted
     (900, 10000, False)
     """
@@ -86,7 +86,7 @@ def _matrixmarket(source: Source) -> Size:
     directed = symmetry == "general"
     arcs = entries if directed else 2 * entries
     real = field in ("real", "double")
-    return Size(n, arcs, field != "pattern", real, "its line of sizes", directed)
+    return Size(n, arcs, field != "pattern", real, "its size line", directed)
 
 
 def _metis(source: Source) -> Size:
@@ -138,15 +138,15 @@ def _archived(archive: zipfile.ZipFile, heads: dict[str, Any]) -> Size | None:
     if {"u", "v", "n"} <= set(heads):
         real = "w" in heads and heads["w"][1].kind == "f"
         n, edges = int(small("n").reshape(())[()]), heads["u"][0][0]
-        return Size(n, 2 * edges, "w" in heads, real, "the heads of its arrays")
+        return Size(n, 2 * edges, "w" in heads, real, "its array headers")
     if {"format", "shape", "data"} <= set(heads) and "u" not in heads:
         (entries, *others), dtype = heads["data"]
         if others:
             return None  # blocks or diagonals, in which not every entry is one
         real = dtype.kind == "f"
         weighted = dtype.kind != "b" and not _begins_with_ones(archive, dtype)
-        told_by = "the heads of its arrays"
-        return Size(int(small("shape")[0]), entries, weighted, real, told_by, directed=True)
+        read_from = "its array headers"
+        return Size(int(small("shape")[0]), entries, weighted, real, read_from, directed=True)
     return None
 
 

@@ -29,7 +29,7 @@ Edges = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
 
 def write(path: str, graph: Graph, kind: str | None, force: bool) -> tuple[str, ...]:
     """Write a graph; `write_graph` documents it."""
-    writer = check(path, kind, force)
+    writer = writer_for(path, kind, force)
     with (
         atomic_files.replacing(path, force=force) as part,
         _opened(part, path.lower().endswith(".gz")) as stream,
@@ -37,7 +37,7 @@ def write(path: str, graph: Graph, kind: str | None, force: bool) -> tuple[str, 
         return writer(stream, graph, path)
 
 
-def check(path: str, kind: str | None, force: bool) -> Writer:
+def writer_for(path: str, kind: str | None, force: bool) -> Writer:
     """Return the writer for a path, or say why nothing can be written there."""
     name = kind or format_of(path)
     writers: dict[str, Writer] = {

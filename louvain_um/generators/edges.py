@@ -130,8 +130,8 @@ def pair_inside(
     starts,
     inner,
     first_edge,
-    most_members,
-    most_stubs,
+    max_members,
+    max_stubs,
     ids,
     u,
     v,
@@ -142,10 +142,10 @@ def pair_inside(
     the stubs of failed pairs, in order, are paired again under another permutation. What
     fails the last attempt is left out: trailing entries of a community become "no edge".
     """
-    names = np.empty(most_members, np.uint32)
-    stubs = np.empty(most_stubs, np.uint32)
-    rest = np.empty(most_stubs, np.uint32)
-    seen = np.empty((most_members * most_members >> 6) + 1, np.uint64)
+    names = np.empty(max_members, np.uint32)
+    stubs = np.empty(max_stubs, np.uint32)
+    rest = np.empty(max_stubs, np.uint32)
+    seen = np.empty((max_members * max_members >> 6) + 1, np.uint64)
     p = np.empty(PERMUTATION_WORDS, np.uint64)
     while True:
         low = take(counter, 8)

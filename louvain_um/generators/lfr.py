@@ -96,7 +96,7 @@ def lfr(
     >>> made.graph.n_vertices, made.labels.dtype.name
     (1000, 'uint32')
     """
-    made = recipe(
+    made = lfr_parameters(
         n,
         min_degree=min_degree,
         max_degree=max_degree,
@@ -124,8 +124,8 @@ def lfr(
         made.starts,
         made.inner,
         made.first_edge,
-        made.most_members,
-        made.most_stubs,
+        made.max_members,
+        made.max_stubs,
         made.ids,
         u,
         v,
@@ -136,7 +136,7 @@ def lfr(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class LfrParameters:
     """What decides every edge: the compiled kernels here and on the device.
 
     Slots are the places of communities, one after the other; vertex ``permute(ids, slot)``
@@ -175,17 +175,17 @@ class Recipe:
         return self.edges_inside + int(self.outer[-1]) // 2
 
     @property
-    def most_members(self) -> int:
+    def max_members(self) -> int:
         """Size of the largest community."""
         return int(np.diff(self.starts).max())
 
     @property
-    def most_stubs(self) -> int:
+    def max_stubs(self) -> int:
         """Most stubs inside one community."""
         return int(np.diff(self.inner[self.starts]).max())
 
 
-def recipe(
+def lfr_parameters(
     n: int,
     *,
     min_degree: int = 12,
@@ -198,7 +198,7 @@ def recipe(
     permute: bool = True,
     weights: Weights = "none",
     seed: int = 0,
-) -> Recipe:
+) -> LfrParameters:
     """Check the arguments of `lfr` and do the work that grows with vertices alone."""
     n = whole("n", n, 1)
     check_common(seed, weights)
@@ -234,7 +234,7 @@ def recipe(
     compiled.label_slots(starts, ids, slots, labels)
 
     inside = np.diff(inner[starts])
-    return Recipe(
+    return LfrParameters(
         n=n,
         key=stream_key(seed, INSIDE_STREAM),
         starts=starts,

@@ -24,7 +24,7 @@ EDGE_STREAM = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class RmatParameters:
     """What decides every edge: `draw_rmat` here and on the device."""
 
     n: int
@@ -35,7 +35,7 @@ class Recipe:
     ids: NDArray[np.uint64]
 
 
-def recipe(
+def rmat_parameters(
     scale: int,
     *,
     edge_factor: int = 16,
@@ -45,7 +45,7 @@ def recipe(
     permute: bool = True,
     weights: Weights = "none",
     seed: int = 0,
-) -> Recipe:
+) -> RmatParameters:
     """Check the arguments of `rmat` and work them out."""
     scale = whole("scale", scale, 0, 31)
     edge_factor = whole("edge_factor", edge_factor, 0)
@@ -57,7 +57,7 @@ def recipe(
 
     from louvain_um.generators.hashing import permutation
 
-    return Recipe(
+    return RmatParameters(
         n=2**scale,
         scale=scale,
         edges=edge_factor * 2**scale,
@@ -106,7 +106,7 @@ def rmat(
     >>> rmat(10, seed=1).graph.n_vertices
     1024
     """
-    made = recipe(
+    made = rmat_parameters(
         scale,
         edge_factor=edge_factor,
         a=a,

@@ -18,7 +18,7 @@ from louvain_um.generators.hashing import HALF, ONE, below, draw, mix64, permute
 ROWS = 1 << 10
 """Rows claimed at a time."""
 
-WEIGHTS = 16
+MAX_WEIGHT = 16
 """Uniform weights are 1 … 16."""
 
 COORDINATE = np.uint64(31)
@@ -163,7 +163,7 @@ def fill_near(t, threads, counter, side, reach, starts, x, y, ids, offsets, targ
 
 @njit(nogil=True, cache=True)
 def weigh_arcs(t, threads, counter, key, offsets, targets, weights):
-    """Write each arc's weight, 1 … WEIGHTS, a hash of the smaller and the larger end."""
+    """Write each arc's weight, 1 … MAX_WEIGHT, a hash of the smaller and the larger end."""
     n = len(offsets) - 1
     while True:
         low = take(counter, ROWS)
@@ -173,4 +173,4 @@ def weigh_arcs(t, threads, counter, key, offsets, targets, weights):
             for j in range(offsets[v], offsets[v + 1]):
                 a, b = np.uint64(v), np.uint64(targets[j])
                 pair = (min(a, b) << HALF) | max(a, b)
-                weights[j] = below(mix64(key ^ mix64(pair)), WEIGHTS) + ONE
+                weights[j] = below(mix64(key ^ mix64(pair)), MAX_WEIGHT) + ONE

@@ -27,7 +27,7 @@ POINTS = {1: (2, 2), 2: (4, 8), 3: (6, 26)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class StencilParameters:
     """What decides every row: the compiled kernels here and on the device."""
 
     n: int
@@ -37,7 +37,7 @@ class Recipe:
     ids: NDArray[np.uint64]
 
 
-def recipe(
+def stencil_parameters(
     dims: Sequence[int],
     *,
     points: int | None = None,
@@ -45,7 +45,7 @@ def recipe(
     permute: bool = False,
     weights: Weights = "none",
     seed: int = 0,
-) -> Recipe:
+) -> StencilParameters:
     """Check the arguments of `stencil` and work them out; `arcs` is a bound."""
     check_common(seed, weights)
     if isinstance(dims, str) or not isinstance(dims, Sequence | np.ndarray):
@@ -66,7 +66,7 @@ def recipe(
     from louvain_um.generators.hashing import permutation
 
     x, y, z = (*shape, 1, 1)[:3]
-    return Recipe(
+    return StencilParameters(
         n=n,
         arcs=(full if points >= full else axes) * n,
         shape=(x, y, z),
@@ -114,7 +114,7 @@ def stencil(
     >>> stencil((3, 3), points=4).graph.degrees.tolist()
     [2, 3, 2, 3, 4, 3, 2, 3, 2]
     """
-    made = recipe(
+    made = stencil_parameters(
         dims, points=points, periodic=periodic, permute=permute, weights=weights, seed=seed
     )
     afford(made.n, made.arcs // 3)

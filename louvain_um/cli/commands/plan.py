@@ -126,7 +126,7 @@ def plan(
             shape = shape_of_head(size, reading, method.value)
             found = planning.plan_shape(shape, memory, device_budget, machine, kind=chosen)
             guess = "" if chosen else ", so the kind of graph is a guess; --read tells"
-            read = f"no more was read than {size.told_by}{guess}"
+            read = f"no more was read than {size.read_from}{guess}"
             if reading.symmetrize and size.directed:
                 read += "; each arc is taken as listed one way only, --read tells"
         else:
@@ -172,11 +172,11 @@ def told_by_head(source: str, format: str | None) -> Size | None:
     """Return the size that a file's first lines tell, None where they do not."""
     from pathlib import Path
 
-    from louvain_um.formats.size_from_header import measure
+    from louvain_um.formats.size_from_header import size_from_header
 
     if source == "-" or (source.startswith(graphs.PREFIX) and not Path(source).exists()):
         return None
-    return measure(source, format)
+    return size_from_header(source, format)
 
 
 def shape_of_head(

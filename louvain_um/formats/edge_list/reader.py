@@ -94,7 +94,7 @@ def read(source: Source, options: ReadOptions) -> Graph:
     return _build(source, edges, names, announced, options, notes)
 
 
-def _shape(source: Source, found: sniff.Sniffed, options: ReadOptions) -> int:
+def _shape(source: Source, found: sniff.DetectedFormat, options: ReadOptions) -> int:
     """Return what a line holds behind its two ids."""
     if options.weighted and found.columns <= found.place:
         raise source.error(
@@ -124,7 +124,9 @@ def _are_counts(counts: list[int], edges: EdgeList, apart: bool) -> bool:
     return bool(max(edges.u[first:].max(), edges.v[first:].max()) <= counts[0])
 
 
-def _settle_weights(edges: EdgeList, options: ReadOptions, found: sniff.Sniffed) -> list[str]:
+def _settle_weights(
+    edges: EdgeList, options: ReadOptions, found: sniff.DetectedFormat
+) -> list[str]:
     """Drop weights that are times; return what to say about columns."""
     w = edges.w
     if w is None:

@@ -23,7 +23,7 @@ ANNOUNCED = re.compile(rb"nodes:?\s*([\d,]+)", re.I)
 
 
 @dataclass(slots=True)
-class Sniffed:
+class DetectedFormat:
     """What the beginning of an edge list looks like.
 
     Parameters
@@ -74,10 +74,12 @@ class Sample:
     names: list[str]
 
 
-def sniff(source: Source, *, header: bool | None, separator: str | None, ids: str) -> Sniffed:
+def sniff(
+    source: Source, *, header: bool | None, separator: str | None, ids: str
+) -> DetectedFormat:
     """Look at the beginning of an edge list without consuming it."""
     sample = _sample(source)
-    found = Sniffed(announced=sample.announced, names=sample.names)
+    found = DetectedFormat(announced=sample.announced, names=sample.names)
     if not sample.text:
         found.columns = max(2, len(found.names))
         found.place = columns.weight_column(found.names) or 2
@@ -116,7 +118,7 @@ def sniff(source: Source, *, header: bool | None, separator: str | None, ids: st
     return found
 
 
-def declares_directed(source: Source, found: Sniffed) -> int | None:
+def declares_directed(source: Source, found: DetectedFormat) -> int | None:
     """Return the first line near the beginning whose column ``Type`` says that it is directed."""
     if "type" not in found.names[2:]:
         return None
@@ -129,7 +131,7 @@ def declares_directed(source: Source, found: Sniffed) -> int | None:
     return None
 
 
-def _settle_weights(found: Sniffed, rows: list[list[str]]) -> None:
+def _settle_weights(found: DetectedFormat, rows: list[list[str]]) -> None:
     """Find the column of weights, and what it holds."""
     place = columns.weight_column(found.names)
     if place is not None:
@@ -150,7 +152,7 @@ def _settle_weights(found: Sniffed, rows: list[list[str]]) -> None:
         found.weights = "time" if found.names[2] in columns.TIMES else "named"
 
 
-def _check_names(source: Source, found: Sniffed) -> None:
+def _check_names(source: Source, found: DetectedFormat) -> None:
     """Refuse tables whose header says that they would be misread."""
     line, names = found.lines, found.names
     if columns.are_labels(names):
@@ -183,7 +185,7 @@ def may_be_counts(source: Source, separator: int) -> list[int] | None:
     return [int(name) for name in row]
 
 
-def pass_first(source: Source, found: Sniffed) -> None:
+def pass_first(source: Source, found: DetectedFormat) -> None:
     """Consume the first line that is no comment."""
     sample = _sample(source)
     found.skip, found.lines = sample.past[0], sample.number[0]

@@ -59,15 +59,15 @@ __global__ void leftover(i64 n, const u64* p, const u32* stubs, const i64* faile
 // 2i + 1, in attempts; a loop, or a pair that was there before (a former attempt, or a smaller
 // i), fails and its stubs try again. `first` of a pair in the table is the smallest number of
 // its appearances, so that the outcome does not hang on the order of threads. u and v are 0
-// before. A block's room: two lists of most_stubs stubs, and a table of `slots` keys and numbers.
+// before. A block's room: two lists of max_stubs stubs, and a table of `slots` keys and numbers.
 __global__ void __launch_bounds__(256)
     pair_inside(u64 key, u32 attempts, i64 communities, const i64* starts, const i64* inner,
-                const i64* first_edge, const u64* ids, i64 most_stubs, i64 slots, u32* lists,
+                const i64* first_edge, const u64* ids, i64 max_stubs, i64 slots, u32* lists,
                 u64* keys, u32* firsts, u64* counter, u32* u, u32* v) {
   __shared__ u64 p[PERMUTATION_WORDS];
   __shared__ i64 claimed;
-  u32* stubs = lists + 2 * most_stubs * blockIdx.x;
-  u32* rest = stubs + most_stubs;
+  u32* stubs = lists + 2 * max_stubs * blockIdx.x;
+  u32* rest = stubs + max_stubs;
   keys += slots * blockIdx.x;
   firsts += slots * blockIdx.x;
   while (true) {

@@ -51,9 +51,9 @@ def rmat(scale: int, **options: Any) -> DeviceGenerated:
     """Generate an R-MAT graph on the current device; see `louvain_um.generators.rmat`."""
     import cupy
 
-    from louvain_um.generators.rmat import recipe
+    from louvain_um.generators.rmat import rmat_parameters
 
-    made = recipe(scale, **options)
+    made = rmat_parameters(scale, **options)
     with _own_memory():
         ids = cupy.asarray(made.ids)
 
@@ -72,9 +72,9 @@ def stencil(dims: Any, **options: Any) -> DeviceGenerated:
     """Generate a grid on the current device; see `louvain_um.generators.stencil`."""
     import cupy
 
-    from louvain_um.generators.stencil import recipe
+    from louvain_um.generators.stencil import stencil_parameters
 
-    made = recipe(dims, **options)
+    made = stencil_parameters(dims, **options)
     with _own_memory():
         ids = cupy.asarray(made.ids)
         flags = np.uint32(made.diagonals), np.uint32(options.get("periodic", False))
@@ -94,9 +94,9 @@ def lfr(n: int, **options: Any) -> DeviceGenerated:
     """
     import cupy
 
-    from louvain_um.generators.lfr import recipe
+    from louvain_um.generators.lfr import lfr_parameters
 
-    made = recipe(n, **options)
+    made = lfr_parameters(n, **options)
     with _own_memory():
         ids = cupy.asarray(made.ids)
         u, v = cupy.zeros(made.edges, np.uint32), cupy.zeros(made.edges, np.uint32)
@@ -115,7 +115,7 @@ def _pair_inside(made: Any, ids: cupy.ndarray, u: cupy.ndarray, v: cupy.ndarray)
 
     from louvain_um.generators.lfr import RETRIES
 
-    most = max(made.most_stubs, 1)
+    most = max(made.max_stubs, 1)
     slots = max(64, 1 << (most - 1).bit_length())
     kernel = kernels.get("generate", "pair_inside")
     blocks = kernels.resident_blocks(kernel, THREADS)
@@ -213,11 +213,11 @@ def _weigh(graph: DeviceGraph, **options: Any) -> DeviceGraph:
         return graph
     import cupy
 
-    from louvain_um.generators.rows import WEIGHTS
+    from louvain_um.generators.rows import MAX_WEIGHT
 
     values = cupy.empty(graph.n_arcs, np.uint32)
     key = stream_key(options.get("seed", 0), WEIGHT_STREAM)
-    args = (np.int64(graph.n_vertices), key, np.uint32(WEIGHTS))
+    args = (np.int64(graph.n_vertices), key, np.uint32(MAX_WEIGHT))
     _launch("weigh_arcs", *args, graph.offsets, graph.targets, values)
     return replace(graph, weights=values)
 
