@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -256,14 +257,30 @@ def test_readme_tells_what_was_measured():
             assert cell.strip() == auto.get((arcs, rate), "")
 
 
-def test_pages_name_rooms_that_exist():
-    text = (HOUSE / "ARCHITECTURE.md").read_text()
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/internals.md"])
+def test_pages_name_files_that_exist(page):
+    text = (HOUSE / page).read_text()
     places = set(re.findall(r"`([\w./]+(?:\.py|/|\.toml|\.cuh?|\.json))`", text))
-    assert len(places) > 80
+    assert len(places) > 10
     # A page may leave out the front of a path: `move/hubs.cuh` stands below `louvain_um/gpu`.
     rooms = [HOUSE, *(folder_of(name) for name in PROJECT["tool"]["setuptools"]["packages"])]
     for place in places:
         assert any((room / place).exists() for room in [*rooms, HOUSE / "tests"]), place
+
+
+def test_no_folder_holds_more_than_a_reader_takes_in():
+    full = Counter(
+        path.parent
+        for path in tracked()
+        if path.suffix in (".py", ".cu", ".cuh") and "benchmarks" not in path.parts
+    )
+    assert {folder: n for folder, n in full.items() if n > 16} == {}
+
+
+def test_device_sources_have_names_of_their_own():
+    # Sources include each other by name alone, wherever they stand.
+    names = Counter(path.name for path in tracked() if path.suffix in (".cu", ".cuh"))
+    assert [name for name, n in names.items() if n > 1] == []
 
 
 def test_the_project_speaks_of_itself_alone():
