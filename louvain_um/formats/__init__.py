@@ -1,7 +1,6 @@
-"""One module a file format, and adapters for other libraries' objects.
+"""Reading and writing graphs: one module per file format, adapters for other libraries' objects.
 
-This module holds the doors: what a format is called, and which module reads or writes it.
-Those modules, and the libraries they need, are imported when they are used.
+The modules of the formats, and the libraries they need, are imported when they are used.
 """
 
 from __future__ import annotations
@@ -10,32 +9,17 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from louvain_um.errors import GraphError, GraphFormatError, OptionError
+from louvain_um.errors import GraphError, OptionError
+from louvain_um.formats.file_types import (
+    READERS,
+    SUFFIXES,
+    check_format,
+    format_of,
+    format_of_content,
+)
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Duplicates, Graph
-
-READERS = {
-    "edges": "edge_list.reader:read",
-    "matrixmarket": "matrixmarket:read",
-    "metis": "metis:read",
-    "gml": "gml:read",
-    "graphml": "gml:read_graphml",
-    "npz": "npz:read",
-    "parquet": "parquet:read",
-}
-"""Name of a format and the function that reads it."""
-
-SUFFIXES = {
-    ".txt": "edges", ".tsv": "edges", ".csv": "edges", ".edges": "edges", ".edgelist": "edges",
-    ".el": "edges", ".wel": "edges", ".ncol": "edges", ".snap": "edges", ".dat": "edges",
-    ".mtx": "matrixmarket", ".mm": "matrixmarket",
-    ".graph": "metis", ".metis": "metis",
-    ".gml": "gml", ".graphml": "graphml",
-    ".npz": "npz",
-    ".parquet": "parquet", ".pq": "parquet",
-}  # fmt: skip
-"""How a file's name ends (before .gz) and its format."""
 
 
 def read_graph(
@@ -111,13 +95,13 @@ def read_graph(
     (['ann', 'bob', 'cid'], 2)
     """
     name = os.fspath(path)
-    _known(format)
+    check_format(format)
     if separator is not None and (len(separator) != 1 or not separator.isascii()):
         raise OptionError(f"separator must be one ASCII character, not {separator!r}")
     if ids not in ("auto", "number", "text"):
         raise OptionError(f"ids must be 'auto', 'number' or 'text', not {ids!r}")
 
-    from louvain_um.formats.edge_list.reader import ReadOptions
+    from louvain_um.formats.read_options import ReadOptions
     from louvain_um.formats.source import open_source, refuse_missing
 
     if name != "-":
@@ -133,8 +117,10 @@ def read_graph(
         ids=ids,
     )
     with open_source(name) as source:
-        if kind is None:
-            kind = _guess(source.peek(64))
+        if kind in (None, "edges"):
+            source.skip_byte_order_mark()
+            guess = format_of_content(source.peek(64))
+            kind = guess if kind is None or guess == "matrixmarket" else kind
         module, _, function = READERS[kind].partition(":")
         read = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)
         try:
@@ -178,8 +164,8 @@ def as_graph(obj: Any, *, duplicates: Duplicates | None = None, symmetrize: bool
     """
     if isinstance(obj, str | os.PathLike):
         return read_graph(obj, duplicates=duplicates, symmetrize=symmetrize)
-    from louvain_um.formats.edge_list.reader import ReadOptions
     from louvain_um.formats.objects.adapt import adapt
+    from louvain_um.formats.read_options import ReadOptions
 
     if duplicates not in (None, "once", "sum"):
         raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")
@@ -230,7 +216,7 @@ def write_graph(
     """
     from louvain_um.formats.write import write
 
-    _known(format)
+    check_format(format)
     return write(os.fspath(path), graph, format, force)
 
 
@@ -240,38 +226,16 @@ def check_graph_path(
     """Raise what `write_graph` would raise about the path, before the work is done."""
     from louvain_um.formats.write import writer_for
 
-    _known(format)
+    check_format(format)
     writer_for(os.fspath(path), format, force)
 
 
-def _known(format: str | None) -> None:
-    if format is not None and format not in READERS:
-        raise OptionError(f"format must be one of {', '.join(READERS)}, not {format!r}")
-
-
-def format_of(name: str) -> str:
-    """Return the format that a file's name stands for, or say which names do."""
-    suffix = os.path.splitext(name.lower().removesuffix(".gz"))[1]
-    if suffix not in SUFFIXES:
-        known = " ".join(sorted(SUFFIXES))
-        shown = f"suffix {suffix!r} is unknown" if suffix else "the name has no suffix"
-        raise GraphFormatError(f"{shown}; use one of {known}, or name the format (format=…)", name)
-    return SUFFIXES[suffix]
-
-
-def _guess(head: bytes) -> str:
-    """Return the format whose files begin like this."""
-    if head.startswith(b"%%MatrixMarket"):
-        return "matrixmarket"
-    if head.startswith(b"PK"):
-        return "npz"
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.lstrip().startswith((b"<?xml", b"<graphml")):
-        return "graphml"
-    if head.lstrip().lower().startswith((b"graph [", b"graph\n", b"creator ")):
-        return "gml"
-    return "edges"
-
-
-__all__ = ["as_graph", "check_graph_path", "format_of", "read_graph", "write_graph"]
+__all__ = [
+    "READERS",
+    "SUFFIXES",
+    "as_graph",
+    "check_graph_path",
+    "format_of",
+    "read_graph",
+    "write_graph",
+]

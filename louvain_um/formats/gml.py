@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.columns import WEIGHTS
 from louvain_um.formats.optional_dependencies import first_line, need
+from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
-
-if TYPE_CHECKING:
-    from louvain_um.formats.edge_list.reader import ReadOptions
 
 
 def read(source: Source, options: ReadOptions) -> Graph:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.formats.edge_list import scan
-from louvain_um.formats.edge_list.edges import LineRule, read_numbers
+from louvain_um.formats.edge_list.edges import LineRule, build_graph, read_numbers
 from louvain_um.formats.objects.matrix import undirected
 from louvain_um.formats.objects.symmetric import compress
+from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
 from louvain_um.graph.graph import MAX_VERTICES, Graph
-
-if TYPE_CHECKING:
-    from louvain_um.formats.edge_list.reader import ReadOptions
 
 
 def read(source: Source, options: ReadOptions) -> Graph:
     """Read a MatrixMarket file; `read_graph` documents what counts as an edge."""
-    from louvain_um.formats.edge_list.reader import build
-
     field, symmetry = _banner(source)
     n, entries, line = _size(source)
     weighted = field != "pattern" and options.weighted is not False
@@ -45,7 +41,7 @@ def read(source: Source, options: ReadOptions) -> Graph:
         )
         edges.notes = notes
     names = np.arange(1, n + 1, dtype=np.int64)
-    return build(source, edges, n, names, options, edges.notes)
+    return build_graph(source, edges, n, names, options, edges.notes)
 
 
 def _from_zero(ids: NDArray[Any]) -> NDArray[Any]:
@@ -55,7 +51,7 @@ def _from_zero(ids: NDArray[Any]) -> NDArray[Any]:
 
 def _banner(source: Source) -> tuple[str, str]:
     """Return field and symmetry from the first line."""
-    words = next_line(source).lower().split()
+    words = source.read_line().lower().split()
     if len(words) != 5 or words[0] != "%%matrixmarket" or words[1] != "matrix":
         raise source.error(
             "does not begin with '%%MatrixMarket matrix coordinate <field> <symmetry>'; "
@@ -78,7 +74,7 @@ def _size(source: Source) -> tuple[int, int, int]:
     """Return vertices, entries and the number of the line that announces them."""
     line = 1
     while True:
-        text = next_line(source)
+        text = source.read_line()
         line += 1
         if not text:
             raise source.error("ends before the line of sizes 'rows columns entries'", line)
@@ -95,14 +91,3 @@ def _size(source: Source) -> tuple[int, int, int]:
     if rows > MAX_VERTICES:
         raise source.error(f"{rows} vertices; at most {MAX_VERTICES} are supported", line)
     return rows, entries, line
-
-
-def next_line(source: Source) -> str:
-    """Read one line; return the empty text at the end."""
-    size = 256
-    while b"\n" not in (head := source.peek(size)) and len(head) == size:
-        size *= 4
-        if size > 1 << 20:
-            raise source.error("has a first line without end; is it of another format?", 1)
-    text = source.read(head.index(b"\n") + 1 if b"\n" in head else len(head))
-    return text.decode("utf-8", "replace")

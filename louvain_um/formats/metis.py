@@ -6,22 +6,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from louvain_um.formats import parse_errors
-from louvain_um.formats.edge_list.edges import EdgeList, exact_weights, keep_integers
+from louvain_um.formats.edge_list.edges import EdgeList, build_graph, exact_weights, keep_integers
 from louvain_um.formats.edge_list.float_parser import read_real
 from louvain_um.formats.edge_list.scan import blank
 from louvain_um.formats.objects.symmetric import all_entries, one_half
+from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
 from louvain_um.graph.graph import MAX_VERTICES, Graph
-
-if TYPE_CHECKING:
-    from louvain_um.formats.edge_list.reader import ReadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +33,6 @@ class Header:
 
 def read(source: Source, options: ReadOptions) -> Graph:
     """Read a METIS graph; vertex sizes and weights are passed over."""
-    from louvain_um.formats.edge_list.reader import build
-
     header, line = _header(source)
     if options.weighted and not header.weighted:
         raise source.error("declares no edge weights; drop weighted=True (--weighted)", line)
@@ -62,15 +57,13 @@ def read(source: Source, options: ReadOptions) -> Graph:
     if edges.w is not None and not real:
         keep_integers(edges)
     names = np.arange(1, header.n + 1, dtype=np.int64)
-    return build(source, edges, header.n, names, options, edges.notes)
+    return build_graph(source, edges, header.n, names, options, edges.notes)
 
 
 def _header(source: Source) -> tuple[Header, int]:
-    from louvain_um.formats.matrixmarket import next_line
-
     line = 0
     while True:
-        text = next_line(source)
+        text = source.read_line()
         line += 1
         if not text:
             raise source.error("ends before its first line 'vertices edges [format]'", line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.sparse import load_npz
@@ -10,11 +10,9 @@ from scipy.sparse import load_npz
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.sparse import from_sparse
 from louvain_um.formats.optional_dependencies import first_line
+from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
-
-if TYPE_CHECKING:
-    from louvain_um.formats.edge_list.reader import ReadOptions
 
 ZIP_MAGIC = b"PK"
 

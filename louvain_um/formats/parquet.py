@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.frames import from_columns
 from louvain_um.formats.optional_dependencies import first_line, need
+from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
-
-if TYPE_CHECKING:
-    from louvain_um.formats.edge_list.reader import ReadOptions
 
 VERTICES_KEY = b"louvain_um_vertices"
 """Metadata of the table: vertices in all, isolated ones included."""

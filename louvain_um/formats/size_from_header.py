@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any
 
-from louvain_um.formats import format_of
+from louvain_um.formats.file_types import format_of
 from louvain_um.formats.source import Source, open_source, refuse_missing
 
 SAMPLE = 1 << 16

@@ -71,6 +71,21 @@ class Source:
             self._ahead = ahead + self.read(size - len(ahead))
         return self._ahead[:size]
 
+    def skip_byte_order_mark(self) -> None:
+        """Consume the UTF-8 byte order mark that some editors write, if there is one."""
+        if self.peek(3) == b"\xef\xbb\xbf":
+            self.read(3)
+
+    def read_line(self) -> str:
+        """Return the next line with its newline; an empty string at the end."""
+        size = 256
+        while b"\n" not in (head := self.peek(size)) and len(head) == size:
+            size *= 4
+            if size > 1 << 20:
+                raise self.error("has a first line without end; is it of another format?", 1)
+        text = self.read(head.index(b"\n") + 1 if b"\n" in head else len(head))
+        return text.decode("utf-8", "replace")
+
     def blocks(self, size: int = BLOCK_BYTES) -> Iterator[NDArray[np.uint8]]:
         """Yield stretches of whole lines, each ending in a newline."""
         rest = b""

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from louvain_um.core import atomic_files
 from louvain_um.errors import GraphFormatError
-from louvain_um.formats import format_of
 from louvain_um.formats.edge_list.integer_text import digits
+from louvain_um.formats.file_types import format_of
 from louvain_um.formats.optional_dependencies import need
 from louvain_um.graph.graph import Graph
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
+from louvain_um.errors import GraphError
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.scan import WEIGHT, scan_numbers
+from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
-from louvain_um.graph.graph import MAX_TOTAL_WEIGHT
+from louvain_um.graph.graph import MAX_TOTAL_WEIGHT, Graph
 
 LARGEST_ID = 10**18 - 1
 SMALL_ID = 2**32 - 1
@@ -216,3 +218,21 @@ def _copy(
     """Copy this thread's chunks to their places; NumPy releases the GIL."""
     for i in range(t, len(chunks), threads):
         out[places[i] : places[i + 1]] = chunks[i]
+
+
+def build_graph(
+    source: Source,
+    edges: EdgeList,
+    n: int,
+    names: Any,
+    options: ReadOptions,
+    notes: list[str],
+) -> Graph:
+    """Build the graph of a file's edges; every error names the file."""
+    try:
+        graph = Graph.from_edges(
+            edges.u, edges.v, edges.w, n_vertices=n, duplicates=options.duplicates, names=names
+        )
+    except GraphError as error:
+        raise source.error(f"{error}") from None
+    return replace(graph, notes=(*notes, *graph.notes)) if notes else graph

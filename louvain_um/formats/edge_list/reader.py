@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list import scan, sniff
-from louvain_um.formats.edge_list.edges import EdgeList, LineRule, read_numbers
+from louvain_um.formats.edge_list.edges import EdgeList, LineRule, build_graph, read_numbers
 from louvain_um.formats.edge_list.named_vertices import read_named
 from louvain_um.formats.edge_list.number_vertices import number_vertices
+from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
-from louvain_um.graph.graph import Duplicates, Graph
+from louvain_um.graph.graph import Graph
 
 YEARS = 1800, 2100
 """Whole numbers that are all in here are years."""
@@ -22,27 +21,8 @@ EARLIEST, LATEST = 10**8, 5 * 10**12
 """Unix times from 1973 on in seconds, up to 2128 in milliseconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
-    """Options of `read_graph`, which documents them."""
-
-    weighted: bool | None = None
-    duplicates: Duplicates | None = None
-    symmetrize: bool = False
-    one_based: bool | None = None
-    header: bool | None = None
-    separator: str | None = None
-    ids: Literal["auto", "number", "text"] = "auto"
-
-
 def read(source: Source, options: ReadOptions) -> Graph:
     """Read an edge list."""
-    if source.peek(3) == b"\xef\xbb\xbf":
-        source.read(3)
-    if source.peek(14) == b"%%MatrixMarket":
-        from louvain_um.formats import matrixmarket
-
-        return matrixmarket.read(source, options)
     found = sniff.sniff(source, header=options.header, separator=options.separator, ids=options.ids)
     if not options.symmetrize and (line := sniff.declares_directed(source, found)) is not None:
         raise source.error(
@@ -91,7 +71,7 @@ def read(source: Source, options: ReadOptions) -> Graph:
             found.lines,
         )
     notes += _settle_weights(edges, options, found)
-    return _build(source, edges, names, announced, options, notes)
+    return _number_and_build(source, edges, names, announced, options, notes)
 
 
 def _shape(source: Source, found: sniff.DetectedFormat, options: ReadOptions) -> int:
@@ -171,7 +151,7 @@ def _settle_weights(
     return notes
 
 
-def _build(
+def _number_and_build(
     source: Source,
     edges: EdgeList,
     names: Any,
@@ -189,22 +169,4 @@ def _build(
         )
     else:
         n = len(names)
-    return build(source, edges, n, names, options, notes)
-
-
-def build(
-    source: Source,
-    edges: EdgeList,
-    n: int,
-    names: Any,
-    options: ReadOptions,
-    notes: list[str],
-) -> Graph:
-    """Build the graph of a file's edges; every error names the file."""
-    try:
-        graph = Graph.from_edges(
-            edges.u, edges.v, edges.w, n_vertices=n, duplicates=options.duplicates, names=names
-        )
-    except GraphError as error:
-        raise source.error(f"{error}") from None
-    return replace(graph, notes=(*notes, *graph.notes)) if notes else graph
+    return build_graph(source, edges, n, names, options, notes)

@@ -6,15 +6,13 @@ that its library is there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from louvain_um.errors import GraphError
+from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
-
-if TYPE_CHECKING:
-    from louvain_um.formats.edge_list.reader import ReadOptions
 
 KNOWN = (
     "a Graph, a networkx or igraph graph, a SciPy or CuPy sparse matrix, a square array, a "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.columns import LABELS, PAIRS, WEIGHTS, are_labels
 from louvain_um.formats.edge_list.number_vertices import number_vertices
+from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
-
-if TYPE_CHECKING:
-    from louvain_um.formats.edge_list.reader import ReadOptions
 
 
 def pick_columns(columns: Sequence[Any], weighted: bool | None) -> tuple[Any, Any, Any]:

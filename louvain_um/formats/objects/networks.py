@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.frames import name_array
+from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
-
-if TYPE_CHECKING:
-    from louvain_um.formats.edge_list.reader import ReadOptions
 
 DIRECTED = (
     "the graph is directed; pass symmetrize=True (--symmetrize) to read every arc as an "

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.matrix import undirected
+from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import MAX_VERTICES, Graph
-
-if TYPE_CHECKING:
-    from louvain_um.formats.edge_list.reader import ReadOptions
 
 
 def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:

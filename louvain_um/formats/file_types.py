@@ -1,0 +1,60 @@
+"""File formats: their names, their suffixes, and how their files begin."""
+
+from __future__ import annotations
+
+import os
+
+from louvain_um.errors import GraphFormatError, OptionError
+
+READERS = {
+    "edges": "edge_list.reader:read",
+    "matrixmarket": "matrixmarket:read",
+    "metis": "metis:read",
+    "gml": "gml:read",
+    "graphml": "gml:read_graphml",
+    "npz": "npz:read",
+    "parquet": "parquet:read",
+}
+"""Format → ``module:function`` that reads it."""
+
+SUFFIXES = {
+    ".txt": "edges", ".tsv": "edges", ".csv": "edges", ".edges": "edges", ".edgelist": "edges",
+    ".el": "edges", ".wel": "edges", ".ncol": "edges", ".snap": "edges", ".dat": "edges",
+    ".mtx": "matrixmarket", ".mm": "matrixmarket",
+    ".graph": "metis", ".metis": "metis",
+    ".gml": "gml", ".graphml": "graphml",
+    ".npz": "npz",
+    ".parquet": "parquet", ".pq": "parquet",
+}  # fmt: skip
+"""Suffix of a file's name (before .gz) → its format."""
+
+
+def check_format(format: str | None) -> None:
+    """Raise an error for a format that is not one of `READERS`."""
+    if format is not None and format not in READERS:
+        raise OptionError(f"format must be one of {', '.join(READERS)}, not {format!r}")
+
+
+def format_of(name: str) -> str:
+    """Return the format of a file by its suffix; the error lists the known suffixes."""
+    suffix = os.path.splitext(name.lower().removesuffix(".gz"))[1]
+    if suffix not in SUFFIXES:
+        known = " ".join(sorted(SUFFIXES))
+        shown = f"suffix {suffix!r} is unknown" if suffix else "the name has no suffix"
+        raise GraphFormatError(f"{shown}; use one of {known}, or name the format (format=…)", name)
+    return SUFFIXES[suffix]
+
+
+def format_of_content(head: bytes) -> str:
+    """Return the format that a file's first bytes show; an edge list if they show no other."""
+    if head.startswith(b"%%MatrixMarket"):
+        return "matrixmarket"
+    if head.startswith(b"PK"):
+        return "npz"
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.lstrip().startswith((b"<?xml", b"<graphml")):
+        return "graphml"
+    if head.lstrip().lower().startswith((b"graph [", b"graph\n", b"creator ")):
+        return "gml"
+    return "edges"
