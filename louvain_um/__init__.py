@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.deprecated import FINDER
-from louvain_um.version import __version__
+from louvain_um.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from louvain_um.api import leiden, louvain
@@ -64,7 +64,6 @@ __all__ = [
     "LouvainUmError",
     "MemoryBudgetError",
     "OptionError",
-    "__version__",
     "as_graph",
     "leiden",
     "louvain",
