@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from common import machine, save
 
+from louvain_um.profiling import Session
+from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
 from louvain_um.profiling.session.events import EventTable, Kind, Source
-from louvain_um.profiling.session.session import Lifetime, PageMap, PhaseSpan, Session
 from louvain_um.profiling.views import perfetto
 from louvain_um.profiling.views.html import write
 

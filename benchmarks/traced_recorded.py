@@ -17,7 +17,7 @@ from typing import Any
 
 from common import save
 
-from louvain_um.profiling.session.session import Session
+from louvain_um.profiling import Session
 from louvain_um.profiling.session.storage import load
 from louvain_um.profiling.views.charts import charts
 from louvain_um.profiling.views.session.all_tables import by_group

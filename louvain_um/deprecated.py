@@ -34,7 +34,10 @@ MODULES: Final[Mapping[str, str]] = {
 }
 """Old path of a module → its path now."""
 
-NAMES: Final[Mapping[str, str]] = {}
+NAMES: Final[Mapping[str, str]] = {
+    "louvain_um.profiling.session:Session": "louvain_um.profiling.facade:Session",
+    "louvain_um.profiling.session:load": "louvain_um.profiling.facade:load",
+}
 """``module:name`` under its old name, in the module's path now → ``module:name`` as it is now."""
 
 

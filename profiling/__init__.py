@@ -6,15 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from louvain_um.profiling.facade import Session, import_nsys, load
     from louvain_um.profiling.record.jupyter import load_ipython_extension
     from louvain_um.profiling.record.profiler import profile, recording
-    from louvain_um.profiling.session.session import Session, load
-    from louvain_um.profiling.sources.nsys import import_nsys
 
 _HOME_OF = {
-    "Session": "session.session",
-    "import_nsys": "sources.nsys",
-    "load": "session.session",
+    "Session": "facade",
+    "import_nsys": "facade",
+    "load": "facade",
     "load_ipython_extension": "record.jupyter",
     "profile": "record.profiler",
     "recording": "record.profiler",

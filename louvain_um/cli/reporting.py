@@ -10,7 +10,7 @@ from louvain_um.core.atomic_files import check_output
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.session.session import Session
+    from louvain_um.profiling import Session
     from louvain_um.profiling.views.sweep.results import Sweep
 
 PAGES = (".html", ".htm")
@@ -111,7 +111,7 @@ def _check(
 
 def _read(first: Path, second: Path | None) -> Report:
     """Read sessions, or a sweep."""
-    from louvain_um.profiling.session.session import load
+    from louvain_um.profiling import load
     from louvain_um.profiling.views.sweep import results
 
     found = Report()

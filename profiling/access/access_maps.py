@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.profiling.session.session import PageMap
+from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.simulator.touches import Touches, Way
 from louvain_um.profiling.simulator.trace import Array, Launch, Trace
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from louvain_um.errors import LouvainUmError
 from louvain_um.events import Phase
 from louvain_um.placement.model.cost import HIDDEN
-from louvain_um.profiling.session.session import PageMap, PhaseSpan, Session
-from louvain_um.profiling.session.session import load as load_session
+from louvain_um.profiling.session import PageMap, PhaseSpan, SessionData
+from louvain_um.profiling.session.storage import load as load_session
 from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, Way, join, load_trace
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 
@@ -47,7 +47,7 @@ def recording_in(source: str | Path) -> Trace | None:
     return load_trace(path) if "amount" in names else of_session(load_session(path))
 
 
-def of_session(session: Session) -> Trace:
+def of_session(session: SessionData) -> Trace:
     """Return a session's maps of accesses as a trace: a launch for each bin of time.
 
     Raises

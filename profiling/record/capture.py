@@ -15,11 +15,11 @@ from typing import Any
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Event
-from louvain_um.profiling.record.attribution import owners, place
+from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.spans import Book
+from louvain_um.profiling.session.attribution import event_arrays, with_phases
 from louvain_um.profiling.session.events import MOST_LEVELS, EventTable, concatenate
 from louvain_um.profiling.session.merge_events import MOST_EVENTS, merge
-from louvain_um.profiling.session.session import Session
 from louvain_um.profiling.session.storage import check_target
 from louvain_um.profiling.sources.source import Clock, Source, SourceUnavailableError
 
@@ -219,7 +219,7 @@ class Recording:
             plan=self.plan,
             lifetimes=lifetimes,
             phases=phases,
-            events=place(events, phases),
+            events=with_phases(events, phases),
             maps=tuple(page for source in self.sources for page in source.maps()),
             notes=tuple(notes),
             energy=energy,
@@ -260,8 +260,8 @@ class Recording:
         table = concatenate(self._tables)
         if len(table) > self.most_events:
             rows, lifetimes = len(table), self.book.lifetimes()
-            table = place(table, self.book.phases())
-            table, ns, size = merge(table, owners(table, lifetimes), self.most_events // 2)
+            table = with_phases(table, self.book.phases())
+            table, ns, size = merge(table, event_arrays(table, lifetimes), self.most_events // 2)
             self._merged = (
                 f"events were merged from {rows:,} rows into {len(table):,} where they were alike: "
                 f"totals are exact, times to {ns / 1e6:g} ms, addresses to {size / 2**20:g} MiB"

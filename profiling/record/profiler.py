@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.events import Event, Observer
 from louvain_um.options import Options
+from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.capture import Recording
 from louvain_um.profiling.session.merge_events import MOST_EVENTS
-from louvain_um.profiling.session.session import Session
 from louvain_um.profiling.session.storage import check_target
 from louvain_um.profiling.sources.source import Source, SourceUnavailableError
 

@@ -8,7 +8,7 @@ from typing import cast, get_args
 
 from louvain_um.core.ledger import Group
 from louvain_um.events import Event
-from louvain_um.profiling.session.session import Lifetime, PhaseSpan
+from louvain_um.profiling.session import Lifetime, PhaseSpan
 from louvain_um.profiling.sources.source import Clock
 
 

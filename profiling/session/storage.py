@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from louvain_um.core.atomic_files import check_output, replacing
 from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.session.data import SCHEMA, SessionData
 from louvain_um.profiling.session.events import COLUMNS, EventTable
-from louvain_um.profiling.session.session import SCHEMA, Lifetime, PageMap, PhaseSpan, Session
+from louvain_um.profiling.session.timeline import Lifetime, PageMap, PhaseSpan
 from louvain_um.profiling.session.validate import check
 
 NAME = "louvain-um/session"
@@ -31,7 +32,7 @@ HEADER, EVENTS, MAPS = "header.json", "events.parquet", "maps.npz"
 Arrays = dict[str, NDArray[Any]]
 
 
-def save(session: Session, path: str | Path, *, force: bool = False) -> None:
+def save(session: SessionData, path: str | Path, *, force: bool = False) -> None:
     """Write a session; `Session.save` documents the arguments."""
     if Path(path).suffix == ".parquet":
         _save_folder(session, Path(path), force=force)
@@ -69,14 +70,14 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
         )
 
 
-def load(path: str | Path) -> Session:
-    """Read a session; `louvain_um.profiling.session.session.load` documents it."""
+def load(path: str | Path) -> SessionData:
+    """Read a session; `louvain_um.profiling.load` documents it."""
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
         raise LouvainUmError(f"{path}: is neither a file nor a folder; name what holds a session")
     if _is_sqlite(path):
-        from louvain_um.profiling.sources.nsys import import_nsys
+        from louvain_um.profiling.sources.nsys import read_export
 
-        return import_nsys(path)
+        return read_export(path)
     arrays = _arrays(Path(path))
     try:
         header = json.loads(bytes(arrays["header"]))
@@ -139,7 +140,7 @@ def _foreign(path: str | Path) -> str:
     return f"{path}: not a session; record one with louvain-um profile"
 
 
-def _header(session: Session) -> str:
+def _header(session: SessionData) -> str:
     header = {
         "name": NAME,
         "schema": session.schema,
@@ -173,7 +174,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _maps(session: Session) -> Arrays:
+def _maps(session: SessionData) -> Arrays:
     arrays: Arrays = {}
     for number, page in enumerate(session.maps):
         arrays[f"map.{number}.edges"] = page.edges
@@ -181,7 +182,7 @@ def _maps(session: Session) -> Arrays:
     return arrays
 
 
-def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Session:
+def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> SessionData:
     """Put a session together from what a file held."""
     if header["metadata"].get("seconds", 0) is None:  # not a number when it was saved
         del header["metadata"]["seconds"]
@@ -190,7 +191,7 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
         if span["modularity"] is None:
             span["modularity"] = math.nan
         spans.append(PhaseSpan(**span))
-    return Session(
+    return SessionData(
         metadata=header["metadata"],
         plan=header["plan"],
         lifetimes=tuple(Lifetime(**array) for array in header["lifetimes"]),
@@ -215,7 +216,7 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
     )
 
 
-def _save_folder(session: Session, path: Path, *, force: bool) -> None:
+def _save_folder(session: SessionData, path: Path, *, force: bool) -> None:
     """Write the header as JSON, the events as Parquet and the maps as `.npz`, in a folder."""
     try:
         import pyarrow as pa

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from louvain_um.core.ledger import GROUPS
-from louvain_um.profiling.record.run_time import joules
+from louvain_um.profiling.session.compile_time import run_joules
+from louvain_um.profiling.session.data import SessionData
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.session.session import Session
 
 OTHER = "other"
 """Memory that belongs to no array of the run."""
@@ -21,22 +20,13 @@ FIGURES = (
 )  # fmt: skip
 """What `by_group` holds of each group."""
 
-SHOWN = {
-    "bytes_to_device": "to the device",
-    "bytes_to_host": "to the host",
-    "gpu_faults": "GPU faults",
-    "cpu_faults": "CPU faults",
-    "accesses": "accesses",
-}
-"""What is printed of them."""
-
 KNOWN = ("measured", "modelled")
 
 MEMORY = ("uvm", "cupti", "nsys", "simulator")
 """Sources that tell of managed memory."""
 
 
-def summary(session: Session) -> dict[str, Any]:
+def summary(session: SessionData) -> dict[str, Any]:
     """Return the figures of a session; those that no source could know are None.
 
     `by_group` holds `FIGURES` of each group and of `other`, the memory that belongs to no array;
@@ -63,7 +53,7 @@ def summary(session: Session) -> dict[str, Any]:
     complete = session.metadata.get("complete", True)
     # How fast a run was is known once it has come to its end.
     arcs = (session.metadata.get("graph") or {}).get("arcs") if complete else None
-    spent = joules(session)
+    spent = run_joules(session)
     memory = session.events["kind"] <= Kind.DTOD
     return {
         "seconds": session.seconds,
@@ -82,7 +72,7 @@ def summary(session: Session) -> dict[str, Any]:
     }
 
 
-def _totals_alone(session: Session) -> dict[str, int]:
+def _totals_alone(session: SessionData) -> dict[str, int]:
     """Return bytes that the driver counted where migrations were not recorded one by one."""
     about = session.metadata.get("about_sources", {}).get("uvm", {})
     if about.get("migrations", True):
@@ -91,18 +81,18 @@ def _totals_alone(session: Session) -> dict[str, int]:
     return {name: counted[name] for name in ("bytes_to_device", "bytes_to_host") if name in counted}
 
 
-def _dropped(session: Session) -> int | None:
+def _dropped(session: SessionData) -> int | None:
     """Return records that sources lost, as far as they know."""
     about = session.metadata.get("about_sources", {}).values()
     lost = [source["dropped"] for source in about if "dropped" in source]
     return sum(lost) if lost else None
 
 
-def by_group(session: Session) -> dict[str, dict[str, int]]:
+def by_group(session: SessionData) -> dict[str, dict[str, int]]:
     """Return `FIGURES` of each group that has arrays, and of `other` if there is any."""
     names = [*GROUPS, OTHER]
     number = np.array([*(names.index(array.group) for array in session.lifetimes), len(GROUPS)])
-    group = number[session.owners()]  # −1, the last, is other
+    group = number[session.event_arrays()]  # −1, the last, is other
     events = session.events
 
     def total(column: str, kind: Kind, cause: Cause | None = None) -> list[int]:
@@ -136,46 +126,3 @@ def by_group(session: Session) -> dict[str, dict[str, int]]:
         for name, row in zip(names, zip(*columns, strict=True), strict=True)
         if name in there or any(row)
     }
-
-
-def lines(session: Session) -> Iterable[str]:
-    """Yield the session in a few lines of text."""
-    from louvain_um.profiling.views.table import say
-
-    figures = summary(session)
-    about = session.metadata
-    named = [about.get("method"), about.get("policy"), about.get("device")]
-    if about.get("device") == "cpu":
-        named.remove(about.get("policy"))  # there is but one
-    what = " ".join(str(name) for name in named if name)
-    rate = figures["arcs_per_second"]
-    cost = [f"{figures['seconds']:.3f} s"]
-    cost += [f"{say(rate, 'rate')} arcs/s"] if rate else []
-    if figures["joules"] is not None:
-        cost.append(f"{figures['joules']:,.1f} J")
-    if figures["arcs_per_joule"]:
-        cost.append(f"{say(figures['arcs_per_joule'], 'rate')} arcs/J")
-    yield f"{what or 'session'}: {', '.join(cost)}"
-    shown = {name: value for name, value in SHOWN.items() if figures[name] is not None}
-    for group, values in [("all", figures), *figures["by_group"].items()]:
-        parts = [
-            f"{text} {_say(name, values[name])}"
-            for name, text in shown.items()
-            if values[name] is not None
-        ]
-        if parts:
-            yield f"  {group}: {', '.join(parts)}"
-    if figures["unattributed"]:
-        rows_of = figures["memory_events"]
-        yield f"{figures['unattributed']:,} of {rows_of:,} memory events lie in no array of the run"
-    yield from (f"note: {note}" for note in session.notes)
-
-
-def _say(name: str, value: int) -> str:
-    """Return a figure as text."""
-    if not name.startswith("bytes"):
-        return f"{value:,}"
-    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if value >= scale:
-            return f"{value / scale:,.1f} {unit}"
-    return f"{value} B"

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from louvain_um.core.ledger import GROUPS
+from louvain_um.profiling.session.data import SessionData
 from louvain_um.profiling.session.events import MOST_LEVELS
-from louvain_um.profiling.session.session import Session
 
 MOST = 1 << 63
 """Whole numbers of a session stay below: nanoseconds, bytes and addresses as int64."""
@@ -34,7 +34,7 @@ SOURCE = (
 """Numbers that a source may tell of itself."""
 
 
-def check(session: Session) -> None:
+def check(session: SessionData) -> None:
     """Raise ValueError where a part of a session is of another kind than documented."""
     _check_metadata(session.metadata)
     _need(_each(session.notes, str), "notes")
@@ -97,7 +97,7 @@ def _check_energy(energy: Mapping[str, Any] | None) -> None:
     _need(len(samples[0]) == len(samples[1]), "energy")
 
 
-def _check_events(session: Session) -> None:
+def _check_events(session: SessionData) -> None:
     events = session.events
     names = {"kernel": len(events.kernels), "phase": len(events.phases)}
     for name, values in events.columns.items():

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
 from louvain_um.profiling.access.access_maps import access_maps
+from louvain_um.profiling.facade import Session
+from louvain_um.profiling.session import Lifetime, PhaseSpan
 from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.session.session import Lifetime, PhaseSpan, Session
 from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.trace import Allocate, Free, Launch, Trace
 

@@ -12,9 +12,9 @@ from louvain_um.events import Event
 from louvain_um.graph.graph import Graph
 from louvain_um.profiling.access.access_maps import BINS, by_page, shift_of
 from louvain_um.profiling.access.recorder import Recorder
+from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.session.events import Source as Seen
-from louvain_um.profiling.session.session import PageMap
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.trace import Array, Launch
 from louvain_um.profiling.sources.source import Clock

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, concatenate
-from louvain_um.profiling.session.session import PageMap
 from louvain_um.profiling.sources.cupti_library import Library
 from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
 from louvain_um.profiling.sources.uvm import Totals

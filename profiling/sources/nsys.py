@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.record.attribution import place
+from louvain_um.profiling.session import Lifetime, PhaseSpan, SessionData
+from louvain_um.profiling.session.attribution import with_phases
 from louvain_um.profiling.session.events import MOST_LEVELS, EventTable, Kind, Source, concatenate
-from louvain_um.profiling.session.session import Lifetime, PhaseSpan, Session
 from louvain_um.profiling.session.validate import check
 
 MAGIC = b"SQLite format 3\x00"
@@ -44,27 +44,8 @@ PUSH_POP, START_END = 59, 60
 """Types of NVTX events that are ranges."""
 
 
-def import_nsys(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> Session:
-    """Read what ``nsys export --type sqlite`` wrote as a session.
-
-    Parameters
-    ----------
-    path : path
-        The exported database.
-    arrays : sequence of Lifetime, optional
-        Arrays of the program, with its addresses and the recording's times, to attribute events
-        to; Nsight knows none by name.
-
-    Returns
-    -------
-    Session
-        With kernels, copies, migrations, faults of both sides, and NVTX ranges as phases.
-
-    Raises
-    ------
-    LouvainUmError
-        The file is missing or no export of a CUDA program.
-    """
+def read_export(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> SessionData:
+    """Read an export; `louvain_um.profiling.import_nsys` documents the arguments."""
     try:
         with Path(path).open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
@@ -102,7 +83,7 @@ class _Import:
         if "StringIds" in self.tables:
             self.strings = dict(base.execute("SELECT id, value FROM StringIds"))
 
-    def session(self, arrays: tuple[Lifetime, ...]) -> Session:
+    def session(self, arrays: tuple[Lifetime, ...]) -> SessionData:
         """Return all that is in it."""
         table = concatenate([self.kernels(), self.copies(), self.sets(), self.faults()])
         phases = self.phases()
@@ -123,11 +104,11 @@ class _Import:
             "complete": True,
             "sources": {"nsys": "measured"},
         }
-        return Session(
+        return SessionData(
             metadata=metadata,
             lifetimes=arrays,
             phases=phases,
-            events=place(table, phases),
+            events=with_phases(table, phases),
             notes=tuple(self.notes),
         )
 

@@ -6,8 +6,8 @@ import ctypes
 import threading
 from typing import Any
 
+from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable
-from louvain_um.profiling.session.session import PageMap
 from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
 
 PERIOD = 0.1

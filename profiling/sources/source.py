@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable
-from louvain_um.profiling.session.session import PageMap
 
 
 class SourceUnavailableError(LouvainUmError):

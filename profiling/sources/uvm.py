@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.session.session import PageMap
 from louvain_um.profiling.sources.source import Clock
 from louvain_um.profiling.sources.uvm_driver import COUNTERS, Tracker
 from louvain_um.profiling.sources.uvm_events import MIGRATION, WANTED, Decoder

@@ -16,7 +16,7 @@ import numpy as np
 
 from louvain_um.core.atomic_files import check_output, replacing
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.colours import colour
 from louvain_um.profiling.views.session import all_tables, residency
 from louvain_um.profiling.views.session.compare import names
@@ -43,7 +43,7 @@ MOST_LEVELS = 24
 
 
 def save(
-    sessions: Sequence[Session],
+    sessions: Sequence[SessionData],
     folder: str | Path,
     *,
     sweep: Sweep | None = None,
@@ -54,7 +54,7 @@ def save(
 
     Parameters
     ----------
-    sessions : sequence of Session
+    sessions : sequence of SessionData
         Charts of the first; iteration times of all.
     folder : path
         Made if it is not there.
@@ -91,15 +91,15 @@ def save(
     return paths
 
 
-def charts(sessions: Sequence[Session], sweep: Sweep | None = None) -> dict[str, Figure]:
+def charts(sessions: Sequence[SessionData], sweep: Sweep | None = None) -> dict[str, Figure]:
     """Return every chart that there are numbers for, by name.
 
     Examples
     --------
-    >>> from louvain_um.profiling.session.session import PhaseSpan, Session
+    >>> from louvain_um.profiling.session import PhaseSpan, SessionData
     >>> from louvain_um.profiling.views.charts import charts
     >>> span = PhaseSpan(phase="move", level=0, iteration=-1, start_ns=0, end_ns=2000)
-    >>> list(charts([Session(phases=(span,))]))
+    >>> list(charts([SessionData(phases=(span,))]))
     ['level-times']
     """
     found: dict[str, Figure | None] = {}
@@ -189,7 +189,7 @@ def _name_arrays(axes: Axes, axis: Axis, low: int, high: int) -> None:
     axes.set_yticklabels([stripe.name for stripe in wide])
 
 
-def level_times(sessions: Sequence[Session]) -> Figure | None:
+def level_times(sessions: Sequence[SessionData]) -> Figure | None:
     """Return seconds of every level by phase, a bar a session (Figure 4.11's iterations)."""
     found = [passes(Reading(session)) for session in sessions]
     places = sorted(
@@ -235,7 +235,7 @@ def _shade(at: int) -> float:
     return max(1 - 0.35 * at, 0.2)
 
 
-def iteration_times(sessions: Sequence[Session]) -> Figure | None:
+def iteration_times(sessions: Sequence[SessionData]) -> Figure | None:
     """Return seconds of every iteration of moving, a line a session."""
     if not any(Reading(session).iterations for session in sessions):
         return None

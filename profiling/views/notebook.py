@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from html import escape
 
-from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.session.all_tables import by_group
+from louvain_um.profiling.views.session.lines import lines
 from louvain_um.profiling.views.session.reading import Reading
 from louvain_um.profiling.views.session.verdict import verdict
 from louvain_um.profiling.views.table import Table
 
 
-def html(session: Session) -> str:
+def html(session: SessionData) -> str:
     """Return a session as a small piece of HTML.
 
     Examples
     --------
-    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.session import SessionData
     >>> from louvain_um.profiling.views.notebook import html
-    >>> "Nothing was recorded" in html(Session())
+    >>> "Nothing was recorded" in html(SessionData())
     True
     """
     reading = Reading(session)
     found = verdict(reading)
     table = by_group(reading)
     pieces = [
-        f"<b>{escape(str(session).partition(chr(10))[0])}</b>",
+        f"<b>{escape(next(iter(lines(session))))}</b>",
         f"<p>{escape(found.finding)} {escape(found.remedy)} <small>({escape(found.grounds)})"
         "</small></p>",
     ]

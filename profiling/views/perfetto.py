@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from louvain_um.core.atomic_files import replacing
-from louvain_um.profiling.record.run_time import COMPILE
+from louvain_um.profiling.session import SessionData
+from louvain_um.profiling.session.attribution import event_arrays
+from louvain_um.profiling.session.compile_time import COMPILE
 from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.session.merge_events import merge
-from louvain_um.profiling.session.session import Session
 from louvain_um.profiling.views.session import residency
 from louvain_um.profiling.views.session.reading import CAUSES, NAMES, Reading
 
@@ -58,7 +59,7 @@ class Counter:
     value: float
 
 
-def write(session: Session, path: str | Path, *, force: bool = False) -> None:
+def write(session: SessionData, path: str | Path, *, force: bool = False) -> None:
     """Write a trace: JSON as `.json` or `.json.gz`, Perfetto's own protobuf otherwise.
 
     Raises
@@ -78,15 +79,15 @@ def write(session: Session, path: str | Path, *, force: bool = False) -> None:
             part.write_bytes(encode(items(session)))
 
 
-def trace(session: Session) -> dict[str, Any]:
+def trace(session: SessionData) -> dict[str, Any]:
     """Return the trace as the JSON that Chrome and Perfetto read; times in microseconds.
 
     Examples
     --------
-    >>> from louvain_um.profiling.session.session import PhaseSpan, Session
+    >>> from louvain_um.profiling.session import PhaseSpan, SessionData
     >>> from louvain_um.profiling.views.perfetto import trace
     >>> span = PhaseSpan(phase="move", level=0, iteration=-1, start_ns=0, end_ns=2000)
-    >>> found = trace(Session(phases=(span,)))["traceEvents"]
+    >>> found = trace(SessionData(phases=(span,)))["traceEvents"]
     >>> [(event["name"], event["dur"]) for event in found if event["ph"] == "X"]
     [('move 0', 2.0)]
     """
@@ -132,7 +133,7 @@ def _enter(
     return process, thread
 
 
-def items(session: Session) -> Iterator[Slice | Counter]:
+def items(session: SessionData) -> Iterator[Slice | Counter]:
     """Yield everything that a trace shows, track by track."""
     # A timeline tells what the clock on the wall did, compiling among it.
     uncut = tuple(span for span in session.phases if span.phase != COMPILE)
@@ -163,20 +164,20 @@ def items(session: Session) -> Iterator[Slice | Counter]:
     )
 
 
-def _merged(session: Session) -> tuple[EventTable, list[str]]:
+def _merged(session: SessionData) -> tuple[EventTable, list[str]]:
     """Return the events, few enough, and a sentence if they had to be merged."""
     if len(session.events) <= MOST:
         return session.events, []
-    table, ns, size = merge(session.events, session.owners(), MOST)
+    table, ns, size = merge(session.events, session.event_arrays(), MOST)
     return table, [
         f"{len(session.events):,} events were merged into {len(table):,} where they were alike: "
         f"times to {ns / 1e6:g} ms, addresses to {size / 2**20:g} MiB"
     ]
 
 
-def _events(events: EventTable, session: Session) -> Iterable[Slice]:
+def _events(events: EventTable, session: SessionData) -> Iterable[Slice]:
     groups = np.array([*(NAMES.index(life.group) for life in session.lifetimes), len(NAMES) - 1])
-    owners = Session(events=events, lifetimes=session.lifetimes).owners()
+    arrays = event_arrays(events, session.lifetimes)
     names = [*(life.name for life in session.lifetimes), "no array of the run"]
     wanted = np.isin(events["kind"], [Kind.KERNEL, *WAYS])
     columns = ("time", "duration", "kind", "bytes", "count", "rows", "cause", "kernel", "level")
@@ -192,7 +193,7 @@ def _events(events: EventTable, session: Session) -> Iterable[Slice]:
                         duration=max(duration, 1), about=about)  # fmt: skip
             continue
         way = WAYS[Kind(kind)]
-        owner = owners[row]
+        owner = arrays[row]
         about = {"array": names[owner], "bytes": size, "count": count, "level": level}
         copy = kind >= Kind.COPY_TO_DEVICE
         if kind <= Kind.DTOD and not copy:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as Drawn
 
-    from louvain_um.profiling.session.session import Session
+    from louvain_um.profiling.session import SessionData
     from louvain_um.profiling.views.sweep.results import Sweep
 
 MOST = 30
@@ -23,7 +23,7 @@ PROSE = 60
 
 
 def show(
-    sessions: Sequence[Session], sweep: Sweep | None = None, console: Console | None = None
+    sessions: Sequence[SessionData], sweep: Sweep | None = None, console: Console | None = None
 ) -> None:
     """Print verdict and tables of sessions, how two compare, and the tables of a sweep."""
     from rich.console import Console

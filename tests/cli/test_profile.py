@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from louvain_um.profiling.session.session import load
+from louvain_um.profiling import load
 from tests.cli.conftest import Run
 
 

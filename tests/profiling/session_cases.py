@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from louvain_um.profiling.record.attribution import place
+from louvain_um.profiling import Session
+from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
+from louvain_um.profiling.session.attribution import with_phases
 from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.session.session import Lifetime, PageMap, PhaseSpan, Session
 
 
 def life(name: str, address: int, nbytes: int, start: int, end: int) -> Lifetime:
@@ -39,7 +40,7 @@ def a_session() -> Session:
         plan={"policy": "base"},
         lifetimes=(life("targets.0", 4096, 1 << 20, 0, 40),),
         phases=phases,
-        events=place(events, phases),
+        events=with_phases(events, phases),
         maps=(
             PageMap(
                 array="targets.0",

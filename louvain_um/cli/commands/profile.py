@@ -12,7 +12,7 @@ from louvain_um.cli.common import Method
 from louvain_um.cli.guard import guarded, note
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.session.session import Session
+    from louvain_um.profiling import Session
 
 
 @guarded

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.profiling.session.session import PageMap
+from louvain_um.profiling.session import PageMap
 
 U32 = NDArray[np.uint32]
 MOST = np.iinfo(np.uint32).max

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import COLUMNS, EventTable, Kind, Source
-from louvain_um.profiling.session.session import PageMap
 from louvain_um.profiling.sources.tracer.histogram import Histogram
 from louvain_um.profiling.sources.tracer.kernels import Register
 

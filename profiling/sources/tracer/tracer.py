@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
 from louvain_um.events import Event
 from louvain_um.gpu.runtime import compile, nvrtc
+from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import PHASES, EventTable
-from louvain_um.profiling.session.session import PageMap
 from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
 from louvain_um.profiling.sources.tracer.device import TracedDevice
 from louvain_um.profiling.sources.tracer.histogram import Histogram

@@ -9,15 +9,15 @@ from louvain_um.core.atomic_files import check_output, replacing
 from louvain_um.errors import LouvainUmError
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.session.session import Session
+    from louvain_um.profiling.session import SessionData
     from louvain_um.profiling.views.sweep.results import Sweep
 
 
 def write(
-    session: Session | None,
+    session: SessionData | None,
     path: str | Path,
     *,
-    other: Session | None = None,
+    other: SessionData | None = None,
     sweep: Sweep | None = None,
     force: bool = False,
 ) -> None:
@@ -25,10 +25,10 @@ def write(
 
     Parameters
     ----------
-    session : Session, optional
+    session : SessionData, optional
         Shown in full.
     path : path
-    other : Session, optional
+    other : SessionData, optional
         Set beside the first.
     sweep : Sweep, optional
         Results of policies by oversubscription.
@@ -47,15 +47,15 @@ def write(
 
 
 def render(
-    session: Session | None, *, other: Session | None = None, sweep: Sweep | None = None
+    session: SessionData | None, *, other: SessionData | None = None, sweep: Sweep | None = None
 ) -> str:
     """Return the page that `write` writes.
 
     Examples
     --------
-    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.session import SessionData
     >>> from louvain_um.profiling.views.html import render
-    >>> render(Session()).startswith("<!doctype html>")
+    >>> render(SessionData()).startswith("<!doctype html>")
     True
     """
     try:

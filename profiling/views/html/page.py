@@ -15,11 +15,11 @@ from louvain_um.profiling.views.html.payload import ROOM
 from louvain_um.profiling.views.session.reading import Reading
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.session.session import Session
+    from louvain_um.profiling.session import SessionData
     from louvain_um.profiling.views.sweep.results import Sweep
 
 
-def render(session: Session | None, *, other: Session | None, sweep: Sweep | None) -> str:
+def render(session: SessionData | None, *, other: SessionData | None, sweep: Sweep | None) -> str:
     """Return the page as text."""
     from louvain_um.version import __version__
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.session import SessionData
+from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.payload import ROOM, packed
 from louvain_um.profiling.views.session import all_tables, kernels, phase_tables, residency
@@ -67,7 +68,7 @@ class Part:
     notes: tuple[str, ...] = ()
 
 
-def heading(session: Session) -> tuple[str, str]:
+def heading(session: SessionData) -> tuple[str, str]:
     """Return title and subtitle of a session."""
     about = session.metadata
     graph = about.get("graph") or {}
@@ -90,12 +91,12 @@ def heading(session: Session) -> tuple[str, str]:
     return title, "; ".join(facts)
 
 
-def cards(session: Session) -> tuple[Card, ...]:
+def cards(session: SessionData) -> tuple[Card, ...]:
     """Return the figures that matter and are known."""
     return tuple(card for card in _cards(session) if card.text != NOTHING)
 
 
-def missing(session: Session) -> tuple[str, ...]:
+def missing(session: SessionData) -> tuple[str, ...]:
     """Return which of the figures that matter nobody recorded, and why: a line a reason."""
     reasons: dict[str, list[str]] = {}
     for card in _cards(session):
@@ -104,23 +105,23 @@ def missing(session: Session) -> tuple[str, ...]:
     return tuple(f"{', '.join(names)}: {why}" for why, names in reasons.items())
 
 
-def _cards(session: Session) -> tuple[Card, ...]:
-    summary = session.summary()
+def _cards(session: SessionData) -> tuple[Card, ...]:
+    figures = summary(session)
     time, memory = evidence(session, "time"), evidence(session, "memory")
     energy = evidence(session, "energy")
     peaks = session.metadata.get("peak_bytes") or {}
     wanted: list[tuple[str, Any, As, str]] = [
-        ("run", summary["seconds"], "seconds", time),
-        ("arcs a second", summary["arcs_per_second"], "rate", time),
+        ("run", figures["seconds"], "seconds", time),
+        ("arcs a second", figures["arcs_per_second"], "rate", time),
         ("groups' peaks together", sum(peaks.values()) or None, "bytes", time),
-        ("moved to the device", summary["bytes_to_device"], "bytes", memory),
-        ("moved to the host", summary["bytes_to_host"], "bytes", memory),
-        ("evicted by the driver", summary["bytes_evicted"], "bytes", memory),
-        ("GPU faults", summary["gpu_faults"], "count", memory),
-        ("fault groups", summary["gpu_fault_groups"], "count", memory),
-        ("accesses", summary["accesses"], "count", evidence(session, "access")),
-        ("energy", summary["joules"], "count", energy),
-        ("arcs a joule", summary["arcs_per_joule"], "rate", energy),
+        ("moved to the device", figures["bytes_to_device"], "bytes", memory),
+        ("moved to the host", figures["bytes_to_host"], "bytes", memory),
+        ("evicted by the driver", figures["bytes_evicted"], "bytes", memory),
+        ("GPU faults", figures["gpu_faults"], "count", memory),
+        ("fault groups", figures["gpu_fault_groups"], "count", memory),
+        ("accesses", figures["accesses"], "count", evidence(session, "access")),
+        ("energy", figures["joules"], "count", energy),
+        ("arcs a joule", figures["arcs_per_joule"], "rate", energy),
     ]
     return tuple(
         Card(
@@ -306,7 +307,7 @@ def _cause_bars(causes: Table) -> Figure:
     )
 
 
-def _power(session: Session) -> Figure | None:
+def _power(session: SessionData) -> Figure | None:
     energy = session.energy or {}
     times, watts = energy.get("times_ns") or [], energy.get("watts") or []
     if len(times) < 2:

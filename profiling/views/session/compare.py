@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.events import Kind
-from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views.session import all_tables, phase_tables
 from louvain_um.profiling.views.session.evidence import evidence
 from louvain_um.profiling.views.session.reading import Reading
@@ -46,7 +47,7 @@ def compared(first: Reading, second: Reading) -> tuple[Table, ...]:
 
 def whole(first: Reading, second: Reading) -> Table:
     """Return the figures that matter of both."""
-    a, b = first.recorded.summary(), second.recorded.summary()
+    a, b = summary(first.recorded), summary(second.recorded)
     rows = [_row(name, a.get(key), b.get(key), kind) for key, name, kind in WHOLE]
     rows.append(_row("read in place", _remote(first), _remote(second), "bytes"))
     one, other = (reading.session.metadata.get("graph") or {} for reading in (first, second))
@@ -117,15 +118,15 @@ def _by(
     )
 
 
-def names(sessions: Sequence[Session]) -> list[str]:
+def names(sessions: Sequence[SessionData]) -> list[str]:
     """Return what sessions are called beside each other: graphs are named where they differ.
 
     Examples
     --------
-    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.session import SessionData
     >>> from louvain_um.profiling.views.session.compare import names
     >>> runs = [{"device": "cpu", "graph": {"name": name}} for name in ("karate", "dolphins")]
-    >>> names([Session(metadata=run) for run in runs])
+    >>> names([SessionData(metadata=run) for run in runs])
     ['karate: cpu', 'dolphins: cpu']
     """
     graphs = [str((session.metadata.get("graph") or {}).get("name") or "") for session in sessions]
@@ -140,16 +141,17 @@ def _names(first: Reading, second: Reading) -> tuple[str, str]:
     return one or "the first", other or "the second"
 
 
-def called(session: Session) -> str:
+def called(session: SessionData) -> str:
     """Return policy, budget and device of a session, and a method other than Louvain.
 
     Examples
     --------
-    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.session import SessionData
     >>> from louvain_um.profiling.views.session.compare import called
-    >>> called(Session(metadata={"policy": "base", "budget_bytes": 1 << 30, "device": "cuda:0"}))
+    >>> run = {"policy": "base", "budget_bytes": 1 << 30, "device": "cuda:0"}
+    >>> called(SessionData(metadata=run))
     'base within 1.0 GiB on cuda:0'
-    >>> called(Session(metadata={"policy": "host", "method": "leiden", "device": "cpu"}))
+    >>> called(SessionData(metadata={"policy": "host", "method": "leiden", "device": "cpu"}))
     'leiden, host on cpu'
     """
     about = session.metadata

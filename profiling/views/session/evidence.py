@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.events import Kind, Source
-from louvain_um.profiling.session.session import Session
 
 Matter = Literal["time", "memory", "access", "energy", "kernel"]
 """What a number is about."""
@@ -28,16 +28,16 @@ KINDS: dict[Matter, tuple[Kind, ...]] = {
 }
 
 
-def evidence(session: Session, matter: Matter) -> str:
+def evidence(session: SessionData, matter: Matter) -> str:
     """Return how numbers of a kind came about in a session, and who told them.
 
     Examples
     --------
-    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.session import SessionData
     >>> from louvain_um.profiling.views.session.evidence import evidence
-    >>> evidence(Session(metadata={"sources": {"nvml": "not available: no GPU"}}), "energy")
+    >>> evidence(SessionData(metadata={"sources": {"nvml": "not available: no GPU"}}), "energy")
     'not available: no GPU'
-    >>> evidence(Session(metadata={"sources": {"uvm": "measured"}}), "memory")
+    >>> evidence(SessionData(metadata={"sources": {"uvm": "measured"}}), "memory")
     'measured (uvm)'
     """
     sources = session.metadata.get("sources", {})
@@ -59,6 +59,6 @@ def evidence(session: Session, matter: Matter) -> str:
     return "not available: no source recorded it"
 
 
-def there(session: Session, matter: Matter) -> bool:
+def there(session: SessionData, matter: Matter) -> bool:
     """Say whether a kind of numbers is available at all."""
     return not evidence(session, matter).startswith("not available")

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from louvain_um.profiling.session.session import Session
+from louvain_um.profiling.session import SessionData
+from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views.table import say
 
 COUNTED = ("events", "samples", "launches", "instrumented_places")
 """What a source may say it has."""
 
 
-def origins(session: Session) -> tuple[str, ...]:
+def origins(session: SessionData) -> tuple[str, ...]:
     """Return a line for each source, and one on how many events belong to an array.
 
     Examples
     --------
-    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.session import SessionData
     >>> from louvain_um.profiling.views.session.origins import origins
     >>> about = {"sources": {"cupti": "measured"}, "about_sources": {"cupti": {"dropped": 2}}}
-    >>> origins(Session(metadata=about))
+    >>> origins(SessionData(metadata=about))
     ('cupti: measured; 2 dropped',)
     """
     about = session.metadata.get("about_sources") or {}
@@ -28,7 +29,7 @@ def origins(session: Session) -> tuple[str, ...]:
         "; ".join([f"{name}: {status}", *_parts(about.get(name) or {})])
         for name, status in (session.metadata.get("sources") or {}).items()
     ]
-    figures = session.summary()
+    figures = summary(session)
     if figures["memory_events"]:
         lost = figures["unattributed"]
         share = say(lost / figures["memory_events"], "share")

@@ -22,10 +22,10 @@ def glance(reading: Reading) -> Curves | None:
 
     Examples
     --------
-    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.session import SessionData
     >>> from louvain_um.profiling.views.session.overview import glance
     >>> from louvain_um.profiling.views.session.reading import Reading
-    >>> glance(Reading(Session())) is None
+    >>> glance(Reading(SessionData())) is None
     True
     """
     first, end = reading.window

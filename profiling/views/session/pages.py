@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.session.session import PageMap
 from louvain_um.profiling.views.session.blocks import chunks, last_byte, spread
 from louvain_um.profiling.views.session.evidence import evidence
 from louvain_um.profiling.views.session.reading import CAUSES, OTHER, Reading

@@ -32,13 +32,13 @@ def passes(reading: Reading) -> list[Pass]:
 
     Examples
     --------
-    >>> from louvain_um.profiling.session.session import PhaseSpan, Session
+    >>> from louvain_um.profiling.session import PhaseSpan, SessionData
     >>> from louvain_um.profiling.views.session.passes import passes
     >>> from louvain_um.profiling.views.session.reading import Reading
     >>> spans = [PhaseSpan(phase=phase, level=level, iteration=-1, start_ns=at, end_ns=at + 1)
     ...          for at, (phase, level) in enumerate([("load", -1), ("move", 0), ("aggregate", 0),
     ...                                               ("move", 1), ("move", 0)])]
-    >>> [each.label for each in passes(Reading(Session(phases=tuple(spans))))]
+    >>> [each.label for each in passes(Reading(SessionData(phases=tuple(spans))))]
     ['level 0', 'level 1', 'cycle 2, level 0']
     """
     found: list[Pass] = []

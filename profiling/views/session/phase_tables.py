@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.profiling.record.run_time import COMPILE
+from louvain_um.profiling.session.compile_time import COMPILE
 from louvain_um.profiling.session.events import MOST_LEVELS, Kind
 from louvain_um.profiling.views.session import residency
 from louvain_um.profiling.views.session.evidence import evidence, there

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.ledger import GROUPS
-from louvain_um.profiling.record.run_time import compiling, running
+from louvain_um.profiling.session import PhaseSpan, SessionData
+from louvain_um.profiling.session.compile_time import compile_spans, without_compiling
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.session.session import PhaseSpan, Session
 
 OTHER = "other"
 NAMES = (*GROUPS, OTHER)
@@ -56,22 +56,22 @@ class Reading:
 
     Examples
     --------
-    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.session import SessionData
     >>> from louvain_um.profiling.views.session.reading import Reading
-    >>> Reading(Session()).window
+    >>> Reading(SessionData()).window
     (0, 1)
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SessionData) -> None:
         self.recorded = session
-        self.session = running(session)
+        self.session = without_compiling(session)
         self.events = self.session.events
-        self.compiled = float(np.diff(compiling(session)).sum()) / 1e9
+        self.compiled = float(np.diff(compile_spans(session)).sum()) / 1e9
 
     @cached_property
     def owners(self) -> NDArray[np.int32]:
         """Which lifetime each event belongs to, −1 for none."""
-        return self.recorded.owners()  # what came before what is lost where time stands still
+        return self.recorded.event_arrays()  # what came before what is lost where time stands still
 
     @cached_property
     def arrays(self) -> tuple[Named, ...]:

@@ -56,10 +56,10 @@ def verdict(reading: Reading) -> Verdict:
 
     Examples
     --------
-    >>> from louvain_um.profiling.session.session import Session
+    >>> from louvain_um.profiling.session import SessionData
     >>> from louvain_um.profiling.views.session.reading import Reading
     >>> from louvain_um.profiling.views.session.verdict import verdict
-    >>> verdict(Reading(Session())).finding
+    >>> verdict(Reading(SessionData())).finding
     'Nothing was recorded.'
     """
     session = reading.session

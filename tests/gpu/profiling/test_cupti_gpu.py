@@ -12,9 +12,8 @@ import pytest
 import louvain_um as lu
 from louvain_um import generators
 from louvain_um.gpu.runtime.device import Choice
-from louvain_um.profiling import profile, recording
+from louvain_um.profiling import Session, load, profile, recording
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.session.session import Session, load
 from louvain_um.profiling.sources import cupti as cupti_source
 from louvain_um.profiling.sources import cupti_records
 from louvain_um.profiling.sources.cupti import Cupti

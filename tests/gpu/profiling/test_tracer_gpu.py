@@ -276,7 +276,7 @@ def test_a_session_knows_whose_accesses_they_are() -> None:
 
     session = profile(planted(False), device="cuda", memory="device", sources=(), tracer=True)
     rows = session.events["source"] == Source.TRACER
-    owners = session.owners()[rows]
+    owners = session.event_arrays()[rows]
     counts = session.events["count"][rows]
     assert counts[owners < 0].sum() <= 0.001 * counts.sum()
     found: dict[str, int] = {}

@@ -104,7 +104,7 @@ def test_a_profile_without_a_gpu_attributes_every_access(graph):
     )
     access = session.events.where(Kind.ACCESS)
     assert access.any()
-    assert (session.owners()[access] >= 0).all()
+    assert (session.event_arrays()[access] >= 0).all()
     totals = sum(page.total for page in session.maps)
     assert totals == pytest.approx(figures["accesses"], rel=1e-3)
     names = {array.name for array in session.lifetimes}

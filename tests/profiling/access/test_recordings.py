@@ -7,8 +7,9 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.errors import GraphFormatError, LouvainUmError
+from louvain_um.profiling import Session
 from louvain_um.profiling.access.recordings import recording_in
-from louvain_um.profiling.session.session import SCHEMA, Session
+from louvain_um.profiling.session.data import SCHEMA
 from louvain_um.profiling.views.html.svg import lines
 
 

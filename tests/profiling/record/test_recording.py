@@ -15,11 +15,12 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import OptionError
 from louvain_um.events import Event
+from louvain_um.profiling import Session, load
 from louvain_um.profiling.record.capture import Recording
 from louvain_um.profiling.record.profiler import profile, recording
 from louvain_um.profiling.record.spans import Book
+from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, Source
-from louvain_um.profiling.session.session import PageMap, Session, load
 from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
 
 

@@ -10,8 +10,9 @@ import pytest
 from session_cases import a_session, life
 
 from louvain_um.errors import LouvainUmError
+from louvain_um.profiling import Session, load
+from louvain_um.profiling.session.data import SCHEMA
 from louvain_um.profiling.session.events import COLUMNS
-from louvain_um.profiling.session.session import SCHEMA, Session, load
 
 
 @pytest.mark.parametrize("name", ["run.npz", "run.parquet"])

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from louvain_um.profiling import Session
 from louvain_um.profiling.session.events import Cause, Kind, Source
-from louvain_um.profiling.session.session import Session
 from louvain_um.profiling.sources import cupti_library
 from louvain_um.profiling.sources.cupti import Cupti
 from louvain_um.profiling.sources.cupti_library import ANOTHER_PROFILER, REMEDIES, Library

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling import import_nsys
+from louvain_um.profiling import import_nsys, load
+from louvain_um.profiling.session import Lifetime
 from louvain_um.profiling.session.events import Cause, Kind, Source
-from louvain_um.profiling.session.session import Lifetime, load
 
 # As in NVIDIA's "SQLite Export Schema Reference"; columns that nothing here reads are left out.
 SCHEMA = """

@@ -9,7 +9,7 @@ import pytest
 import louvain_um.api
 import louvain_um.profiling.record.profiler
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.profiling.session.session import Session
+from louvain_um.profiling import Session
 from louvain_um.profiling.sweep.measure import measure, options_for
 from louvain_um.profiling.sweep.run import Settings
 

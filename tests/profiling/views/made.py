@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.profiling.record.attribution import place
+from louvain_um.profiling import Session
+from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
+from louvain_um.profiling.session.attribution import with_phases
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
-from louvain_um.profiling.session.session import Lifetime, PageMap, PhaseSpan, Session
 
 MIB = 1 << 20
 BLOCK = 2 * MIB
@@ -104,7 +105,7 @@ def paged_run(times: int = 3, **metadata: Any) -> Session:
         metadata=about | metadata,
         lifetimes=lifetimes(),
         phases=phases(),
-        events=place(events, phases()),
+        events=with_phases(events, phases()),
         maps=(
             PageMap(
                 array="targets.0",

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from louvain_um.profiling import Session
+from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
-from louvain_um.profiling.session.session import Lifetime, PageMap, PhaseSpan, Session
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.perfetto import trace
 from louvain_um.profiling.views.session import all_tables, phase_tables

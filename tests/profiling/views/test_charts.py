@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.session.session import PhaseSpan, Session
+from louvain_um.profiling import Session
+from louvain_um.profiling.session import PhaseSpan
 from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.views.charts import DOTS, charts, save

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from louvain_um.profiling.record.attribution import place
+from louvain_um.profiling import Session
+from louvain_um.profiling.session import Lifetime, PhaseSpan
+from louvain_um.profiling.session.attribution import with_phases
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
-from louvain_um.profiling.session.session import Lifetime, PhaseSpan, Session
 from louvain_um.profiling.views.session import all_tables, kernels, phase_tables, residency
 from louvain_um.profiling.views.session.blocks import fetched_again, ping_pong, spread
 from louvain_um.profiling.views.session.compare import compared
@@ -74,7 +75,7 @@ def test_a_table_that_is_cut_says_so():
 
 def test_accesses_are_those_of_the_summary():
     one = {"kind": [Kind.ACCESS], "address": [BASE + 5], "count": [41], "time": [20 * MS]}
-    counted = replace(paged_run(), events=place(EventTable(one), phases()))
+    counted = replace(paged_run(), events=with_phases(EventTable(one), phases()))
     for session in (paged_run(), counted):
         reading = Reading(session)
         total = session.summary()["accesses"]

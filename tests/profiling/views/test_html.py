@@ -9,9 +9,9 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.errors import LouvainUmError
+from louvain_um.profiling import Session
 from louvain_um.profiling.record.profiler import profile
 from louvain_um.profiling.session.events import Kind
-from louvain_um.profiling.session.session import Session
 from louvain_um.profiling.views.html import payload, render, svg, write
 from louvain_um.profiling.views.html.page import embedded
 from louvain_um.profiling.views.html.payload import cells, encoded, halved, packed

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from louvain_um.profiling.record.run_time import compiling, joules, running
+from louvain_um.profiling import Session
+from louvain_um.profiling.session import PhaseSpan
+from louvain_um.profiling.session.compile_time import compile_spans, run_joules, without_compiling
 from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.session.session import PhaseSpan, Session
 from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views import perfetto
 from louvain_um.profiling.views.html import parts
@@ -60,12 +61,12 @@ def delayed(session: Session, stops: Sequence[tuple[int, int]] = STOPS) -> Sessi
 
 def test_the_clock_stands_still_while_something_is_compiled():
     plain = paged_run()
-    found = running(delayed(plain))
+    found = without_compiling(delayed(plain))
     assert found.phases == plain.phases
     assert found.lifetimes == plain.lifetimes
     assert np.array_equal(found.events["time"], plain.events["time"])
     assert np.array_equal(found.maps[0].edges, plain.maps[0].edges)
-    assert running(plain) is plain
+    assert without_compiling(plain) is plain
 
 
 def test_views_tell_the_same_with_and_without():
@@ -120,14 +121,14 @@ def test_energy_is_that_of_the_run_alone():
               "counter": "total energy"}  # fmt: skip
     session = Session(phases=(span,), energy=energy,
                       metadata={"seconds": 1.0, "graph": {"arcs": 1000}})  # fmt: skip
-    assert joules(session) == pytest.approx(100.0, rel=1e-3)
+    assert run_joules(session) == pytest.approx(100.0, rel=1e-3)
     assert summary(session)["arcs_per_joule"] == pytest.approx(10.0, rel=1e-3)
-    found = running(session).energy
-    assert found["joules"] == joules(session)
+    found = without_compiling(session).energy
+    assert found["joules"] == run_joules(session)
     assert found["times_ns"] == [0, 4 * MS, 5 * MS, 1005 * MS]
     assert found["watts"] == [100.0, 100.0, 100.0, 100.0]
-    assert joules(replace(session, phases=())) == 600.0
-    assert joules(replace(session, energy={"joules": 600.0})) is None
+    assert run_joules(replace(session, phases=())) == 600.0
+    assert run_joules(replace(session, energy={"joules": 600.0})) is None
 
 
 def test_spans_that_overlap_count_once():
@@ -135,7 +136,7 @@ def test_spans_that_overlap_count_once():
         PhaseSpan(phase="compile", level=-1, iteration=-1, start_ns=start, end_ns=end)
         for start, end in ((10, 30), (20, 25), (30, 40), (50, 60))
     ]
-    assert compiling(Session(phases=tuple(spans))).tolist() == [[10, 40], [50, 60]]
+    assert compile_spans(Session(phases=tuple(spans))).tolist() == [[10, 40], [50, 60]]
 
 
 def test_a_timeline_keeps_the_clock_on_the_wall():

@@ -7,28 +7,30 @@ The run's own seconds are without it, and so must be whatever is set beside them
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.profiling.session.data import SessionData
 from louvain_um.profiling.session.events import EventTable
-from louvain_um.profiling.session.session import Session
 
 COMPILE = "compile"
 
 I64 = NDArray[np.int64]
+S = TypeVar("S", bound=SessionData)
 
 
-def compiling(session: Session) -> I64:
+def compile_spans(session: SessionData) -> I64:
     """Return from when to when something was compiled, int64[n, 2] in nanoseconds, in order.
 
     Examples
     --------
-    >>> from louvain_um.profiling.record.run_time import compiling
-    >>> from louvain_um.profiling.session.session import PhaseSpan, Session
+    >>> from louvain_um.profiling.session.compile_time import compile_spans
+    >>> from louvain_um.profiling.session import PhaseSpan, SessionData
     >>> spans = [PhaseSpan(phase=phase, level=-1, iteration=-1, start_ns=start, end_ns=end)
     ...          for phase, start, end in [("load", 0, 9), ("compile", 2, 5), ("compile", 4, 7)]]
-    >>> compiling(Session(phases=tuple(spans))).tolist()
+    >>> compile_spans(SessionData(phases=tuple(spans))).tolist()
     [[2, 7]]
     """
     found: list[list[int]] = []
@@ -41,19 +43,20 @@ def compiling(session: Session) -> I64:
     return np.array(found, np.int64).reshape(-1, 2)
 
 
-def running(session: Session) -> Session:
+def without_compiling(session: S) -> S:
     """Return the session as it would be had nothing been compiled; itself if nothing was.
 
     Examples
     --------
-    >>> from louvain_um.profiling.record.run_time import running
-    >>> from louvain_um.profiling.session.session import PhaseSpan, Session
+    >>> from louvain_um.profiling.session.compile_time import without_compiling
+    >>> from louvain_um.profiling.session import PhaseSpan, SessionData
     >>> spans = [PhaseSpan(phase=phase, level=-1, iteration=-1, start_ns=start, end_ns=end)
     ...          for phase, start, end in [("load", 0, 9), ("compile", 2, 5), ("fetch", 9, 11)]]
-    >>> [(span.start_ns, span.end_ns) for span in running(Session(phases=tuple(spans))).phases]
+    >>> found = without_compiling(SessionData(phases=tuple(spans)))
+    >>> [(span.start_ns, span.end_ns) for span in found.phases]
     [(0, 6), (6, 8)]
     """
-    stops = compiling(session)
+    stops = compile_spans(session)
     if not len(stops):
         return session
 
@@ -82,14 +85,14 @@ def running(session: Session) -> Session:
     )
 
 
-def joules(session: Session) -> float | None:
+def run_joules(session: SessionData) -> float | None:
     """Return what the run cost, without compiling; None if that is not known.
 
     What was drawn while compilers worked is the integral of the sampled power, and is taken off.
     """
     energy = session.energy or {}
     whole = energy.get("joules") or None  # no run costs nothing
-    stops = compiling(session)
+    stops = compile_spans(session)
     if whole is None or not len(stops):
         return whole
     times = np.array(energy.get("times_ns") or [], np.float64)
@@ -104,7 +107,7 @@ def joules(session: Session) -> float | None:
     return left if left > 0 else None
 
 
-def _energy(session: Session, stops: I64) -> dict[str, object] | None:
+def _energy(session: SessionData, stops: I64) -> dict[str, object] | None:
     if session.energy is None:
         return None
     times = np.array(session.energy.get("times_ns") or [], np.int64)
@@ -114,7 +117,7 @@ def _energy(session: Session, stops: I64) -> dict[str, object] | None:
     kept = (at < 0) | (times >= stops[at, 1])
     return {
         **session.energy,
-        "joules": joules(session),
+        "joules": run_joules(session),
         "times_ns": (times - _stood(stops, times))[kept].tolist(),
         "watts": watts[kept].tolist(),
     }

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.session.session import Lifetime, PhaseSpan
+from louvain_um.profiling.session.timeline import Lifetime, PhaseSpan
 
 BLOCK_BYTES = 2 << 20
 """What the driver moves and evicts as one."""
@@ -17,7 +17,7 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
 
-def owners(events: EventTable, lifetimes: Sequence[Lifetime]) -> I32:
+def event_arrays(events: EventTable, lifetimes: Sequence[Lifetime]) -> I32:
     """Return for each event the index of the lifetime it belongs to; −1 for none.
 
     The array alive at that address and time. If there is none: the one that lived there last,
@@ -69,7 +69,7 @@ class _Book:
         self._painted: Painted | None = None
 
     def enter(self, number: int, array: Lifetime) -> None:
-        """Note a new array; those that lived in its place before are forgotten."""
+        """Note a new array; those that lived at its addresses before are forgotten."""
         low, high = _span(array)
         for other, (first, end) in list(self.gone.items()):
             if low <= first and end <= high:
@@ -139,7 +139,7 @@ def _epochs(lifetimes: Sequence[Lifetime]) -> Iterator[tuple[int, int, _Book]]:
     yield since, np.iinfo(np.int64).max, book
 
 
-def place(events: EventTable, phases: Sequence[PhaseSpan]) -> EventTable:
+def with_phases(events: EventTable, phases: Sequence[PhaseSpan]) -> EventTable:
     """Return the events with the phase, level and iteration of their time.
 
     Where spans are nested, the inner one counts. Rows that know their phase already keep it.

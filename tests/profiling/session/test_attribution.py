@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 from session_cases import at, life, table
 
-from louvain_um.profiling.record.attribution import owners, place
+from louvain_um.profiling import Session, load
+from louvain_um.profiling.session import PhaseSpan
+from louvain_um.profiling.session.attribution import event_arrays, with_phases
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.session.merge_events import merge
-from louvain_um.profiling.session.session import PhaseSpan, Session, load
 from louvain_um.profiling.views.session.phase_tables import by_phase
 from louvain_um.profiling.views.session.reading import Reading
 
@@ -40,10 +41,10 @@ def test_events_belong_to_the_array_alive_then_or_the_last_there():
         (12, 64 * MIB, 4096): -1,
     }
     events = table([at(*row) for row in rows])
-    assert owners(events, arrays).tolist() == list(rows.values())
+    assert event_arrays(events, arrays).tolist() == list(rows.values())
     # Any order of time gives the same.
     order = np.random.default_rng(0).permutation(len(rows))
-    shuffled = owners(events.select(order), arrays)
+    shuffled = event_arrays(events.select(order), arrays)
     assert shuffled.tolist() == np.array(list(rows.values()))[order].tolist()
 
 
@@ -74,12 +75,12 @@ def test_owners_agree_with_a_search_one_by_one():
             return covers[1][0]
         return min(((-a.nbytes, i) for i, a in slot), default=(0, -1))[1]
 
-    assert owners(table(rows), arrays).tolist() == [expected(row) for row in rows]
+    assert event_arrays(table(rows), arrays).tolist() == [expected(row) for row in rows]
 
 
 def test_kernels_and_copies_own_nothing():
     events = EventTable({"kind": [Kind.KERNEL, Kind.COPY], "time": [1, 1]})
-    assert owners(events, [life("a", 0, 4096, 0, 9)]).tolist() == [-1, -1]
+    assert event_arrays(events, [life("a", 0, 4096, 0, 9)]).tolist() == [-1, -1]
 
 
 def test_events_get_phase_level_and_iteration_by_time():
@@ -89,12 +90,12 @@ def test_events_get_phase_level_and_iteration_by_time():
         PhaseSpan(phase="move", level=2, iteration=1, start_ns=30, end_ns=50),
         PhaseSpan(phase="compile", level=-1, iteration=-1, start_ns=20, end_ns=25),
     ]
-    placed = place(EventTable({"time": [5, 10, 22, 27, 49, 50]}), spans)
+    placed = with_phases(EventTable({"time": [5, 10, 22, 27, 49, 50]}), spans)
     names = [placed.phases[p] if p >= 0 else None for p in placed["phase"]]
     assert names == [None, "move", "compile", "move", "move", None]
     assert placed["level"].tolist() == [-1, 2, -1, 2, 2, -1]
     assert placed["iteration"].tolist() == [-1, 0, 0, 0, 1, -1]
-    known = place(EventTable({"time": [12], "phase": [0], "level": [5]}), spans)
+    known = with_phases(EventTable({"time": [12], "phase": [0], "level": [5]}), spans)
     assert (known["phase"][0], known["level"][0]) == (0, 5)
 
 
@@ -105,7 +106,7 @@ def test_phases_may_have_any_number_of_names(tmp_path: Path):
     ]
     columns = {"time": np.arange(300), "kind": np.full(300, Kind.HTOD), "bytes": np.ones(300),
                "source": np.full(300, Source.UVM)}  # fmt: skip
-    placed = place(EventTable(columns), spans)
+    placed = with_phases(EventTable(columns), spans)
     Session(events=placed, phases=tuple(spans)).save(tmp_path / "run.npz")
     again = load(tmp_path / "run.npz")
     assert [again.events.phases[at] for at in again.events["phase"]] == [s.phase for s in spans]
@@ -129,13 +130,13 @@ def test_merging_keeps_every_total():
         }
     )
     arrays = [life("a", 0, 1 << 29, 0, 10**9), life("b", 1 << 29, 1 << 29, 0, 10**9)]
-    owner = owners(events, arrays)
+    owner = event_arrays(events, arrays)
     less, ns, size = merge(events, owner, 500)
     assert len(less) <= 500
     assert ns > 1
     assert size > 1
     assert np.all(np.diff(less["time"]) >= 0)
-    again = owners(less, arrays)
+    again = event_arrays(less, arrays)
     for kind in (Kind.HTOD, Kind.DTOH, Kind.GPU_FAULT_GROUP):
         for cause in (Cause.USER, Cause.COHERENCE, Cause.PREFETCH):
             for column in ("bytes", "count", "rows"):

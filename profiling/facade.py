@@ -1,0 +1,120 @@
+"""What users hold: a session that can save, print and show itself."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.session import storage
+from louvain_um.profiling.session.data import SessionData
+from louvain_um.profiling.session.summary import summary
+from louvain_um.profiling.session.timeline import Lifetime
+from louvain_um.profiling.sources import nsys
+from louvain_um.profiling.views.session.lines import lines
+
+
+class Session(SessionData):
+    """One recorded run; its fields are those of `louvain_um.profiling.session.SessionData`.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling import Session
+    >>> Session(notes=("an empty one",)).summary()["events"]
+    0
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, data: SessionData) -> Self:
+        """Return plain data as a session."""
+        return cls(**{field.name: getattr(data, field.name) for field in fields(data)})
+
+    def owners(self) -> NDArray[np.int32]:
+        """Return `event_arrays()`, under its old name."""
+        warnings.warn(
+            "Session.owners is now Session.event_arrays; the old name goes with the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.event_arrays()
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures that matter, as `louvain-um profile --json` prints them."""
+        return summary(self)
+
+    def __str__(self) -> str:
+        return "\n".join(line for line in lines(self) if line)
+
+    def __repr__(self) -> str:
+        return str(self).partition("\n")[0]
+
+    def _repr_html_(self) -> str:
+        from louvain_um.profiling.views.notebook import html
+
+        return html(self)
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the session: one compressed `.npz` file, or a folder of Parquet (`.parquet`).
+
+        Raises
+        ------
+        LouvainUmError
+            The file exists and `force` is off, or it cannot be written.
+        """
+        storage.save(self, path, force=force)
+
+    def report(
+        self, path: str | Path, *, other: SessionData | None = None, force: bool = False
+    ) -> None:
+        """Write the session as one self-contained HTML page, beside another if one is given.
+
+        Raises
+        ------
+        LouvainUmError
+            The file exists and `force` is off, or it cannot be written; or Jinja is not installed.
+        """
+        from louvain_um.profiling.views.html import write
+
+        write(self, path, other=other, force=force)
+
+
+def load(path: str | Path) -> Session:
+    """Read a session that `Session.save` wrote, or an export of Nsight Systems (SQLite).
+
+    Raises
+    ------
+    LouvainUmError
+        The file is missing, is no session, or belongs to another version.
+    """
+    return Session.of(storage.load(path))
+
+
+def import_nsys(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> Session:
+    """Read what ``nsys export --type sqlite`` wrote as a session.
+
+    Parameters
+    ----------
+    path : path
+        The exported database.
+    arrays : sequence of Lifetime, optional
+        Arrays of the program, with its addresses and the recording's times, to attribute events
+        to; Nsight knows none by name.
+
+    Returns
+    -------
+    Session
+        With kernels, copies, migrations, faults of both sides, and NVTX ranges as phases.
+
+    Raises
+    ------
+    LouvainUmError
+        The file is missing or no export of a CUDA program.
+    """
+    return Session.of(nsys.read_export(path, arrays=arrays))
