@@ -209,7 +209,7 @@ class CpuEngine:
         count = aggregate.renumber(numbers, ranks)
         if level.parts is not None:
             carried = empty(f"start.{tag}", "community", count, np.uint32)
-            refine.carry_labels(level.labels, numbers, ranks, carried)
+            refine.relabel_communities(level.labels, numbers, ranks, carried)
         self.memory.free("ranks")
 
         members = empty("members", "scratch", n, np.uint32)

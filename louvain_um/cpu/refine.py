@@ -143,7 +143,7 @@ def _root(parents, v):
 
 
 @njit(nogil=True, cache=True)
-def carry_labels(labels, numbers, first, carried):
+def relabel_communities(labels, numbers, first, carried):
     """Carry communities over to the next level, whose vertices are sub-communities.
 
     `numbers[v]` is the number of v's sub-community; `carried[s]` becomes the smallest number

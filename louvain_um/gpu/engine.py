@@ -15,7 +15,7 @@ from louvain_um.core.hierarchy import Moved, Sums
 from louvain_um.events import Event, Observer, tell_arrays
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import LIMITS, aggregate, prepare
-from louvain_um.gpu.aggregate.limits import tight_limits
+from louvain_um.gpu.aggregate.limits import low_scratch_limits
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import CXX, GpuLevel, sum_type
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
@@ -87,7 +87,7 @@ class GpuEngine:
         self.compile(PACKED if self.plan.packed else types, *later)
         self.planned = self.plan.seconds
         near, far = shape.paged_homes if self.plan.paged else shape.homes
-        limits = tight_limits(graph.n_arcs) if self.plan.tight else LIMITS
+        limits = low_scratch_limits(graph.n_arcs) if self.plan.tight else LIMITS
         self.limits = replace(limits, homes=(near.arcs, far.arcs))
         self.again = shape.again
         if self.options.method == "leiden" and self.plan.in_core:
@@ -222,9 +222,7 @@ class GpuEngine:
         pages = self.pages if level.number == 0 else None
         where = (pages.ranges, pages.need_range) if pages else ()
         if not self.pages and reaggregate.wanted(self.first, level, self.limits, self.again):
-            coarse = reaggregate.aggregate_again(
-                kernels, self.memory, self.first, level, self.limits
-            )
+            coarse = reaggregate.from_input(kernels, self.memory, self.first, level, self.limits)
         else:
             coarse = aggregate(kernels, self.memory, level, self.limits, *where)
         if self.options.method == "leiden":

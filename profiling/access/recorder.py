@@ -15,7 +15,7 @@ from louvain_um.core.ledger import Group
 from louvain_um.core.rules import SUB_ROUNDS, wakes
 from louvain_um.events import Event
 from louvain_um.gpu.memory.degree_stats import spread_of
-from louvain_um.gpu.runtime.launch import BLOCK_MAX, giant_tables
+from louvain_um.gpu.runtime.launch import BLOCK_MAX, hub_table_sizes
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Method
 from louvain_um.placement.model.cost import HIDDEN
@@ -138,7 +138,7 @@ class Recorder:
         for name in ("labels", "totals", "sizes", "awake", "woken"):
             touched.append(program.whole(named(name, level), Way.WRITE))
         self.giants = self._giants(work, level)
-        for name in ("giant keys", "giant sums"):
+        for name in ("hub keys", "hub sums"):
             touched.append(program.whole(named(name, level), Way.WRITE))
         program.launch("begin", touched, "move", level, chain=ENDS, host_seconds=MOVE_SECONDS)
 
@@ -159,9 +159,9 @@ class Recorder:
         """Make the tables of vertices too wide for shared memory; return degree and slots."""
         n, arcs = len(work["offsets"]) - 1, len(work["targets"])
         wide = self.spread.wide if level == 0 else None  # as the engine knows it
-        count, slots = giant_tables(n, arcs, work["widest"], self.sums, wide=wide)
-        self.begin("hash", level, slots, **{"giant keys": 4, "giant sums": self.sums})
-        self.begin("hash", level, count, **{"giant slots": 8})
+        count, slots = hub_table_sizes(n, arcs, work["widest"], self.sums, wide=wide)
+        self.begin("hash", level, slots, **{"hub keys": 4, "hub sums": self.sums})
+        self.begin("hash", level, count, **{"hub slots": 8})
         return BLOCK_MAX[self.sums], slots
 
     def slots_of(self, level: int, width: int, labels: str = "labels") -> Slots:
@@ -171,11 +171,11 @@ class Recorder:
             ("queue", Way.READ), (f"offsets.{level}", Way.GATHER), (f"degrees.{level}", Way.GATHER),
             (named(labels, level), Way.GATHER), (f"targets.{level}", Way.READ),
             (f"weights.{level}", Way.READ), (named(labels, level), Way.GATHER),
-            ("totals", Way.GATHER), ("giant keys", Way.ATOMIC), ("giant sums", Way.ATOMIC),
+            ("totals", Way.GATHER), ("hub keys", Way.ATOMIC), ("hub sums", Way.ATOMIC),
             ("goals", Way.WRITE), ("goals", Way.READ), (named(labels, level), Way.SCATTER),
             ("totals", Way.ATOMIC), ("sizes", Way.ATOMIC), ("woken", Way.SCATTER),
         ]  # fmt: skip
-        plain = ("queue", "totals", "giant keys", "giant sums", "goals", "sizes", "woken")
+        plain = ("queue", "totals", "hub keys", "hub sums", "goals", "sizes", "woken")
         return Slots(
             self.program,
             [(named(name, level) if name in plain else name, way) for name, way in arrays],

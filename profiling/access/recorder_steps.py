@@ -108,7 +108,7 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
     members, starts, found = work["members"], work["member_starts"], work["coarse_offsets"]
     n, k, arcs, kept = len(offsets) - 1, len(found) - 1, len(targets), int(found[-1])
     program.end(*(named(x, level) for x in ("queue", "goals", "awake", "woken", "sizes")))
-    program.end(*(named(x, level) for x in ("giant keys", "giant sums", "giant slots")))
+    program.end(*(named(x, level) for x in ("hub keys", "hub sums", "hub slots")))
     room = max(1, min(arcs, max(ROOM, -(-arcs // 4))))
     sizes = {
         "members": (4, n + 1), "starts": (4, n + 1), "before": (8, n + 1), "rooms": (8, k + 1),

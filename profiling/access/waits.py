@@ -26,7 +26,7 @@ LOOKS: Final = 7
 """Reads of a block for each giant it plans: its number, two places of members, and the arcs before
 each, in two parts."""
 
-MIDDLE_ARCS: Final = 32768
+BLOCK_ARCS: Final = 32768
 """Arcs of a community beyond which all blocks add it up (`sum_arcs.cuh`)."""
 
 MOVE_SECONDS: Final = 290e-6
@@ -139,8 +139,8 @@ def adding(n: int, arcs: Any, kept: Any, sum_bytes: int) -> Adding:
         rooms = int(np.minimum(arcs, k).sum())
         chunks = max(1, -(-rooms // chunk_for(total, LIMITS, leiden=False)))
     limit = SLOTS[sum_bytes] // 4 * 3
-    giant = (arcs > MIDDLE_ARCS) | (kept > limit)
-    middles = int(((arcs > limit // WARPS * 2) & (arcs <= MIDDLE_ARCS)).sum())
+    giant = (arcs > BLOCK_ARCS) | (kept > limit)
+    middles = int(((arcs > limit // WARPS * 2) & (arcs <= BLOCK_ARCS)).sum())
     giants = int(giant.sum())
     slots = np.array([slots_for(int(min(a, k))) for a in arcs[giant]], np.int64)
     found = batches_of(slots, total)

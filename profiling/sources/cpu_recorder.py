@@ -21,8 +21,8 @@ from louvain_um.profiling.sources.source import Clock
 
 TWINS: Final = {
     "awake": "wake", "woken": "wake", "aggregate members": "members",
-    "aggregate starts": "member starts", "aggregate rooms": "rooms", "giant keys": "tally keys",
-    "giant sums": "tally sums",
+    "aggregate starts": "member starts", "aggregate rooms": "rooms", "hub keys": "tally keys",
+    "hub sums": "tally sums",
 }  # fmt: skip
 """Arrays of the GPU engine that the CPU engine knows by another name."""
 

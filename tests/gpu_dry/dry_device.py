@@ -13,7 +13,7 @@ import pytest
 
 from louvain_um.core.hierarchy import detect
 from louvain_um.gpu import engine
-from louvain_um.gpu.aggregate.kernel_arguments import JOB, STATE
+from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.aggregate.limits import BOUNDS
 from louvain_um.gpu.memory import loading
 from louvain_um.gpu.memory.array_specs import SORTING
@@ -125,8 +125,8 @@ class DryKernels:
     def rank_communities(self, *args: Any) -> None:
         self.leave(args[-1], FOUND)["communities"] = self.script.communities
 
-    def sum_level(self, job: Any) -> None:
-        state = self.state(fields(job))
+    def sum_level(self, args: Any) -> None:
+        state = self.state(fields(args))
         state["inside"], state["widest"] = self.script.inside, self.script.widest
         state["squares"] = parts(self.script.squares)
 
@@ -135,86 +135,86 @@ class DryKernels:
         """The aggregation at work: the script's, or level 0's once more."""
         return self.script.step if self.numbered else self.first
 
-    def aggregate_small(self, job: Any) -> None:
+    def aggregate_small(self, args: Any) -> None:
         step, self.numbered = self.script.step, True
-        state = self.state(fields(job))
+        state = self.state(fields(args))
         state["vertices"], state["arcs"] = step.communities, step.kept
-        self.done(state, fields(job))
+        self.done(state, fields(args))
 
-    def number_labels(self, job: Any) -> None:
-        job, self.numbered = fields(job), True
-        state = self.state(job)
-        state["vertices"] = len(self.part(job).rows.arcs) if job["partial"] else self.step_size()
+    def number_labels(self, args: Any) -> None:
+        args, self.numbered = fields(args), True
+        state = self.state(args)
+        state["vertices"] = len(self.part(args).rows.arcs) if args["partial"] else self.step_size()
 
     def step_size(self) -> int:
         return int(self.script.step.communities)
 
-    def sum_members(self, job: Any) -> None:
-        state, step = self.state(fields(job)), self.step
+    def sum_members(self, args: Any) -> None:
+        state, step = self.state(fields(args)), self.step
         state["squares"], state["total"] = parts(step.squares), step.total
         state["filled"] = np.count_nonzero(step.rows.arcs)
 
-    def lay_out(self, job: Any) -> None:
-        job = fields(job)
-        rows, state = self.rows(job), self.state(job)
-        assert len(rows.arcs) == job["k"]
-        distinct = int(state["filled"]) or job["distinct"]
+    def lay_out(self, args: Any) -> None:
+        args = fields(args)
+        rows, state = self.rows(args), self.state(args)
+        assert len(rows.arcs) == args["k"]
+        distinct = int(state["filled"]) or args["distinct"]
         ends = np.cumsum(np.minimum(rows.arcs, distinct))
-        bounds = np.searchsorted(ends, np.arange(1, BOUNDS - 1) * job["chunk"]) + 1
-        state["bounds"] = [0, *np.minimum(bounds, job["k"]), job["k"]]
+        bounds = np.searchsorted(ends, np.arange(1, BOUNDS - 1) * args["chunk"]) + 1
+        state["bounds"] = [0, *np.minimum(bounds, args["k"]), args["k"]]
         state["room_at"] = np.append(0, ends)[state["bounds"].astype(np.int64)]
         state["room"], state["widest_room"] = state["room_at"][-1], rows.arcs.max(initial=0)
         state["chunk_room"] = np.diff(state["room_at"].astype(np.int64)).max()
 
-    def sum_arcs(self, job: Any) -> None:
-        job = fields(job)
-        state, rows = self.state(job), self.rows(job)
+    def sum_arcs(self, args: Any) -> None:
+        args = fields(args)
+        state, rows = self.state(args), self.rows(args)
         bounds = state["bounds"].astype(np.int64)
-        ends = np.append(0, np.cumsum(rows.kept(bool(job["partial"]))))
-        state["written"], base = job["base"], job["base"] - ends[bounds[job["begin"]]]
-        for q in range(job["begin"], BOUNDS - 1):
+        ends = np.append(0, np.cumsum(rows.kept(bool(args["partial"]))))
+        state["written"], base = args["base"], args["base"] - ends[bounds[args["begin"]]]
+        for q in range(args["begin"], BOUNDS - 1):
             if bounds[q] == bounds[q + 1]:
                 continue
             end = base + ends[bounds[q + 1]]
             state["arcs"] = end
-            if end > job["reserve"]:
+            if end > args["reserve"]:
                 state["next"] = q
                 return
             state["written"], state["next"] = end, BOUNDS
         state["next"] = BOUNDS
-        if not job["partial"]:
-            self.done(state, job)
-        elif job["map"]:
-            self.script.step.append(self.part(job))
+        if not args["partial"]:
+            self.done(state, args)
+        elif args["map"]:
+            self.script.step.append(self.part(args))
         else:
             self.script.step.merge()
 
-    def done(self, state: Any, job: dict[str, int]) -> None:
+    def done(self, state: Any, args: dict[str, int]) -> None:
         """The next level is there."""
         step = self.step
         if self.numbered:
             self.script.steps.pop(0)
             # Parts that are numbered already are those of the level after the next.
-            self.first = step if job["ranks"] and job["n"] == self.script.vertices else self.first
+            self.first = step if args["ranks"] and args["n"] == self.script.vertices else self.first
         self.numbered = False
         state["inside"], state["widest"] = step.inside, step.widest
         state["squares"] = parts(step.squares)
         step.forget()
 
-    def rows(self, job: dict[str, int]) -> Rows:
-        """Return the rows that a job adds up: a level's, a range's, or partial ones."""
-        if job["partial"] and job["map"]:
-            return self.part(job).rows
-        return self.step.merged() if not job["map"] else self.step.rows
+    def rows(self, args: dict[str, int]) -> Rows:
+        """Return the rows that an aggregation sums: a level's, a range's, or partial ones."""
+        if args["partial"] and args["map"]:
+            return self.part(args).rows
+        return self.step.merged() if not args["map"] else self.step.rows
 
-    def part(self, job: dict[str, int]) -> Range:
-        """Return the range that a job is about, by where its offsets begin."""
-        base = next(a for a in self.values if a <= job["offsets"] <= a + 8 * self.script.vertices)
-        first = (job["offsets"] - base) // 8
-        return self.script.step.part(first, first + job["n"])
+    def part(self, args: dict[str, int]) -> Range:
+        """Return the range that an aggregation is about, by where its offsets begin."""
+        base = next(a for a in self.values if a <= args["offsets"] <= a + 8 * self.script.vertices)
+        first = (args["offsets"] - base) // 8
+        return self.script.step.part(first, first + args["n"])
 
-    def state(self, job: dict[str, int]) -> Any:
-        return self.leave(job["state"], STATE)
+    def state(self, args: dict[str, int]) -> Any:
+        return self.leave(args["state"], STATE)
 
     def leave(self, where: Any, kind: Any) -> Any:
         """Return what a kernel left behind, to write to."""
@@ -224,9 +224,9 @@ class DryKernels:
         return self.values[address].view(kind)[0]
 
 
-def fields(job: Any) -> dict[str, int]:
+def fields(args: Any) -> dict[str, int]:
     """Return the arguments of an aggregation's kernel by name."""
-    return dict(zip(JOB, np.frombuffer(job.tobytes(), np.uint64).tolist(), strict=True))
+    return dict(zip(ARGUMENTS, np.frombuffer(args.tobytes(), np.uint64).tolist(), strict=True))
 
 
 def parts(number: int) -> list[int]:

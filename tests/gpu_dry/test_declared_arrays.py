@@ -66,7 +66,7 @@ def room_of(array, plan):
 
     Those of both homes of levels, where they lie side by side; all tables for giants.
     """
-    if array.name.startswith("giant "):
+    if array.name.startswith("hub "):
         return max(a.nbytes for a in plan.arrays if a.name in (array.name, "later giants"))
     stem, _, home = array.name.rpartition(".")
     homes = [f"{stem}.{number}" for number in (1, 2)]
@@ -126,7 +126,7 @@ def test_level_two_takes_the_place_of_level_one(monkeypatch):
 def test_a_level_whose_place_was_taken_in_vain_is_made_once_more(monkeypatch):
     graph, script = scripted("rmat", "leiden")
     script = copy.deepcopy(script)
-    assert script.steps[0].kept > reaggregate.AGAIN * graph.n_arcs > LIMITS.small
+    assert script.steps[0].kept > reaggregate.REAGGREGATE_ABOVE * graph.n_arcs > LIMITS.small
     # The second level gains nothing: the cycle ends with the first, and is the last.
     del script.steps[2:], script.moves[2:]
     nothing = Sums(script.inside, script.squares, graph.n_vertices)

@@ -121,7 +121,7 @@ def on_cpu(graph: Graph) -> tuple[CpuEngine, Any]:
     return engine, engine.load(graph)
 
 
-def test_moving_refining_and_adding_up(emulated: dict[str, ctypes.CDLL], device: Device) -> None:
+def test_moving_refining_and_aggregating(emulated: dict[str, ctypes.CDLL], device: Device) -> None:
     assert check_a_level(emulated, device) < device.graph.n_vertices // 4
 
 
@@ -162,7 +162,7 @@ def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
 
     coarse = engine.aggregate(level)
     for chunk in (0, graph.n_arcs // 9):
-        check_added_up(emulated["aggregate"], device, parts.copy(), chunk, level, coarse)
+        check_aggregated(emulated["aggregate"], device, parts.copy(), chunk, level, coarse)
     return len(np.unique(labels))
 
 
@@ -185,14 +185,14 @@ def moved_by(
     return labels, totals, told.tolist()
 
 
-def check_added_up(
+def check_aggregated(
     library: ctypes.CDLL, device: Device, numbers: Any, chunk: int, level: Any, coarse: Any
 ) -> None:
     n, arcs = device.graph.n_vertices, device.graph.n_arcs
     offsets, told = np.zeros(n + 1, np.int64), np.array([arcs, 0, 0, 0], np.uint64)
     targets, weights = (np.zeros(arcs, np.uint32) for _ in range(2))
     loops, degrees = (np.zeros(n, np.uint32) for _ in range(2))
-    library.add_up_level(
+    library.aggregate_level(
         *device.arguments, address(numbers), ctypes.c_int64(chunk), address(offsets),
         address(targets), address(weights), address(loops), address(degrees), address(told),
     )  # fmt: skip

@@ -2,7 +2,7 @@
 //
 // Members are listed community by community, so that a community's arcs are a stretch of one
 // long list of arcs, which is cut without regard to rows. A community's arcs to others are
-// added up in a hash table: a warp's in shared memory, a block's, or, for giants, one in global
+// added up in a hash table: a warp's in shared memory, a block's, or, for hubs, one in global
 // memory that all blocks fill. Which one is first tried goes by its arcs; a table that turns
 // out too small passes its community on. Rows are written where they would begin if no arcs
 // merged (in `room`, for a chunk of communities at a time), then moved to where they stay. The
@@ -14,27 +14,27 @@
 
 // Ranks the labels in use; state->vertices becomes k. Cooperative.
 template <class W, class A>
-__global__ void BOUNDS number_labels(Job<W, A> job) {
-  rank_labels(job);
+__global__ void BOUNDS number_labels(Arguments<W, A> args) {
+  rank_labels(args);
 }
 
 // Renumbers `numbers`, if there are ranks, and lists members. Cooperative.
 template <class W, class A>
-__global__ void BOUNDS group_members(Job<W, A> job) {
-  list_members(job, job.k);
+__global__ void BOUNDS group_members(Arguments<W, A> args) {
+  list_members(args, args.k);
 }
 
 // Sets new_degrees and new_loops (doubled, without inner arcs). Cooperative.
 template <class W, class A>
-__global__ void BOUNDS sum_members(Job<W, A> job) {
-  add_up_members(job, job.k);
+__global__ void BOUNDS sum_members(Arguments<W, A> args) {
+  sum_degrees(args, args.k);
 }
 
 // Sets rooms and chunks. Communities without arcs are nobody's neighbours. Cooperative.
 template <class W, class A>
-__global__ void BOUNDS lay_out(Job<W, A> job) {
-  if (job.state->filled) job.distinct = job.state->filled;
-  lay_out_rooms(job, job.k);
+__global__ void BOUNDS lay_out(Arguments<W, A> args) {
+  if (args.state->filled) args.distinct = args.state->filled;
+  lay_out_rooms(args, args.k);
 }
 
 // Writes the rows of all chunks from `begin` on, one after the other, and sets new_offsets and
@@ -42,30 +42,30 @@ __global__ void BOUNDS lay_out(Job<W, A> job) {
 // state->next the chunk, where rows of a chunk find no room in the new arrays. Rows with no
 // arcs before them begin a level: its table of heavy arcs is emptied. Cooperative.
 template <class W, class A>
-__global__ void BOUNDS sum_arcs(Job<W, A> job) {
-  State* state = job.state;
+__global__ void BOUNDS sum_arcs(Arguments<W, A> args) {
+  State* state = args.state;
   Barrier* barrier = &state->barrier;
-  if (job.narrow && !job.resume && !job.base) {
-    WideWeight* table = wide_table((Narrow*)job.new_weights, job.wide);
-    for (u64 s = grid_thread(); s < job.wide; s += grid_threads()) table[s].arc = ~0ull;
-    if (grid_thread() == 0) ((u64*)job.new_weights)[-1] = job.wide;
+  if (args.narrow && !args.resume && !args.base) {
+    WideWeight* table = wide_table((Narrow*)args.new_weights, args.wide);
+    for (u64 s = grid_thread(); s < args.wide; s += grid_threads()) table[s].arc = ~0ull;
+    if (grid_thread() == 0) ((u64*)args.new_weights)[-1] = args.wide;
   }
-  if (grid_thread() == 0) state->written = job.base;
-  for (u32 q = job.begin; q < BOUND_COUNT - 1; ++q) {
+  if (grid_thread() == 0) state->written = args.base;
+  for (u32 q = args.begin; q < BOUND_COUNT - 1; ++q) {
     const Chunk chunk = {(i64)state->bounds[q], (i64)state->bounds[q + 1]};
     if (chunk.first == chunk.last) continue;
-    if (!job.resume || q > job.begin) add_up(job, chunk);
+    if (!args.resume || q > args.begin) sum_chunk(args, chunk);
     grid_sync(barrier);
-    const i64 end = job.new_offsets[chunk.last];
-    const bool fits = end <= job.reserve;
+    const i64 end = args.new_offsets[chunk.last];
+    const bool fits = end <= args.reserve;
     if (grid_thread() == 0) {
-      state->claimed_small = state->middles = state->claimed_middle = state->giants = 0;
+      state->claimed_by_warps = state->block_count = state->claimed_by_blocks = state->hub_count = 0;
       state->arcs = end;
       if (fits) state->written = end;
       state->next = fits ? BOUND_COUNT : q;
     }
     if (!fits) return;
-    close_gaps(job, chunk);
+    close_gaps(args, chunk);
     grid_sync(barrier);
   }
 }
@@ -73,32 +73,32 @@ __global__ void BOUNDS sum_arcs(Job<W, A> job) {
 // All of the above for a small level, whose arrays are as long as they could have to be.
 // Cooperative.
 template <class W, class A>
-__global__ void __launch_bounds__(THREADS, 2) aggregate_small(Job<W, A> job) {
-  const i64 k = job.distinct = rank_labels(job);
-  list_members(job, k);
-  add_up_members(job, k);
-  lay_out_rooms(job, k);
+__global__ void __launch_bounds__(THREADS, 2) aggregate_small(Arguments<W, A> args) {
+  const i64 k = args.distinct = rank_labels(args);
+  list_members(args, k);
+  sum_degrees(args, k);
+  lay_out_rooms(args, k);
   const Chunk all = {0, k};
-  grid_sync(&job.state->barrier);
-  add_up(job, all);
-  grid_sync(&job.state->barrier);
-  if (grid_thread() == 0) job.state->arcs = job.new_offsets[k];
-  close_gaps(job, all);
+  grid_sync(&args.state->barrier);
+  sum_chunk(args, all);
+  grid_sync(&args.state->barrier);
+  if (grid_thread() == 0) args.state->arcs = args.new_offsets[k];
+  close_gaps(args, all);
 }
 
 // Sets inside, squares and widest of a level in which every vertex is alone.
 template <class W, class A>
-__global__ void BOUNDS sum_level(Job<W, A> job) {
+__global__ void BOUNDS sum_level(Arguments<W, A> args) {
   Squares squares;
   u64 inside = 0, widest = 0;
-  for (i64 v = grid_thread(); v < job.n; v += grid_threads()) {
-    squares.add(degree_of(job.weights, job.degrees, job.offsets, v));
-    if (job.loops) inside += 2 * (u64)job.loops[v];
-    widest = max(widest, (u64)row_of(job.weights, job.offsets, v).arcs());
+  for (i64 v = grid_thread(); v < args.n; v += grid_threads()) {
+    squares.add(degree_of(args.weights, args.degrees, args.offsets, v));
+    if (args.loops) inside += 2 * (u64)args.loops[v];
+    widest = max(widest, (u64)row_of(args.weights, args.offsets, v).arcs());
   }
-  squares.publish(job.state->squares);
+  squares.publish(args.state->squares);
   inside = block_sum(inside);
-  if (threadIdx.x == 0 && inside) atomicAdd(&job.state->inside, inside);
+  if (threadIdx.x == 0 && inside) atomicAdd(&args.state->inside, inside);
   widest = warp_max(widest);
-  if (lane_index() == 0 && widest) atomicMax(&job.state->widest, widest);
+  if (lane_index() == 0 && widest) atomicMax(&args.state->widest, widest);
 }

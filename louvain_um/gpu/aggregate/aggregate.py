@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.gpu.aggregate.kernel_arguments import Job, new_rows, squares
+from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, squares
 from louvain_um.gpu.aggregate.limits import LIMITS, STRETCH, Limits, tables
 from louvain_um.gpu.level import GpuLevel, home_after, tag_after
 from louvain_um.gpu.out_of_core.partial_rows import Partial
-from louvain_um.gpu.relabel.relabel import carry_labels
+from louvain_um.gpu.relabel.relabel import relabel_communities
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.placement.memory.allocator import Allocator
 
@@ -45,14 +45,14 @@ def aggregate(
     """
     n, arcs = level.vertices, level.arcs
     numbers = level.labels if level.parts is None else level.parts
-    job = Job(kernels, memory, level)
-    job.set(numbers=numbers, map=numbers, labels=n)
+    aggregation = Aggregation(kernels, memory, level)
+    aggregation.set(numbers=numbers, map=numbers, labels=n)
     if ranges is not None:
-        coarse = in_ranges(job, level, limits, ranges, need or (lambda first, last: None))
+        coarse = in_ranges(aggregation, level, limits, ranges, need or (lambda first, last: None))
     elif max(n, arcs) <= limits.small:
-        coarse = at_once(job, level)
+        coarse = at_once(aggregation, level)
     else:
-        coarse = in_chunks(job, level, limits)
+        coarse = in_chunks(aggregation, level, limits)
     return joined(kernels, memory, level, numbers, coarse)
 
 
@@ -63,20 +63,20 @@ def joined(
     if level.parts is not None:
         tag = f"{coarse.cycle}.{coarse.number}"
         coarse.start = memory.empty(f"start.{tag}", "community", coarse.vertices, np.uint32)
-        carry_labels(kernels, memory, level, numbers, coarse.start)
+        relabel_communities(kernels, memory, level, numbers, coarse.start)
     level.numbers, level.parts = numbers, None
     return coarse
 
 
-def at_once(job: Job, level: GpuLevel) -> GpuLevel:
+def at_once(aggregation: Aggregation, level: GpuLevel) -> GpuLevel:
     """Aggregate a small level with one launch; arrays are as long as they could have to be."""
     n, arcs, number = level.vertices, level.arcs, level.number + 1
     # Small levels are hot, and find room anywhere: not where the first one's graph may be.
     tag = f"small.{number}" if level.number else tag_after(level)
-    empty, sums = job.memory.empty, level.sums
+    empty, sums = aggregation.memory.empty, level.sums
     width = np.dtype(sums).itemsize
-    middles, giants, slots = tables(width, n, n, arcs, arcs)
-    job.carve(
+    block_bin, hub_bin, slots = tables(width, n, n, arcs, arcs)
+    aggregation.carve(
         members=4 * (n + 1),
         starts=4 * (n + 1),
         low=4 * (n + 1),
@@ -84,14 +84,14 @@ def at_once(job: Job, level: GpuLevel) -> GpuLevel:
         rooms=4 * (n + 1),
         room_targets=4 * arcs,
         room_weights=width * arcs,
-        middles=4 * middles,
-        giants=4 * giants,
+        block_bin=4 * block_bin,
+        hub_bin=4 * hub_bin,
         keys=4 * slots,
         sums=width * slots,
-        partials=8 * job.prepare("aggregate_small")[1],
+        partials=8 * aggregation.prepare("aggregate_small")[1],
     )
-    job.set(capacity=slots, shift=STRETCH, chunk=max(arcs, 1))
-    job.values["ranks"] = job.values["members"]
+    aggregation.set(capacity=slots, shift=STRETCH, chunk=max(arcs, 1))
+    aggregation.values["ranks"] = aggregation.values["members"]
     arrays = {
         "offsets": empty(f"offsets.{tag}", "graph", n + 1, np.int64),
         "targets": empty(f"targets.{tag}", "graph", arcs, np.uint32),
@@ -99,48 +99,52 @@ def at_once(job: Job, level: GpuLevel) -> GpuLevel:
         "loops": empty(f"loops.{tag}", "graph", n, sums),
         "degrees": empty(f"degrees.{tag}", "community", n, sums),
     }
-    job.set(**{f"new_{name}": array for name, array in arrays.items()})
-    job.launch("aggregate_small")
-    state = job.read()
-    job.close()
+    aggregation.set(**{f"new_{name}": array for name, array in arrays.items()})
+    aggregation.launch("aggregate_small")
+    state = aggregation.read()
+    aggregation.close()
     k, kept = int(state["vertices"]), int(state["arcs"])
     sizes = {"offsets": k + 1, "targets": kept, "weights": kept, "loops": k, "degrees": k}
     arrays = {name: arrays[name][:size] for name, size in sizes.items()}
     return replace(finish(level, state, arrays), tag=tag)
 
 
-def in_chunks(job: Job, level: GpuLevel, limits: Limits, k: int | None = None) -> GpuLevel:
+def in_chunks(
+    aggregation: Aggregation, level: GpuLevel, limits: Limits, k: int | None = None
+) -> GpuLevel:
     """Aggregate a large level, a stretch of communities at a time.
 
     If `k` is given, labels are numbers of the next level already: 0 … k − 1, all in use.
     """
-    arrays, k = add_up_vertices(job, level, k)
-    state = job.lay_out(limits)
-    job.make_room(state, limits)
+    arrays, k = group_vertices(aggregation, level, k)
+    state = aggregation.lay_out(limits)
+    aggregation.make_room(state, limits)
     room = int(state["room"])
-    rows = new_rows(job.memory, level, limits, room, int(state["total"]))
-    job.set(new_offsets=arrays["offsets"])
-    state = job.write(rows, room)
-    job.close()
+    rows = new_rows(aggregation.memory, level, limits, room, int(state["total"]))
+    aggregation.set(new_offsets=arrays["offsets"])
+    state = aggregation.write(rows, room)
+    aggregation.close()
     arrays["targets"], arrays["weights"] = rows.cut(int(state["arcs"]))
     state["vertices"] = k
     return finish(level, state, arrays)
 
 
 def in_ranges(
-    job: Job,
+    aggregation: Aggregation,
     level: GpuLevel,
     limits: Limits,
     ranges: Sequence[tuple[int, int]],
     need: Callable[[int, int], None],
 ) -> GpuLevel:
     """Aggregate a level whose arcs are read range by range."""
-    arrays, k = add_up_vertices(job, level)
-    sums = job.read()
+    arrays, k = group_vertices(aggregation, level)
+    sums = aggregation.read()
     numbers = level.labels if level.parts is None else level.parts
     total = int(sums["total"])
-    job.close()
-    partial = Partial(job.kernels, job.memory, level, numbers, k, total, limits, ranges)
+    aggregation.close()
+    partial = Partial(
+        aggregation.kernels, aggregation.memory, level, numbers, k, total, limits, ranges
+    )
     for first, last in ranges:
         partial.add(first, last, need)
     rows, state = partial.finish(arrays["offsets"], arrays["loops"])
@@ -149,25 +153,27 @@ def in_ranges(
     return finish(level, state, arrays)
 
 
-def add_up_vertices(job: Job, level: GpuLevel, k: int | None = None) -> tuple[dict[str, Any], int]:
+def group_vertices(
+    aggregation: Aggregation, level: GpuLevel, k: int | None = None
+) -> tuple[dict[str, Any], int]:
     """Group the members of communities; return their arrays, and how many there are.
 
     Offsets are still to come, and of the loops, now doubled, what is inside communities.
     """
-    tag, sums, empty = tag_after(level), level.sums, job.memory.empty
+    tag, sums, empty = tag_after(level), level.sums, aggregation.memory.empty
     if k is None:
-        job.scratch("members", level.vertices + 1, np.uint32)
-        job.values["ranks"] = job.values["members"]
-        job.launch("number_labels")
-        k = int(job.read()["vertices"])
-    job.group(k)
+        aggregation.scratch("members", level.vertices + 1, np.uint32)
+        aggregation.values["ranks"] = aggregation.values["members"]
+        aggregation.launch("number_labels")
+        k = int(aggregation.read()["vertices"])
+    aggregation.group(k)
     arrays = {
         "offsets": empty(f"offsets.{tag}", "graph", k + 1, np.int64),
         "loops": empty(f"loops.{tag}", "graph", k, sums),
         "degrees": empty(f"degrees.{tag}", "community", k, sums),
     }
-    job.set(new_loops=arrays["loops"], new_degrees=arrays["degrees"], distinct=k)
-    job.launch("sum_members")
+    aggregation.set(new_loops=arrays["loops"], new_degrees=arrays["degrees"], distinct=k)
+    aggregation.launch("sum_members")
     return arrays, k
 
 
@@ -190,9 +196,9 @@ def finish(level: GpuLevel, state: Any, arrays: dict[str, Any]) -> GpuLevel:
 
 def prepare(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
     """Set `inside`, `squares` and `widest` of a level in which every vertex is alone."""
-    job = Job(kernels, memory, level)
-    job.launch("sum_level")
-    state = job.read()
-    job.close()
+    aggregation = Aggregation(kernels, memory, level)
+    aggregation.launch("sum_level")
+    state = aggregation.read()
+    aggregation.close()
     level.inside, level.widest = int(state["inside"]), int(state["widest"])
     level.squares = squares(state)

@@ -12,7 +12,7 @@ from louvain_um.gpu.memory import weights8
 from louvain_um.placement.memory.allocator import Allocator
 
 
-class Rows:
+class CoarseRows:
     """Targets and weights of a level's rows, in arrays of which not all may be needed.
 
     Parameters

@@ -11,7 +11,7 @@
 // What kernels leave for each other and for the host; zero before the first.
 struct State {
   Barrier barrier;
-  u32 claimed_small, middles, claimed_middle, giants;  // zero before each chunk
+  u32 claimed_by_warps, block_count, claimed_by_blocks, hub_count;  // zero before each chunk
   u64 vertices, room, widest_room, chunk_room, arcs, widest, inside, total;
   u64 written, next;            // arcs that stay, and the first chunk that found no room to
   u64 filled;                   // communities with arcs, once members are summed
@@ -22,7 +22,7 @@ struct State {
 
 // Arcs of all members before the i-th, in little more than 4 bytes an entry: their low 32 bits,
 // and the whole sum for each stretch of 2^shift entries, in which fewer than 2^32 arcs begin.
-struct Before {
+struct ArcsBefore {
   u32* low;
   i64* whole;
   u32 shift;
@@ -45,7 +45,7 @@ struct Before {
 // inside its community stay in it, and loops are left alone. Chunks from `begin` on are at work,
 // with `base` arcs before them; there is room for `reserve` arcs.
 template <class W, class A>
-struct Job {
+struct Arguments {
   i64 n, k, labels, distinct, base, chunk, reserve, narrow, partial, shift, begin, resume;
   u64 capacity, wide;
   const i64* offsets;
@@ -69,14 +69,14 @@ struct Job {
   void* new_weights;
   A* new_loops;
   A* new_degrees;
-  u32* middles;
-  u32* giants;
+  u32* block_bin;
+  u32* hub_bin;
   u32* keys;
   A* sums;
   State* state;
   u64* partials;
 
-  __device__ __forceinline__ Before before() const { return {low, whole, (u32)shift}; }
+  __device__ __forceinline__ ArcsBefore before() const { return {low, whole, (u32)shift}; }
   // Where the room of community c begins, in a chunk that begins with `first`.
   __device__ __forceinline__ i64 room_of(i64 c, i64 first) const {
     return (u32)(rooms[c] - rooms[first]);
@@ -94,80 +94,80 @@ __device__ __forceinline__ i64 grid_threads() { return gridDim.x * (i64)blockDim
 // Ranks the labels in use 0..k - 1 in their order, and names the ranks. Returns k. Ends with a
 // barrier.
 template <class W, class A>
-__device__ i64 rank_labels(const Job<W, A>& job) {
-  Barrier* barrier = &job.state->barrier;
+__device__ i64 rank_labels(const Arguments<W, A>& args) {
+  Barrier* barrier = &args.state->barrier;
   const i64 thread = grid_thread(), threads = grid_threads();
-  u32* ranks = job.ranks;
-  for (i64 c = thread; c <= job.labels; c += threads) ranks[c] = 0;
+  u32* ranks = args.ranks;
+  for (i64 c = thread; c <= args.labels; c += threads) ranks[c] = 0;
   grid_sync(barrier);
-  for (i64 v = thread; v < job.n; v += threads) ranks[job.numbers[v]] = 1;
+  for (i64 v = thread; v < args.n; v += threads) ranks[args.numbers[v]] = 1;
   grid_sync(barrier);
-  u32* names = job.names;
+  u32* names = args.names;
   grid_scan_to<u32>(
-      job.labels, [=](i64 c) { return ranks[c]; },
+      args.labels, [=](i64 c) { return ranks[c]; },
       [=](i64 c, u32 rank, u32 used) {
         ranks[c] = rank;
         if (names && used) names[rank] = c;
       },
-      (u32*)job.partials, barrier);
+      (u32*)args.partials, barrier);
   grid_sync(barrier);
-  const i64 k = ranks[job.labels];
-  if (thread == 0) job.state->vertices = k;
+  const i64 k = ranks[args.labels];
+  if (thread == 0) args.state->vertices = k;
   return k;
 }
 
 // Lists the members of each community; numbers become ranks, where there are ranks. `ranks` may
 // lie where members are to be listed. Ends with a barrier.
 template <class W, class A>
-__device__ void list_members(const Job<W, A>& job, i64 k) {
-  Barrier* barrier = &job.state->barrier;
-  const i64 n = job.n, thread = grid_thread(), threads = grid_threads();
-  const Before before = job.before();
-  u32* places = job.low;  // place of each vertex in its community, until arcs are counted
-  for (i64 c = thread; c <= k; c += threads) job.starts[c] = 0;
+__device__ void list_members(const Arguments<W, A>& args, i64 k) {
+  Barrier* barrier = &args.state->barrier;
+  const i64 n = args.n, thread = grid_thread(), threads = grid_threads();
+  const ArcsBefore before = args.before();
+  u32* places = args.low;  // place of each vertex in its community, until arcs are counted
+  for (i64 c = thread; c <= k; c += threads) args.starts[c] = 0;
   grid_sync(barrier);
-  // One addition for all members of a community within a warp, since giants are in every warp.
+  // One addition for all members of a community within a warp, since hubs are in every warp.
   for (i64 v = thread; v - lane_index() < n; v += threads) {
-    u32 c = v < n ? job.numbers[v] : EMPTY, base = 0;
-    if (c != EMPTY && job.ranks) c = job.ranks[c];
+    u32 c = v < n ? args.numbers[v] : EMPTY, base = 0;
+    if (c != EMPTY && args.ranks) c = args.ranks[c];
     u32 peers = __match_any_sync(FULL, c), leader = __ffs(peers) - 1;
-    if (lane_index() == leader && c != EMPTY) base = atomicAdd(job.starts + c, __popc(peers));
+    if (lane_index() == leader && c != EMPTY) base = atomicAdd(args.starts + c, __popc(peers));
     base = __shfl_sync(FULL, base, leader);
     if (c == EMPTY) continue;
-    job.numbers[v] = c;
+    args.numbers[v] = c;
     places[v] = base + __popc(peers & lanes_below());
   }
   grid_sync(barrier);
-  u32* starts = job.starts;
-  grid_scan<u32>(k, [=](i64 c) { return starts[c]; }, starts, (u32*)job.partials, barrier);
+  u32* starts = args.starts;
+  grid_scan<u32>(k, [=](i64 c) { return starts[c]; }, starts, (u32*)args.partials, barrier);
   grid_sync(barrier);
-  for (i64 v = thread; v < n; v += threads) job.members[starts[job.numbers[v]] + places[v]] = v;
+  for (i64 v = thread; v < n; v += threads) args.members[starts[args.numbers[v]] + places[v]] = v;
   grid_sync(barrier);
-  const u32* members = job.members;
-  const i64* offsets = job.offsets;
-  const W* weights = job.weights;
+  const u32* members = args.members;
+  const i64* offsets = args.offsets;
+  const W* weights = args.weights;
   grid_scan_to<i64>(
       n, [=](i64 i) { return row_of(weights, offsets, members[i]).arcs(); },
-      [=](i64 i, i64 sum, i64) { before.put(i, sum); }, (i64*)job.partials, barrier);
+      [=](i64 i, i64 sum, i64) { before.put(i, sum); }, (i64*)args.partials, barrier);
   grid_sync(barrier);
 }
 
 // Adds up degrees and twice the loops of each community's members.
 template <class W, class A>
-__device__ void add_up_members(const Job<W, A>& job, i64 k) {
-  Barrier* barrier = &job.state->barrier;
-  const i64 n = job.n, thread = grid_thread(), threads = grid_threads();
-  for (i64 c = thread; c < k; c += threads) job.new_degrees[c] = job.new_loops[c] = 0;
+__device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
+  Barrier* barrier = &args.state->barrier;
+  const i64 n = args.n, thread = grid_thread(), threads = grid_threads();
+  for (i64 c = thread; c < k; c += threads) args.new_degrees[c] = args.new_loops[c] = 0;
   grid_sync(barrier);
   const u32 lane = lane_index();
   for (i64 i = thread; i - lane < n; i += threads) {
     u32 c = EMPTY;
     A degree = 0, loop = 0;
     if (i < n) {
-      u32 v = job.members[i];
-      c = job.numbers[v];
-      degree = degree_of(job.weights, job.degrees, job.offsets, v);
-      if (job.loops) loop = 2 * job.loops[v];
+      u32 v = args.members[i];
+      c = args.numbers[v];
+      degree = degree_of(args.weights, args.degrees, args.offsets, v);
+      if (args.loops) loop = 2 * args.loops[v];
     }
     for (int d = 1; d < WARP; d <<= 1) {
       u32 other = __shfl_up_sync(FULL, c, d);
@@ -179,39 +179,39 @@ __device__ void add_up_members(const Job<W, A>& job, i64 k) {
     }
     u32 next = __shfl_down_sync(FULL, c, 1);
     if (c != EMPTY && (lane == WARP - 1 || next != c)) {
-      if (degree) atomicAdd(job.new_degrees + c, degree);
-      if (loop) atomicAdd(job.new_loops + c, loop);
+      if (degree) atomicAdd(args.new_degrees + c, degree);
+      if (loop) atomicAdd(args.new_loops + c, loop);
     }
   }
   grid_sync(barrier);
-  const Before before = job.before();
+  const ArcsBefore before = args.before();
   Squares squares;
   u64 total = 0, filled = 0;
   for (i64 c = thread; c < k; c += threads) {
-    const A degree = job.new_degrees[c];
+    const A degree = args.new_degrees[c];
     squares.add(degree);
     total += degree;
-    filled += before[job.starts[c + 1]] != before[job.starts[c]];
+    filled += before[args.starts[c + 1]] != before[args.starts[c]];
   }
-  squares.publish(job.state->squares);
+  squares.publish(args.state->squares);
   total = block_sum(total);
   filled = block_sum(filled);
   if (threadIdx.x == 0) {
-    if (total) atomicAdd(&job.state->total, total);
-    if (filled) atomicAdd(&job.state->filled, filled);
+    if (total) atomicAdd(&args.state->total, total);
+    if (filled) atomicAdd(&args.state->filled, filled);
   }
 }
 
 // Lays out room for the rows, and cuts the communities into chunks whose rooms begin within one
 // multiple of `chunk` arcs. Ends with a barrier.
 template <class W, class A>
-__device__ void lay_out_rooms(const Job<W, A>& job, i64 k) {
-  Barrier* barrier = &job.state->barrier;
-  const u32* starts = job.starts;
-  const Before before = job.before();
-  State* state = job.state;
-  u32* rooms = job.rooms;
-  const i64 distinct = job.distinct, chunk = job.chunk;
+__device__ void lay_out_rooms(const Arguments<W, A>& args, i64 k) {
+  Barrier* barrier = &args.state->barrier;
+  const u32* starts = args.starts;
+  const ArcsBefore before = args.before();
+  State* state = args.state;
+  u32* rooms = args.rooms;
+  const i64 distinct = args.distinct, chunk = args.chunk;
   u64 widest = 0;
   grid_scan_to<i64>(
       k,
@@ -233,7 +233,7 @@ __device__ void lay_out_rooms(const Job<W, A>& job, i64 k) {
           state->room_at[q] = end;
         }
       },
-      (i64*)job.partials, barrier);
+      (i64*)args.partials, barrier);
   for (i64 c = grid_thread(); c < k; c += grid_threads())
     widest = max(widest, (u64)(before[starts[c + 1]] - before[starts[c]]));
   widest = warp_max(widest);

@@ -8,13 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core.ledger import Group
-from louvain_um.gpu.aggregate.coarse_rows import Rows
+from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
 from louvain_um.gpu.aggregate.limits import (
     BOUNDS,
     Limits,
     chunk_for,
+    heavy_slots,
     reserved,
-    slots_for_wide,
     slots_of,
     stretch_for,
     tables,
@@ -42,24 +42,24 @@ STATE: Final = np.dtype(
 )  # fmt: skip
 """`State` of group_members.cuh."""
 
-JOB: Final = (
+ARGUMENTS: Final = (
     "n", "k", "labels", "distinct", "base", "chunk", "reserve", "narrow", "partial", "shift",
     "begin", "resume", "capacity", "wide",
     "offsets", "targets", "weights", "loops", "degrees", "numbers", "map", "ranks", "names",
     "members", "starts", "low", "whole", "rooms", "room_targets", "room_weights", "new_offsets",
-    "new_targets", "new_weights", "new_loops", "new_degrees", "middles", "giants", "keys", "sums",
-    "state", "partials",
+    "new_targets", "new_weights", "new_loops", "new_degrees", "block_bin", "hub_bin", "keys",
+    "sums", "state", "partials",
 )  # fmt: skip
-"""`Job` of group_members.cuh; each field takes 8 bytes."""
+"""Fields of `Arguments` of group_members.cuh; each takes 8 bytes."""
 
-PACKED: Final = np.dtype((np.void, 8 * len(JOB)))
-"""A `Job` as CuPy takes it fastest: it looks at every field of a structure at each launch."""
+STRUCT: Final = np.dtype((np.void, 8 * len(ARGUMENTS)))
+"""`Arguments` as one opaque value: CuPy inspects every field of a structured one per launch."""
 
 ALIGNED: Final = 256
 """Bytes to whose multiples parts of an array are aligned."""
 
 
-class Job:
+class Aggregation:
     """Arguments of the kernels, and the arrays behind them.
 
     Parameters
@@ -74,7 +74,7 @@ class Job:
         self.level = level
         self.names: list[str] = []
         self.partials = 0
-        self.values = dict.fromkeys(JOB, 0)
+        self.values = dict.fromkeys(ARGUMENTS, 0)
         self.state = self.scratch("state", STATE.itemsize, np.uint8)
         self.state.data.memset_async(0, STATE.itemsize)
         given = ("offsets", "targets", "weights", "loops", "degrees")
@@ -126,7 +126,7 @@ class Job:
                 self.drop("partials")
             self.scratch("partials", blocks, np.uint64)
             self.partials = blocks
-        packed = np.frombuffer(struct.pack(f"{len(JOB)}Q", *self.values.values()), PACKED)
+        packed = np.frombuffer(struct.pack(f"{len(ARGUMENTS)}Q", *self.values.values()), STRUCT)
         kernel((blocks,), (THREADS,), (packed.reshape(()),))
 
     def read(self) -> Any:
@@ -162,18 +162,18 @@ class Job:
         width = np.dtype(sums).itemsize
         self.scratch("room_targets", int(state["chunk_room"]), np.uint32)
         self.scratch("room_weights", int(state["chunk_room"]), sums)
-        middles, giants, slots = tables(
+        block_bin, hub_bin, slots = tables(
             width, self.values["k"], distinct, int(state["widest_room"]), self.level.arcs
         )
         if slots:
             slots = slots_of(slots, self.level.arcs, limits)
-        self.scratch("middles", middles, np.uint32)
-        self.scratch("giants", giants, np.uint32)
+        self.scratch("block_bin", block_bin, np.uint32)
+        self.scratch("hub_bin", hub_bin, np.uint32)
         self.scratch("keys", slots, np.uint32, "hash")
         self.scratch("sums", slots, sums, "hash")
         self.set(capacity=slots)
 
-    def write(self, rows: Rows, room: int, base: int = 0) -> Any:
+    def write(self, rows: CoarseRows, room: int, base: int = 0) -> Any:
         """Write new rows of `room` arcs at most behind `base` arcs; return the state."""
         most, begin, resume = base + room, 0, 0
         while True:
@@ -190,11 +190,13 @@ class Job:
             rows.grow(min(most, max(int(state["arcs"]), 2 * rows.capacity)), base)
 
 
-def new_rows(memory: Allocator, level: GpuLevel, limits: Limits, room: int, total: int) -> Rows:
+def new_rows(
+    memory: Allocator, level: GpuLevel, limits: Limits, room: int, total: int
+) -> CoarseRows:
     """Return room for the next level's arcs: `room` at most, which weigh `total`."""
     capacity = min(room_after(level, limits), room)
-    wide = slots_for_wide(total, capacity, np.dtype(level.sums).itemsize, limits)
-    return Rows(memory, tag_after(level), "graph", capacity, level.sums, wide)
+    wide = heavy_slots(total, capacity, np.dtype(level.sums).itemsize, limits)
+    return CoarseRows(memory, tag_after(level), "graph", capacity, level.sums, wide)
 
 
 def room_after(level: GpuLevel, limits: Limits) -> int:

@@ -40,7 +40,7 @@ class Limits:
         `chunks`, which are at most 64; where parts are aggregated, by half as many, unless
         that is more than `PARTS_CHUNK`.
     arcs_a_slot, most_slots : int
-        The tables of giants have a slot for so many arcs of the level, but no more than that,
+        The tables of hubs have a slot for so many arcs of the level, but no more than that,
         and so many at least as the widest community needs.
     kept : float, optional
         Share of a level's arcs that the next has room for at first, instead of `KEPT`.
@@ -75,14 +75,14 @@ LATER_SLOTS: Final = 64
 some of LFR 24 on the host, its level of 29 M arcs is added up in 14 ms; it took 24."""
 
 
-def tight_limits(arcs: int) -> Limits:
+def low_scratch_limits(arcs: int) -> Limits:
     """Return how levels are aggregated in a run on so many arcs that does not fit otherwise."""
     chunk, slots = max(TIGHT.chunk, arcs // LATER_CHUNKS), arcs // LATER_SLOTS
     return replace(TIGHT, chunk=chunk, most_slots=slots)
 
 
 def slots_of(needed: int, arcs: int, limits: Limits) -> int:
-    """Return the slots of the tables of giants, of which one needs so many."""
+    """Return the slots of the tables of hubs, of which one needs so many."""
     return max(needed, min(arcs // limits.arcs_a_slot, limits.most_slots))
 
 
@@ -124,7 +124,7 @@ def stretch_for(widest: int) -> int:
     return min(STRETCH, ((2**32 - 1) // max(widest, 1) + 1).bit_length() - 1)
 
 
-def slots_for_wide(total: int, capacity: int, width: int, limits: Limits) -> int:
+def heavy_slots(total: int, capacity: int, width: int, limits: Limits) -> int:
     """Return the entries for heavy arcs; 0 where weights of a byte would save nothing.
 
     Parameters
@@ -151,7 +151,7 @@ def tables(width: int, k: int, distinct: int, widest: int, arcs: int) -> tuple[i
 
     Returns
     -------
-    middles, giants, slots : int
+    block_bin, hubs, slots : int
         Communities for a block, and for the grid; slots of the largest giant's table.
     """
     # The fewest arcs with which a table of a warp or a block can turn out too small.

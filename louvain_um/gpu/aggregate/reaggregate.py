@@ -15,14 +15,14 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.gpu.aggregate.aggregate import in_chunks, joined
-from louvain_um.gpu.aggregate.kernel_arguments import Job
+from louvain_um.gpu.aggregate.kernel_arguments import Aggregation
 from louvain_um.gpu.aggregate.limits import Limits
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.placement.memory.allocator import Allocator
 
-AGAIN: Final = 0.7
+REAGGREGATE_ABOVE: Final = 0.7
 """Share of the input's arcs above which level 1 gives its graph back."""
 
 GRAPH: Final = ("offsets", "targets", "weights", "loops", "degrees")
@@ -37,7 +37,7 @@ def wanted(first: GpuLevel, level: GpuLevel, limits: Limits, planned: bool) -> b
     if level.number != 1 or level.parts is None or limits.homes is None:
         return False
     large = max(level.vertices, level.arcs) > limits.small
-    kept = level.arcs > AGAIN * first.arcs
+    kept = level.arcs > REAGGREGATE_ABOVE * first.arcs
     return large and kept and (planned or level.arcs > limits.homes[0])
 
 
@@ -49,7 +49,7 @@ def give_back(memory: Allocator, level: GpuLevel, names: Sequence[str] = GRAPH) 
         setattr(level, name, None)
 
 
-def aggregate_again(
+def from_input(
     kernels: Kernels, memory: Allocator, first: GpuLevel, level: GpuLevel, limits: Limits
 ) -> GpuLevel:
     """Return the level after level 1, whose graph is given back.
@@ -92,13 +92,13 @@ def restore(
 def number_parts(kernels: Kernels, memory: Allocator, level: GpuLevel) -> int:
     """Give the parts of a level numbers in the order of their labels; return how many."""
     parts = level.parts
-    job = Job(kernels, memory, level)
-    job.set(numbers=parts, labels=level.vertices)
-    ranks = job.scratch("ranks", level.vertices + 1, np.uint32)
-    job.launch("number_labels")
-    k = int(job.read()["vertices"])
+    aggregation = Aggregation(kernels, memory, level)
+    aggregation.set(numbers=parts, labels=level.vertices)
+    ranks = aggregation.scratch("ranks", level.vertices + 1, np.uint32)
+    aggregation.launch("number_labels")
+    k = int(aggregation.read()["vertices"])
     relabel.run(kernels, "follow", level.vertices, ranks, parts, parts)
-    job.close()
+    aggregation.close()
     return k
 
 
@@ -106,6 +106,6 @@ def from_numbers(
     kernels: Kernels, memory: Allocator, source: GpuLevel, numbers: Any, k: int, limits: Limits
 ) -> GpuLevel:
     """Return the level after `source`, whose vertices become `numbers`, below k."""
-    job = Job(kernels, memory, source)
-    job.set(numbers=numbers, map=numbers)
-    return in_chunks(job, source, limits, k)
+    aggregation = Aggregation(kernels, memory, source)
+    aggregation.set(numbers=numbers, map=numbers)
+    return in_chunks(aggregation, source, limits, k)

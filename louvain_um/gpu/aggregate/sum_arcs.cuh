@@ -2,9 +2,9 @@
 #pragma once
 #include "group_members.cuh"
 
-// Most arcs that a block adds up alone; a community with more is a giant.
-#define MIDDLE_ARCS 32768
-// Arcs of a giant that a block takes at a time, and arcs that a warp moves at a time.
+// Most arcs that a block adds up alone; a community with more is a hub.
+#define BLOCK_ARCS 32768
+// Arcs of a hub that a block takes at a time, and arcs that a warp moves at a time.
 #define UNIT_ARCS 4096
 #define MOVE_ARCS 1024
 
@@ -32,9 +32,9 @@ struct Shared {
 // Visits a warp's stretch of the arcs of members i..: add(community, weight) for each, which
 // returns false to stop the warp.
 template <class W, class A, class F>
-__device__ __forceinline__ void visit_arcs(const Job<W, A>& job, i64 i, i64 low, i64 high, F add) {
-  auto source = [&](i64 m) { return row_of(job.weights, job.offsets, job.members[m]).low; };
-  walk_rows(job.before(), i, job.n, low, high, source, [&](const i64* at, const u32*, i64) {
+__device__ __forceinline__ void visit_arcs(const Arguments<W, A>& args, i64 i, i64 low, i64 high, F add) {
+  auto source = [&](i64 m) { return row_of(args.weights, args.offsets, args.members[m]).low; };
+  walk_rows(args.before(), i, args.n, low, high, source, [&](const i64* at, const u32*, i64) {
     u32 community[DEPTH];
     A weight[DEPTH];
 #pragma unroll
@@ -42,14 +42,14 @@ __device__ __forceinline__ void visit_arcs(const Job<W, A>& job, i64 i, i64 low,
       community[d] = EMPTY;
       weight[d] = 0;
       if (at[d] >= 0) {
-        community[d] = target_at(job.targets, job.weights, at[d]);
-        weight[d] = weight_at(job.weights, at[d]);
+        community[d] = target_at(args.targets, args.weights, at[d]);
+        weight[d] = weight_at(args.weights, at[d]);
       }
     }
-    if (job.map) {
+    if (args.map) {
 #pragma unroll
       for (int d = 0; d < DEPTH; ++d)
-        if (at[d] >= 0) community[d] = job.map[community[d]];
+        if (at[d] >= 0) community[d] = args.map[community[d]];
     }
     bool going = true;
 #pragma unroll
@@ -71,45 +71,45 @@ __device__ __forceinline__ u32 table_for(i64 arcs, i64 distinct) {
 
 // Adds up communities with few arcs, a warp each; lists the others for blocks or the grid.
 template <class W, class A>
-__device__ void add_up_small(const Job<W, A>& job, const Chunk& chunk, Shared<A>& shared) {
-  const Before before = job.before();
+__device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, Shared<A>& shared) {
+  const ArcsBefore before = args.before();
   const u32 lane = lane_index();
   u32* keys = shared.keys + warp_index() * Table<A>::warp_slots;
   A* sums = shared.sums + warp_index() * Table<A>::warp_slots;
   u32* used = shared.used + warp_index();
   const i64 count = chunk.last - chunk.first;
   const u32 share = max(1ll, min(32ll, count / (grid_threads() / WARP * 8)));
-  State* state = job.state;
+  State* state = args.state;
   while (true) {
     u32 claim = 0;
-    if (lane == 0) claim = atomicAdd(&state->claimed_small, share);
+    if (lane == 0) claim = atomicAdd(&state->claimed_by_warps, share);
     claim = __shfl_sync(FULL, claim, 0);
     if (claim >= count) break;
     const i64 stop = min((i64)claim + share, count) + chunk.first;
     for (i64 c = chunk.first + claim; c < stop; ++c) {
-      const u32 member = job.starts[c];
-      const i64 low = before[member], high = before[job.starts[c + 1]], arcs = high - low;
+      const u32 member = args.starts[c];
+      const i64 low = before[member], high = before[args.starts[c + 1]], arcs = high - low;
       if (arcs == 0 || arcs > Table<A>::warp_arcs) {
         if (lane == 0) {
-          job.new_offsets[c] = 0;
-          if (arcs > MIDDLE_ARCS)
-            job.giants[atomicAdd(&state->giants, 1u)] = c;
+          args.new_offsets[c] = 0;
+          if (arcs > BLOCK_ARCS)
+            args.hub_bin[atomicAdd(&state->hub_count, 1u)] = c;
           else if (arcs)
-            job.middles[atomicAdd(&state->middles, 1u)] = c;
+            args.block_bin[atomicAdd(&state->block_count, 1u)] = c;
         }
         continue;
       }
-      const u32 slots = min(table_for(arcs, job.distinct), Table<A>::warp_slots), limit = slots / 4 * 3;
+      const u32 slots = min(table_for(arcs, args.distinct), Table<A>::warp_slots), limit = slots / 4 * 3;
       for (u32 s = lane; s < slots; s += WARP) {
         keys[s] = EMPTY;
         sums[s] = 0;
       }
       if (lane == 0) *used = 0;
       __syncwarp();
-      const u32 own = job.partial ? EMPTY : (u32)c;
+      const u32 own = args.partial ? EMPTY : (u32)c;
       A inner = 0;
       bool fits = true;
-      visit_arcs(job, member, low, high, [&](u32 community, A weight) {
+      visit_arcs(args, member, low, high, [&](u32 community, A weight) {
         if (community == own)
           inner += weight;
         else
@@ -119,28 +119,28 @@ __device__ void add_up_small(const Job<W, A>& job, const Chunk& chunk, Shared<A>
       __syncwarp();
       if (__any_sync(FULL, !fits)) {
         if (lane == 0) {
-          job.new_offsets[c] = 0;
-          job.middles[atomicAdd(&state->middles, 1u)] = c;
+          args.new_offsets[c] = 0;
+          args.block_bin[atomicAdd(&state->block_count, 1u)] = c;
         }
         continue;
       }
-      i64 at = job.room_of(c, chunk.first);
+      i64 at = args.room_of(c, chunk.first);
       const i64 begin = at;
       for (u32 t = lane; t < slots; t += WARP) {
         const u32 s = scatter(t, slots);
         u32 key = keys[s], found = __ballot_sync(FULL, key != EMPTY);
         if (key != EMPTY) {
           i64 mine = at + __popc(found & lanes_below());
-          job.room_targets[mine] = key;
-          job.room_weights[mine] = sums[s];
+          args.room_targets[mine] = key;
+          args.room_weights[mine] = sums[s];
         }
         at += __popc(found);
       }
       __syncwarp();  // before the table is emptied for the next community
       inner = warp_sum(inner);
       if (lane == 0) {
-        job.new_offsets[c] = at - begin;
-        if (inner) job.new_loops[c] += inner;
+        args.new_offsets[c] = at - begin;
+        if (inner) args.new_loops[c] += inner;
       }
     }
   }
@@ -148,39 +148,39 @@ __device__ void add_up_small(const Job<W, A>& job, const Chunk& chunk, Shared<A>
 
 // Visits the arcs low..high of members first..last - 1 with all warps of the block.
 template <class W, class A, class F>
-__device__ __forceinline__ void visit_with_block(const Job<W, A>& job, u32 first, u32 last,
+__device__ __forceinline__ void visit_with_block(const Arguments<W, A>& args, u32 first, u32 last,
                                                  i64 low, i64 high, F add) {
   const i64 arcs = high - low, begin = low + arcs * warp_index() / WARPS;
   const i64 end = low + arcs * (warp_index() + 1) / WARPS;
-  if (begin < end) visit_arcs(job, find_row(job.before(), first, last, begin), begin, end, add);
+  if (begin < end) visit_arcs(args, find_row(args.before(), first, last, begin), begin, end, add);
 }
 
-// Adds up communities of middle size, a block each; lists those with too many neighbours.
+// Adds up communities of middling size, a block each; lists those with too many neighbours.
 template <class W, class A>
-__device__ void add_up_middle(const Job<W, A>& job, const Chunk& chunk, Shared<A>& shared) {
-  const Before before = job.before();
-  State* state = job.state;
-  const u32 middles = *(volatile u32*)&state->middles;
+__device__ void sum_with_blocks(const Arguments<W, A>& args, const Chunk& chunk, Shared<A>& shared) {
+  const ArcsBefore before = args.before();
+  State* state = args.state;
+  const u32 count = *(volatile u32*)&state->block_count;
   while (true) {
     __syncthreads();
     if (threadIdx.x == 0) {
-      shared.claimed = atomicAdd(&state->claimed_middle, 1u);
+      shared.claimed = atomicAdd(&state->claimed_by_blocks, 1u);
       shared.used[0] = shared.full = shared.written = 0;
     }
     __syncthreads();
-    if (shared.claimed >= middles) break;
-    const i64 c = job.middles[shared.claimed];
-    const u32 first = job.starts[c], last = job.starts[c + 1];
+    if (shared.claimed >= count) break;
+    const i64 c = args.block_bin[shared.claimed];
+    const u32 first = args.starts[c], last = args.starts[c + 1];
     const i64 low = before[first], high = before[last];
-    const u32 slots = min(table_for(high - low, job.distinct), Table<A>::slots), limit = slots / 4 * 3;
+    const u32 slots = min(table_for(high - low, args.distinct), Table<A>::slots), limit = slots / 4 * 3;
     for (u32 s = threadIdx.x; s < slots; s += THREADS) {
       shared.keys[s] = EMPTY;
       shared.sums[s] = 0;
     }
     __syncthreads();
-    const u32 own = job.partial ? EMPTY : (u32)c;
+    const u32 own = args.partial ? EMPTY : (u32)c;
     A inner = 0;
-    visit_with_block(job, first, last, low, high, [&](u32 community, A weight) {
+    visit_with_block(args, first, last, low, high, [&](u32 community, A weight) {
       if (community == own)
         inner += weight;
       else if (!try_add_weight(shared.keys, shared.sums, slots, shared.used, limit, community,
@@ -190,10 +190,10 @@ __device__ void add_up_middle(const Job<W, A>& job, const Chunk& chunk, Shared<A
     });
     inner = block_sum(inner);
     if (shared.full) {
-      if (threadIdx.x == 0) job.giants[atomicAdd(&state->giants, 1u)] = c;
+      if (threadIdx.x == 0) args.hub_bin[atomicAdd(&state->hub_count, 1u)] = c;
       continue;
     }
-    const i64 at = job.room_of(c, chunk.first);
+    const i64 at = args.room_of(c, chunk.first);
     for (u32 t = threadIdx.x; t - lane_index() < slots; t += THREADS) {
       const u32 s = scatter(t, slots);
       u32 key = shared.keys[s], found = __ballot_sync(FULL, key != EMPTY), base = 0;
@@ -201,14 +201,14 @@ __device__ void add_up_middle(const Job<W, A>& job, const Chunk& chunk, Shared<A
       base = __shfl_sync(FULL, base, 0);
       if (key != EMPTY) {
         i64 mine = at + base + __popc(found & lanes_below());
-        job.room_targets[mine] = key;
-        job.room_weights[mine] = shared.sums[s];
+        args.room_targets[mine] = key;
+        args.room_weights[mine] = shared.sums[s];
       }
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-      job.new_offsets[c] = shared.written;
-      if (inner) job.new_loops[c] += inner;
+      args.new_offsets[c] = shared.written;
+      if (inner) args.new_loops[c] += inner;
     }
   }
 }
@@ -227,27 +227,27 @@ __device__ __forceinline__ u32 last_at_most(const T* entries, u32 count, T x) {
   return low;
 }
 
-// Adds up giants with the whole grid, as many at a time as there is room for tables: blocks
-// take units of arcs, first into a table of their own, whose sums then go to the giant's, so
-// that arcs to the same few giants do not queue for one address. Ends with a barrier.
+// Adds up hubs with the whole grid, as many at a time as there is room for tables: blocks
+// take units of arcs, first into a table of their own, whose sums then go to the hub's, so
+// that arcs to the same few hubs do not queue for one address. Ends with a barrier.
 template <class W, class A>
-__device__ void add_up_giants(const Job<W, A>& job, const Chunk& chunk, Shared<A>& shared) {
-  const Before before = job.before();
-  Barrier* barrier = &job.state->barrier;
-  const u32 giants = *(volatile u32*)&job.state->giants;
-  for (u32 done = 0, taken; done < giants; done += taken) {
+__device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, Shared<A>& shared) {
+  const ArcsBefore before = args.before();
+  Barrier* barrier = &args.state->barrier;
+  const u32 hubs = *(volatile u32*)&args.state->hub_count;
+  for (u32 done = 0, taken; done < hubs; done += taken) {
     // Every block makes the same plan.
     const u32 t = threadIdx.x;
     u64 slots = 0, all_slots;
     u32 units = 0, all_units;
-    if (done + t < giants) {
-      u32 c = job.giants[done + t];
-      i64 arcs = before[job.starts[c + 1]] - before[job.starts[c]];
-      slots = table_for(arcs, job.distinct);
+    if (done + t < hubs) {
+      u32 c = args.hub_bin[done + t];
+      i64 arcs = before[args.starts[c + 1]] - before[args.starts[c]];
+      slots = table_for(arcs, args.distinct);
       units = (arcs + UNIT_ARCS - 1) / UNIT_ARCS;
     }
     u64 slots_before = block_scan(slots, all_slots);
-    bool fits = slots && slots_before + slots <= job.capacity;
+    bool fits = slots && slots_before + slots <= args.capacity;
     u32 units_before = block_scan(fits ? units : 0u, all_units);
     taken = block_sum(fits ? 1u : 0u);
     if (t == 0) shared.table_at[0] = 0;
@@ -256,17 +256,17 @@ __device__ void add_up_giants(const Job<W, A>& job, const Chunk& chunk, Shared<A
     __syncthreads();
     all_slots = shared.table_at[taken];
     for (u64 s = grid_thread(); s < all_slots; s += grid_threads()) {
-      job.keys[s] = EMPTY;
-      job.sums[s] = 0;
+      args.keys[s] = EMPTY;
+      args.sums[s] = 0;
     }
     grid_sync(barrier);
     for (u32 unit = blockIdx.x; unit < all_units; unit += gridDim.x) {
       const u32 g = last_at_most(shared.unit_at, taken, unit);
-      const i64 c = job.giants[done + g];
-      u32* keys = job.keys + shared.table_at[g];
-      A* sums = job.sums + shared.table_at[g];
+      const i64 c = args.hub_bin[done + g];
+      u32* keys = args.keys + shared.table_at[g];
+      A* sums = args.sums + shared.table_at[g];
       const u32 slots = shared.table_at[g + 1] - shared.table_at[g];
-      const u32 first = job.starts[c], last = job.starts[c + 1];
+      const u32 first = args.starts[c], last = args.starts[c + 1];
       const i64 low = before[first] + (i64)(unit - shared.unit_at[g]) * UNIT_ARCS;
       const i64 high = min(low + UNIT_ARCS, before[last]);
       for (u32 s = threadIdx.x; s < Table<A>::slots; s += THREADS) {
@@ -275,9 +275,9 @@ __device__ void add_up_giants(const Job<W, A>& job, const Chunk& chunk, Shared<A
       }
       if (threadIdx.x == 0) shared.used[0] = 0;
       __syncthreads();
-      const u32 own = job.partial ? EMPTY : (u32)c;
+      const u32 own = args.partial ? EMPTY : (u32)c;
       A inner = 0;
-      visit_with_block(job, first, last, low, high, [&](u32 community, A weight) {
+      visit_with_block(args, first, last, low, high, [&](u32 community, A weight) {
         if (community == own)
           inner += weight;
         else if (!try_add_weight(shared.keys, shared.sums, Table<A>::slots, shared.used,
@@ -289,24 +289,24 @@ __device__ void add_up_giants(const Job<W, A>& job, const Chunk& chunk, Shared<A
       for (u32 s = threadIdx.x; s < Table<A>::slots; s += THREADS)
         if (shared.keys[s] != EMPTY) add_weight(keys, sums, slots, shared.keys[s], shared.sums[s]);
       inner = block_sum(inner);
-      if (threadIdx.x == 0 && inner) atomicAdd(job.new_loops + c, inner);
+      if (threadIdx.x == 0 && inner) atomicAdd(args.new_loops + c, inner);
     }
     grid_sync(barrier);
-    // Tables are multiples of a warp's width: a warp's slots belong to one giant.
+    // Tables are multiples of a warp's width: a warp's slots belong to one hub.
     for (u64 t = grid_thread(); t < all_slots; t += grid_threads()) {
       const u32 g = last_at_most(shared.table_at, taken, t);
       const u64 table = shared.table_at[g], groups = (shared.table_at[g + 1] - table) / WARP;
       const u64 s = table + scatter((t - table) / WARP, groups) * WARP + lane_index();
-      u32 key = job.keys[s], found = __ballot_sync(FULL, key != EMPTY);
+      u32 key = args.keys[s], found = __ballot_sync(FULL, key != EMPTY);
       if (!found) continue;
-      const i64 c = job.giants[done + g];
+      const i64 c = args.hub_bin[done + g];
       u64 base = 0;
-      if (lane_index() == 0) base = atomicAdd((u64*)job.new_offsets + c, (u64)__popc(found));
+      if (lane_index() == 0) base = atomicAdd((u64*)args.new_offsets + c, (u64)__popc(found));
       base = __shfl_sync(FULL, base, 0);
       if (key != EMPTY) {
-        i64 mine = job.room_of(c, chunk.first) + base + __popc(found & lanes_below());
-        job.room_targets[mine] = key;
-        job.room_weights[mine] = job.sums[s];
+        i64 mine = args.room_of(c, chunk.first) + base + __popc(found & lanes_below());
+        args.room_targets[mine] = key;
+        args.room_weights[mine] = args.sums[s];
       }
     }
     grid_sync(barrier);
@@ -316,62 +316,62 @@ __device__ void add_up_giants(const Job<W, A>& job, const Chunk& chunk, Shared<A
 // Adds up the arcs of a chunk's communities in their rooms, and sets loops and offsets. The
 // caller syncs before it reads them.
 template <class W, class A>
-__device__ void add_up(const Job<W, A>& job, const Chunk& chunk) {
+__device__ void sum_chunk(const Arguments<W, A>& args, const Chunk& chunk) {
   __shared__ Shared<A> shared;
-  Barrier* barrier = &job.state->barrier;
-  add_up_small(job, chunk, shared);
+  Barrier* barrier = &args.state->barrier;
+  sum_with_warps(args, chunk, shared);
   grid_sync(barrier);
-  add_up_middle(job, chunk, shared);
+  sum_with_blocks(args, chunk, shared);
   grid_sync(barrier);
-  add_up_giants(job, chunk, shared);
+  sum_with_grid(args, chunk, shared);
   const i64 count = chunk.last - chunk.first;
   u64 inside = 0, widest = 0;
-  i64* offsets = job.new_offsets + chunk.first;
+  i64* offsets = args.new_offsets + chunk.first;
   for (i64 c = grid_thread(); c < count; c += grid_threads()) {
-    if (!job.partial) {
-      A twice = job.new_loops[chunk.first + c];
+    if (!args.partial) {
+      A twice = args.new_loops[chunk.first + c];
       inside += twice;
-      job.new_loops[chunk.first + c] = twice / 2;
+      args.new_loops[chunk.first + c] = twice / 2;
     }
     widest = max(widest, (u64)offsets[c]);
   }
   inside = block_sum(inside);
-  if (threadIdx.x == 0 && inside) atomicAdd(&job.state->inside, inside);
+  if (threadIdx.x == 0 && inside) atomicAdd(&args.state->inside, inside);
   widest = warp_max(widest);
-  if (lane_index() == 0 && widest) atomicMax(&job.state->widest, widest);
-  const i64 written = *(volatile u64*)&job.state->written;
-  grid_scan<i64>(count, [=](i64 c) { return offsets[c]; }, offsets, (i64*)job.partials, barrier,
+  if (lane_index() == 0 && widest) atomicMax(&args.state->widest, widest);
+  const i64 written = *(volatile u64*)&args.state->written;
+  grid_scan<i64>(count, [=](i64 c) { return offsets[c]; }, offsets, (i64*)args.partials, barrier,
                  written);
 }
 
 // Moves the rows of a chunk's communities together, to where they stay.
 template <class W, class A>
-__device__ void close_gaps(const Job<W, A>& job, const Chunk& chunk) {
-  const i64 begin = job.new_offsets[chunk.first], end = job.new_offsets[chunk.last];
+__device__ void close_gaps(const Arguments<W, A>& args, const Chunk& chunk) {
+  const i64 begin = args.new_offsets[chunk.first], end = args.new_offsets[chunk.last];
   const i64 stretch = stretch_of(end - begin, MOVE_ARCS);
   for (i64 low = begin + grid_thread() / WARP * stretch; low < end;
        low += grid_threads() / WARP * stretch) {
-    auto source = [&](i64 c) { return job.room_of(c, chunk.first); };
-    i64 first = find_row(job.new_offsets, chunk.first, chunk.last, low);
-    walk_rows(job.new_offsets, first, chunk.last, low, min(low + stretch, end), source,
+    auto source = [&](i64 c) { return args.room_of(c, chunk.first); };
+    i64 first = find_row(args.new_offsets, chunk.first, chunk.last, low);
+    walk_rows(args.new_offsets, first, chunk.last, low, min(low + stretch, end), source,
               [&](const i64* at, const u32*, i64 position) {
                 u32 target[DEPTH];
                 A weight[DEPTH];
 #pragma unroll
                 for (int d = 0; d < DEPTH; ++d) {
                   if (at[d] < 0) continue;
-                  target[d] = job.room_targets[at[d]];
-                  weight[d] = job.room_weights[at[d]];
+                  target[d] = args.room_targets[at[d]];
+                  weight[d] = args.room_weights[at[d]];
                 }
 #pragma unroll
                 for (int d = 0; d < DEPTH; ++d) {
                   if (at[d] < 0) continue;
                   const i64 out = position + d * WARP;
-                  job.new_targets[out] = target[d];
-                  if (job.narrow)
-                    put_weight((Narrow*)job.new_weights, out, weight[d]);
+                  args.new_targets[out] = target[d];
+                  if (args.narrow)
+                    put_weight((Narrow*)args.new_weights, out, weight[d]);
                   else
-                    ((A*)job.new_weights)[out] = weight[d];
+                    ((A*)args.new_weights)[out] = weight[d];
                 }
                 return true;
               });

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from louvain_um.core.array_spec import STAGES, Declared, Stage, Use
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.core.rules import CYCLES, SUB_ROUNDS
-from louvain_um.gpu.aggregate.limits import LIMITS, slots_for_wide, stretch_for
+from louvain_um.gpu.aggregate.limits import LIMITS, heavy_slots, stretch_for
 from louvain_um.gpu.memory import weights8
 from louvain_um.gpu.memory.coarse_bytes import (
     SMALL,
@@ -25,7 +25,7 @@ from louvain_um.gpu.memory.coarse_bytes import (
 from louvain_um.gpu.memory.coarse_memory import Home
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.memory.targets24 import words_for
-from louvain_um.gpu.runtime.launch import CONTROL, DRAIN_SLOTS, giant_tables
+from louvain_um.gpu.runtime.launch import CONTROL, DRAIN_SLOTS, hub_table_sizes
 
 SORTING = 64 << 10
 """Bytes that CuPy's sort may take besides 9 for every 8 that it sorts."""
@@ -148,7 +148,7 @@ def _weights(shape: Shape, home: Home) -> tuple[int, int]:
     sums = shape.sum_bytes
     # Unweighted arcs weigh as many as they are; how much others weigh is not known here.
     total = shape.arcs + 2 * shape.vertices * shape.loops
-    slots = 0 if shape.weight_bytes else slots_for_wide(total, home.arcs, sums, LIMITS)
+    slots = 0 if shape.weight_bytes else heavy_slots(total, home.arcs, sums, LIMITS)
     if not slots:
         return sums, max(home.arcs, home.wide)
     return 1, max(weights8.head_bytes(slots) + home.arcs, sums * home.wide)
@@ -250,16 +250,16 @@ def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
     if shape.widest is None:
         widest = min(widest, max(1, shape.vertices // 4))
     size = shape.vertices, shape.arcs, widest, shape.sum_bytes
-    count, slots = giant_tables(*size, tight=shape.tight, wide=shape.wide)
+    count, slots = hub_table_sizes(*size, tight=shape.tight, wide=shape.wide)
     used: dict[tuple[Stage, Use], float] = {("move", "atomic"): visited * shape.arcs / 8}
     stages: tuple[Stage, ...] = ("move", "refine")
-    yield _array("giant keys", "hash", 4, slots, stages, used)
-    yield _array("giant sums", "hash", shape.sum_bytes, slots, stages, used)
-    yield _array("giant slots", "hash", 8, count + 1, stages)
-    yield _array("giant fills", "hash", 4, count + 1, stages)
-    yield _array("giant drains", "hash", 4, count + 1, stages)
-    yield _array("giant homes", "hash", shape.sum_bytes, count + 1, stages)
-    yield _array("giant choices", "hash", 16, slots // DRAIN_SLOTS + count, stages)
+    yield _array("hub keys", "hash", 4, slots, stages, used)
+    yield _array("hub sums", "hash", shape.sum_bytes, slots, stages, used)
+    yield _array("hub slots", "hash", 8, count + 1, stages)
+    yield _array("hub fills", "hash", 4, count + 1, stages)
+    yield _array("hub drains", "hash", 4, count + 1, stages)
+    yield _array("hub own weights", "hash", shape.sum_bytes, count + 1, stages)
+    yield _array("hub choices", "hash", 16, slots // DRAIN_SLOTS + count, stages)
     moving, adding = later_tables(shape)
     yield _array("later tables", "hash", 1, adding, ("coarse",))
     # Room of the second home serves them where all share an arena; else this is what they need,
@@ -271,8 +271,8 @@ def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
     filled: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): shape.arcs / 4}
     yield _array("aggregate keys", "hash", 4, slots, ("aggregate",), filled)
     yield _array("aggregate sums", "hash", shape.sum_bytes, slots, ("aggregate",), filled)
-    yield _array("aggregate middles", "scratch", 4, middles, ("aggregate",))
-    yield _array("aggregate giants", "scratch", 4, giants, ("aggregate",))
+    yield _array("aggregate block_bin", "scratch", 4, middles, ("aggregate",))
+    yield _array("aggregate hub_bin", "scratch", 4, giants, ("aggregate",))
 
 
 def _array(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from louvain_um.gpu.aggregate.limits import LIMITS, chunk_for, slots_of, tables
 from louvain_um.gpu.memory.shape import Shape
-from louvain_um.gpu.runtime.launch import DRAIN_SLOTS, giant_tables
+from louvain_um.gpu.runtime.launch import DRAIN_SLOTS, hub_table_sizes
 
 SMALL = 1 << 18
 """Bytes of each group for what is small: tiny levels, partial sums, the rounding of addresses."""
@@ -80,7 +80,7 @@ def later_tables(shape: Shape) -> tuple[int, int]:
     n, arcs, sums = home.vertices, home.arcs, shape.sum_bytes
     if shape.kind == "even":
         return 0, 0  # its levels stay even
-    count, slots = giant_tables(n, arcs, min(shape.filled, arcs), sums, tight=shape.tight)
+    count, slots = hub_table_sizes(n, arcs, min(shape.filled, arcs), sums, tight=shape.tight)
     moving = (4 + sums) * slots + (16 + sums) * (count + 1) + 16 * (slots // DRAIN_SLOTS + count)
     k = min(after.vertices, n)
     large = max(n, arcs) > LIMITS.small

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from louvain_um.gpu.aggregate.limits import LIMITS, Limits, tight_limits
+from louvain_um.gpu.aggregate.limits import LIMITS, Limits, low_scratch_limits
 from louvain_um.gpu.memory.coarse_memory import Coarse, Home, coarse_of, homes
 from louvain_um.gpu.memory.targets24 import MOST_VERTICES
 from louvain_um.options import Method
@@ -99,7 +99,7 @@ class Shape:
     @property
     def limits(self) -> Limits:
         """How levels are aggregated."""
-        return tight_limits(self.arcs) if self.tight else LIMITS
+        return low_scratch_limits(self.arcs) if self.tight else LIMITS
 
     @property
     def at_once(self) -> bool:

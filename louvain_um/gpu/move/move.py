@@ -11,7 +11,7 @@ from louvain_um.core import rules
 from louvain_um.core.hierarchy import Moved
 from louvain_um.gpu.level import GpuLevel, or_null
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.launch import CONTROL, THREADS, Giants, grid_for, new_control
+from louvain_um.gpu.runtime.launch import CONTROL, THREADS, HubTables, grid_for, new_control
 from louvain_um.options import Options
 from louvain_um.placement.memory.allocator import Allocator
 
@@ -58,7 +58,7 @@ def move(
     sizes, queue, goals, awake, woken = moving_arrays(memory, options, level)
     kernel = kernels.get("move", "move", level.types)
     blocks = grid_for(kernels, kernel, level)
-    giants = Giants(memory, level, tight)
+    giants = HubTables(memory, level, tight)
     control = new_control(memory)
     seed_salt = rules.seed_salt(options.seed)
     restless = rules.RESTLESS if level.start is None else 0

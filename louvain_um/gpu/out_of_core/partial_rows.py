@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.gpu.aggregate.coarse_rows import Rows, copy
-from louvain_um.gpu.aggregate.kernel_arguments import Job, new_rows, room_after
-from louvain_um.gpu.aggregate.limits import Limits, slots_for_wide
+from louvain_um.gpu.aggregate.coarse_rows import CoarseRows, copy
+from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, room_after
+from louvain_um.gpu.aggregate.limits import Limits, heavy_slots
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.relabel.relabel import identity
 from louvain_um.gpu.runtime.compile import Kernels
@@ -70,15 +70,15 @@ class Partial:
         self.turn = 0
         self.rows = self.new_rows()
 
-    def new_rows(self) -> Rows:
+    def new_rows(self) -> CoarseRows:
         """Return room for partial rows, beside what is there."""
         self.turn += 1
         sums = self.level.sums
         width = np.dtype(sums).itemsize
-        wide = slots_for_wide(self.total, self.capacity, width, self.limits)
+        wide = heavy_slots(self.total, self.capacity, width, self.limits)
         tag = f"partial.{self.turn}"
         # There is room where the next level's graph is to be, and that much again.
-        return Rows(self.memory, tag, "graph", self.capacity, sums, wide)
+        return CoarseRows(self.memory, tag, "graph", self.capacity, sums, wide)
 
     def add(self, first: int, last: int, need: Callable[[int, int], None]) -> None:
         """Append the rows of a range of vertices; `need` brings its arcs."""
@@ -96,23 +96,23 @@ class Partial:
             offsets=self.level.offsets[first : last + 1],
             loops=None,
         )
-        job = Job(self.kernels, self.memory, part)
-        copy(self.numbers[first:last], job.scratch("numbers", last - first, np.uint32))
-        job.scratch("ranks", self.k + 1, np.uint32)
-        job.set(map=self.numbers, labels=self.k, distinct=self.k, partial=1)
-        job.set(names=self.names[self.used :], new_offsets=self.offsets[self.used :])
-        job.launch("number_labels")
-        added = int(job.read()["vertices"])
-        job.group(added)
-        state = job.lay_out(self.limits)
-        job.make_room(state, self.limits)
+        aggregation = Aggregation(self.kernels, self.memory, part)
+        copy(self.numbers[first:last], aggregation.scratch("numbers", last - first, np.uint32))
+        aggregation.scratch("ranks", self.k + 1, np.uint32)
+        aggregation.set(map=self.numbers, labels=self.k, distinct=self.k, partial=1)
+        aggregation.set(names=self.names[self.used :], new_offsets=self.offsets[self.used :])
+        aggregation.launch("number_labels")
+        added = int(aggregation.read()["vertices"])
+        aggregation.group(added)
+        state = aggregation.lay_out(self.limits)
+        aggregation.make_room(state, self.limits)
         need(first, last)
-        self.arcs = int(job.write(self.rows, int(state["room"]), self.arcs)["arcs"])
+        self.arcs = int(aggregation.write(self.rows, int(state["room"]), self.arcs)["arcs"])
         self.used += added
-        job.close()
+        aggregation.close()
 
-    def job(self) -> tuple[Job, Any]:
-        """Return the job of merging all rows, ready but for the new rows; and its state."""
+    def aggregation(self) -> tuple[Aggregation, Any]:
+        """Return the aggregation that merges all rows, without the new rows, and its state."""
         targets, weights = self.rows.cut(self.arcs)
         graph = replace(
             self.level,
@@ -124,35 +124,35 @@ class Partial:
             loops=None,
             widest=self.k,
         )
-        job = Job(self.kernels, self.memory, graph)
-        job.set(numbers=self.names, distinct=self.k)
-        job.group(self.k)
-        state = job.lay_out(self.limits)
-        job.make_room(state, self.limits)
-        return job, state
+        aggregation = Aggregation(self.kernels, self.memory, graph)
+        aggregation.set(numbers=self.names, distinct=self.k)
+        aggregation.group(self.k)
+        state = aggregation.lay_out(self.limits)
+        aggregation.make_room(state, self.limits)
+        return aggregation, state
 
     def merge(self) -> None:
         """Leave one row for each community, with the arcs inside it."""
-        job, state = self.job()
-        offsets = job.scratch("new_offsets", self.k + 1, np.int64)
-        job.set(partial=1)
+        aggregation, state = self.aggregation()
+        offsets = aggregation.scratch("new_offsets", self.k + 1, np.int64)
+        aggregation.set(partial=1)
         rows = self.new_rows()
-        self.arcs = int(job.write(rows, int(state["room"]))["arcs"])
+        self.arcs = int(aggregation.write(rows, int(state["room"]))["arcs"])
         copy(offsets, self.offsets)
         identity(self.kernels, self.names[: self.k])
         self.used = self.merged = self.k
-        job.close()
+        aggregation.close()
         self.rows.free()
         self.rows = rows
 
-    def finish(self, offsets: Any, loops: Any) -> tuple[Rows, Any]:
+    def finish(self, offsets: Any, loops: Any) -> tuple[CoarseRows, Any]:
         """Return the next level's rows and state; fills offsets, and loops from twice them."""
-        job, state = self.job()
+        aggregation, state = self.aggregation()
         room = int(state["room"])
         rows = new_rows(self.memory, self.level, self.limits, room, self.total)
-        job.set(new_offsets=offsets, new_loops=loops)
-        state = job.write(rows, room)
-        job.close()
+        aggregation.set(new_offsets=offsets, new_loops=loops)
+        state = aggregation.write(rows, room)
+        aggregation.close()
         self.rows.free()
         self.memory.free("partial offsets", "partial names")
         return rows, state

@@ -21,7 +21,7 @@ from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.move.move import MOVING, Sweep, moving_arrays
 from louvain_um.gpu.refine.refine import REFINING, refining_arrays
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.launch import CONTROL, THREADS, Giants, grid_for, new_control
+from louvain_um.gpu.runtime.launch import CONTROL, THREADS, HubTables, grid_for, new_control
 from louvain_um.options import Options
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.allocator import Allocator
@@ -135,7 +135,7 @@ def move_in_pages(
     rounds, blocks = rules.SUB_ROUNDS, pages.blocks
     spans = empty("spans", "scratch", rounds * blocks * SPAN, np.uint32)
     present = empty("present", "scratch", rounds * blocks, np.uint8)
-    giants = Giants(memory, level, tight)
+    giants = HubTables(memory, level, tight)
     control = new_control(memory)
     rule = packed(
         [
@@ -174,7 +174,7 @@ def move_in_pages(
     return Moved(iteration, moves, int(found["visited"]), gain), sweeps
 
 
-def sweep(steps: Steps, giants: Giants, present: Any, wakes: bool) -> None:
+def sweep(steps: Steps, giants: HubTables, present: Any, wakes: bool) -> None:
     """Decide and move, sub-round by sub-round and block by block.
 
     A sweep that `wakes` also wakes those whom the moved ones left behind.
@@ -214,7 +214,7 @@ def refine_in_pages(
     part_totals, part_sizes, cuts, queue, goals, ties = refining_arrays(memory, level)
     rounds, blocks = rules.SUB_ROUNDS, pages.blocks
     spans = memory.empty("spans", "scratch", rounds * blocks * SPAN, np.uint32)
-    giants = Giants(memory, level, tight)
+    giants = HubTables(memory, level, tight)
     control = new_control(memory)
     salt = rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed)
     rule = packed(

@@ -9,7 +9,7 @@ import numpy as np
 from louvain_um.core import rules
 from louvain_um.gpu.level import GpuLevel, or_null
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.launch import THREADS, Giants, grid_for, new_control
+from louvain_um.gpu.runtime.launch import THREADS, HubTables, grid_for, new_control
 from louvain_um.options import Options
 from louvain_um.placement.memory.allocator import Allocator
 
@@ -43,7 +43,7 @@ def refine(
     part_totals, part_sizes, cuts, queue, goals, ties = refining_arrays(memory, level)
     kernel = kernels.get("refine", "refine", level.types)
     blocks = grid_for(kernels, kernel, level)
-    giants = Giants(memory, level, tight)
+    giants = HubTables(memory, level, tight)
     control = new_control(memory)
     salt = rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed)
     kernel(

@@ -52,7 +52,7 @@ __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const 
 
 // carried[s] becomes the smallest number of a part in s's community; numbers[v]: the part of
 // v; first: room for one entry a vertex. Cooperative.
-__global__ void BOUNDS carry_labels(i64 n, const u32* labels, const u32* numbers, u32* first,
+__global__ void BOUNDS relabel_communities(i64 n, const u32* labels, const u32* numbers, u32* first,
                                     u32* carried, Found* found) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) first[v] = EMPTY;
   grid_sync(&found->barrier);

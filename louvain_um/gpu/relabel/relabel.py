@@ -51,13 +51,15 @@ def run(kernels: Kernels, name: str, vertices: int, *arguments: Any) -> None:
     kernel((blocks,), (THREADS,), (np.int64(vertices), *arguments))
 
 
-def carry_labels(
+def relabel_communities(
     kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, carried: Any
 ) -> None:
     """Write where the next level's vertices start: the smallest of them in their community."""
     first = memory.empty("first", "scratch", level.vertices, np.uint32)
     found = new_found(memory)
-    run(kernels, "carry_labels", level.vertices, level.labels, numbers, first, carried, found)
+    run(
+        kernels, "relabel_communities", level.vertices, level.labels, numbers, first, carried, found
+    )
     memory.free("first", "found")
 
 

@@ -62,7 +62,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             "sum_communities": PAIRS,
             **dict.fromkeys(
                 (
-                    "carry_labels",
+                    "relabel_communities",
                     "split_communities",
                     "rank_communities",
                     "key_communities",

@@ -59,7 +59,7 @@ CONTROL: Final = np.dtype(
 """`Control` of decide.cuh."""
 
 
-GIANTS: Final = np.dtype(
+HUB_TABLES: Final = np.dtype(
     [
         (name, np.uint64)
         for name in ("keys", "sums", "capacity", "slots", "fills", "drains", "homes", "partials")
@@ -74,7 +74,7 @@ def grid_for(kernels: Kernels, kernel: Kernel, level: GpuLevel) -> int:
     return max(1, min(resident, (level.arcs + level.vertices) // ARCS_A_BLOCK))
 
 
-def giant_tables(
+def hub_table_sizes(
     vertices: int,
     arcs: int,
     widest: int,
@@ -98,7 +98,7 @@ def giant_tables(
     return min(vertices, wide // block_max), max(needed, small, slots)
 
 
-class Giants:
+class HubTables:
     """Memory for vertices too wide for shared memory: `Giants` of hubs.cuh.
 
     `argument` is the struct that kernels take; `free` gives the memory back.
@@ -108,23 +108,23 @@ class Giants:
         self.memory = memory
         sums = np.dtype(level.sums)
         size = level.vertices, level.arcs, level.widest, sums.itemsize
-        count, slots = giant_tables(*size, tight=tight, wide=level.wide)
+        count, slots = hub_table_sizes(*size, tight=tight, wide=level.wide)
         units = slots // DRAIN_SLOTS + count
         wanted: tuple[tuple[str, int, Any], ...] = (
-            ("giant keys", slots, np.uint32),
-            ("giant sums", slots, sums),
-            ("giant slots", count + 1, np.uint64),
-            ("giant fills", count + 1, np.uint32),
-            ("giant drains", count + 1, np.uint32),
-            ("giant homes", count + 1, sums),
-            ("giant choices", 2 * units, np.uint64),
+            ("hub keys", slots, np.uint32),
+            ("hub sums", slots, sums),
+            ("hub slots", count + 1, np.uint64),
+            ("hub fills", count + 1, np.uint32),
+            ("hub drains", count + 1, np.uint32),
+            ("hub own weights", count + 1, sums),
+            ("hub choices", 2 * units, np.uint64),
         )
         self.names = [name for name, _, _ in wanted]
         arrays = [memory.empty(name, "hash", size, dtype) for name, size, dtype in wanted]
         arrays[0].fill(0xFFFFFFFF)
         arrays[1].fill(0)
         keys, table, *others = (np.uint64(array.data.ptr) for array in arrays)
-        self.argument = np.array((keys, table, np.uint64(slots), *others), GIANTS)
+        self.argument = np.array((keys, table, np.uint64(slots), *others), HUB_TABLES)
 
     def free(self) -> None:
         """Give the memory back."""

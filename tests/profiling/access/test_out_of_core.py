@@ -103,7 +103,7 @@ def test_tables_of_giants_are_as_large_as_the_engine_s(graph, monkeypatch):
     )  # which small graphs never exceed
     recorded = {array.name: array.nbytes for array in record(graph).arrays}
     for array in declare(measure(graph, "louvain").shape):
-        if array.name in ("giant keys", "giant sums"):
+        if array.name in ("hub keys", "hub sums"):
             assert recorded[array.name] == array.nbytes > 0
 
 

@@ -119,7 +119,7 @@ def test_giants_use_tables_in_global_memory(method):
     u = np.concatenate([np.zeros(hub, np.int64), ring])
     v = np.concatenate([np.arange(1, hub + 1), (ring + 1) % n])
     trace = record(lu.Graph.from_edges(u, v), method=method)
-    assert accesses(trace, "giant keys", Way.ATOMIC, "move") >= hub
+    assert accesses(trace, "hub keys", Way.ATOMIC, "move") >= hub
     assert ("parts" in {array.name for array in trace.arrays}) == (method == "leiden")
     assert simulate(trace, "p4000", record=False).seconds > 0
 
