@@ -23,8 +23,9 @@ from typing import Any
 
 from common import save
 
-from louvain_um.profiling.sweep.assumptions import of_evidence
-from louvain_um.profiling.views.sweep.results import REQUIRED, Sweep, joined, read
+from louvain_um.profiling.sweep.assumptions import evidence_assumptions
+from louvain_um.profiling.sweep.files import read
+from louvain_um.profiling.sweep.results import REQUIRED, Sweep, join_sweeps
 from louvain_um.profiling.views.sweep.validation import by_policy, validation
 
 MORE = (
@@ -36,12 +37,14 @@ MORE = (
 
 def modelled_anew(sweep: Sweep, other: Sweep) -> Sweep:
     """Return the measured runs of one sweep and the modelled runs of another, graph by graph."""
-    runs = joined(_of(sweep, "measured"), _of(other, "modelled")).results
+    runs = join_sweeps(_of(sweep, "measured"), _of(other, "modelled")).results
     graphs = list(dict.fromkeys(row["graph"] for row in runs))
     order = sorted(
         runs, key=lambda row: (graphs.index(row["graph"]), row["evidence"] == "measured")
     )
-    return replace(sweep, results=tuple(order), notes=tuple(of_evidence(("modelled", "measured"))))
+    return replace(
+        sweep, results=tuple(order), notes=tuple(evidence_assumptions(("modelled", "measured")))
+    )
 
 
 def _of(sweep: Sweep, evidence: str) -> Sweep:

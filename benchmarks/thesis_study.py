@@ -14,10 +14,10 @@ import time
 from common import machine, save
 
 from louvain_um.profiling.sweep.parsing import parse_policies
+from louvain_um.profiling.sweep.results import gains
 from louvain_um.profiling.sweep.run import Settings, sweep
 from louvain_um.profiling.thesis.published import GAINS
 from louvain_um.profiling.thesis.stand_ins import ABOUT, GRAPHS, MACHINES, RATES, SCALE
-from louvain_um.profiling.views.sweep.results import gains
 
 
 def main() -> None:

@@ -21,14 +21,14 @@ from louvain_um.profiling import Session
 from louvain_um.profiling.session.storage import load
 from louvain_um.profiling.views.charts import charts
 from louvain_um.profiling.views.session.all_tables import by_group
-from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 
 
 def told(session: Session) -> dict[str, Any]:
     """Return what a session shows."""
     about = session.metadata
     watched = about["about_sources"]["uvm"]
-    rows = list(by_group(Reading(session)).rows)
+    rows = list(by_group(SessionAnalysis(session)).rows)
     moved = {
         key: sum(row.get(key) or 0 for row in rows) for key in ("bytes_to_device", "bytes_to_host")
     }

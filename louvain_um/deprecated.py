@@ -37,6 +37,9 @@ MODULES: Final[Mapping[str, str]] = {
 NAMES: Final[Mapping[str, str]] = {
     "louvain_um.profiling.session:Session": "louvain_um.profiling.facade:Session",
     "louvain_um.profiling.session:load": "louvain_um.profiling.facade:load",
+    "louvain_um.profiling.views.sweep:Sweep": "louvain_um.profiling.sweep.results:Sweep",
+    "louvain_um.profiling.views.sweep:gains": "louvain_um.profiling.sweep.results:gains",
+    "louvain_um.profiling.views.sweep:read": "louvain_um.profiling.sweep.files:read",
 }
 """``module:name`` under its old name, in the module's path now → ``module:name`` as it is now."""
 

@@ -11,7 +11,7 @@ from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
     from louvain_um.profiling import Session
-    from louvain_um.profiling.views.sweep.results import Sweep
+    from louvain_um.profiling.sweep.results import Sweep
 
 PAGES = (".html", ".htm")
 TRACES = (".json", ".json.gz", ".pftrace")
@@ -27,12 +27,12 @@ class Report:
 
     def summary(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
-        from louvain_um.profiling.views.session.reading import Reading
+        from louvain_um.profiling.views.session.analysis import SessionAnalysis
         from louvain_um.profiling.views.session.verdict import verdict
 
         found: dict[str, Any] = {"schema": 1, "written": [str(path) for path in self.written]}
         found["sessions"] = [
-            {**session.summary(), "verdict": str(verdict(Reading(session)))}
+            {**session.summary(), "verdict": str(verdict(SessionAnalysis(session)))}
             for session in self.sessions
         ]
         if self.sweep is not None:
@@ -102,9 +102,9 @@ def _check(
             check_output(path, force=force)
     if charts is None:
         return
-    from louvain_um.profiling.views.charts import require
+    from louvain_um.profiling.views.canvas import require_matplotlib
 
-    require()
+    require_matplotlib()
     if charts.exists() and not charts.is_dir():
         raise OptionError(f"{charts}: is no folder; charts are several files")
 
@@ -112,15 +112,16 @@ def _check(
 def _read(first: Path, second: Path | None) -> Report:
     """Read sessions, or a sweep."""
     from louvain_um.profiling import load
-    from louvain_um.profiling.views.sweep import results
+    from louvain_um.profiling.sweep import files
+    from louvain_um.profiling.sweep.results import join_sweeps
 
     found = Report()
     for path in (first, second):
         if path is None:
             continue
-        if results.is_results(path):
-            read = results.read(path)
-            found.sweep = read if found.sweep is None else results.joined(found.sweep, read)
+        if files.is_results(path):
+            read = files.read(path)
+            found.sweep = read if found.sweep is None else join_sweeps(found.sweep, read)
         else:
             found.sessions = (*found.sessions, load(path))
     return found

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from louvain_um.profiling.sweep.points import Settings, Subject
 
 
-def premises(
+def assumptions_of(
     subjects: Sequence[Subject], settings: Settings, machines: dict[str, Machine]
 ) -> list[str]:
     """Return what the figures rest on."""
     found = []
     for machine in machines.values():
         found.append(f"machine {machine.name}: {machine.notes.get('all', 'as calibrate measured')}")
-    found += of_evidence(
+    found += evidence_assumptions(
         [*["modelled"] * bool(settings.gpus), *["measured"] * (settings.device is not None)]
     )
     for subject in subjects:
@@ -30,7 +30,7 @@ def premises(
     return found
 
 
-def of_evidence(kinds: Container[str]) -> list[str]:
+def evidence_assumptions(kinds: Container[str]) -> list[str]:
     """Return what measured or modelled points rest on, or both."""
     found = []
     if "modelled" in kinds:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from louvain_um.placement.reasons import seconds, size
-from louvain_um.profiling.views.sweep.by_oversubscription import alike
+from louvain_um.profiling.sweep.by_oversubscription import merge_equal
 
 Row = Mapping[str, Any]
 
@@ -35,7 +35,7 @@ def explain(rows: Sequence[Row]) -> list[str]:
     for gpu in dict.fromkeys(row["gpu"] for row in known):
         mine = [row for row in known if row["gpu"] == gpu]
         found += [
-            f"why, modelled on {gpu} at {at}: {text}" for at, text in alike(mine, _at) if text
+            f"why, modelled on {gpu} at {at}: {text}" for at, text in merge_equal(mine, _at) if text
         ]
     return found
 
@@ -73,33 +73,3 @@ def _at(rows: Sequence[Row]) -> str:
         f"{size(read)} read and written in place over the bus, {seconds(hidden)} more beside "
         "computing"
     )
-
-
-def against_thesis(rows: Sequence[Row]) -> list[str]:
-    """Return how replayed gains agree with the published ones (Table 4.6), misses named."""
-    from louvain_um.profiling.thesis.published import GAINS, RATES
-    from louvain_um.profiling.views.sweep.results import gains
-
-    mine = gains([row for row in rows if row["evidence"] == "modelled"])
-    found = []
-    for number, rate in enumerate(RATES):
-        theirs = {name: values[number] for name, values in GAINS.items()}
-        ours = {name: mine[name][rate] for name in theirs if rate in mine.get(name, {})}
-        if len(ours) < len(theirs):
-            continue
-        order = sorted(ours, key=lambda name: -ours[name])
-        published = sorted(theirs, key=lambda name: -theirs[name])
-        miss = max(ours, key=lambda name: max(ours[name] / theirs[name], theirs[name] / ours[name]))
-        found.append(
-            f"Table 4.6 at {rate:g} %: fastest here {', '.join(order[:3])}, published "
-            f"{', '.join(published[:3])}; rank correlation {_ranks(order, published):.2f}; "
-            f"farthest off is {miss}, {ours[miss]:.2f} here, {theirs[miss]:.2f} published"
-        )
-    return found
-
-
-def _ranks(one: Sequence[str], two: Sequence[str]) -> float:
-    """Return Spearman's correlation of two orders of the same names."""
-    n = len(one)
-    squares = sum((one.index(name) - two.index(name)) ** 2 for name in one)
-    return 1 - 6 * squares / (n * (n * n - 1))

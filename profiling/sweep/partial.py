@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.sweep.assumptions import of_evidence
+from louvain_um.profiling.sweep.assumptions import evidence_assumptions
 from louvain_um.profiling.sweep.explain import explain
 from louvain_um.profiling.sweep.replay_tables import FAULTS_AT, once, remarks
-from louvain_um.profiling.sweep.store import KEY, POINTS, TABLES, UNFINISHED, read_points
-from louvain_um.profiling.views.sweep.results import SUFFIXES, Sweep
+from louvain_um.profiling.sweep.results import Sweep
+from louvain_um.profiling.sweep.store import KEY, POINTS, SUFFIXES, TABLES, UNFINISHED, read_points
 
 PLACE = ("graph", "evidence", "gpu", "policy", "oversubscription")
 """What tells points apart where nobody noted what was asked for."""
 
 
-def is_unfinished(folder: Path) -> bool:
+def is_partial(folder: Path) -> bool:
     """Say whether a folder holds points of a sweep that has not ended."""
     if not (folder / POINTS).is_file():
         return False
@@ -28,7 +28,7 @@ def is_unfinished(folder: Path) -> bool:
     return not ended or (folder / UNFINISHED).is_file()
 
 
-def read_unfinished(folder: Path) -> Sweep:
+def read_partial(folder: Path) -> Sweep:
     """Return the finished points of a sweep that was stopped, or still runs; nothing is written.
 
     Raises
@@ -45,7 +45,7 @@ def read_unfinished(folder: Path) -> Sweep:
     except FileNotFoundError:  # as older versions left it: all they have in common was asked for
         names = PLACE
         keys = _grid([point["row"] for point in points])
-        told = of_evidence({point["row"]["evidence"] for point in points})
+        told = evidence_assumptions({point["row"]["evidence"] for point in points})
     except (ValueError, TypeError, KeyError):
         raise LouvainUmError(
             f"{folder / UNFINISHED}: is damaged; remove it, or give the sweep's command again"

@@ -20,7 +20,7 @@ class Progress:
     text: str
 
 
-class Clock:
+class ProgressCounter:
     """Counts points and works out how long the others will take."""
 
     def __init__(self, total: int, finished: Sequence[Any], tell: Tell) -> None:

@@ -14,7 +14,7 @@ from louvain_um.profiling.access.declare import declared
 from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES
 from louvain_um.profiling.simulator.trace import Launch, Prefetch, Trace
-from louvain_um.profiling.views.sweep.by_oversubscription import say_rates, say_spans
+from louvain_um.profiling.sweep.by_oversubscription import format_rate_ranges, format_rates
 
 FAULTS_AT: Final = 30.0
 """Oversubscription, percent, whose faults by group are told: that of Figure 4.10."""
@@ -110,7 +110,7 @@ def best(rows: Sequence[Mapping[str, Any]]) -> str:
                     found[rate] = row
         graph, gpu, evidence = place
         winners = [(row["policy"], rate) for rate, row in sorted(found.items())]
-        told = [f"{policy} at {say_rates(at)}" for policy, at in runs(winners)]
+        told = [f"{policy} at {format_rates(at)}" for policy, at in runs(winners)]
         lines.append(f"{graph} on {gpu}, {evidence}: fastest {', '.join(told) or 'none'}")
     return "\n".join(lines)
 
@@ -179,7 +179,7 @@ def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
                 found.setdefault((row["graph"], row["evidence"], whole), []).append(rate)
     told: dict[tuple[str, str, str], list[str]] = {}
     for (graph, evidence, whole), rates in found.items():
-        at = say_spans(rates, [row["oversubscription"] for row in rows])
+        at = format_rate_ranges(rates, [row["oversubscription"] for row in rows])
         told.setdefault((graph, at, whole), []).append(evidence)
     return [
         f"{graph} at {at}: {' and '.join(dict.fromkeys(how))}, base sends nothing back to the "

@@ -13,10 +13,10 @@ from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.machine.machine import Machine, load_machine
 from louvain_um.placement.policy.policy import AUTO, find_policy
 from louvain_um.profiling.simulator import Trace, load_trace
-from louvain_um.profiling.sweep.assumptions import premises
-from louvain_um.profiling.sweep.explain import against_thesis, explain
+from louvain_um.profiling.sweep.assumptions import assumptions_of
+from louvain_um.profiling.sweep.explain import explain
 from louvain_um.profiling.sweep.points import Settings, Subject, points
-from louvain_um.profiling.sweep.progress import Clock, Tell
+from louvain_um.profiling.sweep.progress import ProgressCounter, Tell
 from louvain_um.profiling.sweep.replay import Known, Point, replay
 from louvain_um.profiling.sweep.replay_tables import (
     FAULTS_AT,
@@ -27,9 +27,10 @@ from louvain_um.profiling.sweep.replay_tables import (
     unknown_arrays,
 )
 from louvain_um.profiling.sweep.store import Store
+from louvain_um.profiling.thesis.agreement import against_thesis
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.views.sweep.results import Sweep
+    from louvain_um.profiling.sweep.results import Sweep
 
 __all__ = ["Settings", "Subject", "render", "sweep"]
 
@@ -70,7 +71,7 @@ def sweep(
     LouvainUmError
         The folder cannot be used.
     """
-    from louvain_um.profiling.views.sweep.results import Sweep
+    from louvain_um.profiling.sweep.results import Sweep
 
     names = [subject.name for subject in subjects]
     if len(set(names)) < len(names):
@@ -80,10 +81,10 @@ def sweep(
     with Store(folder, force=force) as store:
         plan = [(s, list(points(s, settings, machines))) for s in subjects]
         every = [key for _, keys in plan for key in keys]
-        told = [*notes, *premises(subjects, settings, machines)]
+        told = [*notes, *assumptions_of(subjects, settings, machines)]
         if any(key not in store for key in every):
             store.begin(every, told)
-        clock = Clock(len(every), [key for key in every if key in store], tell)
+        clock = ProgressCounter(len(every), [key for key in every if key in store], tell)
         for subject, keys in plan:
             missing = [key for key in keys if key not in store]
             modelled = [key for key in missing if key["evidence"] == "modelled"]
@@ -150,7 +151,7 @@ def _replay(
     keys: Sequence[dict[str, Any]],
     machines: dict[str, Machine],
     settings: Settings,
-    clock: Clock,
+    clock: ProgressCounter,
 ) -> None:
     """Replay a recording at points and keep them."""
     known: dict[str, Known] = {}
@@ -187,7 +188,7 @@ def _measure(
     subject: Subject,
     keys: Sequence[dict[str, Any]],
     settings: Settings,
-    clock: Clock,
+    clock: ProgressCounter,
 ) -> None:
     """Run points on a device and keep them."""
     from louvain_um.profiling.sweep.measure import measure, warm_up

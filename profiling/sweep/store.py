@@ -23,6 +23,8 @@ BEGINNING: Final = b'{"row": {'
 """How the line of every point begins."""
 
 TABLES: Final = ("results", "groups", "iterations")
+SUFFIXES: Final = (".parquet", ".csv")
+"""Tables of a sweep, and the formats of their files, the preferred one first."""
 
 KEY: Final = ("graph", "vertices", "arcs", "policy", "oversubscription", "gpu", "evidence", "setup")
 """What tells points apart; `setup` stands for all that shows in no other column."""

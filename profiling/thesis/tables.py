@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from louvain_um.profiling.sweep.results import Row, Sweep, base_coverage, gains
 from louvain_um.profiling.thesis import published
 from louvain_um.profiling.views.sweep import cost_breakdown
-from louvain_um.profiling.views.sweep.results import Row, Sweep, compared, gains
-from louvain_um.profiling.views.sweep.runs import evidence_of, machines, of, say_rate, told
+from louvain_um.profiling.views.sweep.runs import evidence_of, format_rate, machines, of, told
 from louvain_um.profiling.views.sweep.validation import by_policy, validation
 from louvain_um.profiling.views.table import As, Column, Table
 
@@ -57,7 +57,7 @@ def _grid(graph: str, rows: list[Row], name: str, how: str) -> Table:
         title=f"{graph}: seconds by policy and oversubscription",
         columns=(
             Column("policy", "policy", "text"),
-            *(Column(_key(rate), say_rate(rate), "seconds") for rate in percents),
+            *(Column(_key(rate), format_rate(rate), "seconds") for rate in percents),
         ),
         rows=tuple(by.values()),
         evidence=f"seconds {how}",
@@ -92,7 +92,7 @@ def mean_gains(sweep: Sweep) -> Table:
         columns=(
             Column("policy", "policy", "text"),
             Column("from", "from", "text"),
-            *(Column(_key(rate), say_rate(rate), "times") for rate in percents),
+            *(Column(_key(rate), format_rate(rate), "times") for rate in percents),
         ),
         rows=tuple(rows),
         evidence=f"{evidence_of(sweep.results)}; published rows as printed in the thesis",
@@ -105,8 +105,8 @@ def _left_out(sweep: Sweep) -> list[str]:
     """Return on how many graphs base ran, where that was not all of them."""
     found = []
     for machine in machines(sweep.results):
-        graphs, ran = compared(of(sweep.results, machine))
-        some = [f"{count} of {graphs} at {say_rate(rate)}" for rate, count in ran.items()
+        graphs, ran = base_coverage(of(sweep.results, machine))
+        some = [f"{count} of {graphs} at {format_rate(rate)}" for rate, count in ran.items()
                 if count < graphs]  # fmt: skip
         if some:
             found.append(f"Means are of the graphs that base could run: {', '.join(some)} "

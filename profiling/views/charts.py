@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -17,22 +16,21 @@ import numpy as np
 from louvain_um.core.atomic_files import check_output, replacing
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session import SessionData
+from louvain_um.profiling.views.canvas import TALL, WIDE, new_figure, require_matplotlib
 from louvain_um.profiling.views.colours import colour
 from louvain_um.profiling.views.session import all_tables, residency
+from louvain_um.profiling.views.session.analysis import NAMES, OTHER, TITLES, SessionAnalysis
 from louvain_um.profiling.views.session.compare import names
 from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.session.level_times import times_by_level
 from louvain_um.profiling.views.session.pages import Axis, Layer, accesses, faults
-from louvain_um.profiling.views.session.passes import passes
-from louvain_um.profiling.views.session.reading import NAMES, OTHER, TITLES, Reading
+from louvain_um.profiling.views.sweep.charts import sweep_charts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from louvain_um.profiling.views.sweep.results import Sweep
-
-WIDE, TALL = 7.0, 4.2
-"""Inches of a chart."""
+    from louvain_um.profiling.sweep.results import Sweep
 
 ROWS, COLUMNS, DOTS = 320, 512, 300
 """Cells of a map, about, and dots an inch: a panel has a dot for every cell, or it would lose some.
@@ -72,7 +70,7 @@ def save(
     LouvainUmError
         A file exists and `force` is off, or matplotlib is not installed.
     """
-    require()
+    require_matplotlib()
     folder = Path(folder)
     drawn = charts(sessions, sweep)
     try:
@@ -104,28 +102,26 @@ def charts(sessions: Sequence[SessionData], sweep: Sweep | None = None) -> dict[
     """
     found: dict[str, Figure | None] = {}
     if sessions:
-        reading = Reading(sessions[0])
-        axis = Axis.of(reading, ROWS, COLUMNS)
-        found["access-by-group"] = by_group(reading, "accesses")
-        found["faults-by-group"] = by_group(reading, "gpu_faults")
-        found["access-map"] = page_map(reading, axis, accesses, "Memory accesses")
-        found["fault-map"] = page_map(reading, axis, faults, "Page faults")
+        analysis = SessionAnalysis(sessions[0])
+        axis = Axis.of(analysis, ROWS, COLUMNS)
+        found["access-by-group"] = by_group(analysis, "accesses")
+        found["faults-by-group"] = by_group(analysis, "gpu_faults")
+        found["access-map"] = page_map(analysis, axis, accesses, "Memory accesses")
+        found["fault-map"] = page_map(analysis, axis, faults, "Page faults")
         found["level-times"] = level_times(sessions)
         found["iteration-times"] = iteration_times(sessions)
-        found["residency"] = bytes_over_time(reading)
+        found["residency"] = bytes_over_time(analysis)
     if sweep is not None:
-        from louvain_um.profiling.views.sweep.charts import sweep_charts
-
         found |= sweep_charts(sweep)
     return {name: figure for name, figure in found.items() if figure is not None}
 
 
-def by_group(reading: Reading, key: str) -> Figure | None:
+def by_group(analysis: SessionAnalysis, key: str) -> Figure | None:
     """Return each group's share of accesses or faults (Figures 4.1 and 4.10)."""
-    rows = [row for row in all_tables.by_group(reading).rows if row.get(key)]
+    rows = [row for row in all_tables.by_group(analysis).rows if row.get(key)]
     if not rows:
         return None
-    figure, axes = new(WIDE, 1.6)
+    figure, axes = new_figure(WIDE, 1.6)
     left, whole = 0.0, sum(row[key] for row in rows)
     for row in rows:
         share = 100 * row[key] / whole
@@ -138,17 +134,20 @@ def by_group(reading: Reading, key: str) -> Figure | None:
     axes.set_yticks([])
     axes.set_xlim(0, 100)
     about = "access" if key == "accesses" else "memory"
-    how = evidence(reading.session, about)  # type: ignore[arg-type]
+    how = evidence(analysis.session, about)  # type: ignore[arg-type]
     axes.set_xlabel(f"% of {key.replace('gpu_', 'GPU ')}; {how}")
     axes.legend(ncols=4, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
     return figure
 
 
 def page_map(
-    reading: Reading, axis: Axis, make: Callable[[Reading, Axis], Layer | None], title: str
+    analysis: SessionAnalysis,
+    axis: Axis,
+    make: Callable[[SessionAnalysis, Axis], Layer | None],
+    title: str,
 ) -> Figure | None:
     """Return page × time, all groups and each on its own (Figures 4.2 to 4.9, 4.12 to 4.19)."""
-    layer = make(reading, axis)
+    layer = make(analysis, axis)
     if layer is None or not layer.values.any():
         return None
     from matplotlib.colors import LogNorm
@@ -162,7 +161,7 @@ def page_map(
     figure = Figure(figsize=(WIDE * 1.5, 2.6 * (1 + (len(present) + 1) // 2)), layout="constrained")
     grid = figure.add_gridspec(1 + (len(present) + 1) // 2, 2)
     norm = LogNorm(1, max(float(layer.values.max()), 2.0))
-    first, end = reading.window
+    first, end = analysis.window
     image: Any = None
     for at, name in enumerate(["all", *present]):
         axes = figure.add_subplot(grid[0, :] if at == 0 else grid[(at + 1) // 2, (at + 1) % 2])
@@ -191,7 +190,7 @@ def _name_arrays(axes: Axes, axis: Axis, low: int, high: int) -> None:
 
 def level_times(sessions: Sequence[SessionData]) -> Figure | None:
     """Return seconds of every level by phase, a bar a session (Figure 4.11's iterations)."""
-    found = [passes(Reading(session)) for session in sessions]
+    found = [times_by_level(SessionAnalysis(session)) for session in sessions]
     places = sorted(
         {(each.cycle, each.level): each.label for runs in found for each in runs}.items()
     )
@@ -200,7 +199,7 @@ def level_times(sessions: Sequence[SessionData]) -> Figure | None:
     from matplotlib.patches import Patch
 
     number = {place: at for at, (place, _) in enumerate(places[:MOST_LEVELS])}
-    figure, axes = new(WIDE, TALL)
+    figure, axes = new_figure(WIDE, TALL)
     wide = 0.8 / len(found)
     named: set[str] = set()
     for at, runs in enumerate(found):
@@ -237,13 +236,13 @@ def _shade(at: int) -> float:
 
 def iteration_times(sessions: Sequence[SessionData]) -> Figure | None:
     """Return seconds of every iteration of moving, a line a session."""
-    if not any(Reading(session).iterations for session in sessions):
+    if not any(SessionAnalysis(session).iterations for session in sessions):
         return None
     from matplotlib.ticker import MaxNLocator
 
-    figure, axes = new(WIDE, TALL)
+    figure, axes = new_figure(WIDE, TALL)
     for session, name in zip(sessions, names(sessions), strict=True):
-        spans = Reading(session).iterations
+        spans = SessionAnalysis(session).iterations
         axes.plot(range(1, len(spans) + 1), [span.seconds for span in spans], ".-",
                   label=name or "run", linewidth=1)  # fmt: skip
     axes.set_yscale("log")
@@ -254,9 +253,9 @@ def iteration_times(sessions: Sequence[SessionData]) -> Figure | None:
     return figure
 
 
-def bytes_over_time(reading: Reading) -> Figure | None:
+def bytes_over_time(analysis: SessionAnalysis) -> Figure | None:
     """Return arrays alive and managed bytes on the device, over time."""
-    curves = [c for c in (residency.allocated(reading), residency.resident(reading)) if c]
+    curves = [c for c in (residency.allocated(analysis), residency.resident(analysis)) if c]
     if not curves:
         return None
     from matplotlib.figure import Figure
@@ -274,17 +273,3 @@ def bytes_over_time(reading: Reading) -> Figure | None:
         axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.axes[-1].set_xlabel("seconds")
     return figure
-
-
-def require() -> None:
-    """Say in one line what is missing, if matplotlib is."""
-    if find_spec("matplotlib") is None:
-        raise LouvainUmError("charts need matplotlib: pip install 'louvain-um[charts]'")
-
-
-def new(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return a figure with one pair of axes."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.add_subplot()

@@ -6,8 +6,8 @@ from html import escape
 
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.session.all_tables import by_group
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.lines import lines
-from louvain_um.profiling.views.session.reading import Reading
 from louvain_um.profiling.views.session.verdict import verdict
 from louvain_um.profiling.views.table import Table
 
@@ -22,9 +22,9 @@ def html(session: SessionData) -> str:
     >>> "Nothing was recorded" in html(SessionData())
     True
     """
-    reading = Reading(session)
-    found = verdict(reading)
-    table = by_group(reading)
+    analysis = SessionAnalysis(session)
+    found = verdict(analysis)
+    table = by_group(analysis)
     pieces = [
         f"<b>{escape(next(iter(lines(session))))}</b>",
         f"<p>{escape(found.finding)} {escape(found.remedy)} <small>({escape(found.grounds)})"

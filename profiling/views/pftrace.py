@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from louvain_um.profiling.views.perfetto import Counter, Slice
+from louvain_um.profiling.views.timeline import Counter, Slice
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 """`TrackEvent.Type`."""
@@ -24,7 +24,7 @@ def encode(items: Iterable[Slice | Counter]) -> bytes:
 
     Examples
     --------
-    >>> from louvain_um.profiling.views.perfetto import Counter
+    >>> from louvain_um.profiling.views.timeline import Counter
     >>> from louvain_um.profiling.views.pftrace import encode
     >>> encode([Counter(track=("power", "watts"), time=5, value=1.0)])[:1]
     b'\n'

@@ -72,7 +72,7 @@ class Table:
 
     def text(self, row: Mapping[str, Any], column: Column) -> str:
         """Return what is shown in a cell."""
-        return say(row.get(column.key), column.kind)
+        return format_value(row.get(column.key), column.kind)
 
     def used(self) -> tuple[Column, ...]:
         """Return the columns in which any row has a value."""
@@ -95,14 +95,14 @@ class Table:
         return tuple(column for column in used if column not in idle), idle
 
 
-def say(value: Any, kind: As = "count") -> str:
+def format_value(value: Any, kind: As = "count") -> str:
     """Return a value as people read it.
 
     Examples
     --------
-    >>> from louvain_um.profiling.views.table import say
-    >>> say(1536, "bytes"), say(0.00042, "seconds"), say(0.25, "share"), say(None)
-    ('1.5 KiB', '420 µs', '25.0 %', '–')
+    >>> from louvain_um.profiling.views.table import format_value
+    >>> format_value(1536, "bytes"), format_value(0.00042, "seconds"), format_value(None)
+    ('1.5 KiB', '420 µs', '–')
     """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
@@ -123,17 +123,17 @@ def say(value: Any, kind: As = "count") -> str:
     return f"{value:,.1f}" if isinstance(value, float) and value % 1 else f"{int(value):,}"
 
 
-def say_briefly(value: Any, kind: As = "count") -> str:
+def format_short(value: Any, kind: As = "count") -> str:
     """Return a value in few letters, where there is no room for a count of billions.
 
     Examples
     --------
-    >>> from louvain_um.profiling.views.table import say_briefly
-    >>> say_briefly(28_336_058_572), say_briefly(92_192), say_briefly(None)
+    >>> from louvain_um.profiling.views.table import format_short
+    >>> format_short(28_336_058_572), format_short(92_192), format_short(None)
     ('28.3 G', '92,192', '–')
     """
     large = kind == "count" and value is not None and abs(value) >= BRIEFLY
-    return say(value, "rate" if large else kind)
+    return format_value(value, "rate" if large else kind)
 
 
 def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.table import PLACES, Column, Table
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Drawn
 
     from louvain_um.profiling.session import SessionData
-    from louvain_um.profiling.views.sweep.results import Sweep
+    from louvain_um.profiling.sweep.results import Sweep
 
 MOST = 30
 """Rows printed of a table."""
@@ -30,20 +30,20 @@ def show(
 
     from louvain_um.profiling.views.session import all_tables
     from louvain_um.profiling.views.session.compare import compared
-    from louvain_um.profiling.views.session.origins import origins
+    from louvain_um.profiling.views.session.data_sources import data_sources
     from louvain_um.profiling.views.session.verdict import verdict
 
     out = console or Console(highlight=False, markup=False, emoji=False)
-    readings = [Reading(session) for session in sessions]
-    for reading in readings:
-        out.print(str(reading.recorded).partition("\n")[0], style="bold")
-        out.print(str(verdict(reading)))
+    readings = [SessionAnalysis(session) for session in sessions]
+    for analysis in readings:
+        out.print(str(analysis.recorded).partition("\n")[0], style="bold")
+        out.print(str(verdict(analysis)))
         if len(readings) == 1:
-            for table in all_tables.tables(reading):
+            for table in all_tables.tables(analysis):
                 put(table, out)
-            for text in origins(reading.recorded):
+            for text in data_sources(analysis.recorded):
                 out.print(text)
-            for note in reading.session.notes:
+            for note in analysis.session.notes:
                 out.print(f"note: {note}")
     if len(readings) > 1:
         for table in compared(*readings[:2]):

@@ -10,7 +10,7 @@ from louvain_um.errors import LouvainUmError
 
 if TYPE_CHECKING:
     from louvain_um.profiling.session import SessionData
-    from louvain_um.profiling.views.sweep.results import Sweep
+    from louvain_um.profiling.sweep.results import Sweep
 
 
 def write(

@@ -12,11 +12,11 @@ from markupsafe import Markup
 
 from louvain_um.profiling.views.html.parts import Part, comparison, heading, session_parts
 from louvain_um.profiling.views.html.payload import ROOM
-from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 
 if TYPE_CHECKING:
     from louvain_um.profiling.session import SessionData
-    from louvain_um.profiling.views.sweep.results import Sweep
+    from louvain_um.profiling.sweep.results import Sweep
 
 
 def render(session: SessionData | None, *, other: SessionData | None, sweep: Sweep | None) -> str:
@@ -27,12 +27,12 @@ def render(session: SessionData | None, *, other: SessionData | None, sweep: Swe
     data: dict[str, Any] = {}
     title, subtitle = "Policies by oversubscription", ""
     if session is not None:
-        reading = Reading(session)
+        analysis = SessionAnalysis(session)
         title, subtitle = heading(session)
         room = ROOM if other is None else ROOM // 2
-        parts += session_parts(reading, data, room)
+        parts += session_parts(analysis, data, room)
         if other is not None:
-            parts += comparison(reading, Reading(other), data, room)
+            parts += comparison(analysis, SessionAnalysis(other), data, room)
     if sweep is not None:
         from louvain_um.profiling.views.html.sweep_parts import sweep_parts
 

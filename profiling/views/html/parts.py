@@ -12,14 +12,14 @@ from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.payload import ROOM, packed
 from louvain_um.profiling.views.session import all_tables, kernels, phase_tables, residency
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.blocks import ping_pong
-from louvain_um.profiling.views.session.evidence import evidence, there
-from louvain_um.profiling.views.session.origins import origins
-from louvain_um.profiling.views.session.overview import glance
-from louvain_um.profiling.views.session.passes import around, passes
-from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.session.data_sources import data_sources
+from louvain_um.profiling.views.session.evidence import evidence, is_available
+from louvain_um.profiling.views.session.level_times import times_by_level, times_outside_levels
+from louvain_um.profiling.views.session.overview import overview
 from louvain_um.profiling.views.session.verdict import Verdict, verdict
-from louvain_um.profiling.views.table import As, Table, say, say_briefly
+from louvain_um.profiling.views.table import As, Table, format_short, format_value
 
 MOST_BARS = 24
 """Passes drawn."""
@@ -50,7 +50,7 @@ class Card:
     evidence: str
 
 
-NOTHING = say(None)
+NOTHING = format_value(None)
 """What stands for a figure that nobody recorded."""
 
 
@@ -84,7 +84,7 @@ def heading(session: SessionData) -> tuple[str, str]:
         found = f"{about.get('communities') or 0:,} communities"
         facts.append(f"{found}, modularity {about['modularity']:.4f}")
     if about.get("budget_bytes"):
-        facts.append(f"device budget {say(about['budget_bytes'], 'bytes')}")
+        facts.append(f"device budget {format_value(about['budget_bytes'], 'bytes')}")
     facts += [f"{key} {about[key]}" for key in ("seed", "host") if about.get(key)]
     if about.get("created"):
         facts.append(f"recorded {str(about['created'])[:16].replace('T', ' ')}")
@@ -126,7 +126,7 @@ def _cards(session: SessionData) -> tuple[Card, ...]:
     return tuple(
         Card(
             what=what,
-            text=say_briefly(value, kind)
+            text=format_short(value, kind)
             + (" J" if what == "energy" and value is not None else ""),
             evidence=how if value is not None or how.startswith("not") else "not available",
         )
@@ -134,23 +134,23 @@ def _cards(session: SessionData) -> tuple[Card, ...]:
     )
 
 
-def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> list[Part]:
+def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = ROOM) -> list[Part]:
     """Return the parts on one session; what the script draws goes into `data`."""
-    session = reading.recorded
-    group, phase = all_tables.by_group(reading), phase_tables.by_phase(reading)
+    session = analysis.recorded
+    group, phase = all_tables.by_group(analysis), phase_tables.by_phase(analysis)
     parts = [
         Part(
             anchor="summary",
             title="Summary",
-            verdict=verdict(reading),
+            verdict=verdict(analysis),
             cards=cards(session),
-            items=_glance(reading),
+            items=_glance(analysis),
             notes=(*missing(session), *session.notes),
         ),
-        Part(anchor="time", title="Where the time went", items=_time(reading, phase)),
-        Part(anchor="groups", title="Groups of arrays", items=_groups(reading, group)),
+        Part(anchor="time", title="Where the time went", items=_time(analysis, phase)),
+        Part(anchor="groups", title="Groups of arrays", items=_groups(analysis, group)),
     ]
-    maps = packed(reading, room)
+    maps = packed(analysis, room)
     if maps is not None:
         data["maps"] = maps
         parts.append(
@@ -165,19 +165,19 @@ def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> l
                 map="maps",
             )
         )
-    causes = all_tables.by_cause(reading)
+    causes = all_tables.by_cause(analysis)
     if causes.rows:
         parts.append(
             Part(
                 anchor="migrations",
                 title="Migrations",
-                items=[_cause_bars(causes), causes, *_there(ping_pong(reading))],
+                items=[_cause_bars(causes), causes, *_there(ping_pong(analysis))],
             )
         )
-    more = [kernels.kernels(reading), kernels.copies(reading)]
+    more = [kernels.kernels(analysis), kernels.copies(analysis)]
     if any(table.rows for table in more):
         parts.append(Part(anchor="kernels", title="Kernels", items=_there(*more)))
-    power = _power(reading.session)
+    power = _power(analysis.session)
     if power is not None:
         parts.append(Part(anchor="energy", title="Energy", items=[power]))
     parts.append(
@@ -185,24 +185,24 @@ def session_parts(reading: Reading, data: dict[str, Any], room: int = ROOM) -> l
             anchor="sources",
             title="Sources",
             texts=("Who recorded this session, what came of it, and what nobody could tell:",),
-            notes=origins(session) or ("the session names no source",),
+            notes=data_sources(session) or ("the session names no source",),
         )
     )
     return parts
 
 
-def _glance(reading: Reading) -> list[Table | Figure]:
-    curves = glance(reading)
+def _glance(analysis: SessionAnalysis) -> list[Table | Figure]:
+    curves = overview(analysis)
     if curves is None:
         return []
     kind: As = "bytes" if curves.title.startswith("Bytes") else "rate"
-    chart = svg.areas(curves.times, curves.values, kind, band(reading))
+    chart = svg.areas(curves.times, curves.values, kind, band(analysis))
     return [Figure(name="glance", title=curves.title, svg=chart, evidence=curves.evidence)]
 
 
-def band(reading: Reading) -> list[tuple[str, str, float, float]]:
+def band(analysis: SessionAnalysis) -> list[tuple[str, str, float, float]]:
     """Return the phases that a chart over time shows above it, the longest if there are many."""
-    spans = sorted(reading.phases, key=lambda span: span.start_ns - span.end_ns)[:MOST_PHASES]
+    spans = sorted(analysis.phases, key=lambda span: span.start_ns - span.end_ns)[:MOST_PHASES]
     return [
         (
             f"{span.phase} {span.level}" if span.level >= 0 else span.phase,
@@ -218,10 +218,10 @@ def _there(*tables: Table) -> list[Table | Figure]:
     return [table for table in tables if table.rows]
 
 
-def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
-    how = evidence(reading.session, "time")
-    rows = [(each.label, each.seconds) for each in passes(reading)]
-    others = around(reading)
+def _time(analysis: SessionAnalysis, phases: Table) -> list[Table | Figure]:
+    how = evidence(analysis.session, "time")
+    rows = [(each.label, each.seconds) for each in times_by_level(analysis)]
+    others = times_outside_levels(analysis)
     if others:
         rows.insert(0, (", ".join(others), others))
     found: list[Table | Figure] = []
@@ -233,7 +233,7 @@ def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
         found.append(Figure(name="phase-chart", title=title, svg=chart, evidence=how))
     terms = {
         name.replace("_", " "): float(value)
-        for name, value in (reading.session.metadata.get("terms") or {}).items()
+        for name, value in (analysis.session.metadata.get("terms") or {}).items()
         if name != "hidden"
     }
     if terms:
@@ -243,7 +243,7 @@ def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
                             evidence=about))  # fmt: skip
     sweeps: dict[str, tuple[list[float], list[float]]] = {}
     cycle, before = 1, -1
-    for number, span in enumerate(reading.iterations, 1):
+    for number, span in enumerate(analysis.iterations, 1):
         cycle += span.level < before  # the run begins again from the first level
         before = span.level
         name = f"{span.phase}, level {span.level}" + (f", cycle {cycle}" if cycle > 1 else "")
@@ -263,11 +263,13 @@ def _time(reading: Reading, phases: Table) -> list[Table | Figure]:
         )
     return [
         *found,
-        *_there(phases, phase_tables.by_phase_and_group(reading), phase_tables.iterations(reading)),
+        *_there(
+            phases, phase_tables.by_phase_and_group(analysis), phase_tables.iterations(analysis)
+        ),
     ]
 
 
-def _groups(reading: Reading, table: Table) -> list[Table | Figure]:
+def _groups(analysis: SessionAnalysis, table: Table) -> list[Table | Figure]:
     found: list[Table | Figure] = []
     for key, name, title, matter in (
         ("accesses", "access-chart", "Accesses by group (as in Figure 4.1)", "access"),
@@ -275,15 +277,15 @@ def _groups(reading: Reading, table: Table) -> list[Table | Figure]:
     ):
         parts = {row["group"]: float(row.get(key) or 0) for row in table.rows}
         if sum(parts.values()):
-            how = evidence(reading.session, matter)  # type: ignore[arg-type]
+            how = evidence(analysis.session, matter)  # type: ignore[arg-type]
             chart = svg.bars([("share", parts)], "count", share=True)
             found.append(Figure(name=name, title=title, svg=chart, evidence=how))
     for name, curves in (
-        ("allocated-chart", residency.allocated(reading)),
-        ("resident-chart", residency.resident(reading)),
+        ("allocated-chart", residency.allocated(analysis)),
+        ("resident-chart", residency.resident(analysis)),
     ):
         if curves is not None and curves.values:
-            chart = svg.areas(curves.times, curves.values, "bytes", band(reading))
+            chart = svg.areas(curves.times, curves.values, "bytes", band(analysis))
             found.append(
                 Figure(
                     name=name,
@@ -292,7 +294,7 @@ def _groups(reading: Reading, table: Table) -> list[Table | Figure]:
                     evidence=curves.evidence,
                 )
             )
-    return [*found, *_there(table, all_tables.by_array(reading))]
+    return [*found, *_there(table, all_tables.by_array(analysis))]
 
 
 def _cause_bars(causes: Table) -> Figure:
@@ -315,11 +317,13 @@ def _power(session: SessionData) -> Figure | None:
     step = max(1, len(times) // 400)
     seconds = [time / 1e9 for time in times[::step]]
     chart = svg.lines({"watts": (seconds, list(watts[::step]))}, "count", x_title="seconds")
-    how = evidence(session, "energy") if there(session, "energy") else "measured"
+    how = evidence(session, "energy") if is_available(session, "energy") else "measured"
     return Figure(name="power-chart", title="Power, in watts", svg=chart, evidence=how)
 
 
-def comparison(first: Reading, second: Reading, data: dict[str, Any], room: int) -> list[Part]:
+def comparison(
+    first: SessionAnalysis, second: SessionAnalysis, data: dict[str, Any], room: int
+) -> list[Part]:
     """Return the parts that set a second session beside the first."""
     from louvain_um.profiling.views.session.compare import compared
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.views.colours import colour
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.pages import Axis, Layer, layers
-from louvain_um.profiling.views.session.reading import Reading
 
 ROOM = 3_600_000
 """Characters that the maps of a page may take, so that it stays below 5 MB."""
@@ -32,10 +32,10 @@ KINDS = {
 """Colours of migrations by way and cause."""
 
 
-def packed(reading: Reading, room: int = ROOM) -> dict[str, Any] | None:
+def packed(analysis: SessionAnalysis, room: int = ROOM) -> dict[str, Any] | None:
     """Return what the page's script draws maps from; None where there is nothing to draw."""
-    axis = Axis.of(reading)
-    found = layers(reading, axis)
+    axis = Axis.of(analysis)
+    found = layers(analysis, axis)
     if not found:
         return None
     texts = [encoded(layer) for layer in found]
@@ -45,7 +45,7 @@ def packed(reading: Reading, room: int = ROOM) -> dict[str, Any] | None:
             break
         found[at] = halved(found[at])
         texts[at] = encoded(found[at])
-    first, end = reading.window
+    first, end = analysis.window
     return {
         "rows": axis.rows,
         "start": first,
@@ -56,7 +56,7 @@ def packed(reading: Reading, room: int = ROOM) -> dict[str, Any] | None:
         ],
         "phases": [
             [span.phase, span.level, span.start_ns, span.end_ns]
-            for span in reading.phases[:MOST_PHASES]
+            for span in analysis.phases[:MOST_PHASES]
         ],
         "layers": [
             {

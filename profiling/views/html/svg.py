@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from louvain_um.profiling.views.colours import POLICIES, colour
 from louvain_um.profiling.views.html.ticks import brief, decades, ticks
-from louvain_um.profiling.views.table import As, say, say_briefly
+from louvain_um.profiling.views.table import As, format_short, format_value
 
 WIDTH = 1100
 LABEL = 150
@@ -51,9 +51,9 @@ def bars(
         for name, value in parts.items():
             if value <= 0:
                 continue
-            tip = f"{label}, {name}: {say(value, kind)}"
+            tip = f"{label}, {name}: {format_value(value, kind)}"
             if whole:
-                tip += f" ({say(value / whole, 'share')})"
+                tip += f" ({format_value(value / whole, 'share')})"
             fill = colour(name, names.index(name))
             body.append(
                 Markup(
@@ -61,11 +61,11 @@ def bars(
                     "<title>{}</title></rect>"
                 ).format(x, y, max(value * scale, 0.5), ROW, fill, tip)
             )
-            told = say(value / whole, "share") if share and whole else name
+            told = format_value(value / whole, "share") if share and whole else name
             if value * scale > LETTER * len(told) + 8:
                 body.append(_inside(x + value * scale / 2, y + ROW / 2, told))
             x += value * scale
-        body.append(_text(x + 6, y + ROW - 5, say_briefly(whole, kind), "start"))
+        body.append(_text(x + 6, y + ROW - 5, format_short(whole, kind), "start"))
     return _svg(len(rows) * (ROW + GAP), body) + legend(names)
 
 
@@ -97,7 +97,7 @@ def areas(
         path = _steps(x, height - height * upper / top)
         back = _steps(x, height - height * base / top)[::-1]
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in [*path, *back])
-        tip = f"{name}: at most {say(float(value.max()), kind)}"
+        tip = f"{name}: at most {format_value(float(value.max()), kind)}"
         body.append(
             Markup('<polygon points="{}" fill="{}"><title>{}</title></polygon>').format(
                 points, colour(name, at), tip
@@ -168,12 +168,10 @@ def lines(
                 'stroke-dasharray="{}"/>'
             ).format(path, fill, dash)
         )
-        body += [
-            Markup('<circle cx="{:.1f}" cy="{:.1f}" r="2.6" fill="{}"><title>{}</title></circle>')
-            .format(a, b, fill,
-                    f"{name}: {say(y, kind)} at {say(x, 'seconds') if clock else f'{x:g}'}")
-            for a, b, x, y in points[:600]
-        ]  # fmt: skip
+        for a, b, x, y in points[:600]:
+            where = format_value(x, "seconds") if clock else f"{x:g}"
+            tip = f"{name}: {format_value(y, kind)} at {where}"
+            body.append(_circle(a, b, fill, tip))
     return _svg(height + bottom, body) + legend(_apart(series))
 
 
@@ -237,7 +235,7 @@ def _band(
         x, wide = left + room * (start - first) / length, room * (end - start) / length
         if wide < 0.3:
             continue
-        tip = f"{label}: {say(end - start, 'seconds')}"
+        tip = f"{label}: {format_value(end - start, 'seconds')}"
         body.append(
             Markup(
                 '<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" fill="{}">'
@@ -247,6 +245,12 @@ def _band(
         if wide > LETTER * len(label) + 6:
             body.append(_inside(x + wide / 2, -BAND - 3 + (BAND - 4) / 2, label))
     return body
+
+
+def _circle(x: float, y: float, fill: str, tip: str) -> Markup:
+    return Markup(
+        '<circle cx="{:.1f}" cy="{:.1f}" r="2.6" fill="{}"><title>{}</title></circle>'
+    ).format(x, y, fill, tip)
 
 
 def _inside(x: float, y: float, text: str) -> Markup:

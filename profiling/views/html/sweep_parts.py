@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from louvain_um.profiling.sweep.by_oversubscription import merge_equal
+from louvain_um.profiling.sweep.results import Row, Sweep, gains
 from louvain_um.profiling.thesis import published, tables
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.parts import Figure, Part
 from louvain_um.profiling.views.sweep import cost_breakdown, runs
-from louvain_um.profiling.views.sweep.by_oversubscription import alike
-from louvain_um.profiling.views.sweep.results import Row, Sweep, gains
 from louvain_um.profiling.views.sweep.validation import by_policy, validation
 from louvain_um.profiling.views.table import Table
 
@@ -132,7 +132,7 @@ def _term_charts(sweep: Sweep) -> list[Table | Figure]:
     found: list[Table | Figure] = []
     for machine in runs.machines(sweep.results):
         rows = runs.of(sweep.results, machine)
-        for at, means in alike(rows, cost_breakdown.mean_terms):
+        for at, means in merge_equal(rows, cost_breakdown.mean_terms):
             if means:
                 found.append(
                     Figure(
@@ -157,7 +157,7 @@ def _shares(sweep: Sweep) -> list[Table | Figure]:
         bars: dict[str, dict[str, float]] = {}
         for row in rows:
             rate = row.get("oversubscription")
-            text = f"{row['graph']}" + (f" at {runs.say_rate(rate)}" if rate is not None else "")
+            text = f"{row['graph']}" + (f" at {runs.format_rate(rate)}" if rate is not None else "")
             bars.setdefault(text, {}).setdefault(row["group"], float(row[key]))
         if bars:
             theirs = dict(zip(published.GROUPS, mean, strict=True))
@@ -175,7 +175,7 @@ def _iteration_chart(sweep: Sweep) -> list[Table | Figure]:
         series: dict[str, tuple[list[float], list[float]]] = {}
         for row in sorted(rows, key=lambda row: (row["oversubscription"], row["number"])):
             # Named by what differs, or all were drawn in the policy's colour.
-            name = f"{runs.say_rate(row['oversubscription'])}, {row.get('policy') or 'base'}"
+            name = f"{runs.format_rate(row['oversubscription'])}, {row.get('policy') or 'base'}"
             x, y = series.setdefault(name, ([], []))
             x.append(row["number"])
             y.append(row["seconds"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from louvain_um.profiling.views.table import As, say
+from louvain_um.profiling.views.table import As, format_value
 
 MOST = 5
 """Steps of a scale at most, about."""
@@ -58,4 +58,4 @@ def brief(value: float, kind: As) -> str:
     >>> brief(0.2, "seconds"), brief(32 << 20, "bytes"), brief(1500, "rate"), brief(10, "times")
     ('200 ms', '32 MiB', '1.5 k', '10×')
     """
-    return re.sub(r"\.(?!\d)", "", re.sub(r"(\.\d*?)0+(?!\d)", r"\1", say(value, kind)))
+    return re.sub(r"\.(?!\d)", "", re.sub(r"(\.\d*?)0+(?!\d)", r"\1", format_value(value, kind)))

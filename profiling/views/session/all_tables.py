@@ -8,35 +8,45 @@ from typing import Any
 
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.views.session import kernels, phase_tables
+from louvain_um.profiling.views.session.analysis import CAUSES, NAMES, SessionAnalysis
 from louvain_um.profiling.views.session.blocks import ping_pong
-from louvain_um.profiling.views.session.reading import CAUSES, NAMES, Reading
-from louvain_um.profiling.views.session.traffic import MOST_ROWS, MOVED, both_of, memory_of, moved
+from louvain_um.profiling.views.session.traffic import (
+    MOST_ROWS,
+    TRAFFIC_COLUMNS,
+    memory_and_access_evidence,
+    memory_evidence,
+    traffic_by,
+)
 from louvain_um.profiling.views.table import Column, Table
 
 
-def tables(reading: Reading) -> tuple[Table, ...]:
+def tables(analysis: SessionAnalysis) -> tuple[Table, ...]:
     """Return all tables of a session that have rows."""
-    makers: tuple[Callable[[Reading], Table], ...] = (
+    makers: tuple[Callable[[SessionAnalysis], Table], ...] = (
         by_group, phase_tables.by_phase, phase_tables.by_phase_and_group, by_array, by_cause,
         phase_tables.iterations, kernels.kernels, kernels.copies, ping_pong,
     )  # fmt: skip
-    found = (maker(reading) for maker in makers)
+    found = (maker(analysis) for maker in makers)
     return tuple(table for table in found if table.rows)
 
 
-def by_group(reading: Reading) -> Table:
+def by_group(analysis: SessionAnalysis) -> Table:
     """Return accesses, faults and bytes of each group: the thesis's Table 4.4 and more."""
-    rows = moved(reading, reading.group_of, len(NAMES))
-    counted = reading.accesses_by_array
-    peaks = reading.session.metadata.get("peak_bytes") or {}
+    rows = traffic_by(analysis, analysis.group_of, len(NAMES))
+    counted = analysis.accesses_by_array
+    peaks = analysis.session.metadata.get("peak_bytes") or {}
     for at, (name, row) in enumerate(zip(NAMES, rows, strict=True)):
         row["group"] = name
         row["peak_bytes"] = peaks.get(name)
-        row["arrays"] = sum(array.group == name for array in reading.arrays)
+        row["arrays"] = sum(array.group == name for array in analysis.arrays)
         if counted is not None:
-            mine = [c for c, a in zip(counted, reading.arrays, strict=False) if a.group == name]
+            mine = [c for c, a in zip(counted, analysis.arrays, strict=False) if a.group == name]
             row["accesses"] = sum(mine) if at < len(NAMES) - 1 else counted[-1]
-    used = [row for row in rows if row["arrays"] or any(map(row.get, _keys(MOVED, "accesses")))]
+    used = [
+        row
+        for row in rows
+        if row["arrays"] or any(map(row.get, _keys(TRAFFIC_COLUMNS, "accesses")))
+    ]
     for whole, share in (("accesses", "access_share"), ("gpu_faults", "fault_share")):
         total = sum(row.get(whole) or 0 for row in used)
         for row in used:
@@ -48,27 +58,27 @@ def by_group(reading: Reading) -> Table:
         Column("peak_bytes", "peak", "bytes"),
         Column("accesses", "accesses"),
         Column("access_share", "of accesses", "share"),
-        *MOVED[:6],
+        *TRAFFIC_COLUMNS[:6],
         Column("fault_share", "of faults", "share"),
-        *MOVED[6:],
+        *TRAFFIC_COLUMNS[6:],
     )
     return Table(
         name="by-group",
         title="By group",
         columns=columns,
         rows=tuple(used),
-        evidence=both_of(reading),
+        evidence=memory_and_access_evidence(analysis),
         about="A group is one of the four kinds of arrays that a policy places together; its "
         "accesses are what the thesis's Table 4.4 counts.",
     )
 
 
-def by_array(reading: Reading) -> Table:
+def by_array(analysis: SessionAnalysis) -> Table:
     """Return what happened to each array, the largest of a group first."""
-    size = len(reading.arrays) + 1
-    rows = moved(reading, reading.array_of, size)
-    counted = reading.accesses_by_array
-    for at, array in enumerate(reading.arrays):
+    size = len(analysis.arrays) + 1
+    rows = traffic_by(analysis, analysis.array_of, size)
+    counted = analysis.accesses_by_array
+    for at, array in enumerate(analysis.arrays):
         rows[at] |= {
             "array": array.name,
             "group": array.group,
@@ -79,7 +89,7 @@ def by_array(reading: Reading) -> Table:
     if counted is not None:
         for row, count in zip(rows, counted, strict=True):
             row["accesses"] = count
-    if not any(map(rows[-1].get, _keys(MOVED, "accesses"))):
+    if not any(map(rows[-1].get, _keys(TRAFFIC_COLUMNS, "accesses"))):
         rows.pop()
     if len(rows) > MOST_ROWS:
         rows = [*rows[: MOST_ROWS - 1], _rest(rows[MOST_ROWS - 1 :])]
@@ -92,25 +102,25 @@ def by_array(reading: Reading) -> Table:
             Column("nbytes", "bytes", "bytes"),
             Column("alive", "alive", "seconds"),
             Column("accesses", "accesses"),
-            *MOVED,
+            *TRAFFIC_COLUMNS,
         ),
         rows=tuple(rows),
-        evidence=both_of(reading),
+        evidence=memory_and_access_evidence(analysis),
         about="An array that came back under the same name counts once; its largest size is shown.",
     )
 
 
-def by_cause(reading: Reading) -> Table:
+def by_cause(analysis: SessionAnalysis) -> Table:
     """Return how many bytes moved each way, and why."""
     rows: list[dict[str, Any]] = []
     for kind, way in ((Kind.HTOD, "to the device"), (Kind.DTOH, "to the host"),
                       (Kind.DTOD, "between devices")):  # fmt: skip
         for cause, why in CAUSES.items():
-            some = reading.of(kind, cause)
+            some = analysis.of(kind, cause)
             if len(some):
-                nbytes = int(reading.events["bytes"][some].sum())
-                seconds = int(reading.events["duration"][some].sum()) / 1e9
-                many = int(reading.events["rows"][some].sum())
+                nbytes = int(analysis.events["bytes"][some].sum())
+                seconds = int(analysis.events["duration"][some].sum()) / 1e9
+                many = int(analysis.events["rows"][some].sum())
                 row: dict[str, Any] = {"way": way, "cause": why, "bytes": nbytes, "copies": many}
                 row["each"] = nbytes // max(many, 1)
                 if seconds:
@@ -129,7 +139,7 @@ def by_cause(reading: Reading) -> Table:
             Column("speed", "bytes/s", "rate"),
         ),
         rows=tuple(rows),
-        evidence=memory_of(reading),
+        evidence=memory_evidence(analysis),
         about="What the driver moved on its own or was asked to; plain copies are told apart.",
     )
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence
-from louvain_um.profiling.views.session.reading import Reading
 from louvain_um.profiling.views.table import Column, Table
 
 BLOCK = 2 << 20
@@ -54,35 +54,35 @@ def chunks(rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
         yield rows[at : at + CHUNK]
 
 
-def last_byte(reading: Reading, rows: NDArray[np.intp]) -> I64:
+def last_byte(analysis: SessionAnalysis, rows: NDArray[np.intp]) -> I64:
     """Return the address of the last byte that each row is about.
 
     A row that stands for several of its source's rows tells where the first of them was, no more.
     """
-    events = reading.events
+    events = analysis.events
     size = np.where(events["rows"][rows] > 1, 1, np.maximum(events["bytes"][rows], 1))
     last: I64 = events["address"][rows].astype(np.int64) + size - 1
     return last
 
 
-def by_block(reading: Reading, kind: Kind) -> tuple[I64, F64]:
+def by_block(analysis: SessionAnalysis, kind: Kind) -> tuple[I64, F64]:
     """Return the blocks that a kind of migration touched, and the bytes of each."""
     blocks: I64 = np.empty(0, np.int64)
     sums: F64 = np.empty(0)
-    for rows in chunks(reading.of(kind)):
-        low = reading.events["address"][rows].astype(np.int64) // BLOCK
-        high = last_byte(reading, rows) // BLOCK
-        weight = reading.events["bytes"][rows].astype(np.float64)
+    for rows in chunks(analysis.of(kind)):
+        low = analysis.events["address"][rows].astype(np.int64) // BLOCK
+        high = last_byte(analysis, rows) // BLOCK
+        weight = analysis.events["bytes"][rows].astype(np.float64)
         _, cell, share = spread(low, high, weight)
         blocks, at = np.unique(np.concatenate([blocks, cell]), return_inverse=True)
         sums = np.bincount(at, np.concatenate([sums, share]), len(blocks)).astype(np.float64)
     return blocks, sums
 
 
-def ping_pong(reading: Reading) -> Table:
+def ping_pong(analysis: SessionAnalysis) -> Table:
     """Return the blocks whose bytes came to the device most often again."""
-    blocks, bytes_in = by_block(reading, Kind.HTOD)
-    gone, bytes_out = by_block(reading, Kind.DTOH)
+    blocks, bytes_in = by_block(analysis, Kind.HTOD)
+    gone, bytes_out = by_block(analysis, Kind.DTOH)
     both = np.zeros(len(blocks))
     found = np.searchsorted(gone, blocks)
     hit = (found < len(gone)) & (gone[np.minimum(found, max(len(gone) - 1, 0))] == blocks) \
@@ -93,7 +93,7 @@ def ping_pong(reading: Reading) -> Table:
     rows = []
     for at in order:
         address = int(blocks[at]) * BLOCK
-        name, group, offset = _whose(reading, address)
+        name, group, offset = _whose(analysis, address)
         rows.append(
             {
                 "array": name,
@@ -118,15 +118,15 @@ def ping_pong(reading: Reading) -> Table:
             Column("times", "filled", "times"),
         ),
         rows=tuple(rows),
-        evidence=f"memory {evidence(reading.session, 'memory')}",
+        evidence=f"memory {evidence(analysis.session, 'memory')}",
         about="Blocks of 2 MiB, the driver's unit of eviction, that came to the device again.",
     )
 
 
-def _whose(reading: Reading, address: int) -> tuple[str, str, int | None]:
+def _whose(analysis: SessionAnalysis, address: int) -> tuple[str, str, int | None]:
     """Return the array with most bytes in a block, its group, and where in it the block begins."""
     best, most = None, 0
-    for life in reading.session.lifetimes:
+    for life in analysis.session.lifetimes:
         shared = min(life.address + life.nbytes, address + BLOCK) - max(life.address, address)
         if shared > most:
             best, most = life, shared
@@ -135,7 +135,7 @@ def _whose(reading: Reading, address: int) -> tuple[str, str, int | None]:
     return best.name, best.group, max(0, address - best.address)
 
 
-def fetched_again(reading: Reading) -> tuple[int, int]:
+def fetched_again(analysis: SessionAnalysis) -> tuple[int, int]:
     """Return bytes that came to the device, and those of them that a block had had before."""
-    _, bytes_in = by_block(reading, Kind.HTOD)
+    _, bytes_in = by_block(analysis, Kind.HTOD)
     return int(bytes_in.sum()), int(np.maximum(bytes_in - BLOCK, 0).sum())

@@ -9,9 +9,9 @@ from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views.session import all_tables, phase_tables
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence
-from louvain_um.profiling.views.session.reading import Reading
-from louvain_um.profiling.views.table import As, Column, Table, say
+from louvain_um.profiling.views.table import As, Column, Table, format_value
 
 WHOLE: tuple[tuple[str, str, As], ...] = (
     ("seconds", "run", "seconds"),
@@ -39,24 +39,24 @@ KINDS: dict[str, As] = {"modularity": "score", "communities": "count", "budget_b
 """How what else is told of both is meant, where it is no text."""
 
 
-def compared(first: Reading, second: Reading) -> tuple[Table, ...]:
+def compared(first: SessionAnalysis, second: SessionAnalysis) -> tuple[Table, ...]:
     """Return tables that compare two sessions: as a whole, by group, by phase."""
     found = (whole(first, second), groups(first, second), phases(first, second))
     return tuple(table for table in found if table.rows)
 
 
-def whole(first: Reading, second: Reading) -> Table:
+def whole(first: SessionAnalysis, second: SessionAnalysis) -> Table:
     """Return the figures that matter of both."""
     a, b = summary(first.recorded), summary(second.recorded)
     rows = [_row(name, a.get(key), b.get(key), kind) for key, name, kind in WHOLE]
     rows.append(_row("read in place", _remote(first), _remote(second), "bytes"))
-    one, other = (reading.session.metadata.get("graph") or {} for reading in (first, second))
+    one, other = (analysis.session.metadata.get("graph") or {} for analysis in (first, second))
     rows += [_row(what, one.get(key), other.get(key), kind) for key, what, kind in GRAPH]
     for key in ("method", "policy", "device", "modularity", "communities", "budget_bytes"):
-        values = [reading.session.metadata.get(key) for reading in (first, second)]
+        values = [analysis.session.metadata.get(key) for analysis in (first, second)]
         if any(value is not None for value in values):
             kind = KINDS.get(key, "text")
-            texts = [say(value, kind) for value in values]
+            texts = [format_value(value, kind) for value in values]
             rows.append({"what": key.replace("_", " "), "first": texts[0], "second": texts[1]})
     return Table(
         name="compare-whole",
@@ -68,12 +68,12 @@ def whole(first: Reading, second: Reading) -> Table:
     )
 
 
-def _remote(reading: Reading) -> int | None:
+def _remote(analysis: SessionAnalysis) -> int | None:
     """Return bytes read over the bus; None where nobody told."""
-    return reading.total(Kind.REMOTE_ACCESS) if Kind.REMOTE_ACCESS in reading.rows else None
+    return analysis.total(Kind.REMOTE_ACCESS) if Kind.REMOTE_ACCESS in analysis.rows else None
 
 
-def groups(first: Reading, second: Reading) -> Table:
+def groups(first: SessionAnalysis, second: SessionAnalysis) -> Table:
     """Return bytes and faults of every group in both."""
     return _by("group", "compare-groups", "By group", first, second, all_tables.by_group,
                (("bytes_to_device", "to the device", "bytes"),
@@ -81,7 +81,7 @@ def groups(first: Reading, second: Reading) -> Table:
                 ("accesses", "accesses", "count")))  # fmt: skip
 
 
-def phases(first: Reading, second: Reading) -> Table:
+def phases(first: SessionAnalysis, second: SessionAnalysis) -> Table:
     """Return seconds of every phase and level in both."""
     table = phase_tables.by_phase
     return _by("phase", "compare-phases", "By phase and level", first, second, table,
@@ -92,14 +92,14 @@ def _by(
     key: str,
     name: str,
     title: str,
-    first: Reading,
-    second: Reading,
+    first: SessionAnalysis,
+    second: SessionAnalysis,
     maker: Any,
     columns: tuple[tuple[str, str, As], ...],
 ) -> Table:
     a, b = (
-        {(row[key], row.get("level")): row for row in maker(reading).rows}
-        for reading in (first, second)
+        {(row[key], row.get("level")): row for row in maker(analysis).rows}
+        for analysis in (first, second)
     )
     rows = []
     for what, level in dict.fromkeys([*a, *b]):
@@ -136,7 +136,7 @@ def names(sessions: Sequence[SessionData]) -> list[str]:
             for graph, session in zip(graphs, sessions, strict=True)]  # fmt: skip
 
 
-def _names(first: Reading, second: Reading) -> tuple[str, str]:
+def _names(first: SessionAnalysis, second: SessionAnalysis) -> tuple[str, str]:
     one, other = names([first.session, second.session])
     return one or "the first", other or "the second"
 
@@ -156,14 +156,14 @@ def called(session: SessionData) -> str:
     """
     about = session.metadata
     budget = about.get("budget_bytes")
-    within = f" within {say(budget, 'bytes')}" if budget else ""
+    within = f" within {format_value(budget, 'bytes')}" if budget else ""
     policy = f"{about['policy']}{within}" if about.get("policy") else ""
     where = " on ".join(filter(None, (policy, str(about.get("device") or ""))))
     method = str(about.get("method") or "louvain")
     return ", ".join(filter(None, ("" if method == "louvain" else method, where)))
 
 
-def _columns(key: str, first: Reading, second: Reading) -> tuple[Column, ...]:
+def _columns(key: str, first: SessionAnalysis, second: SessionAnalysis) -> tuple[Column, ...]:
     one, other = _names(first, second)
     return (
         Column("what", key, "text"),
@@ -175,13 +175,18 @@ def _columns(key: str, first: Reading, second: Reading) -> tuple[Column, ...]:
 
 def _row(what: str, left: Any, right: Any, kind: As) -> dict[str, Any]:
     ratio = right / left if left and right is not None and kind != "text" else None
-    return {"what": what, "first": say(left, kind), "second": say(right, kind), "ratio": ratio}
+    return {
+        "what": what,
+        "first": format_value(left, kind),
+        "second": format_value(right, kind),
+        "ratio": ratio,
+    }
 
 
-def _evidence(first: Reading, second: Reading) -> str:
+def _evidence(first: SessionAnalysis, second: SessionAnalysis) -> str:
     told = [
-        f"{at}: time {evidence(reading.session, 'time')}, memory "
-        f"{evidence(reading.session, 'memory')}"
-        for at, reading in enumerate((first, second), 1)
+        f"{at}: time {evidence(analysis.session, 'time')}, memory "
+        f"{evidence(analysis.session, 'memory')}"
+        for at, analysis in enumerate((first, second), 1)
     ]
     return "; ".join(told)

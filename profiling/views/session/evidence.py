@@ -59,6 +59,6 @@ def evidence(session: SessionData, matter: Matter) -> str:
     return "not available: no source recorded it"
 
 
-def there(session: SessionData, matter: Matter) -> bool:
+def is_available(session: SessionData, matter: Matter) -> bool:
     """Say whether a kind of numbers is available at all."""
     return not evidence(session, matter).startswith("not available")

@@ -7,9 +7,9 @@ import re
 import numpy as np
 
 from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence
-from louvain_um.profiling.views.session.reading import Reading
-from louvain_um.profiling.views.session.traffic import first
+from louvain_um.profiling.views.session.traffic import first_rows
 from louvain_um.profiling.views.table import Column, Table
 
 LONG = 48
@@ -38,20 +38,20 @@ def short(name: str) -> str:
     return told if len(told) <= LONG else f"{told[: LONG - 1]}…"
 
 
-def kernels(reading: Reading) -> Table:
+def kernels(analysis: SessionAnalysis) -> Table:
     """Return launches and time of each kernel, the costliest first."""
-    rows = reading.of(Kind.KERNEL)
-    rows = rows[reading.events["kernel"][rows] >= 0]
-    which = reading.events["kernel"][rows]
-    size = len(reading.events.kernels)
-    launches = np.bincount(which, reading.events["rows"][rows], size)
-    spent = np.bincount(which, reading.events["duration"][rows], size) / 1e9
+    rows = analysis.of(Kind.KERNEL)
+    rows = rows[analysis.events["kernel"][rows] >= 0]
+    which = analysis.events["kernel"][rows]
+    size = len(analysis.events.kernels)
+    launches = np.bincount(which, analysis.events["rows"][rows], size)
+    spent = np.bincount(which, analysis.events["duration"][rows], size) / 1e9
     whole = float(spent.sum())
     order = np.argsort(-spent, kind="stable")
     found = [
         {
-            "kernel": short(reading.events.kernels[at]),
-            "whole": reading.events.kernels[at],
+            "kernel": short(analysis.events.kernels[at]),
+            "whole": analysis.events.kernels[at],
             "launches": int(launches[at]),
             "seconds": float(spent[at]),
             "each": float(spent[at] / launches[at]),
@@ -70,24 +70,24 @@ def kernels(reading: Reading) -> Table:
             Column("each", "a launch", "seconds"),
             Column("share", "of all kernels", "share"),
         ),
-        evidence=evidence(reading.session, "kernel"),
-        **first(found, "Time in a kernel holds the time that it waits for pages."),
+        evidence=evidence(analysis.session, "kernel"),
+        **first_rows(found, "Time in a kernel holds the time that it waits for pages."),
     )
 
 
-def copies(reading: Reading) -> Table:
+def copies(analysis: SessionAnalysis) -> Table:
     """Return what the program copied by name."""
     rows = []
     for kind, way in ((Kind.COPY_TO_DEVICE, "to the device"), (Kind.COPY_TO_HOST, "to the host"),
                       (Kind.COPY, "on the device")):  # fmt: skip
-        some = reading.of(kind)
+        some = analysis.of(kind)
         if len(some):
             rows.append(
                 {
                     "way": way,
-                    "bytes": int(reading.events["bytes"][some].sum()),
-                    "copies": int(reading.events["rows"][some].sum()),
-                    "seconds": int(reading.events["duration"][some].sum()) / 1e9,
+                    "bytes": int(analysis.events["bytes"][some].sum()),
+                    "copies": int(analysis.events["rows"][some].sum()),
+                    "seconds": int(analysis.events["duration"][some].sum()) / 1e9,
                 }
             )
     return Table(
@@ -100,6 +100,6 @@ def copies(reading: Reading) -> Table:
             Column("seconds", "seconds", "seconds"),
         ),
         rows=tuple(rows),
-        evidence=evidence(reading.session, "kernel"),
+        evidence=evidence(analysis.session, "kernel"),
         about="Copies and fills that the program asked for by name; no page moved home.",
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.summary import summary
-from louvain_um.profiling.views.table import say
+from louvain_um.profiling.views.table import format_value
 
 SHOWN = {
     "bytes_to_device": "to the device",
@@ -28,11 +28,11 @@ def lines(session: SessionData) -> Iterable[str]:
     what = " ".join(str(name) for name in named if name)
     rate = figures["arcs_per_second"]
     cost = [f"{figures['seconds']:.3f} s"]
-    cost += [f"{say(rate, 'rate')} arcs/s"] if rate else []
+    cost += [f"{format_value(rate, 'rate')} arcs/s"] if rate else []
     if figures["joules"] is not None:
         cost.append(f"{figures['joules']:,.1f} J")
     if figures["arcs_per_joule"]:
-        cost.append(f"{say(figures['arcs_per_joule'], 'rate')} arcs/J")
+        cost.append(f"{format_value(figures['arcs_per_joule'], 'rate')} arcs/J")
     yield f"{what or 'session'}: {', '.join(cost)}"
     shown = {name: value for name, value in SHOWN.items() if figures[name] is not None}
     for group, values in [("all", figures), *figures["by_group"].items()]:

@@ -6,61 +6,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.views.session.analysis import NAMES, OTHER, SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence
 from louvain_um.profiling.views.session.pages import rebin
-from louvain_um.profiling.views.session.reading import NAMES, OTHER, Reading
 from louvain_um.profiling.views.session.residency import Curves
-from louvain_um.profiling.views.table import say
+from louvain_um.profiling.views.table import format_value
 
 BINS = 240
 
 F64 = NDArray[np.float64]
 
 
-def glance(reading: Reading) -> Curves | None:
+def overview(analysis: SessionAnalysis) -> Curves | None:
     """Return bytes that came to the device over time or, where none did, accesses.
 
     Examples
     --------
     >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.overview import glance
-    >>> from louvain_um.profiling.views.session.reading import Reading
-    >>> glance(Reading(SessionData())) is None
+    >>> from louvain_um.profiling.views.session.overview import overview
+    >>> from louvain_um.profiling.views.session.analysis import SessionAnalysis
+    >>> overview(SessionAnalysis(SessionData())) is None
     True
     """
-    first, end = reading.window
+    first, end = analysis.window
     edges = np.linspace(first, end, BINS + 1)
-    step = say((end - first) / BINS / 1e9, "seconds")
-    came = _came(reading, edges)
+    step = format_value((end - first) / BINS / 1e9, "seconds")
+    came = _came(analysis, edges)
     if came:
         title, matter = f"Bytes that came to the device, every {step}", "memory"
     else:
-        came = _touched(reading, edges)
+        came = _touched(analysis, edges)
         title, matter = f"Accesses, every {step}", "access"
     if not came:
         return None
     return Curves(
         title=title,
-        evidence=evidence(reading.session, matter),  # type: ignore[arg-type]
+        evidence=evidence(analysis.session, matter),  # type: ignore[arg-type]
         times=edges / 1e9,
         # A curve holds each value until the next time.
         values={name: np.append(values, values[-1]) for name, values in came.items()},
     )
 
 
-def _came(reading: Reading, edges: F64) -> dict[str, F64]:
-    rows = reading.of(Kind.HTOD)
-    times = reading.events["time"][rows]
+def _came(analysis: SessionAnalysis, edges: F64) -> dict[str, F64]:
+    rows = analysis.of(Kind.HTOD)
+    times = analysis.events["time"][rows]
     at = np.clip(np.searchsorted(edges, times, "right") - 1, 0, BINS - 1)
-    key = reading.group_of[rows].astype(np.int64) * BINS + at
-    sums = np.bincount(key, reading.events["bytes"][rows], len(NAMES) * BINS)
+    key = analysis.group_of[rows].astype(np.int64) * BINS + at
+    sums = np.bincount(key, analysis.events["bytes"][rows], len(NAMES) * BINS)
     return _there(dict(zip(NAMES, sums.reshape(len(NAMES), BINS), strict=True)))
 
 
-def _touched(reading: Reading, edges: F64) -> dict[str, F64]:
-    groups = {array.name: array.group for array in reading.arrays}
+def _touched(analysis: SessionAnalysis, edges: F64) -> dict[str, F64]:
+    groups = {array.name: array.group for array in analysis.arrays}
     found = {name: np.zeros(BINS) for name in NAMES}
-    for page in reading.maps:
+    for page in analysis.maps:
         if page.kind == "access":
             bins = page.counts.sum(axis=0, dtype=np.float64)[:, None]
             part = rebin(bins, page.edges.astype(np.float64), edges)[:, 0]

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import Cause, Kind
+from louvain_um.profiling.views.session.analysis import CAUSES, OTHER, SessionAnalysis
 from louvain_um.profiling.views.session.blocks import chunks, last_byte, spread
 from louvain_um.profiling.views.session.evidence import evidence
-from louvain_um.profiling.views.session.reading import CAUSES, OTHER, Reading
 
 ROWS, COLUMNS = 1024, 1024
 """Cells of a map at most, about."""
@@ -56,10 +56,10 @@ class Axis:
     edges: F64
 
     @classmethod
-    def of(cls, reading: Reading, rows: int = ROWS, columns: int = COLUMNS) -> Axis:
+    def of(cls, analysis: SessionAnalysis, rows: int = ROWS, columns: int = COLUMNS) -> Axis:
         """Return the axis of a session; every array has a row, large and lasting ones more."""
-        arrays = reading.arrays
-        first, end = reading.window
+        arrays = analysis.arrays
+        first, end = analysis.window
         # Else buffers that come by dozens, for a moment each, leave no room for the graph.
         weight = [a.nbytes * min(max(a.alive_ns / (end - first), BRIEF), 1.0) for a in arrays]
         large = sorted(range(len(arrays)), key=lambda at: -weight[at])[:MOST_STRIPES]
@@ -147,50 +147,50 @@ class Layer:
     codes: tuple[str, ...] = field(default=())
 
 
-def layers(reading: Reading, axis: Axis) -> list[Layer]:
+def layers(analysis: SessionAnalysis, axis: Axis) -> list[Layer]:
     """Return every layer that has anything in it."""
     made = (accesses, faults, migrations, evictions, cpu_faults, remote)
-    found = (make(reading, axis) for make in made)
+    found = (make(analysis, axis) for make in made)
     return [layer for layer in found if layer is not None and layer.values.any()]
 
 
-def accesses(reading: Reading, axis: Axis) -> Layer | None:
+def accesses(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
     """Return accesses: from maps where there are any, else from events."""
-    maps = [page for page in reading.maps if page.kind == "access"]
-    values = _from_maps(reading, axis, maps) if maps else of_kind(reading, axis, Kind.ACCESS)
-    return _layer(reading, "access", "Accesses", "accesses", values)
+    maps = [page for page in analysis.maps if page.kind == "access"]
+    values = _from_maps(analysis, axis, maps) if maps else of_kind(analysis, axis, Kind.ACCESS)
+    return _layer(analysis, "access", "Accesses", "accesses", values)
 
 
-def faults(reading: Reading, axis: Axis) -> Layer | None:
+def faults(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
     """Return faults of the GPU."""
-    maps = [page for page in reading.maps if page.kind == "fault"]
-    values = of_kind(reading, axis, Kind.GPU_FAULT_GROUP)
+    maps = [page for page in analysis.maps if page.kind == "fault"]
+    values = of_kind(analysis, axis, Kind.GPU_FAULT_GROUP)
     if maps and not values.any():
-        values = _from_maps(reading, axis, maps)
-    return _layer(reading, "memory", "GPU faults", "faults", values)
+        values = _from_maps(analysis, axis, maps)
+    return _layer(analysis, "memory", "GPU faults", "faults", values)
 
 
-def cpu_faults(reading: Reading, axis: Axis) -> Layer | None:
+def cpu_faults(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
     """Return faults of the host."""
-    values = of_kind(reading, axis, Kind.CPU_FAULT)
-    return _layer(reading, "memory", "CPU faults", "faults", values)
+    values = of_kind(analysis, axis, Kind.CPU_FAULT)
+    return _layer(analysis, "memory", "CPU faults", "faults", values)
 
 
-def evictions(reading: Reading, axis: Axis) -> Layer | None:
+def evictions(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
     """Return evicted bytes where migrations, which hold them, were not recorded."""
-    if reading.totals is None:
+    if analysis.totals is None:
         return None
-    values = of_kind(reading, axis, Kind.EVICTION, column="bytes")
-    return _layer(reading, "memory", "Evictions", "bytes", values)
+    values = of_kind(analysis, axis, Kind.EVICTION, column="bytes")
+    return _layer(analysis, "memory", "Evictions", "bytes", values)
 
 
-def remote(reading: Reading, axis: Axis) -> Layer | None:
+def remote(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
     """Return bytes read and written in place on the host."""
-    values = of_kind(reading, axis, Kind.REMOTE_ACCESS, column="bytes")
-    return _layer(reading, "access", "Read in place", "bytes", values)
+    values = of_kind(analysis, axis, Kind.REMOTE_ACCESS, column="bytes")
+    return _layer(analysis, "access", "Read in place", "bytes", values)
 
 
-def migrations(reading: Reading, axis: Axis) -> Layer | None:
+def migrations(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
     """Return bytes that moved, and in each cell the way and cause of most of them."""
     whole = np.zeros((axis.rows, axis.columns))
     most = np.zeros_like(whole)
@@ -198,15 +198,15 @@ def migrations(reading: Reading, axis: Axis) -> Layer | None:
     names, codes = [], []
     for kind, way in ((Kind.HTOD, "to the device"), (Kind.DTOH, "to the host")):
         for cause in Cause:
-            if not len(reading.of(kind, cause)):
+            if not len(analysis.of(kind, cause)):
                 continue
-            values = of_kind(reading, axis, kind, cause, column="bytes")
+            values = of_kind(analysis, axis, kind, cause, column="bytes")
             names.append(f"{way}: {CAUSES[cause]}")
             codes.append(f"{kind.name}-{cause.name}")
             kinds[values > most] = len(names)
             np.maximum(most, values, out=most)
             whole += values
-    layer = _layer(reading, "memory", "Migrations by cause", "bytes", whole)
+    layer = _layer(analysis, "memory", "Migrations by cause", "bytes", whole)
     if layer is None:
         return None
     return Layer(
@@ -215,30 +215,36 @@ def migrations(reading: Reading, axis: Axis) -> Layer | None:
     )  # fmt: skip
 
 
-def _layer(reading: Reading, matter: str, title: str, unit: str, values: F64) -> Layer | None:
+def _layer(
+    analysis: SessionAnalysis, matter: str, title: str, unit: str, values: F64
+) -> Layer | None:
     if not values.any():
         return None
-    how = evidence(reading.session, matter)  # type: ignore[arg-type]
+    how = evidence(analysis.session, matter)  # type: ignore[arg-type]
     return Layer(
         name=title.lower().replace(" ", "-"), title=title, unit=unit, evidence=how, values=values
     )
 
 
 def of_kind(
-    reading: Reading, axis: Axis, kind: Kind, cause: Cause | None = None, column: str = "count"
+    analysis: SessionAnalysis,
+    axis: Axis,
+    kind: Kind,
+    cause: Cause | None = None,
+    column: str = "count",
 ) -> F64:
     """Return the sums of a column in every cell; bytes are spread over the rows they cover.
 
     Rows without an address (kernels) belong to no array.
     """
     whole = np.zeros(axis.rows * axis.columns)
-    starts = np.array([life.address for life in reading.session.lifetimes] or [0], np.int64)
+    starts = np.array([life.address for life in analysis.session.lifetimes] or [0], np.int64)
     first_of = np.array([stripe.first for stripe in axis.stripes], np.int64)
     rows_of = np.array([stripe.rows for stripe in axis.stripes], np.int64)
     step_of = np.array([stripe.step for stripe in axis.stripes])
-    for rows in chunks(reading.of(kind, cause)):
-        stripe = axis.stripe_of[reading.array_of[rows]]
-        owner = reading.owners[rows]
+    for rows in chunks(analysis.of(kind, cause)):
+        stripe = axis.stripe_of[analysis.array_of[rows]]
+        owner = analysis.owners[rows]
         begin = np.where(owner >= 0, starts[owner], 0)
         last_row = first_of[stripe] + rows_of[stripe] - 1
         known = owner >= 0
@@ -249,24 +255,24 @@ def of_kind(
             row: NDArray[np.int64] = np.clip(place, first_of[stripe], last_row)  # noqa: B023
             return row
 
-        low = at(reading.events["address"][rows].astype(np.int64))
-        high = at(last_byte(reading, rows)) if column == "bytes" else low
-        source, cell, share = spread(low, high, reading.events[column][rows].astype(np.float64))
-        flat = cell * axis.columns + axis.column(reading.events["time"][rows])[source]
+        low = at(analysis.events["address"][rows].astype(np.int64))
+        high = at(last_byte(analysis, rows)) if column == "bytes" else low
+        source, cell, share = spread(low, high, analysis.events[column][rows].astype(np.float64))
+        flat = cell * axis.columns + axis.column(analysis.events["time"][rows])[source]
         whole += np.bincount(flat, share, len(whole))
     return whole.reshape(axis.rows, axis.columns)
 
 
-def _from_maps(reading: Reading, axis: Axis, maps: Sequence[PageMap]) -> F64:
+def _from_maps(analysis: SessionAnalysis, axis: Axis, maps: Sequence[PageMap]) -> F64:
     """Return counts of maps on the axis; a cell of a map is spread evenly over its extent."""
     whole = np.zeros((axis.rows, axis.columns))
-    index = {array.name: at for at, array in enumerate(reading.arrays)}
+    index = {array.name: at for at, array in enumerate(analysis.arrays)}
     for page in maps:
-        at = index.get(page.array, len(reading.arrays))
+        at = index.get(page.array, len(analysis.arrays))
         stripe = axis.stripes[axis.stripe_of[at]]
         edges = np.arange(len(page.counts) + 1, dtype=np.float64) * page.page_bytes
         target = np.arange(stripe.rows + 1) * stripe.step
-        if at == len(reading.arrays):
+        if at == len(analysis.arrays):
             target = np.array([0.0, edges[-1]])
         target[-1] = max(target[-1], edges[-1])
         part = rebin(page.counts.astype(np.float64), edges, target)

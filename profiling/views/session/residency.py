@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.views.session.evidence import evidence, there
-from louvain_um.profiling.views.session.reading import NAMES, Reading
+from louvain_um.profiling.views.session.analysis import NAMES, SessionAnalysis
+from louvain_um.profiling.views.session.evidence import evidence, is_available
 
 POINTS = 400
 
@@ -33,12 +33,12 @@ class Curves:
     values: dict[str, NDArray[np.float64]]
 
 
-def allocated(reading: Reading) -> Curves | None:
+def allocated(analysis: SessionAnalysis) -> Curves | None:
     """Return the bytes of arrays alive, by group: in each step those of its fullest moment."""
-    lives = [life for life in reading.session.lifetimes if life.nbytes]
-    if not reading.session.lifetimes:
+    lives = [life for life in analysis.session.lifetimes if life.nbytes]
+    if not analysis.session.lifetimes:
         return None
-    edges = _edges(reading)
+    edges = _edges(analysis)
     times = np.array([life.start_ns for life in lives] + [life.end_ns for life in lives], np.int64)
     group = np.array([NAMES.index(life.group) for life in lives] * 2, np.intp)
     size = np.array([life.nbytes for life in lives], np.float64)
@@ -59,35 +59,35 @@ def allocated(reading: Reading) -> Curves | None:
     values = {name: levels[at, fullest] for at, name in enumerate(NAMES) if np.any(group == at)}
     return Curves(
         title="Arrays alive",
-        evidence=evidence(reading.session, "time"),
+        evidence=evidence(analysis.session, "time"),
         times=edges / 1e9,
         values=values,
     )
 
 
-def resident(reading: Reading, more: NDArray[np.float64] | None = None) -> Curves | None:
+def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None) -> Curves | None:
     """Return the managed bytes on the device by group, as migrations tell.
 
     What came, less what left. Pages that the device touched first came from nowhere and are not
     seen; copies that the host keeps as well (read-mostly) count while they are on the device.
     Levels are exact at the times of the curve, of which there are `more` if given, in nanoseconds.
     """
-    if not there(reading.session, "memory") or Kind.HTOD not in reading.rows:
+    if not is_available(analysis.session, "memory") or Kind.HTOD not in analysis.rows:
         return None
-    edges = _edges(reading)
+    edges = _edges(analysis)
     if more is not None:
         edges = np.union1d(edges, more)
     # A driver that tells of evictions tells of all that leaves by them, moved or dropped.
     leaving: list[tuple[Kind, Cause | None]] = [(Kind.DTOH, None)]
-    if Kind.EVICTION in reading.rows:
+    if Kind.EVICTION in analysis.rows:
         leaving = [(Kind.DTOH, cause) for cause in Cause if cause != Cause.EVICTION]
         leaving.append((Kind.EVICTION, None))
     flow = np.zeros((len(NAMES), len(edges) + 1))
     for kind, cause, sign in ((Kind.HTOD, None, 1), *((k, c, -1) for k, c in leaving)):
-        rows = reading.of(kind, cause)
-        key = reading.group_of[rows] * np.int64(len(edges) + 1)
-        key += np.searchsorted(edges, reading.events["time"][rows])
-        flow += sign * np.bincount(key, reading.events["bytes"][rows], flow.size).reshape(
+        rows = analysis.of(kind, cause)
+        key = analysis.group_of[rows] * np.int64(len(edges) + 1)
+        key += np.searchsorted(edges, analysis.events["time"][rows])
+        flow += sign * np.bincount(key, analysis.events["bytes"][rows], flow.size).reshape(
             flow.shape
         )
     level = _never_negative(np.cumsum(flow[:, :-1], axis=1))
@@ -107,6 +107,6 @@ def _never_negative(level: NDArray[np.float64]) -> NDArray[np.float64]:
     return lifted
 
 
-def _edges(reading: Reading) -> NDArray[np.float64]:
-    first, end = reading.window
+def _edges(analysis: SessionAnalysis) -> NDArray[np.float64]:
+    first, end = analysis.window
     return np.linspace(first, end, POINTS)

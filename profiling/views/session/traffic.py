@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.views.session.evidence import evidence, there
-from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.evidence import evidence, is_available
 from louvain_um.profiling.views.table import Column
 
 MOST_ROWS = 400
 """Rows of a table; what comes after them is added up in one, or left out and told."""
 
-MOVED = (
+TRAFFIC_COLUMNS = (
     Column("bytes_to_device", "to the device", "bytes"),
     Column("bytes_to_host", "to the host", "bytes"),
     Column("bytes_evicted", "evicted by the driver", "bytes"),
@@ -28,18 +28,18 @@ MOVED = (
 """What memory did, in every table that tells of it."""
 
 
-def first(rows: Sequence[Mapping[str, Any]], about: str = "") -> dict[str, Any]:
+def first_rows(rows: Sequence[Mapping[str, Any]], about: str = "") -> dict[str, Any]:
     """Return `rows` and `about` of a table that ends after `MOST_ROWS` rows and says so."""
     cut = len(rows) - MOST_ROWS
     more = [f"The first {MOST_ROWS:,} rows of {len(rows):,}."] if cut > 0 else []
     return {"rows": tuple(rows[:MOST_ROWS]), "about": " ".join([*filter(None, [about]), *more])}
 
 
-def moved(reading: Reading, key: Any, size: int) -> list[dict[str, Any]]:
-    """Return what `MOVED` names for each value of a key, one for every event."""
-    if not there(reading.session, "memory"):
+def traffic_by(analysis: SessionAnalysis, key: Any, size: int) -> list[dict[str, Any]]:
+    """Return what `TRAFFIC_COLUMNS` names for each value of a key, one for every event."""
+    if not is_available(analysis.session, "memory"):
         return [{} for _ in range(size)]
-    sums = reading.sums
+    sums = analysis.sums
     columns = {
         "bytes_to_device": sums(key, size, Kind.HTOD, "bytes"),
         "bytes_to_host": sums(key, size, Kind.DTOH, "bytes"),
@@ -50,21 +50,21 @@ def moved(reading: Reading, key: Any, size: int) -> list[dict[str, Any]]:
         "remote_maps": sums(key, size, Kind.REMOTE_MAP, "count"),
         "thrashing": sums(key, size, Kind.THRASHING, "count"),
     }
-    if Kind.EVICTION in reading.rows:
+    if Kind.EVICTION in analysis.rows:
         columns["evictions"] = sums(key, size, Kind.EVICTION, "rows")
-    if reading.totals is not None:
+    if analysis.totals is not None:
         for name in ("bytes_to_device", "bytes_to_host", "bytes_evicted"):
             del columns[name]  # known of the whole run alone
-    if Kind.REMOTE_ACCESS in reading.rows:
+    if Kind.REMOTE_ACCESS in analysis.rows:
         columns["bytes_remote"] = sums(key, size, Kind.REMOTE_ACCESS, "bytes")
     return [{name: values[at] for name, values in columns.items()} for at in range(size)]
 
 
-def memory_of(reading: Reading) -> str:
+def memory_evidence(analysis: SessionAnalysis) -> str:
     """Return how numbers of memory came about."""
-    return f"memory {evidence(reading.session, 'memory')}"
+    return f"memory {evidence(analysis.session, 'memory')}"
 
 
-def both_of(reading: Reading) -> str:
+def memory_and_access_evidence(analysis: SessionAnalysis) -> str:
     """Return how numbers of memory and of accesses came about."""
-    return f"{memory_of(reading)}; accesses {evidence(reading.session, 'access')}"
+    return f"{memory_evidence(analysis)}; accesses {evidence(analysis.session, 'access')}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from louvain_um.profiling.session.events import Cause, Kind
+from louvain_um.profiling.views.session.analysis import NAMES, OTHER, SessionAnalysis
 from louvain_um.profiling.views.session.blocks import fetched_again
-from louvain_um.profiling.views.session.evidence import evidence, there
-from louvain_um.profiling.views.session.reading import NAMES, OTHER, Reading
-from louvain_um.profiling.views.table import say
+from louvain_um.profiling.views.session.evidence import evidence, is_available
+from louvain_um.profiling.views.table import format_value
 
 AGAIN = 0.25
 """Share of the bytes that came in more than once from which eviction is to blame."""
@@ -51,59 +51,59 @@ class Verdict:
         return f"{self.finding} {self.remedy}"
 
 
-def verdict(reading: Reading) -> Verdict:
+def verdict(analysis: SessionAnalysis) -> Verdict:
     """Return the verdict on a session.
 
     Examples
     --------
     >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.reading import Reading
+    >>> from louvain_um.profiling.views.session.analysis import SessionAnalysis
     >>> from louvain_um.profiling.views.session.verdict import verdict
-    >>> verdict(Reading(SessionData())).finding
+    >>> verdict(SessionAnalysis(SessionData())).finding
     'Nothing was recorded.'
     """
-    session = reading.session
-    if not session.phases and not len(session.events) and not reading.maps:
+    session = analysis.session
+    if not session.phases and not len(session.events) and not analysis.maps:
         return Verdict(
             finding="Nothing was recorded.",
             remedy="Record a run with louvain-um profile.",
             grounds="no phase, event or map in the session",
         )
     if not session.metadata.get("complete", True):
-        found = _of_whole(reading)
+        found = _of_whole(analysis)
         return Verdict(
             finding=f"The run was cut short; until then: {found.finding}",
             remedy=found.remedy,
             grounds=found.grounds,
         )
-    return _of_whole(reading)
+    return _of_whole(analysis)
 
 
-def _of_whole(reading: Reading) -> Verdict:
-    session = reading.session
-    if not there(session, "memory"):
-        return _by_time(reading)
-    flow = _flow(reading)
+def _of_whole(analysis: SessionAnalysis) -> Verdict:
+    session = analysis.session
+    if not is_available(session, "memory"):
+        return _by_time(analysis)
+    flow = _flow(analysis)
     seconds = max(session.seconds, 1e-9)
     if flow.left and flow.again > AGAIN * flow.came:
-        return _evicted(reading, flow)
-    moving, how = _moving_seconds(reading, flow)
+        return _evicted(analysis, flow)
+    moving, how = _moving_seconds(analysis, flow)
     if moving > SHARE * seconds:
-        return _paged(reading, flow, moving / seconds, how)
-    remote = reading.total(Kind.REMOTE_ACCESS)
+        return _paged(analysis, flow, moving / seconds, how)
+    remote = analysis.total(Kind.REMOTE_ACCESS)
     if remote / REMOTE_RATE > SHARE * seconds:
         share = min(remote / REMOTE_RATE / seconds, 1.0)
         return Verdict(
-            finding=f"Reading {say(remote, 'bytes')} in place over the bus took about "
-            f"{say(share, 'share')} of the run.",
+            finding=f"Reading {format_value(remote, 'bytes')} in place over the bus took about "
+            f"{format_value(share, 'share')} of the run.",
             remedy="Try a larger --device-budget with --memory auto, which keeps on the device "
             "what is read most.",
             grounds=f"bytes {evidence(session, 'memory')}; their time modelled at "
             f"{REMOTE_RATE / 1e9:.1f} GB/s",
         )
-    found = _by_time(reading)
+    found = _by_time(analysis)
     moved = flow.came + flow.left
-    still = f"only {say(moved, 'bytes')} moved" if moved else "no page moved"
+    still = f"only {format_value(moved, 'bytes')} moved" if moved else "no page moved"
     return Verdict(
         finding=f"Memory did not hold the run back ({still}): {_lower(found.finding)}",
         remedy=found.remedy,
@@ -122,29 +122,29 @@ class _Flow:
     groups: list[tuple[str, float]]
 
 
-def _flow(reading: Reading) -> _Flow:
+def _flow(analysis: SessionAnalysis) -> _Flow:
     """Return what moved; where only totals are known, what was evicted counts as come again."""
-    kind, bytes_in = Kind.HTOD, reading.total(Kind.HTOD)
-    if reading.totals is None:
-        again, left = fetched_again(reading)[1], reading.total(Kind.DTOH)
+    kind, bytes_in = Kind.HTOD, analysis.total(Kind.HTOD)
+    if analysis.totals is None:
+        again, left = fetched_again(analysis)[1], analysis.total(Kind.DTOH)
         how = "what had been there before is counted in blocks of 2 MiB"
     else:
         kind = Kind.EVICTION
-        bytes_in = reading.totals.get("bytes_to_device", 0)
-        left = reading.totals.get("bytes_to_host", 0)
-        again = min(reading.total(kind), bytes_in)
+        bytes_in = analysis.totals.get("bytes_to_device", 0)
+        left = analysis.totals.get("bytes_to_host", 0)
+        again = min(analysis.total(kind), bytes_in)
         how = "what was evicted is taken to have come again"
-    sums = reading.sums(reading.group_of, len(NAMES), kind, "bytes")
+    sums = analysis.sums(analysis.group_of, len(NAMES), kind, "bytes")
     shares = [(name, value / max(sum(sums), 1)) for name, value in zip(NAMES, sums, strict=True)]
     shares.sort(key=lambda pair: -pair[1])
     return _Flow(came=bytes_in, left=left, again=again, how=how, groups=shares)
 
 
-def _evicted(reading: Reading, flow: _Flow) -> Verdict:
+def _evicted(analysis: SessionAnalysis, flow: _Flow) -> Verdict:
     """Blame eviction: the same bytes came again and again."""
-    session = reading.session
+    session = analysis.session
     most, part = flow.groups[0]
-    seconds, how = _moving_seconds(reading, flow)
+    seconds, how = _moving_seconds(analysis, flow)
     share = min(seconds / max(session.seconds, 1e-9), 1.0)
     paying = frozenset(name for name, share in flow.groups if share > SHARE) - {OTHER}
     policy = HOST_MAPPED.get(paying, "adv1")
@@ -154,39 +154,41 @@ def _evicted(reading: Reading, flow: _Flow) -> Verdict:
             f"Try --memory {policy}, which leaves {_list(paying)} on the host and reads it over "
             "the bus without faults, or --memory auto."
         )
-    asked = reading.total(Kind.DTOH, "bytes", Cause.USER) > flow.left / 2
-    who = "Making room within the budget" if asked else "Eviction"
+    asked = analysis.total(Kind.DTOH, "bytes", Cause.USER) > flow.left / 2
+    cause = "Moving blocks to stay within the budget" if asked else "Eviction"
+    again = format_value(flow.again / flow.came, "share")
     return Verdict(
-        finding=f"{who} held the run back: of {say(flow.came, 'bytes')} that came to the device "
-        f"{say(flow.again / flow.came, 'share')} had been there before, most of it {most} "
-        f"({say(part, 'share')}); moving pages took about {say(share, 'share')} of the run.",
+        finding=f"{cause} held the run back: {again} of the {format_value(flow.came, 'bytes')} "
+        f"moved to the device had been there before, mostly {most} "
+        f"({format_value(part, 'share')}); moving pages took about "
+        f"{format_value(share, 'share')} of the run.",
         remedy=remedy,
         grounds=f"bytes {evidence(session, 'memory')}; {flow.how}; {how}",
     )
 
 
-def _paged(reading: Reading, flow: _Flow, share: float, how: str) -> Verdict:
+def _paged(analysis: SessionAnalysis, flow: _Flow, share: float, how: str) -> Verdict:
     """Blame paging in: bytes came once, but by faults."""
-    asked = reading.total(Kind.HTOD, "bytes", Cause.USER)
+    asked = analysis.total(Kind.HTOD, "bytes", Cause.USER)
     most, part = flow.groups[0]
     by_fault = asked < flow.came / 2
     way = "on demand, fault by fault" if by_fault else "ahead of use"
-    back = f" and {say(flow.left, 'bytes')} back" if flow.left > flow.came / 4 else ""
-    mostly = f", most of it {most} ({say(part, 'share')})" if part else ""
+    back = f" and {format_value(flow.left, 'bytes')} back" if flow.left > flow.came / 4 else ""
+    mostly = f", most of it {most} ({format_value(part, 'share')})" if part else ""
     return Verdict(
-        finding=f"Moving {say(flow.came, 'bytes')} to the device{back}, {way}, took about "
-        f"{say(min(share, 1.0), 'share')} of the run{mostly}.",
+        finding=f"Moving {format_value(flow.came, 'bytes')} to the device{back}, {way}, took about "
+        f"{format_value(min(share, 1.0), 'share')} of the run{mostly}.",
         remedy="Try --memory auto: it copies once what fits and reads the rest over the bus."
         if by_fault
         else "Try --memory auto, or a device budget that holds more of it.",
-        grounds=f"bytes {evidence(reading.session, 'memory')}; {how}",
+        grounds=f"bytes {evidence(analysis.session, 'memory')}; {how}",
     )
 
 
-def _by_time(reading: Reading) -> Verdict:
+def _by_time(analysis: SessionAnalysis) -> Verdict:
     """Say which phase took longest."""
-    session = reading.session
-    spans = reading.phases
+    session = analysis.session
+    spans = analysis.phases
     whole = sum(span.seconds for span in spans)
     known = evidence(session, "memory")
     grounds = f"seconds {evidence(session, 'time')}; memory {known}"
@@ -203,15 +205,15 @@ def _by_time(reading: Reading) -> Verdict:
     (phase, level), most = max(totals.items(), key=lambda item: item[1])
     where = f"{phase} on level {level}" if level >= 0 else phase
     part = "Most of the time" if most > whole / 2 else "The largest part of the time"
-    finding = f"{part}, {say(most / whole, 'share')}, went into {where}."
+    finding = f"{part}, {format_value(most / whole, 'share')}, went into {where}."
     if (session.metadata.get("device") or "").startswith("cpu"):
         finding += " The run was the CPU's, whose memory is never paged."
         remedy = "Try --device cuda where there is a GPU, or more --threads."
-    elif not there(session, "memory"):
+    elif not is_available(session, "memory"):
         finding += f" What memory did is {known}."
         remedy = "Record again where that source can work; see louvain-um doctor."
     elif phase == "load":
-        came = Kind.HTOD in reading.rows
+        came = Kind.HTOD in analysis.rows
         remedy = "Loading brings the graph to the device, once a run; " + (
             "try --memory auto, which copies it rather than letting it be paged in."
             if came
@@ -219,9 +221,9 @@ def _by_time(reading: Reading) -> Verdict:
         )
     else:
         remedy = "The run is as fast as its kernels; a faster GPU or --max-level would help."
-        busy = int(reading.events["duration"][reading.of(Kind.KERNEL)].sum()) / 1e9
+        busy = int(analysis.events["duration"][analysis.of(Kind.KERNEL)].sum()) / 1e9
         if 0 < busy < BUSY * whole:
-            finding += f" Kernels ran for {say(busy / whole, 'share')} of it."
+            finding += f" Kernels ran for {format_value(busy / whole, 'share')} of it."
             remedy = (
                 "The rest is the host's: launches, allocation, and what a first run on a machine "
                 "makes ready. Record the run again, or a larger graph."
@@ -229,13 +231,13 @@ def _by_time(reading: Reading) -> Verdict:
     return Verdict(finding=finding, remedy=remedy, grounds=grounds)
 
 
-def _moving_seconds(reading: Reading, flow: _Flow) -> tuple[float, str]:
+def _moving_seconds(analysis: SessionAnalysis, flow: _Flow) -> tuple[float, str]:
     """Return how long pages moved, and how that is known."""
-    terms = reading.session.metadata.get("terms")
+    terms = analysis.session.metadata.get("terms")
     if terms:
         return sum(terms.get(name, 0.0) for name in PAGING), "terms of cost modelled"
     spent = {
-        kind: int(reading.events["duration"][reading.of(kind)].sum()) / 1e9
+        kind: int(analysis.events["duration"][analysis.of(kind)].sum()) / 1e9
         for kind in (Kind.GPU_FAULT_GROUP, Kind.HTOD, Kind.DTOH)
     }
     known = max(spent[Kind.GPU_FAULT_GROUP], spent[Kind.HTOD] + spent[Kind.DTOH])

@@ -1,5 +1,7 @@
-"""What a sweep shows: results, gains, charts, and why a policy won."""
+"""What a sweep shows: charts, cost breakdowns, and the model beside measurements."""
 
-from louvain_um.profiling.views.sweep.results import Sweep, gains, read
+from __future__ import annotations
 
-__all__ = ["Sweep", "gains", "read"]
+from louvain_um.deprecated import getattr_of
+
+__getattr__ = getattr_of(__name__)

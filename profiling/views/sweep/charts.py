@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from louvain_um.profiling.sweep.results import Sweep, gains
 from louvain_um.profiling.thesis import published
-from louvain_um.profiling.views.charts import TALL, WIDE, new
+from louvain_um.profiling.views.canvas import TALL, WIDE, new_figure
 from louvain_um.profiling.views.colours import colour
 from louvain_um.profiling.views.sweep import runs
-from louvain_um.profiling.views.sweep.results import Sweep, gains
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
     rows = [r for r in sweep.results if r["graph"] == graph and r["feasible"] and r["seconds"]]
     if not rows:
         return None
-    figure, axes = new(WIDE * 1.4, TALL)
+    figure, axes = new_figure(WIDE * 1.4, TALL)
     rates = sorted({row["oversubscription"] for row in rows})
     machines = runs.machines(rows)
     policies = list(dict.fromkeys(row["policy"] for row in rows))
@@ -49,7 +49,7 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
         axes.bar(places, list(mine.values()), width, label=label, color=fill,
                  hatch=hatch, edgecolor="white", linewidth=0)  # fmt: skip
     axes.set_yscale("log")
-    axes.set_xticks(range(len(rates)), [runs.say_rate(rate) for rate in rates])
+    axes.set_xticks(range(len(rates)), [runs.format_rate(rate) for rate in rates])
     axes.set_xlabel("oversubscription")
     axes.set_ylabel(f"seconds, {runs.evidence_of(rows)}")
     axes.set_title(graph, fontsize=10)
@@ -59,7 +59,7 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
 
 def gain_chart(sweep: Sweep) -> Figure | None:
     """Return mean gains over base, own and published (Table 4.6)."""
-    figure, axes = new(WIDE, TALL)
+    figure, axes = new_figure(WIDE, TALL)
     colours: dict[str, str] = {}
     machines = runs.machines(sweep.results)
     for machine in machines:
@@ -87,7 +87,7 @@ def share_chart(sweep: Sweep, key: str, theirs: tuple[float, ...]) -> Figure | N
     graphs = list(dict.fromkeys(row["graph"] for row in rows))
     if not graphs:
         return None
-    figure, axes = new(WIDE, TALL)
+    figure, axes = new_figure(WIDE, TALL)
     for number, graph in enumerate([*graphs, "published, mean"]):
         values: dict[str, float] = dict(zip(published.GROUPS, theirs, strict=True))
         if number < len(graphs):
@@ -111,11 +111,12 @@ def share_chart(sweep: Sweep, key: str, theirs: tuple[float, ...]) -> Figure | N
 def iteration_chart(sweep: Sweep, graph: str) -> Figure | None:
     """Return iteration times by oversubscription (Figure 4.11)."""
     rows = [row for row in sweep.iterations if row["graph"] == graph]
-    figure, axes = new(WIDE, TALL)
+    figure, axes = new_figure(WIDE, TALL)
     for key in dict.fromkeys((row.get("policy"), row["oversubscription"]) for row in rows):
         mine = [row for row in rows if (row.get("policy"), row["oversubscription"]) == key]
-        axes.plot([row["number"] for row in mine], [row["seconds"] for row in mine], ".-",
-                  linewidth=1, label=f"{key[0] or 'base'} at {runs.say_rate(key[1])}")  # fmt: skip
+        label = f"{key[0] or 'base'} at {runs.format_rate(key[1])}"
+        numbers, seconds = ([row[name] for row in mine] for name in ("number", "seconds"))
+        axes.plot(numbers, seconds, ".-", linewidth=1, label=label)
     axes.set_yscale("log")
     axes.set_xlabel("iteration of the run")
     axes.set_ylabel(f"seconds, {runs.evidence_of(rows)}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from louvain_um.profiling.sweep.by_oversubscription import merge_equal
+from louvain_um.profiling.sweep.results import Row, Sweep, base_coverage, gains
 from louvain_um.profiling.views.session.verdict import Verdict
-from louvain_um.profiling.views.sweep.by_oversubscription import alike
-from louvain_um.profiling.views.sweep.results import Row, Sweep, compared, gains
-from louvain_um.profiling.views.sweep.runs import evidence_of, machines, of, say_rate, told
-from louvain_um.profiling.views.table import Column, Table, say
+from louvain_um.profiling.views.sweep.runs import evidence_of, format_rate, machines, of, told
+from louvain_um.profiling.views.table import Column, Table, format_value
 
 PREFIX = "seconds_"
 NO_TERMS = ("seconds_of_plan", "seconds_hidden")
@@ -71,8 +71,8 @@ def best(sweep: Sweep) -> Verdict:
             else:
                 winners.append(("base", rate))
         if winners:
-            spans = ", ".join(f"{name} at {say_rate(rate)}" for name, rate in winners)
-            graphs, ran = compared(of(sweep.results, machine))
+            spans = ", ".join(f"{name} at {format_rate(rate)}" for name, rate in winners)
+            graphs, ran = base_coverage(of(sweep.results, machine))
             all_of_them = all(ran[rate] == graphs for rate in rates)
             whose = "all graphs" if all_of_them else "the graphs that base could run"
             texts.append(f"Fastest on the mean of {whose} ({told(machine)}): {spans}.")
@@ -123,7 +123,7 @@ def sentences(sweep: Sweep) -> tuple[str, ...]:
     found = []
     for machine in machines(sweep.results):
         rows = of(sweep.results, machine)
-        said = alike(rows, _sentence)
+        said = merge_equal(rows, _sentence)
         found += [f"At {at} ({told(machine)}), {text}" for at, text in said if text]
     return tuple(found)
 
@@ -157,9 +157,14 @@ def _because(means: Mapping[str, Mapping[str, float]], whole: Mapping[str, float
     least = WORTH_SAYING * whole["base"]
     saved = [n for n in sorted(changes, key=lambda n: changes[n]) if changes[n] < -least]
     paid = [n for n in sorted(changes, key=lambda n: -changes[n]) if changes[n] > least]
-    text = f"{best} took {say(whole[best], 'seconds')} against base's "
-    text += f"{say(whole['base'], 'seconds')} on the mean: it saved "
-    text += ", ".join(f"{say(-changes[n], 'seconds')} of {n}" for n in saved) or "a little of all"
+    text = f"{best} took {format_value(whole[best], 'seconds')} against base's "
+    text += f"{format_value(whole['base'], 'seconds')} on the mean: it saved "
+    text += (
+        ", ".join(f"{format_value(-changes[n], 'seconds')} of {n}" for n in saved)
+        or "a little of all"
+    )
     if paid:
-        text += " and paid " + ", ".join(f"{say(changes[n], 'seconds')} of {n}" for n in paid)
+        text += " and paid " + ", ".join(
+            f"{format_value(changes[n], 'seconds')} of {n}" for n in paid
+        )
     return f"{text}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from louvain_um.profiling.views.sweep.results import Row
+from louvain_um.profiling.sweep.results import Row
 
 
 def evidence_of(rows: Iterable[Row]) -> str:
@@ -29,6 +29,6 @@ def told(machine: tuple[str, str]) -> str:
     return ", ".join(part for part in machine if part)
 
 
-def say_rate(rate: float) -> str:
+def format_rate(rate: float) -> str:
     """Return an oversubscription in percent as text."""
     return f"{rate:g} %"

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from louvain_um.profiling.views.sweep.results import Row, Sweep
-from louvain_um.profiling.views.sweep.runs import say_rate
+from louvain_um.profiling.sweep.results import Row, Sweep
+from louvain_um.profiling.views.sweep.runs import format_rate
 from louvain_um.profiling.views.table import Column, Table
 
 LIMITS: Final[dict[str, float]] = {"bytes": 0.05, "fault_groups": 0.30, "seconds": 0.40}
@@ -101,7 +101,7 @@ def validation(sweep: Sweep) -> Table:
     rows: list[dict[str, Any]] = []
     for row, other, ratio in found:
         line: dict[str, Any] = {"graph": row["graph"], "policy": row["policy"]}
-        line["rate"] = say_rate(row["oversubscription"])
+        line["rate"] = format_rate(row["oversubscription"])
         for name in LIMITS:
             line[f"measured {name}"] = figures(row)[name]
             line[f"modelled {name}"] = figures(other)[name]

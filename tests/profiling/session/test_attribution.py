@@ -12,8 +12,8 @@ from louvain_um.profiling.session import PhaseSpan
 from louvain_um.profiling.session.attribution import event_arrays, with_phases
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.session.merge_events import merge
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.phase_tables import by_phase
-from louvain_um.profiling.views.session.reading import Reading
 
 KIB = 1024
 MIB = 1 << 20
@@ -110,7 +110,7 @@ def test_phases_may_have_any_number_of_names(tmp_path: Path):
     Session(events=placed, phases=tuple(spans)).save(tmp_path / "run.npz")
     again = load(tmp_path / "run.npz")
     assert [again.events.phases[at] for at in again.events["phase"]] == [s.phase for s in spans]
-    rows = by_phase(Reading(again)).rows
+    rows = by_phase(SessionAnalysis(again)).rows
     assert [(row["phase"], row["level"], row["bytes_to_device"]) for row in rows] == [
         (f"step {n}", n, 1) for n in range(300)
     ]

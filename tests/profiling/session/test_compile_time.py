@@ -13,13 +13,13 @@ from louvain_um.profiling.session import PhaseSpan
 from louvain_um.profiling.session.compile_time import compile_spans, run_joules, without_compiling
 from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.session.summary import summary
-from louvain_um.profiling.views import perfetto
+from louvain_um.profiling.views import timeline
 from louvain_um.profiling.views.html import parts
 from louvain_um.profiling.views.session import all_tables, phase_tables, residency
-from louvain_um.profiling.views.session.overview import glance
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.level_times import times_by_level, times_outside_levels
+from louvain_um.profiling.views.session.overview import overview
 from louvain_um.profiling.views.session.pages import Axis, layers
-from louvain_um.profiling.views.session.passes import around, passes
-from louvain_um.profiling.views.session.reading import Reading
 from louvain_um.profiling.views.session.verdict import verdict
 from tests.profiling.views.made import MS, paged_run
 
@@ -70,17 +70,17 @@ def test_the_clock_stands_still_while_something_is_compiled():
 
 
 def test_views_tell_the_same_with_and_without():
-    plain, late = Reading(paged_run()), Reading(delayed(paged_run()))
+    plain, late = SessionAnalysis(paged_run()), SessionAnalysis(delayed(paged_run()))
     assert late.window == plain.window
     assert late.compiled == pytest.approx(29.0)
     assert plain.compiled == 0
     assert str(verdict(late)) == str(verdict(plain))
-    assert around(late) == around(plain)
-    assert passes(late) == passes(plain)
+    assert times_outside_levels(late) == times_outside_levels(plain)
+    assert times_by_level(late) == times_by_level(plain)
     assert parts.band(late) == parts.band(plain)
     for make in (all_tables.by_group, all_tables.by_cause, phase_tables.iterations):
         assert make(late).rows == make(plain).rows
-    for curves in (glance, residency.allocated, residency.resident):
+    for curves in (overview, residency.allocated, residency.resident):
         one, other = curves(late), curves(plain)
         assert np.array_equal(one.times, other.times)
         assert all(np.array_equal(one.values[name], other.values[name]) for name in other.values)
@@ -91,7 +91,7 @@ def test_views_tell_the_same_with_and_without():
 
 def test_compiling_has_a_row_of_its_own_and_is_in_no_other():
     rows = {(row["phase"], row["level"]): row for row in phase_tables.by_phase(
-        Reading(delayed(paged_run()))).rows}  # fmt: skip
+        SessionAnalysis(delayed(paged_run()))).rows}  # fmt: skip
     assert rows["load", None]["seconds"] == pytest.approx(0.010)
     assert rows["move", 0]["seconds"] == pytest.approx(0.050)
     assert rows["compile", None]["seconds"] == pytest.approx(29.0)
@@ -105,10 +105,10 @@ def test_what_happened_while_compiling_is_told_beside_it():
     columns["phase"][first] = late.events.phases.index("compile")
     columns["level"][first] = -1
     events = EventTable(columns, late.events.kernels, late.events.phases)
-    reading = Reading(replace(late, events=events))
-    mine = {row["phase"]: row for row in phase_tables.by_phase(reading).rows}["compile"]
+    analysis = SessionAnalysis(replace(late, events=events))
+    mine = {row["phase"]: row for row in phase_tables.by_phase(analysis).rows}["compile"]
     assert mine["bytes_to_device"] == columns["bytes"][first]
-    table = phase_tables.by_phase_and_group(reading)
+    table = phase_tables.by_phase_and_group(analysis)
     assert ("compile", "graph") in {(row["phase"], row["group"]) for row in table.rows}
 
 
@@ -141,7 +141,7 @@ def test_spans_that_overlap_count_once():
 
 def test_a_timeline_keeps_the_clock_on_the_wall():
     late = delayed(paged_run())
-    slices = [item for item in perfetto.items(late) if getattr(item, "duration", 0)]
+    slices = [item for item in timeline.items(late) if getattr(item, "duration", 0)]
     shown = {(item.name, item.time, item.duration) for item in slices}
     assert ("compile", 2 * MS, 26 * SECOND) in shown
     assert ("load", 0, 10 * MS + 26 * SECOND) in shown
@@ -152,9 +152,9 @@ def test_a_run_that_waited_for_no_kernel_says_so():
     columns = {name: np.array(values) for name, values in rows.items()}
     about = {"device": "cuda:0", "seconds": 0.1, "sources": {"uvm": "measured"}}
     idle = Session(phases=paged_run().phases, events=EventTable(columns, ("move",)), metadata=about)
-    found = verdict(Reading(idle))
+    found = verdict(SessionAnalysis(idle))
     assert "Kernels ran for 15.0 % of it." in found.finding
     assert "first run" in found.remedy
     columns["duration"] = np.array([90 * MS])
     busy = replace(idle, events=EventTable(columns, ("move",)))
-    assert "as fast as its kernels" in verdict(Reading(busy)).remedy
+    assert "as fast as its kernels" in verdict(SessionAnalysis(busy)).remedy

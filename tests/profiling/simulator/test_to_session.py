@@ -8,7 +8,7 @@ from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simula
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.simulator.trace import Allocate, Free
 from louvain_um.profiling.views.html import render
-from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.verdict import verdict
 
 MIB = 1 << 20
@@ -48,7 +48,7 @@ def test_a_simulated_run_is_a_session():
 def test_its_report_says_modelled():
     trace = scans(4)
     session = session_of(trace, simulate(trace, "p4000", capacity=16 * MIB), policy="base")
-    found = verdict(Reading(session))
+    found = verdict(SessionAnalysis(session))
     assert found.finding.startswith("Eviction held the run back")
     assert "adv2" in found.remedy
     assert "modelled (simulator)" in found.grounds

@@ -15,15 +15,16 @@ from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.record.profiler import profile
 from louvain_um.profiling.simulator import simulate
+from louvain_um.profiling.sweep.files import read
 from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
-from louvain_um.profiling.sweep.partial import is_unfinished
+from louvain_um.profiling.sweep.partial import is_partial
 from louvain_um.profiling.sweep.replay import Point, chosen, replay
 from louvain_um.profiling.sweep.replay_tables import fitting, iterations, remarks
+from louvain_um.profiling.sweep.results import REQUIRED
 from louvain_um.profiling.sweep.run import Settings, Subject, sweep
 from louvain_um.profiling.sweep.store import Store
 from louvain_um.profiling.thesis.stand_ins import GRAPHS, stand_in
 from louvain_um.profiling.views.sweep.cost_breakdown import best
-from louvain_um.profiling.views.sweep.results import REQUIRED, read
 
 RATES = (0.0, 50.0, 70.0)
 
@@ -155,7 +156,7 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
     assert {row["group"] for row in found.groups} == {"graph", "hash", "community", "scratch"}
     assert "report.html" in {path.name for path in tmp_path.iterdir()}
     assert read(tmp_path) == found
-    assert (found.unfinished, is_unfinished(tmp_path)) == ("", False)
+    assert (found.unfinished, is_partial(tmp_path)) == ("", False)
 
     # A finished sweep replays nothing; another policy adds its points.
     monkeypatch.setattr("louvain_um.profiling.sweep.run.replay", None)

@@ -12,7 +12,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.generators import lfr
 from louvain_um.profiling.sweep.replay_tables import fitting
-from louvain_um.profiling.views.sweep.results import Sweep
+from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.views.sweep.validation import (
     LIMITS,
     by_policy,

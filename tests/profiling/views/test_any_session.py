@@ -13,8 +13,8 @@ from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.perfetto import trace
 from louvain_um.profiling.views.session import all_tables, phase_tables
+from louvain_um.profiling.views.session.analysis import CAUSES, SessionAnalysis
 from louvain_um.profiling.views.session.pages import Axis, layers
-from louvain_um.profiling.views.session.reading import CAUSES, Reading
 from louvain_um.profiling.views.session.verdict import verdict
 
 KINDS = tuple(Kind)
@@ -76,8 +76,8 @@ def sessions(draw: st.DrawFn) -> Session:
 @settings(max_examples=40, deadline=None)
 @given(sessions())
 def test_every_byte_is_somewhere(session: Session):
-    reading = Reading(session)
-    moved = sum(reading.total(kind) for kind in MOVES)
+    analysis = SessionAnalysis(session)
+    moved = sum(analysis.total(kind) for kind in MOVES)
     told = session.summary()
     for maker in (
         all_tables.by_group,
@@ -85,22 +85,22 @@ def test_every_byte_is_somewhere(session: Session):
         phase_tables.by_phase,
         phase_tables.by_phase_and_group,
     ):
-        rows = maker(reading).rows
+        rows = maker(analysis).rows
         if any("bytes_to_device" in row for row in rows):
             both = [row.get("bytes_to_device") or 0 for row in rows]
             both += [row.get("bytes_to_host") or 0 for row in rows]
             assert sum(both) == moved
-    causes = all_tables.by_cause(reading).rows
+    causes = all_tables.by_cause(analysis).rows
     between = sum(row["bytes"] for row in causes if row["way"] == "between devices")
     assert sum(row["bytes"] for row in causes) - between == moved
-    accesses = reading.accesses_by_array
+    accesses = analysis.accesses_by_array
     assert sum(accesses or [0]) == (told["accesses"] or 0)
-    axis = Axis.of(reading, rows=20, columns=15)
-    for layer in layers(reading, axis):
+    axis = Axis.of(analysis, rows=20, columns=15)
+    for layer in layers(analysis, axis):
         if layer.title == "Migrations by cause":
             assert layer.values.sum() == pytest.approx(moved)
         if layer.title == "GPU faults":
-            faults = reading.total(Kind.GPU_FAULT_GROUP, "count")
+            faults = analysis.total(Kind.GPU_FAULT_GROUP, "count")
             assert layer.values.sum() == pytest.approx(faults)
 
 
@@ -109,7 +109,7 @@ def test_every_byte_is_somewhere(session: Session):
 def test_every_session_is_shown(first: Session, second: Session):
     page = render(first, other=second)
     assert page.rstrip().endswith("</html>")
-    assert verdict(Reading(first)).finding
+    assert verdict(SessionAnalysis(first)).finding
     events = trace(first)["traceEvents"]
     assert sum(event["ph"] in "Xi" for event in events) >= len(first.phases)
     assert set(CAUSES) == set(Cause)

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.views.html import write
-from louvain_um.profiling.views.sweep.results import Sweep
 from tests.profiling.views.browser import Browser, find
 from tests.profiling.views.made import HOSTILE, cpu_run, paged_run, sweep_rows
 

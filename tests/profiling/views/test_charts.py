@@ -10,10 +10,10 @@ from louvain_um.profiling import Session
 from louvain_um.profiling.session import PhaseSpan
 from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
 from louvain_um.profiling.simulator.to_session import session_of
+from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.views.charts import DOTS, charts, save
 from louvain_um.profiling.views.session.all_tables import by_group
-from louvain_um.profiling.views.session.reading import Reading
-from louvain_um.profiling.views.sweep.results import Sweep
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
 pytest.importorskip("matplotlib")
@@ -70,7 +70,7 @@ def test_one_session_has_every_form_of_the_thesis(tmp_path: Path):
                            "level-times", "iteration-times", "residency"]  # fmt: skip
     drawn = np.ma.getdata(found["access-map"].axes[0].images[0].get_array())
     assert drawn.sum() == pytest.approx(4 * (10 << 20) / 4)
-    table = by_group(Reading(run))
+    table = by_group(SessionAnalysis(run))
     assert {row["group"]: row["accesses"] for row in table.rows} == {
         "graph": 4 * (8 << 20) // 4, "scratch": 4 * (2 << 20) // 4,
     }  # fmt: skip

@@ -10,14 +10,14 @@ from louvain_um.profiling.session import Lifetime, PhaseSpan
 from louvain_um.profiling.session.attribution import with_phases
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.views.session import all_tables, kernels, phase_tables, residency
+from louvain_um.profiling.views.session.analysis import CAUSES, SessionAnalysis
 from louvain_um.profiling.views.session.blocks import fetched_again, ping_pong, spread
 from louvain_um.profiling.views.session.compare import compared
 from louvain_um.profiling.views.session.evidence import evidence
 from louvain_um.profiling.views.session.pages import Axis
-from louvain_um.profiling.views.session.reading import CAUSES, Reading
-from louvain_um.profiling.views.session.traffic import MOST_ROWS, first
+from louvain_um.profiling.views.session.traffic import MOST_ROWS, first_rows
 from louvain_um.profiling.views.session.verdict import verdict
-from louvain_um.profiling.views.table import say
+from louvain_um.profiling.views.table import format_value
 from tests.profiling.views.made import BASE, BLOCK, MIB, MS, cpu_run, paged_run, phases
 
 
@@ -27,7 +27,7 @@ def rows_of(table: all_tables.Table, key: str) -> dict[str, dict[str, object]]:
 
 def test_groups_hold_all_that_happened():
     session = paged_run()
-    rows = rows_of(all_tables.by_group(Reading(session)), "group")
+    rows = rows_of(all_tables.by_group(SessionAnalysis(session)), "group")
     assert rows["graph"]["bytes_to_device"] == 3 * 64 * MIB
     assert rows["graph"]["bytes_to_host"] == rows["graph"]["bytes_evicted"] == 2 * 64 * MIB
     assert rows["graph"]["gpu_faults"] == 3 * 32 * 12
@@ -44,14 +44,14 @@ def test_groups_hold_all_that_happened():
 
 
 def test_arrays_and_phases_add_up_to_the_same():
-    reading = Reading(paged_run())
-    total = reading.total(Kind.HTOD)
+    analysis = SessionAnalysis(paged_run())
+    total = analysis.total(Kind.HTOD)
     for maker in (all_tables.by_array, phase_tables.by_phase, all_tables.by_group):
-        assert sum(row.get("bytes_to_device") or 0 for row in maker(reading).rows) == total
-    assert sum(row["bytes"] for row in all_tables.by_cause(reading).rows) == total + reading.total(
-        Kind.DTOH
-    )
-    phases = {(row["phase"], row["level"]): row for row in phase_tables.by_phase(reading).rows}
+        assert sum(row.get("bytes_to_device") or 0 for row in maker(analysis).rows) == total
+    assert sum(
+        row["bytes"] for row in all_tables.by_cause(analysis).rows
+    ) == total + analysis.total(Kind.DTOH)
+    phases = {(row["phase"], row["level"]): row for row in phase_tables.by_phase(analysis).rows}
     assert phases["move", 0]["seconds"] == pytest.approx(0.05)
     assert phases["move", 0]["iterations"] == 2
     assert phases["move", 0]["arcs"] == 5000
@@ -59,30 +59,30 @@ def test_arrays_and_phases_add_up_to_the_same():
 
 
 def test_a_table_that_is_cut_says_so():
-    row = phase_tables.by_phase(Reading(paged_run())).rows[0]
-    assert first([row] * MOST_ROWS, "It is so.") == {
+    row = phase_tables.by_phase(SessionAnalysis(paged_run())).rows[0]
+    assert first_rows([row] * MOST_ROWS, "It is so.") == {
         "rows": (row,) * MOST_ROWS,
         "about": "It is so.",
     }
-    cut = first([row] * 1_400, "It is so.")
+    cut = first_rows([row] * 1_400, "It is so.")
     assert len(cut["rows"]) == MOST_ROWS
     assert cut["about"] == "It is so. The first 400 rows of 1,400."
     session = paged_run()
     sweep = next(span for span in session.phases if span.iteration >= 0)
     many = tuple(replace(sweep, iteration=at) for at in range(MOST_ROWS + 1))
-    assert "of 401" in phase_tables.iterations(Reading(replace(session, phases=many))).about
+    assert "of 401" in phase_tables.iterations(SessionAnalysis(replace(session, phases=many))).about
 
 
 def test_accesses_are_those_of_the_summary():
     one = {"kind": [Kind.ACCESS], "address": [BASE + 5], "count": [41], "time": [20 * MS]}
     counted = replace(paged_run(), events=with_phases(EventTable(one), phases()))
     for session in (paged_run(), counted):
-        reading = Reading(session)
+        analysis = SessionAnalysis(session)
         total = session.summary()["accesses"]
         assert total > 0
-        for table in (all_tables.by_group(reading), all_tables.by_array(reading)):
+        for table in (all_tables.by_group(analysis), all_tables.by_array(analysis)):
             assert sum(row.get("accesses") or 0 for row in table.rows) == total
-        within = phase_tables.by_phase_and_group(reading).rows
+        within = phase_tables.by_phase_and_group(analysis).rows
         assert sum(row.get("accesses") or 0 for row in within) == total
         assert {(r["phase"], r["level"], r["group"]) for r in within if r.get("accesses")} == {
             ("move", 0, "graph")
@@ -92,7 +92,7 @@ def test_accesses_are_those_of_the_summary():
 def test_residency_at_the_end_of_phases():
     rows = {
         (row["phase"], row["level"], row["group"]): row.get("resident")
-        for row in phase_tables.by_phase_and_group(Reading(paged_run())).rows
+        for row in phase_tables.by_phase_and_group(SessionAnalysis(paged_run())).rows
     }
     assert rows["move", 0, "graph"] == 64 * MIB
     assert rows["move", 1, "community"] == 4 * MIB
@@ -100,17 +100,17 @@ def test_residency_at_the_end_of_phases():
 
 
 def test_kernels_are_ordered_by_their_time():
-    first, second = kernels.kernels(Reading(paged_run())).rows
+    first, second = kernels.kernels(SessionAnalysis(paged_run())).rows
     assert (first["kernel"], first["seconds"]) == ("move_tile", pytest.approx(0.049))
     assert first["share"] + second["share"] == pytest.approx(1)
 
 
 def test_what_nobody_recorded_is_not_shown_as_nothing():
-    rows = rows_of(all_tables.by_group(Reading(cpu_run())), "group")
+    rows = rows_of(all_tables.by_group(SessionAnalysis(cpu_run())), "group")
     assert "bytes_to_device" not in rows["graph"]
     assert "accesses" not in rows["graph"]
     assert evidence(cpu_run(), "memory") == "not available: no source recorded it"
-    assert say(None, "bytes") == "–"
+    assert format_value(None, "bytes") == "–"
 
 
 def test_evidence_tells_modelled_from_measured():
@@ -125,15 +125,15 @@ def test_evidence_tells_modelled_from_measured():
 
 
 def test_blocks_that_came_again():
-    reading = Reading(paged_run())
-    table = ping_pong(reading)
+    analysis = SessionAnalysis(paged_run())
+    table = ping_pong(analysis)
     assert len(table.rows) == 32
     worst = table.rows[0]
     assert (worst["array"], worst["times"]) == ("targets.0", pytest.approx(3.0))
     assert worst["bytes_out"] == 2 * BLOCK
     assert {row["offset"] for row in table.rows} == {block * BLOCK for block in range(32)}
-    assert fetched_again(reading) == (reading.total(Kind.HTOD), 2 * 64 * MIB)
-    assert not ping_pong(Reading(paged_run(times=1))).rows
+    assert fetched_again(analysis) == (analysis.total(Kind.HTOD), 2 * 64 * MIB)
+    assert not ping_pong(SessionAnalysis(paged_run(times=1))).rows
 
 
 def test_spreading_keeps_the_sum():
@@ -147,17 +147,17 @@ def test_spreading_keeps_the_sum():
 
 
 def test_residency_never_exceeds_what_came():
-    reading = Reading(paged_run())
-    curves = residency.resident(reading)
+    analysis = SessionAnalysis(paged_run())
+    curves = residency.resident(analysis)
     assert curves is not None
     # Of the graph never more than all of it, and all of it at the end.
     assert curves.values["graph"].max() <= 64 * MIB
     assert curves.values["graph"][-1] == 64 * MIB
     assert curves.values["community"][-1] == 4 * MIB
-    alive = residency.allocated(reading)
+    alive = residency.allocated(analysis)
     assert alive is not None
     assert alive.values["graph"].max() == 72 * MIB
-    assert residency.resident(Reading(cpu_run())) is None
+    assert residency.resident(SessionAnalysis(cpu_run())) is None
 
 
 def test_arrays_alive_are_those_of_one_moment():
@@ -171,16 +171,16 @@ def test_arrays_alive_are_those_of_one_moment():
     ]  # fmt: skip
     lasting = Lifetime(name="targets.0", group="graph", address=BASE, nbytes=2 * MIB, start_ns=0,
                        end_ns=4000 * MS)  # fmt: skip
-    reading = Reading(Session(phases=(span,), lifetimes=(lasting, *brief)))
-    alive = residency.allocated(reading)
+    analysis = SessionAnalysis(Session(phases=(span,), lifetimes=(lasting, *brief)))
+    alive = residency.allocated(analysis)
     assert alive is not None
     assert sum(values.max() for values in alive.values.values()) == 3 * MIB
     assert alive.values["scratch"][0] == MIB  # what lived shorter than a step still shows
     assert not alive.values["scratch"][2:].any()
-    rows = rows_of(all_tables.by_array(reading), "array")
+    rows = rows_of(all_tables.by_array(analysis), "array")
     assert rows["buffer"]["alive"] == pytest.approx(1e-3)
     # Brief ones take little of the map.
-    stripes = {stripe.name: stripe for stripe in Axis.of(reading, rows=100).stripes}
+    stripes = {stripe.name: stripe for stripe in Axis.of(analysis, rows=100).stripes}
     assert stripes["targets.0"].rows > 0.9 * 100
 
 
@@ -193,19 +193,19 @@ def test_names_of_templates_are_cut():
     assert len(kernels.short("x" * 900)) == kernels.LONG
     session = paged_run()
     session = replace(session, events=EventTable(session.events.columns, (name, "other")))
-    row = kernels.kernels(Reading(session)).rows[0]
+    row = kernels.kernels(SessionAnalysis(session)).rows[0]
     assert (row["kernel"], row["whole"]) == ("cub::Onesweep<…>", name)
 
 
 def test_the_verdict_blames_eviction_and_names_the_remedy():
-    found = verdict(Reading(paged_run()))
+    found = verdict(SessionAnalysis(paged_run()))
     assert found.finding.startswith("Eviction held the run back")
     assert "graph" in found.finding
     assert "adv2" in found.remedy
     assert "auto" in found.remedy
     assert "measured" in found.grounds
     # Who has adv2 already is not told to try it.
-    assert "adv2" not in verdict(Reading(paged_run(policy="adv2"))).remedy
+    assert "adv2" not in verdict(SessionAnalysis(paged_run(policy="adv2"))).remedy
 
 
 def test_a_light_recording_knows_totals_alone():
@@ -214,11 +214,11 @@ def test_a_light_recording_knows_totals_alone():
     told = {"driver_totals": {"bytes_to_device": 196 * MIB, "bytes_to_host": 128 * MIB}}
     light = paged_run(about_sources={"uvm": {"migrations": False, **told}})
     light = replace(light, events=events)
-    rows = rows_of(all_tables.by_group(Reading(light)), "group")
+    rows = rows_of(all_tables.by_group(SessionAnalysis(light)), "group")
     assert "bytes_to_device" not in rows["graph"]
     assert rows["graph"]["evictions"] == 64
-    found = verdict(Reading(light))
-    assert found.finding.startswith("Eviction held the run back: of 196.0 MiB")
+    found = verdict(SessionAnalysis(light))
+    assert found.finding.startswith("Eviction held the run back: 65.3 % of the 196.0 MiB")
     assert "adv2" in found.remedy
     assert "taken to have come again" in found.grounds
 
@@ -228,37 +228,44 @@ def test_room_that_the_run_makes_itself_is_told_apart():
     out = columns["kind"] == Kind.DTOH
     columns["cause"] = np.where(out, Cause.USER, columns["cause"])
     session = replace(paged_run(), events=EventTable(columns, paged_run().events.kernels))
-    assert verdict(Reading(session)).finding.startswith("Making room within the budget held")
+    assert verdict(SessionAnalysis(session)).finding.startswith(
+        "Moving blocks to stay within the budget held"
+    )
 
 
 def test_the_verdict_on_other_runs():
-    once = verdict(Reading(paged_run(times=1, seconds=0.01)))
+    once = verdict(SessionAnalysis(paged_run(times=1, seconds=0.01)))
     assert "on demand" in once.finding
-    slow = verdict(Reading(paged_run(times=1, seconds=100.0)))
+    slow = verdict(SessionAnalysis(paged_run(times=1, seconds=100.0)))
     assert slow.finding.startswith("Memory did not hold the run back")
-    cpu = verdict(Reading(cpu_run()))
+    cpu = verdict(SessionAnalysis(cpu_run()))
     assert "move on level 0" in cpu.finding
     assert "--device cuda" in cpu.remedy
-    assert "cut short" in verdict(Reading(paged_run(complete=False))).finding
+    assert "cut short" in verdict(SessionAnalysis(paged_run(complete=False))).finding
     spans = [
         PhaseSpan(phase=phase, level=level, iteration=-1, start_ns=at * MS, end_ns=(at + 4) * MS)
         for phase, level, at in (("load", -1, 0), ("move", 0, 4), ("aggregate", 0, 7))
     ]
     spans[1:] = [replace(span, end_ns=span.start_ns + 3 * MS) for span in spans[1:]]
     loaded = verdict(
-        Reading(Session(phases=tuple(spans), metadata={"sources": {"uvm": "measured"}}))
+        SessionAnalysis(Session(phases=tuple(spans), metadata={"sources": {"uvm": "measured"}}))
     )
     assert "the largest part of the time, 40.0 %, went into load" in loaded.finding
     assert loaded.remedy.endswith("once a run; the rest is as fast as its kernels.")
     assert loaded.grounds.count("memory") == 1
     paged = EventTable({"kind": [Kind.HTOD], "bytes": [4096], "source": [Source.UVM]})
-    assert "--memory auto" in verdict(Reading(Session(phases=tuple(spans), events=paged))).remedy
-    missing = verdict(Reading(paged_run(sources={"engine": "measured"})))
+    assert (
+        "--memory auto"
+        in verdict(SessionAnalysis(Session(phases=tuple(spans), events=paged))).remedy
+    )
+    missing = verdict(SessionAnalysis(paged_run(sources={"engine": "measured"})))
     assert missing.finding  # events without a source that vouches for them are still read
 
 
 def test_sessions_of_one_policy_are_told_apart_by_their_budgets():
-    tables = compared(Reading(paged_run()), Reading(paged_run(budget_bytes=64 * MIB)))
+    tables = compared(
+        SessionAnalysis(paged_run()), SessionAnalysis(paged_run(budget_bytes=64 * MIB))
+    )
     assert tables[0].title == "base on cuda:0 against base within 64.0 MiB on cuda:0"
     rows = rows_of(tables[0], "what")
     assert (rows["modularity"]["first"], rows["communities"]["second"]) == ("0.5000", "7")
@@ -266,7 +273,7 @@ def test_sessions_of_one_policy_are_told_apart_by_their_budgets():
 
 def test_what_was_read_in_place_is_compared():
     remote = EventTable({"kind": [Kind.REMOTE_ACCESS], "bytes": [1 << 20], "source": [6]})
-    tables = compared(Reading(paged_run()), Reading(Session(events=remote)))
+    tables = compared(SessionAnalysis(paged_run()), SessionAnalysis(Session(events=remote)))
     row = rows_of(tables[0], "what")["read in place"]
     assert (row["first"], row["second"]) == ("–", "1.0 MiB")
 
@@ -274,16 +281,16 @@ def test_what_was_read_in_place_is_compared():
 def test_sessions_of_two_graphs_are_told_apart():
     small = paged_run(graph={"name": "karate", "vertices": 34, "arcs": 156})
     large = paged_run(graph={"name": "web", "vertices": 1000, "arcs": 5000})
-    tables = compared(Reading(small), Reading(large))
+    tables = compared(SessionAnalysis(small), SessionAnalysis(large))
     assert tables[0].title == "karate: base on cuda:0 against web: base on cuda:0"
     rows = rows_of(tables[0], "what")
     assert (rows["graph"]["first"], rows["graph"]["second"]) == ("karate", "web")
     assert (rows["arcs"]["first"], rows["arcs"]["second"]) == ("156", "5,000")
-    assert "karate" not in compared(Reading(small), Reading(small))[0].title
+    assert "karate" not in compared(SessionAnalysis(small), SessionAnalysis(small))[0].title
 
 
 def test_sessions_of_two_methods_are_told_apart():
-    tables = compared(Reading(paged_run()), Reading(paged_run(method="leiden")))
+    tables = compared(SessionAnalysis(paged_run()), SessionAnalysis(paged_run(method="leiden")))
     assert tables[0].title == "base on cuda:0 against leiden, base on cuda:0"
     assert rows_of(tables[0], "what")["method"]["second"] == "leiden"
 
@@ -295,7 +302,7 @@ def test_rates_of_small_runs_are_not_rounded_away():
 
 
 def test_causes_keep_their_names():
-    rows = all_tables.by_cause(Reading(paged_run())).rows
+    rows = all_tables.by_cause(SessionAnalysis(paged_run())).rows
     assert {(row["way"], row["cause"]) for row in rows} == {
         ("to the device", CAUSES[Cause.COHERENCE]),
         ("to the device", CAUSES[Cause.PREFETCH]),
@@ -307,14 +314,16 @@ def test_causes_keep_their_names():
 
 def test_a_second_cycle_is_told_from_the_first():
     session = paged_run()
-    first = phase_tables.iterations(Reading(session))
+    first = phase_tables.iterations(SessionAnalysis(session))
     assert "cycle" not in {column.key for column in first.columns}
     later = [
         replace(span, start_ns=span.start_ns + 100 * MS, end_ns=span.end_ns + 100 * MS)
         for span in session.phases
         if span.level <= 0
     ]
-    table = phase_tables.iterations(Reading(replace(session, phases=(*session.phases, *later))))
+    table = phase_tables.iterations(
+        SessionAnalysis(replace(session, phases=(*session.phases, *later)))
+    )
     assert table.columns[0].key == "cycle"
     again = table.rows[len(first.rows) :]
     assert {row["cycle"] for row in table.rows[: len(first.rows)]} == {1}

@@ -15,7 +15,8 @@ from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.views.html import payload, render, svg, write
 from louvain_um.profiling.views.html.page import embedded
 from louvain_um.profiling.views.html.payload import cells, encoded, halved, packed
-from louvain_um.profiling.views.session.origins import origins
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.data_sources import data_sources
 from louvain_um.profiling.views.session.pages import (
     Axis,
     Layer,
@@ -24,7 +25,6 @@ from louvain_um.profiling.views.session.pages import (
     migrations,
     rebin,
 )
-from louvain_um.profiling.views.session.reading import Reading
 from tests.profiling.views.made import BLOCK, HOSTILE, MIB, cpu_run, paged_run
 
 
@@ -73,12 +73,12 @@ def test_figures_that_nobody_recorded_share_a_line_of_notes():
 
 def test_the_first_screen_shows_what_memory_did_under_the_phases():
     page = render(paged_run())
-    glance = page.partition('<figure id="glance">')[2].partition("</figure>")[0]
+    overview = page.partition('<figure id="glance">')[2].partition("</figure>")[0]
     assert page.index('id="glance"') < page.index('id="time"')
-    assert "Bytes that came to the device" in glance
-    assert "move 0: 50.00 ms" in glance  # the band above it
-    assert "measured (uvm)" in glance
-    assert glance.count("<polygon") == 3  # graph, community, and what belongs to no array
+    assert "Bytes that came to the device" in overview
+    assert "move 0: 50.00 ms" in overview  # the band above it
+    assert "measured (uvm)" in overview
+    assert overview.count("<polygon") == 3  # graph, community, and what belongs to no array
 
 
 def test_graphs_are_called_by_name():
@@ -106,7 +106,7 @@ def test_sources_say_what_came_of_them_and_what_was_lost():
         "nvml": {"samples": 2, "period_seconds": 0.1},
     }  # fmt: skip
     lines = dict(
-        line.split(": ", 1) for line in origins(paged_run(about_sources=told)) if ": " in line
+        line.split(": ", 1) for line in data_sources(paged_run(about_sources=told)) if ": " in line
     )
     assert lines["uvm"].startswith("measured; 1,234 events; 5 dropped; ")
     exactly = f"{mine['bytes_to_device']:,} bytes to device, the driver's own count exactly"
@@ -118,7 +118,7 @@ def test_sources_say_what_came_of_them_and_what_was_lost():
     assert lines["nvml"] == "measured; 2 samples; one every 100.00 ms"
     assert lines["tracer"] == "measured"
     share = f"of {whole['memory_events']:,} events of memory 1 (0.3 %) lie in no array of the run"
-    assert origins(session)[-1] == share
+    assert data_sources(session)[-1] == share
     page = render(paged_run(about_sources=told)).partition('id="sources"')[2]
     assert "1,234 events" in page
     assert share in page
@@ -161,19 +161,19 @@ def test_without_jinja_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_cells_add_up_to_the_events():
-    reading = Reading(paged_run())
-    axis = Axis.of(reading, rows=64, columns=50)
-    found = faults(reading, axis)
+    analysis = SessionAnalysis(paged_run())
+    axis = Axis.of(analysis, rows=64, columns=50)
+    found = faults(analysis, axis)
     assert found is not None
-    assert found.values.sum() == reading.total(Kind.GPU_FAULT_GROUP, "count")
-    moved = migrations(reading, axis)
+    assert found.values.sum() == analysis.total(Kind.GPU_FAULT_GROUP, "count")
+    moved = migrations(analysis, axis)
     assert moved is not None
-    total = reading.total(Kind.HTOD) + reading.total(Kind.DTOH)
+    total = analysis.total(Kind.HTOD) + analysis.total(Kind.DTOH)
     assert moved.values.sum() == pytest.approx(total)
     low, high = axis.rows_of("community")
     assert moved.values[low:high].sum() == pytest.approx(4 * MIB)
     assert moved.names[moved.kinds[low:high].max() - 1] == "to the device: the program asked"  # type: ignore[index]
-    seen = accesses(reading, axis)
+    seen = accesses(analysis, axis)
     assert seen is not None
     assert seen.values.sum() == pytest.approx(1024 * 5 * 7)
     # From 15 to 40 of 100 milliseconds, and nowhere else.
@@ -181,9 +181,9 @@ def test_cells_add_up_to_the_events():
 
 
 def test_an_event_lies_in_the_rows_of_its_bytes():
-    reading = Reading(paged_run(times=1))
-    axis = Axis.of(reading, rows=42 * 2, columns=10)
-    found = migrations(reading, axis)
+    analysis = SessionAnalysis(paged_run(times=1))
+    axis = Axis.of(analysis, rows=42 * 2, columns=10)
+    found = migrations(analysis, axis)
     assert found is not None
     stripe = axis.stripes[0]
     assert stripe.name == "targets.0"
@@ -220,9 +220,9 @@ def test_a_cell_is_a_byte():
 def test_maps_never_take_more_than_their_room(monkeypatch: pytest.MonkeyPatch):
     random = np.random.default_rng(3)
     noise = layer(random.integers(0, 1 << 30, (600, 1024)).astype(float))
-    monkeypatch.setattr(payload, "layers", lambda reading, axis: [noise, noise])
+    monkeypatch.setattr(payload, "layers", lambda analysis, axis: [noise, noise])
     assert len(encoded(noise)) > 500_000
-    found = packed(Reading(paged_run()), room=300_000)
+    found = packed(SessionAnalysis(paged_run()), room=300_000)
     assert found is not None
     assert sum(len(each["data"]) for each in found["layers"]) <= 300_000
     assert {each["columns"] for each in found["layers"]} <= {128, 256}

@@ -10,11 +10,12 @@ import pytest
 from rich.console import Console
 
 from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.sweep.files import is_results, read
+from louvain_um.profiling.sweep.results import Sweep, gains
 from louvain_um.profiling.thesis import published, tables
 from louvain_um.profiling.views import terminal
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.sweep import cost_breakdown
-from louvain_um.profiling.views.sweep.results import Sweep, gains, is_results, read
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
 GROUPS = [
@@ -224,9 +225,9 @@ def test_a_mean_tells_whose_it_is():
 
 
 def test_without_pyarrow_the_csv_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from louvain_um.profiling.views.sweep import results
+    from louvain_um.profiling.sweep import files
 
     pd.DataFrame(sweep_rows()).to_csv(tmp_path / "results.csv", index=False)
     (tmp_path / "results.parquet").write_bytes(b"never looked at")
-    monkeypatch.setattr(results, "find_spec", lambda name: None)
+    monkeypatch.setattr(files, "find_spec", lambda name: None)
     assert len(read(tmp_path).results) == len(sweep_rows())

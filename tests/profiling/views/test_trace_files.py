@@ -11,9 +11,10 @@ import pytest
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session.events import Kind
-from louvain_um.profiling.views import perfetto
-from louvain_um.profiling.views.perfetto import Counter, Slice, trace, write
+from louvain_um.profiling.views import timeline
+from louvain_um.profiling.views.perfetto import trace, write
 from louvain_um.profiling.views.pftrace import encode
+from louvain_um.profiling.views.timeline import Counter, Slice
 from tests.profiling.views.made import MS, cpu_run, paged_run
 
 
@@ -47,7 +48,7 @@ def test_slices_of_a_track_never_overlap():
 
 
 def test_too_many_events_are_merged_and_it_is_said(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(perfetto, "MOST", 60)
+    monkeypatch.setattr(timeline, "MOST", 60)
     found = trace(paged_run())
     moved = [e for e in found["traceEvents"] if e["ph"] in "Xi" and "bytes" in e["args"]]
     assert len(moved) < len(paged_run().events)
@@ -122,7 +123,7 @@ def test_protobuf_reads_back():
 
 def test_nothing_of_a_session_is_left_out():
     session = paged_run()
-    shown = [item for item in perfetto.items(session) if isinstance(item, Slice)]
+    shown = [item for item in timeline.items(session) if isinstance(item, Slice)]
     expected = len(session.events) + len(session.phases)
     assert len(shown) == expected
     assert max(item.time + item.duration for item in shown) == 100 * MS

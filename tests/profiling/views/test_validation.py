@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.sweep.results import Sweep, join_sweeps
 from louvain_um.profiling.views import terminal
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.sweep.charts import time_chart
-from louvain_um.profiling.views.sweep.results import Sweep, joined
 from louvain_um.profiling.views.sweep.validation import by_policy, misses, pairs, ratios, validation
 from tests.profiling.views.made import sweep_rows
 
@@ -67,7 +67,7 @@ def test_the_report_says_where_the_model_misses():
         if row["policy"] == "adv2":
             row["fault_groups"] = 100
     rows[0]["fault_groups"] = None
-    sweep = joined(Sweep.of(rows), Sweep.of(modelled()))
+    sweep = join_sweeps(Sweep.of(rows), Sweep.of(modelled()))
     table = validation(sweep)
     assert "fault groups within 30 % in 7 of 11 runs" in table.title
     assert table.rows[0]["misses"] == "none (not measured: fault groups)"
@@ -86,7 +86,7 @@ def test_the_report_says_where_the_model_misses():
 
 def test_measured_and_modelled_stand_side_by_side_in_one_chart():
     pytest.importorskip("matplotlib")
-    figure = time_chart(joined(Sweep.of(measured()), Sweep.of(modelled())), "karate")
+    figure = time_chart(join_sweeps(Sweep.of(measured()), Sweep.of(modelled())), "karate")
     assert figure is not None
     labels = figure.axes[0].get_legend_handles_labels()[1]
     assert labels[:4] == ["base, measured, NVIDIA H200", "base, modelled, h200",
@@ -95,14 +95,14 @@ def test_measured_and_modelled_stand_side_by_side_in_one_chart():
 
 def test_sweeps_are_joined_run_by_run():
     first, second = Sweep.of(measured(), notes=["one"]), Sweep.of(modelled(), notes=["two"])
-    both = joined(first, second)
+    both = join_sweeps(first, second)
     assert len(both.results) == len(first.results) + len(second.results)
     assert both.notes == ("one", "two")
-    again = joined(both, Sweep.of(modelled(seconds=9.0)))
+    again = join_sweeps(both, Sweep.of(modelled(seconds=9.0)))
     assert again.results == both.results
     assert again.notes[-1].startswith("13 runs are in both")
     with pytest.raises(LouvainUmError, match="rename a graph"):
-        joined(first, Sweep.of(modelled(arcs=158)))
+        join_sweeps(first, Sweep.of(modelled(arcs=158)))
 
 
 def test_how_far_the_model_is_off_is_told_by_policy_and_whether_both_had_the_same_memory():

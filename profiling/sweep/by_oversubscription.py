@@ -8,26 +8,26 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def say_rates(rates: Sequence[float]) -> str:
+def format_rates(rates: Sequence[float]) -> str:
     """Return rates that follow each other in words.
 
     Examples
     --------
-    >>> from louvain_um.profiling.views.sweep.by_oversubscription import say_rates
-    >>> say_rates([30]), say_rates([30, 50, 70])
+    >>> from louvain_um.profiling.sweep.by_oversubscription import format_rates
+    >>> format_rates([30]), format_rates([30, 50, 70])
     ('30 %', '30 to 70 %')
     """
     first, last = f"{rates[0]:g}", f"{rates[-1]:g}"
     return f"{first} %" if len(rates) == 1 else f"{first} to {last} %"
 
 
-def say_spans(rates: Iterable[float], every: Iterable[float]) -> str:
+def format_rate_ranges(rates: Iterable[float], every: Iterable[float]) -> str:
     """Return rates in words, stretches of those that a sweep has (`every`) drawn together.
 
     Examples
     --------
-    >>> from louvain_um.profiling.views.sweep.by_oversubscription import say_spans
-    >>> say_spans([0, 10, 50], [0, 10, 30, 50])
+    >>> from louvain_um.profiling.sweep.by_oversubscription import format_rate_ranges
+    >>> format_rate_ranges([0, 10, 50], [0, 10, 30, 50])
     '0 to 10 % and 50 %'
     """
     order = sorted(set(every))
@@ -37,19 +37,19 @@ def say_spans(rates: Iterable[float], every: Iterable[float]) -> str:
             found[-1].append(rate)
         else:
             found.append([rate])
-    return " and ".join(map(say_rates, found))
+    return " and ".join(map(format_rates, found))
 
 
-def alike(
+def merge_equal(
     rows: Sequence[Mapping[str, Any]], of: Callable[[list[Mapping[str, Any]]], T]
 ) -> list[tuple[str, T]]:
     """Return what there is to say of the rows of each rate, once what several have in common.
 
     Examples
     --------
-    >>> from louvain_um.profiling.views.sweep.by_oversubscription import alike
+    >>> from louvain_um.profiling.sweep.by_oversubscription import merge_equal
     >>> rows = [dict(oversubscription=rate, seconds=s) for rate, s in ((0, 1), (30, 1), (50, 4))]
-    >>> alike(rows, lambda some: some[0]["seconds"])
+    >>> merge_equal(rows, lambda some: some[0]["seconds"])
     [('0 to 30 %', 1), ('50 %', 4)]
     """
     order = sorted({row["oversubscription"] for row in rows})
@@ -61,4 +61,4 @@ def alike(
             found.append((value, [rate]))
         else:
             same.append(rate)
-    return [(say_spans(at, order), value) for value, at in found]
+    return [(format_rate_ranges(at, order), value) for value, at in found]

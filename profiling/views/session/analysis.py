@@ -38,7 +38,7 @@ CAUSES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ArraySummary:
     """All arrays of one name: the largest extent, and for how long there was one of them."""
 
     name: str
@@ -48,7 +48,7 @@ class Named:
     alive_ns: int
 
 
-class Reading:
+class SessionAnalysis:
     """Everything that is derived from a session's events more than once.
 
     Its `session`, phases, maps and times are those of the run without compiling, which is told
@@ -57,8 +57,8 @@ class Reading:
     Examples
     --------
     >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.reading import Reading
-    >>> Reading(SessionData()).window
+    >>> from louvain_um.profiling.views.session.analysis import SessionAnalysis
+    >>> SessionAnalysis(SessionData()).window
     (0, 1)
     """
 
@@ -74,12 +74,12 @@ class Reading:
         return self.recorded.event_arrays()  # what came before what is lost where time stands still
 
     @cached_property
-    def arrays(self) -> tuple[Named, ...]:
+    def arrays(self) -> tuple[ArraySummary, ...]:
         """Arrays by name, group by group, those of low levels and large ones first."""
-        found: dict[str, Named] = {}
+        found: dict[str, ArraySummary] = {}
         for life in self.session.lifetimes:
             old = found.get(life.name)
-            found[life.name] = Named(
+            found[life.name] = ArraySummary(
                 life.name,
                 life.group,
                 life.level,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from louvain_um.profiling.views.session.reading import Reading
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 
 
 @dataclass(slots=True)
@@ -27,22 +27,22 @@ class Pass:
         return sum(self.seconds.values())
 
 
-def passes(reading: Reading) -> list[Pass]:
+def times_by_level(analysis: SessionAnalysis) -> list[Pass]:
     """Return the passes of a session in their order; a cycle begins where levels do again.
 
     Examples
     --------
     >>> from louvain_um.profiling.session import PhaseSpan, SessionData
-    >>> from louvain_um.profiling.views.session.passes import passes
-    >>> from louvain_um.profiling.views.session.reading import Reading
+    >>> from louvain_um.profiling.views.session.level_times import times_by_level
+    >>> from louvain_um.profiling.views.session.analysis import SessionAnalysis
     >>> spans = [PhaseSpan(phase=phase, level=level, iteration=-1, start_ns=at, end_ns=at + 1)
     ...          for at, (phase, level) in enumerate([("load", -1), ("move", 0), ("aggregate", 0),
     ...                                               ("move", 1), ("move", 0)])]
-    >>> [each.label for each in passes(Reading(SessionData(phases=tuple(spans))))]
+    >>> [each.label for each in times_by_level(SessionAnalysis(SessionData(phases=tuple(spans))))]
     ['level 0', 'level 1', 'cycle 2, level 0']
     """
     found: list[Pass] = []
-    for span in sorted(reading.phases, key=lambda span: span.start_ns):
+    for span in sorted(analysis.phases, key=lambda span: span.start_ns):
         if span.level < 0:
             continue
         last = found[-1] if found else None
@@ -55,10 +55,10 @@ def passes(reading: Reading) -> list[Pass]:
     return found
 
 
-def around(reading: Reading) -> dict[str, float]:
+def times_outside_levels(analysis: SessionAnalysis) -> dict[str, float]:
     """Return the seconds of phases that belong to no level."""
     seconds: dict[str, float] = {}
-    for span in reading.phases:
+    for span in analysis.phases:
         if span.level < 0:
             seconds[span.phase] = seconds.get(span.phase, 0.0) + span.seconds
     return seconds

@@ -1,17 +1,13 @@
-"""Results of policies by oversubscription: read, checked, and put into the thesis's forms."""
+"""The tables of a sweep: checked rows, two sweeps joined, gains over base."""
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.sweep.store import POINTS
 
 Row = Mapping[str, Any]
 
@@ -47,10 +43,6 @@ OPTIONAL: dict[str, type] = {
     "load_seconds": float,
 }  # fmt: skip
 
-NAMES = ("results", "groups", "iterations")
-SUFFIXES = (".parquet", ".csv")
-TABLES = tuple(f"results{suffix}" for suffix in SUFFIXES)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
@@ -69,7 +61,7 @@ class Sweep:
 
     Examples
     --------
-    >>> from louvain_um.profiling.views.sweep.results import Sweep, gains
+    >>> from louvain_um.profiling.sweep.results import Sweep, gains
     >>> run = dict(graph="g", oversubscription=30, feasible=True, bytes_to_device=0,
     ...            bytes_to_host=0, bytes_remote=0, fault_groups=0, evictions=0,
     ...            evidence="modelled")
@@ -111,51 +103,7 @@ class Sweep:
         )
 
 
-def is_results(path: str | Path) -> bool:
-    """Say whether a path is a sweep's folder, ended or not, or its table of results."""
-    path = Path(path)
-    if path.is_dir():
-        return any((path / name).is_file() for name in (*TABLES, POINTS))
-    return path.is_file() and path.suffix in SUFFIXES
-
-
-def read(path: str | Path) -> Sweep:
-    """Read a sweep's folder (`results`, `groups`, `iterations`, each .parquet or .csv) or table.
-
-    Of a sweep that was stopped, the points that are finished are read.
-
-    Raises
-    ------
-    LouvainUmError
-        A file cannot be read, or is no such table.
-    """
-    from louvain_um.profiling.sweep.partial import is_unfinished, read_unfinished
-
-    path = Path(path)
-    if is_unfinished(path):
-        return read_unfinished(path)
-    folder, first = (path, None) if path.is_dir() else (path.parent, path)
-    tables: dict[str, Any] = dict.fromkeys(NAMES, ())
-    order = SUFFIXES if find_spec("pyarrow") else SUFFIXES[::-1]
-    for name in NAMES:
-        found = [folder / f"{name}{suffix}" for suffix in order]
-        file = next((file for file in found if file.is_file()), None)
-        if first is not None and name == "results":
-            file = first
-        elif first is not None and first.stem != "results":
-            file = None  # a table of another name stands alone
-        if file is not None:
-            tables[name] = _rows(file)
-    notes = folder / "notes.txt"
-    told = notes.read_text("utf-8").splitlines() if notes.is_file() else []
-    try:
-        return Sweep.of(tables["results"], groups=tables["groups"],
-                        iterations=tables["iterations"], notes=told)  # fmt: skip
-    except LouvainUmError as error:
-        raise LouvainUmError(f"{path}: {error}") from None
-
-
-def joined(first: Sweep, second: Sweep) -> Sweep:
+def join_sweeps(first: Sweep, second: Sweep) -> Sweep:
     """Return two sweeps as one: such as a measured one, and a modelled one of the same graphs.
 
     Of a run that both hold, the first's is kept; so are groups and iterations of a graph.
@@ -213,7 +161,7 @@ def gains(results: Iterable[Row]) -> dict[str, dict[float, float]]:
     }
 
 
-def compared(results: Iterable[Row]) -> tuple[int, dict[float, int]]:
+def base_coverage(results: Iterable[Row]) -> tuple[int, dict[float, int]]:
     """Return how many graphs there are, and on how many base ran, by oversubscription.
 
     Gains are means over these alone: base cannot keep to every budget.
@@ -229,27 +177,6 @@ def compared(results: Iterable[Row]) -> tuple[int, dict[float, int]]:
 
 def _cell(row: Row) -> tuple[Any, ...]:
     return row["graph"], row["oversubscription"], row["evidence"], row.get("gpu")
-
-
-def _rows(path: Path) -> list[Row]:
-    try:
-        if path.suffix == ".csv":
-            with path.open(newline="", encoding="utf-8") as file:
-                return list(csv.DictReader(file))
-        from pyarrow import ArrowInvalid, parquet
-
-        try:
-            table: list[Row] = parquet.read_table(path).to_pylist()
-        except ArrowInvalid:
-            raise LouvainUmError(f"{path}: is no Parquet file") from None
-        return table
-    except ImportError:
-        raise LouvainUmError(
-            f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or pass the .csv"
-        ) from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or "is no table of results"
-        raise LouvainUmError(f"{path}: {reason}".lower()) from None
 
 
 def _checked(name: str, table: Any, columns: Mapping[str, type]) -> tuple[Row, ...]:

@@ -7,21 +7,21 @@ from typing import Any
 
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.summary import summary
-from louvain_um.profiling.views.table import say
+from louvain_um.profiling.views.table import format_value
 
 COUNTED = ("events", "samples", "launches", "instrumented_places")
 """What a source may say it has."""
 
 
-def origins(session: SessionData) -> tuple[str, ...]:
+def data_sources(session: SessionData) -> tuple[str, ...]:
     """Return a line for each source, and one on how many events belong to an array.
 
     Examples
     --------
     >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.origins import origins
+    >>> from louvain_um.profiling.views.session.data_sources import data_sources
     >>> about = {"sources": {"cupti": "measured"}, "about_sources": {"cupti": {"dropped": 2}}}
-    >>> origins(SessionData(metadata=about))
+    >>> data_sources(SessionData(metadata=about))
     ('cupti: measured; 2 dropped',)
     """
     about = session.metadata.get("about_sources") or {}
@@ -32,7 +32,7 @@ def origins(session: SessionData) -> tuple[str, ...]:
     figures = summary(session)
     if figures["memory_events"]:
         lost = figures["unattributed"]
-        share = say(lost / figures["memory_events"], "share")
+        share = format_value(lost / figures["memory_events"], "share")
         found.append(
             f"of {figures['memory_events']:,} events of memory {lost:,} ({share}) lie in no array "
             "of the run"
@@ -50,9 +50,9 @@ def _parts(about: Mapping[str, Any]) -> list[str]:
     if about.get("dropped") is not None:
         parts.append(f"{about['dropped']:,} dropped")
     if about.get("period_seconds"):
-        parts.append(f"one every {say(about['period_seconds'], 'seconds')}")
+        parts.append(f"one every {format_value(about['period_seconds'], 'seconds')}")
     if about.get("overhead_seconds"):
-        spent = say(about["overhead_seconds"], "seconds")
+        spent = format_value(about["overhead_seconds"], "seconds")
         parts.append(f"{spent} spent on recording, by its own account")
     recorded, counted = about.get("recorded") or {}, about.get("driver_totals") or {}
     for key, total in counted.items():

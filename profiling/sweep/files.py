@@ -1,0 +1,78 @@
+"""A sweep read from its folder, or from one table of results."""
+
+from __future__ import annotations
+
+import csv
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.sweep.partial import is_partial, read_partial
+from louvain_um.profiling.sweep.results import Row, Sweep
+from louvain_um.profiling.sweep.store import POINTS, SUFFIXES, TABLES
+
+RESULTS_FILES: Final = tuple(f"{TABLES[0]}{suffix}" for suffix in SUFFIXES)
+
+
+def is_results(path: str | Path) -> bool:
+    """Say whether a path is a sweep's folder, ended or not, or its table of results."""
+    path = Path(path)
+    if path.is_dir():
+        return any((path / name).is_file() for name in (*RESULTS_FILES, POINTS))
+    return path.is_file() and path.suffix in SUFFIXES
+
+
+def read(path: str | Path) -> Sweep:
+    """Read a sweep's folder (`results`, `groups`, `iterations`, each .parquet or .csv) or table.
+
+    Of a sweep that was stopped, the points that are finished are read.
+
+    Raises
+    ------
+    LouvainUmError
+        A file cannot be read, or is no such table.
+    """
+    path = Path(path)
+    if is_partial(path):
+        return read_partial(path)
+    folder, first = (path, None) if path.is_dir() else (path.parent, path)
+    tables: dict[str, Any] = dict.fromkeys(TABLES, ())
+    order = SUFFIXES if find_spec("pyarrow") else SUFFIXES[::-1]
+    for name in TABLES:
+        found = [folder / f"{name}{suffix}" for suffix in order]
+        file = next((file for file in found if file.is_file()), None)
+        if first is not None and name == "results":
+            file = first
+        elif first is not None and first.stem != "results":
+            file = None  # a table of another name stands alone
+        if file is not None:
+            tables[name] = _rows(file)
+    notes = folder / "notes.txt"
+    told = notes.read_text("utf-8").splitlines() if notes.is_file() else []
+    try:
+        return Sweep.of(tables["results"], groups=tables["groups"],
+                        iterations=tables["iterations"], notes=told)  # fmt: skip
+    except LouvainUmError as error:
+        raise LouvainUmError(f"{path}: {error}") from None
+
+
+def _rows(path: Path) -> list[Row]:
+    try:
+        if path.suffix == ".csv":
+            with path.open(newline="", encoding="utf-8") as file:
+                return list(csv.DictReader(file))
+        from pyarrow import ArrowInvalid, parquet
+
+        try:
+            table: list[Row] = parquet.read_table(path).to_pylist()
+        except ArrowInvalid:
+            raise LouvainUmError(f"{path}: is no Parquet file") from None
+        return table
+    except ImportError:
+        raise LouvainUmError(
+            f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or pass the .csv"
+        ) from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or "is no table of results"
+        raise LouvainUmError(f"{path}: {reason}".lower()) from None

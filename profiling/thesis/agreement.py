@@ -1,0 +1,35 @@
+"""How replayed gains agree with those that the thesis published (Table 4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from louvain_um.profiling.sweep.results import Row, gains
+from louvain_um.profiling.thesis.published import GAINS, RATES
+
+
+def against_thesis(rows: Sequence[Row]) -> list[str]:
+    """Return how replayed gains agree with the published ones (Table 4.6), misses named."""
+    mine = gains([row for row in rows if row["evidence"] == "modelled"])
+    sentences = []
+    for number, rate in enumerate(RATES):
+        theirs = {name: values[number] for name, values in GAINS.items()}
+        ours = {name: mine[name][rate] for name in theirs if rate in mine.get(name, {})}
+        if len(ours) < len(theirs):
+            continue
+        order = sorted(ours, key=lambda name: -ours[name])
+        published = sorted(theirs, key=lambda name: -theirs[name])
+        miss = max(ours, key=lambda name: max(ours[name] / theirs[name], theirs[name] / ours[name]))
+        sentences.append(
+            f"Table 4.6 at {rate:g} %: fastest here {', '.join(order[:3])}, published "
+            f"{', '.join(published[:3])}; rank correlation {_ranks(order, published):.2f}; "
+            f"farthest off is {miss}, {ours[miss]:.2f} here, {theirs[miss]:.2f} published"
+        )
+    return sentences
+
+
+def _ranks(one: Sequence[str], two: Sequence[str]) -> float:
+    """Return Spearman's correlation of two orders of the same names."""
+    n = len(one)
+    squares = sum((one.index(name) - two.index(name)) ** 2 for name in one)
+    return 1 - 6 * squares / (n * (n * n - 1))
