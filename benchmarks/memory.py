@@ -22,7 +22,7 @@ from common import GENERATED, host_graph
 
 import louvain_um as lu
 from louvain_um import api
-from louvain_um.cli.heap import map_arrays_apart
+from louvain_um.cli.heap import mmap_large_arrays
 
 
 def resident() -> int:
@@ -66,7 +66,7 @@ def edges(arcs: int) -> tuple[int, np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    map_arrays_apart()
+    mmap_large_arrays()
     name, method = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "louvain"
     small = lu.Graph.from_edges([0, 1, 2], [1, 2, 0])
     detect = getattr(api, method)

@@ -1,6 +1,6 @@
-"""The command line: one module a command; this one only names them.
+"""The command line: registers the commands, each of which has a module in `commands`.
 
-Modules of commands import nothing that costs at their top, so that ``--help`` is quick.
+These modules import slow libraries inside functions, so that ``--help`` stays fast.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from louvain_um.cli.commands import (
 from louvain_um.cli.commands import report as report_command
 from louvain_um.cli.commands import simulate as simulate_command
 from louvain_um.cli.commands import sweep as sweep_command
-from louvain_um.cli.guard import keep_interrupts, open_standard_streams, report
-from louvain_um.cli.heap import map_arrays_apart
+from louvain_um.cli.exit_codes import open_standard_streams, report_error, reraise_interrupts
+from louvain_um.cli.heap import mmap_large_arrays
 from louvain_um.cli.help import Command, Group
 
 app = typer.Typer(
@@ -52,9 +52,9 @@ app.add_typer(generate.app, name="generate")
 app.command("doctor", cls=Command)(doctor.doctor)
 
 
-def print_version(asked: bool) -> None:
-    """Print the version and leave."""
-    if asked:
+def print_version(requested: bool) -> None:
+    """Print the version and exit."""
+    if requested:
         from louvain_um.version import __version__
 
         typer.echo(f"louvain-um {__version__}")
@@ -62,9 +62,12 @@ def print_version(asked: bool) -> None:
 
 
 @app.callback()
-def top(
+def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Version.")
+        bool,
+        typer.Option(
+            "--version", callback=print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Find communities in large graphs."""
@@ -72,14 +75,14 @@ def top(
 
 def main() -> None:
     """Run the command line; the entry point of ``louvain-um``."""
-    # Importing makes objects by the hundred thousand and no garbage: with the collector's
-    # usual threshold a tenth of a short command's time went into looking for it.
+    # Imports create some 100,000 objects and no garbage. At the default threshold the garbage
+    # collector takes a tenth of a short command's time.
     gc.set_threshold(200_000, 20, 20)
-    map_arrays_apart()
+    mmap_large_arrays()
     open_standard_streams()
-    keep_interrupts()
+    reraise_interrupts()
     try:
         app(prog_name="louvain-um")
     except (Exception, KeyboardInterrupt) as error:
-        # Commands report their own; this is help that met a full disc or an interrupt.
-        raise SystemExit(report(error)) from None
+        # Commands report their own errors. This one came from the help: a full disk or Ctrl-C.
+        raise SystemExit(report_error(error)) from None

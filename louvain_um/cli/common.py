@@ -8,79 +8,90 @@ from typing import Annotated
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Nothing but the result: no progress, no notes.")
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the result as one JSON object on stdout.")
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More detail; tracebacks.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print only the result: no progress, no notes.")
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print more detail, and tracebacks on errors.")
+]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="File to write.")]
 Seed = Annotated[
-    int, typer.Option(metavar="N", help="0 … 2^32 - 1; the same seed, the same result.")
+    int, typer.Option(metavar="N", help="Seed, 0 to 2^32 - 1. The same seed gives the same result.")
 ]
-Resolution = Annotated[float, typer.Option(metavar="X", help="Above 1: more, smaller communities.")]
+Resolution = Annotated[
+    float,
+    typer.Option(
+        metavar="X", help="Resolution parameter; above 1 gives more, smaller communities."
+    ),
+]
 Threshold = Annotated[
-    float, typer.Option(metavar="X", help="A level must raise modularity by more than this.")
+    float, typer.Option(metavar="X", help="Stop when a level gains no more modularity than this.")
 ]
 MaxLevel = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Levels at most.  [default: no limit]", show_default=False),
+    typer.Option(
+        metavar="N", help="Maximum number of levels.  [default: no limit]", show_default=False
+    ),
 ]
 Device = Annotated[
     str,
     typer.Option(
-        "--device", metavar="DEVICE", help="auto (a GPU where there is one), cpu, cuda or cuda:N."
+        "--device", metavar="DEVICE", help="auto (a GPU if one is available), cpu, cuda or cuda:N."
     ),
 ]
 Budget = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE|N%",
-        help="Device memory to use, such as 8GiB, or 70% of what the run takes in core.  "
-        "[default: what is free]",
+        help="Device memory for the run: a size (8GiB) or a share of what it needs in core (70%).  "
+        "[default: all free memory]",
         show_default=False,
     ),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option(
-        metavar="N", help="Threads of a CPU run.  [default: all cores]", show_default=False
-    ),
+    typer.Option(metavar="N", help="CPU threads.  [default: all cores]", show_default=False),
 ]
 
 
 class Method(StrEnum):
-    """The two methods."""
+    """Community detection methods."""
 
     louvain = "louvain"
     leiden = "leiden"
 
 
-def idle(device: object, memory: str, usual: str, budget: str | None) -> tuple[str, ...]:
-    """Return notes on options of memory that a run on the CPU, which has one only, left aside."""
-    if device != "cpu" or (memory == usual and budget is None):
+def ignored_memory_options(
+    device: object, memory: str, default: str, budget: str | None
+) -> tuple[str, ...]:
+    """Return a note if a CPU run was given memory options, which apply to GPU runs only."""
+    if device != "cpu" or (memory == default and budget is None):
         return ()
-    return ("the run was the CPU's: memory policy and device budget are a GPU's, and did nothing",)
+    return ("ran on the CPU; --memory and --device-budget were ignored",)
 
 
 def print_json(value: object) -> None:
-    """Print one object on stdout; numbers that JSON lacks become null."""
+    """Print one JSON object on stdout; infinities and NaN become null."""
     import json
 
-    typer.echo(json.dumps(plain(value), allow_nan=False))
+    typer.echo(json.dumps(to_json_types(value), allow_nan=False))
 
 
-def plain(value: object) -> object:
-    """Return a value of JSON's own types."""
+def to_json_types(value: object) -> object:
+    """Convert mappings, sequences and NumPy scalars to JSON types."""
     import math
     from collections.abc import Mapping
 
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json_types(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [to_json_types(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if hasattr(value, "item"):
-        return plain(value.item())
+        return to_json_types(value.item())
     return value

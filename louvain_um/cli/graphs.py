@@ -1,4 +1,4 @@
-"""Graphs that commands read: options for files, examples by name."""
+"""The GRAPH argument of commands: options for reading files, and examples by name."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ EXAMPLES: Mapping[str, str] = {
     "florentine-families": "florentine_families_graph",
     "southern-women": "davis_southern_women_graph",
 }
-"""Networks that NetworkX ships: our name, its function."""
+"""Names of examples, and the NetworkX functions that build them."""
 
 PREFIX = "example:"
 READING = "Reading the graph"
 
 
 class Duplicates(StrEnum):
-    """What an edge listed more than once counts for."""
+    """How an edge listed more than once is counted."""
 
     once = "once"
     sum = "sum"
 
 
 class IdKind(StrEnum):
-    """What the ids of an edge list are."""
+    """How the ids of an edge list are read."""
 
     auto = "auto"
     number = "number"
     text = "text"
 
 
-Source = Annotated[
+GraphArgument = Annotated[
     str,
     typer.Argument(
         metavar="GRAPH", help="A graph file, - for standard input, or example:les-miserables."
@@ -56,7 +56,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help=f"Format of the input: {', '.join(READERS)}.  [default: what its suffix says]",
+        help=f"Format of the input: {', '.join(READERS)}.  [default: by suffix]",
         show_default=False,
         rich_help_panel=READING,
     ),
@@ -65,7 +65,7 @@ Weighted = Annotated[
     bool | None,
     typer.Option(
         "--weighted/--unweighted",
-        help="Whether a third column is a weight.  [default: found out]",
+        help="Whether the third column is a weight.  [default: detected]",
         show_default=False,
         rich_help_panel=READING,
     ),
@@ -74,8 +74,8 @@ Repeats = Annotated[
     Duplicates | None,
     typer.Option(
         "--duplicates",
-        help="Whether an edge listed twice counts once or sums up.  "
-        "[default: once without weights, sum with]",
+        help="Count an edge listed twice once, or sum its weights.  "
+        "[default: once if unweighted, sum if weighted]",
         show_default=False,
         rich_help_panel=READING,
     ),
@@ -84,7 +84,7 @@ Symmetrize = Annotated[
     bool,
     typer.Option(
         "--symmetrize",
-        help="Take a graph declared directed as undirected.",
+        help="Treat a directed graph as undirected.",
         rich_help_panel=READING,
     ),
 ]
@@ -92,8 +92,8 @@ OneBased = Annotated[
     bool | None,
     typer.Option(
         "--one-based/--zero-based",
-        help="Whether the vertices of an edge list are 1, 2 … or 0, 1 … to the largest id.  "
-        "[default: the ids that occur]",
+        help="Number the vertices of an edge list from 1 or 0 to the largest id.  "
+        "[default: only ids that occur]",
         show_default=False,
         rich_help_panel=READING,
     ),
@@ -102,8 +102,7 @@ Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether the first line of an edge list is a header, to be skipped.  "
-        "[default: found out]",
+        help="Whether the first line of an edge list is a header.  [default: detected]",
         show_default=False,
         rich_help_panel=READING,
     ),
@@ -113,7 +112,7 @@ Separator = Annotated[
     typer.Option(
         "--separator",
         metavar="CHAR",
-        help="Character between the fields of an edge list, \\t for a tab.  [default: found out]",
+        help="Field separator of an edge list; \\t for a tab.  [default: detected]",
         show_default=False,
         rich_help_panel=READING,
     ),
@@ -121,14 +120,14 @@ Separator = Annotated[
 Ids = Annotated[
     IdKind,
     typer.Option(
-        "--ids", help="Whether ids of an edge list are numbers or names.", rich_help_panel=READING
+        "--ids", help="Read ids of an edge list as numbers or names.", rich_help_panel=READING
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How a graph is to be read: the options that every command with a graph has."""
+    """Options for reading a graph, shared by every command with a GRAPH."""
 
     format: Format = None
     weighted: Weighted = None
@@ -159,16 +158,18 @@ class Reading:
             symmetrize=self.symmetrize,
             one_based=self.one_based,
             header=self.header,
-            separator="\t" if self.separator == r"\t" else self.separator,  # as shells leave it
+            separator="\t"
+            if self.separator == r"\t"
+            else self.separator,  # shells pass it unexpanded
             ids=self.ids.value,
         )
 
 
-AS_IT_IS = Reading()
+DEFAULT_READING = Reading()
 
 
 def with_reading(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Reading`, which come to it as its parameter `reading`."""
+    """Add the options of `Reading` to a command, which gets them as its parameter `reading`."""
     options = inspect.signature(Reading, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True).parameters
     parameters = [*(own[name] for name in own if name != "reading"), *options.values()]
@@ -178,49 +179,47 @@ def with_reading(command: Callable[..., None]) -> Callable[..., None]:
         given = {name: kwargs.pop(name) for name in options if name in kwargs}
         command(*args, **kwargs, reading=Reading(**given))
 
-    # What Typer looks at to find a command's options.
-    declared: Any = run
-    declared.__signature__ = inspect.Signature(
+    # Typer finds a command's options in its signature and annotations.
+    wrapped: Any = run
+    wrapped.__signature__ = inspect.Signature(
         [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
     )
-    declared.__annotations__ = {p.name: p.annotation for p in parameters}
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 
 def example(name: str) -> Any:
     """Return one of NetworkX's small social networks."""
     if name not in EXAMPLES:
-        raise OptionError(f"there is no example {name!r}; there are {', '.join(EXAMPLES)}")
+        raise OptionError(f"unknown example {name!r}; choose from {', '.join(EXAMPLES)}")
     try:
         import networkx
     except ImportError:
-        raise LouvainUmError(
-            "examples come with NetworkX: pip install 'louvain-um[formats]'"
-        ) from None
+        raise LouvainUmError("examples need NetworkX: pip install 'louvain-um[formats]'") from None
     build: Callable[[], Any] = getattr(networkx, EXAMPLES[name])
     return build()
 
 
 def check_output(path: Path, *, force: bool) -> None:
-    """Refuse a graph file that could not be written, before the work is done."""
+    """Raise if a graph file cannot be written, before any work is done."""
     from louvain_um.formats import check_graph_path
 
     try:
         check_graph_path(path, force=force)
     except GraphFormatError as error:
-        # No option names the format of what is written: its suffix does.
-        wrong, _, _ = error.message.partition(", or name the format")
-        raise GraphFormatError(wrong, path) from None
+        # The suffix of the output decides its format; there is no option for it.
+        message, _, _ = error.message.partition(", or name the format")
+        raise GraphFormatError(message, path) from None
 
 
 def refuse_same(source: str, target: Path) -> None:
-    """Refuse to write over the file that is being read, even by force."""
+    """Raise if the output is the input, also with ``--force``."""
     if target.exists() and Path(source).exists() and target.samefile(source):
-        raise LouvainUmError(f"{target}: is the input itself; choose another name")
+        raise LouvainUmError(f"{target}: is also the input; choose another name")
 
 
 def name_of(source: str) -> str:
-    """Return what a graph is called in tables: its file's name without endings.
+    """Return a graph's name for tables: its file's name without suffixes.
 
     Examples
     --------

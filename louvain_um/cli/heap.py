@@ -1,4 +1,4 @@
-"""Memory of arrays goes back to the system when they go."""
+"""Return the memory of freed arrays to the operating system."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Final
 MMAP_THRESHOLD: Final = -3
 """M_MMAP_THRESHOLD of mallopt."""
 
-APART: Final = 1 << 20
-"""Bytes from which an array is mapped apart."""
+LARGE: Final = 1 << 20
+"""Bytes from which each array gets a memory mapping of its own."""
 
 
-def map_arrays_apart() -> bool:
-    """Have the C library map every large array apart; return whether it agreed.
+def mmap_large_arrays() -> bool:
+    """Make malloc use mmap for every large array; return whether the C library accepted.
 
-    glibc maps large blocks apart at first, but raises the size from which it does with each one
-    that is freed, up to 32 MiB. Arrays below that then share a heap whose holes are not given
-    back: a fifth of the peak on graphs of some million arcs.
+    glibc starts with a threshold of 128 KiB, but raises it up to 32 MiB as mapped blocks are
+    freed. Smaller arrays then come from the heap, whose holes are not returned to the system: a
+    fifth of the peak on graphs of a few million arcs.
     """
     if not sys.platform.startswith("linux"):
         return False
     with suppress(OSError, AttributeError):
-        return bool(ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, APART))
+        return bool(ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE))
     return False

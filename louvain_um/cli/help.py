@@ -1,4 +1,4 @@
-"""Help in plain text: nothing is cut off, whatever the terminal's width."""
+"""Help in plain text, wrapped but never truncated to the terminal's width."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 TYPES = re.compile(r" <(?:str|int|float|bool|path|list\[\w+\])>")
-"""What Typer adds to names: Python's words, which tell a user nothing."""
+"""Python types that Typer adds to the names of options."""
 
 
 class Command(TyperCommand):
-    """A command whose help keeps options in the panels they were given."""
+    """A command whose help shows options in their panels."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the usage line's words; some versions of Typer put arguments in braces."""
+        """Return the words of the usage line, without the braces that some Typer versions add."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments, options, and each panel of further options."""
+        """Write arguments, options and further panels."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is None:
                 continue
-            usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
-            title = getattr(parameter, "rich_help_panel", None) or usual
+            default = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            title = getattr(parameter, "rich_help_panel", None) or default
             name, text = record
             sections.setdefault(title, []).append((TYPES.sub("", name), text))
         for title, records in sections.items():
@@ -35,14 +35,14 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """Commands, each with the whole of its first sentence."""
+    """A group that lists commands with their full first sentences."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write a line, or as many as it takes, for each command."""
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        """Write the list of commands."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         records = [
             (name, command.get_short_help_str(limit=1000))
-            for name, command in found
+            for name, command in commands
             if command is not None and not command.hidden
         ]
         with formatter.section("Commands"):

@@ -1,4 +1,4 @@
-"""A line on stderr that tells what a run is doing; it listens to the engine's events."""
+"""Progress on stderr, driven by the engine's events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.cli.guard import say
+from louvain_um.cli.exit_codes import print_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -27,22 +27,22 @@ VERBS = {
 
 
 class Reporter:
-    """Shows steps and events; without a terminal only what the user must wait for long.
+    """Shows steps and events on a terminal; elsewhere only the line about compiling.
 
-    Its `compiled` counts the seconds that went into compiling.
+    `compiled` is the number of seconds spent compiling.
     """
 
     def __init__(self, *, quiet: bool, progress: Progress | None = None) -> None:
         self.quiet = quiet
         self.progress = progress
         self.task: Any = None
-        self.told = False
+        self.announced = False
         self.compiled = 0.0
         self._since = 0.0
         self.modularity = math.nan
 
     def step(self, text: str) -> None:
-        """Begin a step of the command, such as reading."""
+        """Show a new step of the command, such as reading."""
         if self.progress is None:
             return
         if self.task is None:
@@ -51,13 +51,13 @@ class Reporter:
             self.progress.update(self.task, description=text, completed=0)
 
     def compiling(self) -> None:
-        """Say, once, why this run takes longer than the next."""
-        if not (self.quiet or self.told):
-            say(COMPILING)
-        self.told = True
+        """Announce, once, that kernels are being compiled."""
+        if not (self.quiet or self.announced):
+            print_line(COMPILING)
+        self.announced = True
 
     def __call__(self, event: Event) -> None:
-        """Observe the engine."""
+        """Handle an event of the engine."""
         if event.phase == "compile":
             if event.kind == "start":
                 self.compiling()
@@ -71,9 +71,9 @@ class Reporter:
             return
         self.step(describe(event, self.modularity))
         if event.kind == "iteration" and event.vertices:
-            # Sweeps end when few vertices still move: how far that has come is the bar.
-            still = 1 - event.moved / event.vertices
-            self.progress.update(self.task, total=1.0, completed=still)
+            # A level ends when few vertices still move, so the bar shows the share at rest.
+            resting = 1 - event.moved / event.vertices
+            self.progress.update(self.task, total=1.0, completed=resting)
 
 
 def describe(event: Event, modularity: float) -> str:
@@ -91,8 +91,8 @@ def describe(event: Event, modularity: float) -> str:
 
 
 @contextmanager
-def reporting(*, quiet: bool) -> Iterator[Reporter]:
-    """Yield a reporter; it draws a bar when stderr is a terminal and nobody asked for quiet."""
+def progress_reporter(*, quiet: bool) -> Iterator[Reporter]:
+    """Yield a reporter that draws a progress bar if stderr is a terminal, unless quiet."""
     if quiet or not sys.stderr.isatty():
         yield Reporter(quiet=quiet)
         return

@@ -1,4 +1,4 @@
-"""What people see of a result: who is in the largest communities, how it came about."""
+"""Tables and lines that commands print: graph sizes, communities, levels, costs."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from louvain_um.results.communities import Communities
 
 TOP = 10
-"""Communities listed; the rest is counted."""
+"""Largest number of communities listed."""
 
 
 def console() -> Console:
-    """Return a console on stdout that leaves names as they are."""
+    """Return a console on stdout that does not interpret markup in names."""
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False)
 
 
 def graph_line(graph: Graph, name: str) -> str:
-    """Return a graph's name and size in a line."""
+    """Return a line with a graph's name and size."""
     kind = "weighted" if graph.weighted else "unweighted"
     vertices = count(graph.n_vertices, "vertex", "vertices")
     return f"{name}: {vertices}, {count(graph.n_edges, 'edge', 'edges')}, {kind}"
 
 
 def graph_numbers(graph: Graph) -> dict[str, Any]:
-    """Return a graph's size as ``--json`` shows it."""
+    """Return a graph's size as ``--json`` prints it."""
     return {
         "vertices": graph.n_vertices,
         "edges": graph.n_edges,
@@ -44,7 +44,7 @@ def graph_numbers(graph: Graph) -> dict[str, Any]:
 
 
 def result_line(result: Communities, compiling: float = 0.0) -> str:
-    """Return what was found in a line, and in how many seconds without those of compiling."""
+    """Return a line with communities, modularity and seconds, compile time excluded."""
     many = count(result.n_communities, "community", "communities")
     levels = count(len(result.levels), "level", "levels")
     seconds = max(result.timings.get("total", 0.0) - compiling, 0.0)
@@ -56,8 +56,8 @@ def result_line(result: Communities, compiling: float = 0.0) -> str:
 
 
 def communities_table(result: Communities, width: int) -> Table:
-    """Return the largest communities, their best connected members first."""
-    table = new_table("#", "size", "members")
+    """Return a table of the largest communities, members by descending degree."""
+    table = new_table("#", "size", "<members")
     room = max(20, width - 20)
     for c, members in enumerate(largest(result, room)):
         size = int(result.sizes[c])
@@ -73,14 +73,14 @@ def communities_table(result: Communities, width: int) -> Table:
 
 
 def largest(result: Communities, most: int) -> list[list[str]]:
-    """Return names in the `TOP` largest communities, at most `most` each, by degree."""
+    """Return up to `most` names from each of the `TOP` largest communities, by degree."""
     graph = result.require_graph()
     chosen = np.flatnonzero(result.labels < TOP)
     order = np.lexsort((chosen, -graph.degrees[chosen], result.labels[chosen]))
     chosen = chosen[order]
-    cuts = np.cumsum(result.sizes[: min(TOP, result.n_communities)])[:-1]
+    bounds = np.cumsum(result.sizes[: min(TOP, result.n_communities)])[:-1]
     listed = []
-    for vertices in np.split(chosen, cuts) if len(chosen) else []:
+    for vertices in np.split(chosen, bounds) if len(chosen) else []:
         shown = vertices[:most]
         names = shown if result.names is None else result.names[shown]
         listed.append([printable(name) for name in listable(names)])
@@ -88,7 +88,7 @@ def largest(result: Communities, most: int) -> list[list[str]]:
 
 
 def listing(members: list[str], size: int, room: int) -> str:
-    """Return as many names as fit, at least one, and how many are left out."""
+    """Return as many names as fit, at least one, and the number left out."""
     text, shown = "", 0
     for name in members:
         longer = f"{text}, {name}" if text else name
@@ -100,7 +100,7 @@ def listing(members: list[str], size: int, room: int) -> str:
 
 
 def levels_table(result: Communities) -> Table:
-    """Return a row a level."""
+    """Return a table with one row per level."""
     from louvain_um.results.display import LEVEL_HEAD, level_rows
 
     table = new_table(*LEVEL_HEAD)
@@ -109,25 +109,30 @@ def levels_table(result: Communities) -> Table:
     return table
 
 
-def costs(result: Communities, compiling: float = 0.0) -> list[str]:
-    """Return lines on where time and memory went; phases hold what was compiled in them."""
+def cost_lines(result: Communities, compiling: float = 0.0) -> list[str]:
+    """Return lines with seconds by phase, compile time included, and peak MiB by group."""
     seconds = ", ".join(f"{name} {value:.3f}" for name, value in result.timings.items())
     peaks = ", ".join(f"{name} {value / 2**20:,.1f}" for name, value in result.memory.items())
-    included = f" (of these {compiling:.3f} to compile, this once)" if compiling else ""
+    included = f" (including {compiling:.3f} s to compile, first run only)" if compiling else ""
     return [f"seconds: {seconds}{included}", f"peak MiB: {peaks}"]
 
 
-def new_table(*head: str) -> Table:
-    """Return an empty table; all columns but `members` hold numbers."""
+def new_table(*head: str, label: str | None = None) -> Table:
+    """Return an empty table of numbers; a heading marked with < is of a text column.
+
+    `label` is the heading of a first column of text that is never wrapped.
+    """
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
+    if label is not None:
+        table.add_column(label, no_wrap=True)
     for name in head:
-        left = name in ("members", "name", "value")
-        table.add_column(name, justify="left" if left else "right", no_wrap=not left)
+        text = name.startswith("<")
+        table.add_column(name.lstrip("<"), justify="left" if text else "right", no_wrap=not text)
     return table
 
 
 def printable(name: Any) -> str:
-    """Return a name without characters that could steer the terminal."""
+    """Return a name with control characters replaced by question marks."""
     return "".join(c if c.isprintable() else "?" for c in str(name))

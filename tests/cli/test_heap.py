@@ -7,17 +7,17 @@ import sys
 
 import pytest
 
-from louvain_um.cli.heap import map_arrays_apart
+from louvain_um.cli.heap import mmap_large_arrays
 
 HOLES = """
 import numpy as np
 from pathlib import Path
-from louvain_um.cli.heap import map_arrays_apart
+from louvain_um.cli.heap import mmap_large_arrays
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
-map_arrays_apart()
+mmap_large_arrays()
 np.ones(2 << 20)  # once freed, glibc would keep blocks below its size in a heap
 held = [np.ones(1 << 19) for _ in range(30)]
 full = resident()
@@ -27,7 +27,7 @@ print(full - resident())
 
 
 def test_holes_are_given_back() -> None:
-    if not map_arrays_apart():
+    if not mmap_large_arrays():
         pytest.skip("this C library has no such setting")
     freed = subprocess.run(
         [sys.executable, "-c", HOLES], capture_output=True, check=True, text=True

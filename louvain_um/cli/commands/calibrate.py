@@ -1,4 +1,4 @@
-"""``louvain-um calibrate``: measure this machine, so that plans and predictions are about it."""
+"""``louvain-um calibrate``: measure this machine and save its profile for plans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli import common
-from louvain_um.cli.guard import guarded, say
+from louvain_um.cli.exit_codes import print_line, with_exit_code
 
 if TYPE_CHECKING:
     from louvain_um.placement.machine.machine import Machine
@@ -21,10 +21,11 @@ Out = Annotated[
         "--output",
         "-o",
         metavar="OUT",
-        help="Write here (.json or .toml) instead of where plans look for this device.",
+        help="Profile to write, .json or .toml.  [default: where plans look for this GPU]",
+        show_default=False,
     ),
 ]
-Device = Annotated[str, typer.Option(metavar="D", help="cuda or cuda:N.")]
+Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="cuda or cuda:N.")]
 
 UNITS = {
     "bandwidth": "GB/s",
@@ -37,12 +38,12 @@ UNITS = {
     "cache": "MiB",
     "bytes": "GiB",
 }
-"""Words in a figure's name, and the unit that people read it in; the first that fits counts."""
+"""Words in a figure's name and the unit to print it in; the first match counts."""
 
 SCALES = {"GB/s": 1e-9, "M/s": 1e-6, "µs": 1e6, "MiB": 2**-20, "GiB": 2**-30}
 
 
-@guarded
+@with_exit_code
 def calibrate(
     output: Out = None,
     device: Device = "cuda",
@@ -51,60 +52,62 @@ def calibrate(
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
 ) -> None:
-    """Measure a GPU and its bus in under a minute, and keep the figures for plans."""
-    from louvain_um.cli.progress import reporting
+    """Measure a GPU and its bus in under a minute and save the profile for plans."""
+    from louvain_um.cli.progress import progress_reporter
     from louvain_um.core.atomic_files import check_output
     from louvain_um.placement.machine.calibrate import calibrate as measure
 
-    index, name = pick_gpu(device)
-    path = output or place_for(name)
+    index, name = find_gpu(device)
+    path = output or profile_path(name)
     check_output(path, force=force)
-    since = time.perf_counter()
-    with reporting(quiet=quiet) as reporter:
+    start = time.perf_counter()
+    with progress_reporter(quiet=quiet) as reporter:
 
-        def step(what: str, done: int, steps: int) -> None:
-            reporter.step(f"measuring {what}")
+        def show_progress(name: str, done: int, steps: int) -> None:
+            reporter.step(f"measuring {name}")
             if reporter.progress is not None:
                 reporter.progress.update(reporter.task, completed=done, total=steps)
 
-        machine = measure(index, step)
+        machine = measure(index, show_progress)
     machine.save(path, force=force)
-    seconds = time.perf_counter() - since
+    seconds = time.perf_counter() - start
     if json:
-        found = {"schema": 1, "path": str(path), "seconds": seconds, "machine": machine.to_dict()}
-        common.print_json(found)
+        result = {"schema": 1, "path": str(path), "seconds": seconds, "machine": machine.to_dict()}
+        common.print_json(result)
         return
     show(machine)
     if not quiet:
-        use = "plans on this machine use it" if output is None else "pass it as a machine profile"
-        say(f"{path}: written after {seconds:.1f} s; {use}")
+        use = "plans on this machine use it" if output is None else "pass it with --machine"
+        print_line(f"{path}: written after {seconds:.1f} s; {use}")
 
 
-def pick_gpu(device: str) -> tuple[int, str]:
-    """Return number and name of the device that an option means; the CPU is none."""
+def find_gpu(device: str) -> tuple[int, str]:
+    """Return number and name of the GPU that an option names."""
     from louvain_um.errors import DeviceUnavailableError, OptionError
     from louvain_um.gpu.runtime.device import describe, pick
 
     if not device.startswith("cuda"):
-        raise OptionError(f"device must be cuda or cuda:N to be calibrated, not {device!r}")
+        raise OptionError(
+            f"device must be cuda or cuda:N; only GPUs can be calibrated, not {device!r}"
+        )
     number = device.partition(":")[2]
     if device != "cuda" and not (device.startswith("cuda:") and number.isdecimal()):
         raise OptionError(f"device must be cuda or cuda:N, not {device!r}")
     try:
         index = pick(device).index
     except DeviceUnavailableError as error:
-        # The CPU, which other commands may use instead, is of no use here.
+        # Drop the advice to use the CPU: it cannot be calibrated.
         reason = re.sub(r"(;|, or| or)( use)? device='cpu'", "", error.reason)
         if reason == error.reason:
             raise
         raise DeviceUnavailableError(
-            f"{reason}; only a GPU can be calibrated, plans without one take --machine h200"
+            f"{reason}; only a GPU can be calibrated. To plan without one, use --machine h200"
         ) from None
     return index, str(describe(index)["name"])
 
 
-def place_for(name: str) -> Path:
-    """Return where the figures of a device are kept; its folder exists afterwards."""
+def profile_path(name: str) -> Path:
+    """Return the path of a GPU's profile, and create its folder."""
     from louvain_um.errors import LouvainUmError
     from louvain_um.placement.machine.machine_choice import calibrated_file
 
@@ -113,30 +116,27 @@ def place_for(name: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LouvainUmError(
-            f"{path.parent}: {error.strerror}; name a file with -o, or a folder that can be "
-            "written in LOUVAIN_UM_MACHINES"
+            f"{path.parent}: {error.strerror}; name a file with -o, or a writable folder in "
+            "LOUVAIN_UM_MACHINES"
         ) from None
     return path
 
 
 def show(machine: Machine) -> None:
-    """Print figures with units, and what is not measured."""
+    """Print the figures with units, and which are not measured."""
     from louvain_um.cli import tables
 
-    table = tables.new_table()
-    table.add_column("figure", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("how")
+    table = tables.new_table("value", "<source", label="figure")
     for name, value in machine.to_dict().items():
         if name not in ("name", "notes"):
-            table.add_row(name, written(name, value), machine.notes.get(name, "measured"))
+            table.add_row(name, with_unit(name, value), machine.notes.get(name, "measured"))
     console = tables.console()
     console.print(machine.name)
     console.print(table)
 
 
-def written(name: str, value: Any) -> str:
-    """Return a figure with its unit; its name says which."""
+def with_unit(name: str, value: Any) -> str:
+    """Return a figure with the unit that its name implies."""
     unit = next((unit for word, unit in UNITS.items() if word in name), "")
     if not unit:
         return f"{value}"

@@ -1,4 +1,4 @@
-"""``louvain-um compare``: how far two label files agree."""
+"""``louvain-um compare``: agreement of two label files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from louvain_um.cli import common
-from louvain_um.cli.guard import guarded
+from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
     from louvain_um.results.comparison import Agreement, Labels
 
-File = "A label file: a vertex and its community a line, or what detect -o wrote; - for stdin."
+FIRST = "A label file: one vertex and its community per line, or an output of detect; - for stdin."
+SECOND = "A second one, such as the known communities."
 
 
-@guarded
+@with_exit_code
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help=File)],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another, such as the known communities.")],
+    a: Annotated[str, typer.Argument(metavar="A", help=FIRST)],
+    b: Annotated[str, typer.Argument(metavar="B", help=SECOND)],
     json: common.Json = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
@@ -35,7 +36,7 @@ def compare(
     from louvain_um.results.comparison import compare as agreement_of
 
     if a == b == "-":
-        raise OptionError("standard input can be one of the two, not both")
+        raise OptionError("only one of the two files can be standard input")
     first, second = read_labels(a), read_labels(b)
     agreement = agreement_of(first, second)
     if json:
@@ -57,7 +58,7 @@ def sizes(labels: Labels) -> NDArray[np.int64]:
 
 
 def show(agreement: Agreement, names: tuple[str, str], both: tuple[Labels, Labels]) -> None:
-    """Print the agreement for people."""
+    """Print the agreement and the sizes."""
     from louvain_um.cli import tables
     from louvain_um.results.display import count
 
@@ -66,32 +67,33 @@ def show(agreement: Agreement, names: tuple[str, str], both: tuple[Labels, Label
     console.print(f"{many} in both", soft_wrap=True)
     for name, alone in zip(names, agreement.unmatched, strict=True):
         if alone:
-            console.print(f"{alone:,} only in {name}, left out", soft_wrap=True)
+            console.print(f"{alone:,} only in {name}, ignored", soft_wrap=True)
     show_measures(agreement)
     if agreement.identical:
-        console.print("The partitions are the same.")
+        console.print("The partitions are identical.")
     console.print()
     console.print(size_table(names, both))
 
 
 def show_measures(agreement: Agreement) -> None:
-    """Print how far they agree: the answer of the command."""
+    """Print NMI, ARI and AMI."""
     for measure in ("nmi", "ari", "ami"):
         value = getattr(agreement, measure)
-        text = "not computed: it would take minutes" if math.isnan(value) else f"{value:.4f}"
+        text = "not computed (would take minutes)" if math.isnan(value) else f"{value:.4f}"
         typer.echo(f"{measure.upper()}  {text}")
 
 
 def size_table(names: tuple[str, str], both: tuple[Labels, Labels]) -> Table:
-    """Return a row a file: how many communities, and how large."""
+    """Return a table with one row per file: number and sizes of communities."""
     from louvain_um.cli import tables
 
-    table = tables.new_table("name", "communities", "largest", "median", "smallest", "alone")
+    table = tables.new_table("<name", "communities", "largest", "median", "smallest", "of size 1")
     for name, labels in zip(names, both, strict=True):
         counts = sizes(labels)
         if len(counts) == 0:
             table.add_row(name, *"00000")
             continue
-        middle = (counts[len(counts) // 2], counts[-1], (counts == 1).sum())
-        table.add_row(name, *(f"{x:,}" for x in (len(counts), counts[0], *middle)))
+        median, smallest, singletons = counts[len(counts) // 2], counts[-1], (counts == 1).sum()
+        row = (len(counts), counts[0], median, smallest, singletons)
+        table.add_row(name, *(f"{value:,}" for value in row))
     return table

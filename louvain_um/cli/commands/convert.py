@@ -1,4 +1,4 @@
-"""``louvain-um convert``: read a graph in one format, write it in another."""
+"""``louvain-um convert``: convert a graph to another format."""
 
 from __future__ import annotations
 
@@ -8,36 +8,38 @@ from typing import Annotated
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.guard import guarded, note
+from louvain_um.cli.exit_codes import print_note, with_exit_code
 
 
-@guarded
+@with_exit_code
 @graphs.with_reading
 def convert(
-    source: graphs.Source,
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
+    source: graphs.GraphArgument,
+    output: Annotated[
+        Path, typer.Argument(metavar="OUT", help="File to write; its suffix decides the format.")
+    ],
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.AS_IT_IS,
+    reading: graphs.Reading = graphs.DEFAULT_READING,
 ) -> None:
-    """Write a graph in another format."""
+    """Convert a graph to another format."""
     from louvain_um.cli import tables
-    from louvain_um.cli.progress import reporting
+    from louvain_um.cli.progress import progress_reporter
     from louvain_um.cpu.compiling import announced
     from louvain_um.formats import write_graph
 
     graphs.refuse_same(source, output)
     graphs.check_output(output, force=force)
-    with reporting(quiet=quiet) as reporter, announced(reporter):
+    with progress_reporter(quiet=quiet) as reporter, announced(reporter):
         reporter.step(f"reading {source}")
         graph = reading.read(source)
         reporter.step(f"writing {output}")
-        lost = write_graph(output, graph, force=force)
+        loss_notes = write_graph(output, graph, force=force)
     if not quiet:
-        for text in (*graph.notes, *lost):
-            note(text)
+        for text in (*graph.notes, *loss_notes):
+            print_note(text)
     if json:
         numbers = tables.graph_numbers(graph)
         common.print_json({"schema": 1, "file": str(output), "graph": numbers})

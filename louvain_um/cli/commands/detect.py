@@ -1,4 +1,4 @@
-"""``louvain-um detect``: find communities, show them, write them."""
+"""``louvain-um detect``: find, print and save communities."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.guard import guarded, note
+from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.placement.policy.policy import POLICY_NAMES
 
 if TYPE_CHECKING:
     from louvain_um.results.communities import Communities
 
 
-@guarded
+@with_exit_code
 @graphs.with_reading
 def detect(
-    graph: graphs.Source,
+    graph: graphs.GraphArgument,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="LABELS",
-            help="Write every vertex's community: .csv, .tsv, .parquet, .npz or .json.",
+            help="File for the community of each vertex: .csv, .tsv, .parquet, .npz or .json.",
         ),
     ] = None,
     method: Annotated[
-        common.Method, typer.Option(help="Leiden takes longer; its communities hang together.")
+        common.Method,
+        typer.Option(help="leiden takes longer and guarantees connected communities."),
     ] = common.Method.louvain,
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
@@ -41,7 +42,7 @@ def detect(
         str,
         typer.Option(
             metavar="POLICY",
-            help=f"Where a GPU run keeps its arrays: {', '.join(POLICY_NAMES)}, or a TOML file.",
+            help=f"Memory policy of a GPU run: {', '.join(POLICY_NAMES)}, or a TOML file.",
         ),
     ] = "auto",
     device_budget: common.Budget = None,
@@ -49,7 +50,7 @@ def detect(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Device memory to hold beside the run, such as 100GiB.  [default: none]",
+            help="Device memory to occupy during the run, such as 100GiB.  [default: none]",
             show_default=False,
         ),
     ] = None,
@@ -57,8 +58,8 @@ def detect(
         bool,
         typer.Option(
             "--allow-driver-eviction",
-            help="Go on where ballast makes the driver evict. "
-            "Driver eviction can hang the GPU for everybody on it.",
+            help="Run even if --ballast makes the driver evict memory. "
+            "This can hang the GPU for all its users.",
         ),
     ] = False,
     threads: common.Threads = None,
@@ -66,14 +67,14 @@ def detect(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.AS_IT_IS,
+    reading: graphs.Reading = graphs.DEFAULT_READING,
 ) -> None:
-    """Find the communities of a graph and show the largest ones."""
-    from louvain_um.cli.progress import reporting
+    """Find the communities of a graph and print the largest ones."""
+    from louvain_um.cli.progress import progress_reporter
     from louvain_um.options import Options
     from louvain_um.placement.policy.policy import find_policy
 
-    # Whatever can be refused is refused before a long run, not after it.
+    # Bad options raise here, before the graph is read.
     options = Options(
         method=method.value,
         resolution=resolution,
@@ -94,37 +95,40 @@ def detect(
         graphs.refuse_same(graph, output)
         check_labels_path(output, force=force)
     seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
-    with reporting(quiet=quiet) as reporter:
+    with progress_reporter(quiet=quiet) as reporter:
         from louvain_um.api import run
         from louvain_um.cpu.compiling import announced
 
         reporter.step(f"reading {graph}")
-        since = time.perf_counter()
+        start = time.perf_counter()
         with announced(reporter):
             loaded = reading.read(graph)
-        for_reading = reporter.compiled
-        seconds["read"] = time.perf_counter() - since - for_reading
+        compiling_while_reading = reporter.compiled
+        seconds["read"] = time.perf_counter() - start - compiling_while_reading
 
-        since = time.perf_counter()
+        start = time.perf_counter()
         result = run(loaded, options, reporter)
-        compiling = reporter.compiled - for_reading
-        seconds["detect"] = time.perf_counter() - since - compiling
+        compiling = reporter.compiled - compiling_while_reading
+        seconds["detect"] = time.perf_counter() - start - compiling
 
         if output is not None:
             from louvain_um.formats.labels.writer import write_labels
 
             reporter.step(f"writing {output}")
-            since = time.perf_counter()
+            start = time.perf_counter()
             write_labels(output, result, force=force)
-            seconds["write"] = time.perf_counter() - since
+            seconds["write"] = time.perf_counter() - start
 
     if not quiet:
         ran_on = result.provenance.get("device")
-        for text in (*loaded.notes, *common.idle(ran_on, memory, "auto", device_budget)):
-            note(text)
+        for text in (
+            *loaded.notes,
+            *common.ignored_memory_options(ran_on, memory, "auto", device_budget),
+        ):
+            print_note(text)
         if reporter.compiled:
-            took = f"compiling took {reporter.compiled:.1f} s, this once"
-            note(f"{took}; the result's time leaves it out")
+            took = f"compiling took {reporter.compiled:.1f} s, on the first run only"
+            print_note(f"{took}; the time shown excludes it")
     if json:
         common.print_json(summary(result, seconds, options.seed))
     elif not quiet:
@@ -176,7 +180,7 @@ def show(
     *,
     verbose: bool,
 ) -> None:
-    """Print the graph, the result and what became of it, for people."""
+    """Print the graph, the result and where the labels are."""
     from louvain_um.cli import tables
     from louvain_um.results.display import count
 
@@ -187,15 +191,15 @@ def show(
     if verbose:
         console.print()
         console.print(tables.levels_table(result))
-        for line in tables.costs(result, compiling):
+        for line in tables.cost_lines(result, compiling):
             console.print(line, soft_wrap=True)
     if output is not None:
         many = count(result.n_vertices, "vertex", "vertices")
-        console.print(f"\nlabels of {many} in {output}", soft_wrap=True)
+        console.print(f"\nlabels of {many} written to {output}", soft_wrap=True)
 
 
 def show_result(result: Communities, compiling: float) -> None:
-    """Print what was found, the answer of the command; `compiling` is seconds spent on that."""
+    """Print the result; `compiling` is the number of seconds to exclude."""
     from louvain_um.cli import tables
 
     console = tables.console()

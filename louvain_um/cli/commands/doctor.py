@@ -1,4 +1,4 @@
-"""``louvain-um doctor``: what this machine offers, and what stands in the way."""
+"""``louvain-um doctor``: check packages, hardware and compiled kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from louvain_um.cli import common
-from louvain_um.cli.guard import guarded
+from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.messages import spoken
 
 NEEDED = ("numpy", "scipy", "numba", "typer", "rich")
@@ -17,20 +17,20 @@ OPTIONAL = ("pandas", "pyarrow", "networkx", "igraph", "scikit-learn", "jinja2",
 CUDA = ("cupy-cuda12x", "cupy-cuda13x", "cuda-bindings")
 
 
-@guarded
+@with_exit_code
 def doctor(
     json: common.Json = False, quiet: common.Quiet = False, verbose: common.Verbose = False
 ) -> None:
     """Check packages, cores, memory, GPU and compiled kernels."""
-    found = examine()
+    found = inspect_machine()
     if json:
         common.print_json(found)
     else:
-        show(found)  # which is what the command is for: there is nothing to keep quiet
+        show(found)  # also with --quiet: this is the result
 
 
-def examine() -> dict[str, Any]:
-    """Return everything found, as ``--json`` prints it."""
+def inspect_machine() -> dict[str, Any]:
+    """Return what ``--json`` prints."""
     from louvain_um.core import parallel
     from louvain_um.version import __version__
 
@@ -49,7 +49,7 @@ def examine() -> dict[str, Any]:
 
 
 def version(package: str) -> str | None:
-    """Return a package's version, None where it is not installed."""
+    """Return a package's version, None if it is not installed."""
     from importlib import metadata
 
     try:
@@ -59,14 +59,14 @@ def version(package: str) -> str | None:
 
 
 def memory() -> dict[str, int | None]:
-    """Return bytes of memory in all and free; None where the system does not tell."""
+    """Return bytes of total and available memory; None if unknown."""
     found: dict[str, int | None] = {}
     for name, pages in (("total", "SC_PHYS_PAGES"), ("available", "SC_AVPHYS_PAGES")):
         known = hasattr(os, "sysconf") and pages in os.sysconf_names
         found[name] = os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") if known else None
     status = Path("/proc/meminfo")
     if status.exists():
-        # The kernel's own estimate counts caches that it would give back.
+        # The kernel's estimate includes caches that it can drop.
         for line in status.read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 found["available"] = int(line.split()[1]) * 1024
@@ -74,7 +74,7 @@ def memory() -> dict[str, int | None]:
 
 
 def gpu() -> dict[str, Any]:
-    """Return whether a GPU can be used, which one, and why not."""
+    """Return whether a GPU is usable, and its description or the reason why not."""
     from louvain_um.errors import DeviceUnavailableError
     from louvain_um.gpu.runtime import device
 
@@ -86,7 +86,7 @@ def gpu() -> dict[str, Any]:
 
 
 def cache() -> dict[str, Any]:
-    """Return where compiled kernels are kept, whether that can be written, and what is there."""
+    """Return the cache of compiled kernels: path, writable, and whether they are in it."""
     from louvain_um.cli import kernels
 
     folder = kernels.folder()
@@ -98,18 +98,18 @@ def cache() -> dict[str, Any]:
 
 
 def nearest(folder: Path) -> Path:
-    """Return the folder, or the closest one above it that exists."""
-    return next(place for place in (folder, *folder.parents) if place.exists())
+    """Return the folder, or its closest parent that exists."""
+    return next(path for path in (folder, *folder.parents) if path.exists())
 
 
 def show(found: dict[str, Any]) -> None:
-    """Print what was found for people."""
+    """Print the result as a table."""
     from louvain_um.cli import tables
 
     def gib(value: int | None) -> str:
         return "unknown" if value is None else f"{value / 2**30:.1f} GiB"
 
-    table = tables.new_table("name", "value")
+    table = tables.new_table("<name", "<value")
     table.show_header = False
     table.add_row("louvain-um", found["version"])
     table.add_row("Python", f"{found['python']} ({sys.executable})")

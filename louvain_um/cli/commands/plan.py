@@ -1,4 +1,4 @@
-"""``louvain-um plan``: what a run would take, before anything is allocated."""
+"""``louvain-um plan``: memory, placements and predicted time of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
-from louvain_um.cli.guard import guarded, note
+from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
@@ -24,36 +24,36 @@ SIZE = "Without a graph"
 
 
 class KindName(StrEnum):
-    """Kinds of graphs that were measured."""
+    """Kinds of graphs with measured workloads."""
 
     even = "even"
     communities = "communities"
     skewed = "skewed"
 
 
-@guarded
+@with_exit_code
 @graphs.with_reading
 def plan(
     graph: Annotated[
         str | None,
         typer.Argument(
             metavar="GRAPH",
-            help="A graph file, - for standard input, or example:les-miserables; or say "
-            "--vertices and --arcs instead.",
+            help="A graph file, - for standard input, or example:les-miserables. Without it, pass "
+            "--vertices and --arcs.",
             show_default=False,
         ),
     ] = None,
     vertices: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Vertices of the graph.", show_default=False, rich_help_panel=SIZE
+            metavar="N", help="Number of vertices.", show_default=False, rich_help_panel=SIZE
         ),
     ] = None,
     arcs: Annotated[
         int | None,
         typer.Option(
             metavar="M",
-            help="Arcs of the graph: twice its edges.",
+            help="Number of arcs: twice the number of edges.",
             show_default=False,
             rich_help_panel=SIZE,
         ),
@@ -61,17 +61,17 @@ def plan(
     kind: Annotated[
         KindName | None,
         typer.Option(
-            help="Degrees hardly differ (meshes), differ (friends), or hubs rule (links).  "
-            "[default: what the degrees tell, where all of the graph is read]",
+            help="Mesh, community-structured or power-law graph.  "
+            "[default: by its degrees, if the whole graph is read]",
             show_default=False,
         ),
     ] = None,
-    method: Annotated[Method, typer.Option(help="What to plan for.")] = Method.louvain,
+    method: Annotated[Method, typer.Option(help="Method to plan for.")] = Method.louvain,
     memory: Annotated[
         str,
         typer.Option(
             metavar="POLICY",
-            help="Where arrays live: auto, device, zero_copy, base, adv1 … adv9, or a .toml file.",
+            help="Memory policy: auto, device, zero_copy, base, adv1 … adv9, or a TOML file.",
         ),
     ] = "auto",
     device_budget: common.Budget = None,
@@ -79,8 +79,8 @@ def plan(
         str | None,
         typer.Option(
             metavar="PROFILE",
-            help="h200, p4000, rtx3060ti, or a file that calibrate wrote.  "
-            "[default: the GPU here, or an h200]",
+            help="h200, p4000, rtx3060ti, or a file written by calibrate.  "
+            "[default: the GPU of this machine, or h200]",
             show_default=False,
         ),
     ] = None,
@@ -88,54 +88,53 @@ def plan(
         bool,
         typer.Option(
             "--read",
-            help="Read all of the graph, also where its first lines tell the size.",
+            help="Read the whole graph, even if its header gives the size.",
             rich_help_panel=graphs.READING,
         ),
     ] = False,
     json: common.Json = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.AS_IT_IS,
+    reading: graphs.Reading = graphs.DEFAULT_READING,
 ) -> None:
-    """Tell what a run on a GPU would take: bytes, placements, seconds; needs no GPU."""
+    """Predict memory, placements and time of a GPU run; needs no GPU."""
     from louvain_um import planning
 
     chosen = None if kind is None else kind.value
     if graph is None:
         if vertices is None or arcs is None:
-            raise OptionError("name a GRAPH, or say both --vertices and --arcs")
-        if whole or replace(reading, weighted=None) != graphs.AS_IT_IS:
+            raise OptionError("name a GRAPH, or pass both --vertices and --arcs")
+        if whole or replace(reading, weighted=None) != graphs.DEFAULT_READING:
             raise OptionError(
-                "options of reading (--read, --format, ...) are about a GRAPH; name one, or leave "
-                "them out"
+                "reading options (--read, --format, …) need a GRAPH; name one, or omit them"
             )
         shape = planning.shape_of_size(
             vertices, arcs, bool(reading.weighted), method.value, ("vertices", "arcs")
         )
-        found = planning.plan_shape(shape, memory, device_budget, machine, kind=chosen)
-        name, read = "a graph of this size", "nothing was read: the kind of graph is a guess"
-        read = "" if chosen else read
+        result = planning.plan_shape(shape, memory, device_budget, machine, kind=chosen)
+        name = "a graph of this size"
+        source_note = "" if chosen else "planned from the size alone: the kind of graph is a guess"
     else:
         if vertices is not None or arcs is not None:
-            raise OptionError("name a GRAPH, or say --vertices and --arcs, not both")
-        # A policy, machine or budget that there is not is refused before a long read.
-        refuse_early(memory, device_budget, machine)
+            raise OptionError("name a GRAPH, or pass --vertices and --arcs, not both")
+        # A bad policy, budget or machine raises before a long read.
+        check_options(memory, device_budget, machine)
         name = "standard input" if graph == "-" else graph
-        size = None if whole else told_by_head(graph, reading.format)
+        size = None if whole else size_in_header(graph, reading.format)
         if size is not None:
-            shape = shape_of_head(size, reading, method.value)
-            found = planning.plan_shape(shape, memory, device_budget, machine, kind=chosen)
-            guess = "" if chosen else ", so the kind of graph is a guess; --read tells"
-            read = f"no more was read than {size.read_from}{guess}"
+            shape = shape_from_header(size, reading, method.value)
+            result = planning.plan_shape(shape, memory, device_budget, machine, kind=chosen)
+            guess = "" if chosen else "; the kind of graph is a guess: --read determines it"
+            source_note = f"only {size.read_from} was read{guess}"
             if reading.symmetrize and size.directed:
-                read += "; each arc is taken as listed one way only, --read tells"
+                source_note += "; assumes that each edge is listed in one direction only"
         else:
-            from louvain_um.cli.progress import reporting
+            from louvain_um.cli.progress import progress_reporter
 
-            with reporting(quiet=quiet) as reporter:
+            with progress_reporter(quiet=quiet) as reporter:
                 reporter.step(f"reading {graph}")
                 loaded = reading.read(graph)
-            found = planning.plan(
+            result = planning.plan(
                 loaded,
                 method=method.value,
                 memory=memory,
@@ -143,20 +142,22 @@ def plan(
                 machine=machine,
                 kind=chosen,
             )
-            read = "all of the graph was read" if whole else "all of the graph had to be read"
-    notes = (*([read] if read else []), *found.notes)
+            source_note = "the whole graph was read" + (
+                "" if whole else ", as it has no header with its size"
+            )
+    notes = (*([source_note] if source_note else []), *result.notes)
     if json:
-        common.print_json({**found.to_dict(), "graph": graph, "notes": list(notes)})
+        common.print_json({**result.to_dict(), "graph": graph, "notes": list(notes)})
         return
     if not quiet:
-        show(found, name, verbose=verbose)
+        show(result, name, verbose=verbose)
         for text in notes:
-            note(text)
-    typer.echo(found.verdict)
+            print_note(text)
+    typer.echo(result.verdict)
 
 
-def refuse_early(memory: str, device_budget: str | None, machine: str | None) -> None:
-    """Raise what is wrong with options that do not depend on the graph."""
+def check_options(memory: str, device_budget: str | None, machine: str | None) -> None:
+    """Raise for a bad policy, budget or machine."""
     from louvain_um.options import parse_budget
     from louvain_um.placement.machine.machine import load_machine
     from louvain_um.placement.policy.policy import find_policy
@@ -168,8 +169,8 @@ def refuse_early(memory: str, device_budget: str | None, machine: str | None) ->
         load_machine(machine)
 
 
-def told_by_head(source: str, format: str | None) -> Size | None:
-    """Return the size that a file's first lines tell, None where they do not."""
+def size_in_header(source: str, format: str | None) -> Size | None:
+    """Return the size that a file's header gives, None if it gives none."""
     from pathlib import Path
 
     from louvain_um.formats.size_from_header import size_from_header
@@ -179,22 +180,22 @@ def told_by_head(source: str, format: str | None) -> Size | None:
     return size_from_header(source, format)
 
 
-def shape_of_head(
+def shape_from_header(
     size: Size, reading: graphs.Reading, method: Literal["louvain", "leiden"]
 ) -> Shape:
-    """Return the shape that a file's first lines stand for."""
+    """Return the shape of a graph whose header gives its size."""
     from louvain_um.planning import shape_of_size
 
     weights: Literal["real", "integer"] = "real" if size.real else "integer"
     kept = size.weighted and reading.weighted is not False
     arcs = 2 * size.arcs if reading.symmetrize and size.directed else size.arcs
-    # Loops and repeated edges are entries, too, but no arcs.
+    # The header also counts loops and repeated edges, which are not arcs.
     arcs = min(arcs, size.vertices * max(size.vertices - 1, 0))
     return shape_of_size(size.vertices, arcs, weights if kept else False, method)
 
 
 def show(plan: Plan, name: str, *, verbose: bool) -> None:
-    """Print a plan for people."""
+    """Print a plan."""
     from louvain_um.cli import tables
     from louvain_um.placement.reasons import seconds, size
     from louvain_um.results.display import count
@@ -202,8 +203,8 @@ def show(plan: Plan, name: str, *, verbose: bool) -> None:
     console = tables.console()
     work = plan.work
     many = count(work.vertices, "vertex", "vertices")
-    told = f"{name}: {many}, {count(work.arcs, 'arc', 'arcs')}, {work.method}"
-    console.print(told, soft_wrap=True)
+    heading = f"{name}: {many}, {count(work.arcs, 'arc', 'arcs')}, {work.method}"
+    console.print(heading, soft_wrap=True)
     console.print()
     console.print(group_table(plan))
     console.print()
@@ -211,22 +212,25 @@ def show(plan: Plan, name: str, *, verbose: bool) -> None:
         console.print(f"{group}: {reason.sentence}", soft_wrap=True)
     console.print()
     total = sum(plan.peak_bytes.values())
-    budget = ", as the budget says" if plan.request.budgeted else ""
-    there = f"{size(plan.device_bytes)} on the device of {size(plan.limit)}{budget}"
+    limit = "budget" if plan.request.budgeted else "available"
+    parts = f"{size(plan.device_bytes)} on the device ({limit}: {size(plan.limit)})"
     if plan.host_bytes:
-        there += f"; {size(plan.host_bytes)} on the host"
-    console.print(f"{size(total)} in all; {there}", soft_wrap=True)
+        parts += f", {size(plan.host_bytes)} on the host"
+    console.print(f"{size(total)} in total: {parts}", soft_wrap=True)
     stages = plan.stage_seconds
-    apart = f"{seconds(stages.get('load', 0))} to load, {seconds(stages.get('fetch', 0))} to fetch"
+    load, fetch = seconds(stages.get("load", 0)), seconds(stages.get("fetch", 0))
     core = f"{seconds(plan.seconds_in_core)} in core"
-    console.print(f"{seconds(plan.seconds)} ({core}); besides {apart} labels", soft_wrap=True)
+    text = f"{seconds(plan.seconds)} ({core}), plus {load} to load and {fetch} to fetch labels"
+    console.print(text, soft_wrap=True)
     if plan.paged:
-        text = f"{count(plan.blocks, 'block', 'blocks')} a pass over the arcs"
+        text = f"{count(plan.blocks, 'block', 'blocks')} per pass over the arcs"
         if plan.paged_by == "fault":
-            text += f", touched by {count(plan.blocking, 'page', 'pages')} a warp"
+            text += f", touched by {count(plan.blocking, 'page', 'pages')} per warp"
         console.print(text, soft_wrap=True)
     if work.arcs:
-        console.print(f"up to {plan.cliff_arcs:,} arcs of this shape run in core", soft_wrap=True)
+        console.print(
+            f"largest graph of this shape in core: {plan.cliff_arcs:,} arcs", soft_wrap=True
+        )
     if verbose:
         for table in (stage_table(plan), array_table(plan)):
             console.print()
@@ -235,10 +239,11 @@ def show(plan: Plan, name: str, *, verbose: bool) -> None:
 
 
 def group_table(plan: Plan) -> Table:
-    """Return a row a group: where it lives and the model's terms."""
+    """Return a table with one row per group: placement, peak and the terms of the model."""
+    from louvain_um.cli.tables import new_table
     from louvain_um.placement.reasons import seconds, size
 
-    table = new_table("group", "<placement", "peak", "φ", "τ", "σ", "φ − τ − σ")
+    table = new_table("<placement", "peak", "φ", "τ", "σ", "φ − τ − σ", label="group")
     for group, reason in plan.reasons.items():
         terms = (reason.phi, reason.tau, reason.sigma, reason.net)
         where = str(plan.placements[group])
@@ -247,13 +252,14 @@ def group_table(plan: Plan) -> Table:
 
 
 def stage_table(plan: Plan) -> Table:
-    """Return a row a stage: bytes alive, and what its seconds are due to."""
+    """Return a table with one row per stage: bytes alive, and seconds by cause."""
+    from louvain_um.cli.tables import new_table
     from louvain_um.core.array_spec import STAGES
     from louvain_um.placement.reasons import seconds, size
 
-    found = plan.expected
-    table = new_table("stage", "bytes", "computing", "bus", "blocks", "arrival", "together")
-    causes = (found.core, found.remote, found.paging, found.arrival, found.stages)
+    expected = plan.expected
+    table = new_table("bytes", "compute", "bus", "blocks", "first touch", "total", label="stage")
+    causes = (expected.core, expected.remote, expected.paging, expected.arrival, expected.stages)
     for stage in STAGES:
         row = [cause.get(stage, 0.0) for cause in causes]
         if any(row):
@@ -262,25 +268,14 @@ def stage_table(plan: Plan) -> Table:
 
 
 def array_table(plan: Plan) -> Table:
-    """Return a row an array: bytes, where, and when it is alive."""
+    """Return a table with one row per array: placement, bytes and stages."""
+    from louvain_um.cli.tables import new_table
     from louvain_um.placement.layout import placed
     from louvain_um.placement.reasons import size
 
-    table = new_table("array", "<group", "<placement", "bytes", "<alive in")
+    table = new_table("<group", "<placement", "bytes", "<alive in", label="array")
     for array in sorted(plan.arrays, key=lambda a: (a.group, -a.nbytes)):
         where = str(placed(array, plan.chosen))
         alive = " ".join(array.stages)
         table.add_row(array.name, array.group, where, size(array.nbytes), alive)
-    return table
-
-
-def new_table(first: str, *others: str) -> Table:
-    """Return a table whose first column, and those marked with <, are text."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(first, no_wrap=True)
-    for name in others:
-        text = name.startswith("<")
-        table.add_column(name.lstrip("<"), justify="left" if text else "right", no_wrap=not text)
     return table

@@ -1,4 +1,4 @@
-"""``louvain-um profile``: detect communities and record what that did to memory."""
+"""``louvain-um profile``: find communities and record memory behaviour."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
-from louvain_um.cli.guard import guarded, note
+from louvain_um.cli.exit_codes import print_note, with_exit_code
 
 if TYPE_CHECKING:
     from louvain_um.profiling import Session
 
 
-@guarded
+@with_exit_code
 @graphs.with_reading
 def profile(
-    graph: graphs.Source,
+    graph: graphs.GraphArgument,
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="SESSION", help="The recording: .npz, or .parquet, a folder."
+            "--output",
+            "-o",
+            metavar="SESSION",
+            help="Session to write: .npz, or .parquet (a folder).",
         ),
     ],
-    method: Annotated[Method, typer.Option(help="What to run.")] = Method.louvain,
+    method: Annotated[Method, typer.Option(help="Method to run.")] = Method.louvain,
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
     max_level: common.MaxLevel = None,
@@ -34,35 +37,38 @@ def profile(
     memory: Annotated[
         str,
         typer.Option(
-            metavar="POLICY", help="Where a GPU run keeps its arrays; base leaves it to the driver."
+            metavar="POLICY",
+            help="Memory policy of a GPU run; base leaves placement to the driver.",
         ),
     ] = "base",
     device_budget: common.Budget = None,
     threads: common.Threads = None,
     tracer: Annotated[
         bool,
-        typer.Option("--tracer", help="Count every access of every kernel, page by page; slower."),
+        typer.Option(
+            "--tracer", help="Count every memory access of every kernel, by page; slower."
+        ),
     ] = False,
     light: Annotated[
         bool,
         typer.Option(
-            "--light", help="Migrated bytes in total, not one by one; hardly slows faulting down."
+            "--light", help="Record only totals of migrated bytes; less overhead on page faults."
         ),
     ] = False,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.AS_IT_IS,
+    reading: graphs.Reading = graphs.DEFAULT_READING,
 ) -> None:
-    """Find communities and record what that did to memory, array by array."""
-    from louvain_um.cli.progress import reporting
+    """Find communities and record accesses, page faults and migrations by array."""
+    from louvain_um.cli.progress import progress_reporter
     from louvain_um.profiling.record.profiler import LIGHT, SOURCES, check, profile
 
-    # Whatever can be refused is refused before a long run, not after it.
+    # Bad options raise here, before the graph is read.
     graphs.refuse_same(graph, output)
     check(output, device=device, memory=memory, force=force, tracer=tracer)
-    with reporting(quiet=quiet) as reporter:
+    with progress_reporter(quiet=quiet) as reporter:
         from louvain_um.cpu.compiling import announced
 
         reporter.step(f"reading {graph}")
@@ -88,18 +94,21 @@ def profile(
         )
     if not quiet:
         ran_on = session.metadata.get("device")
-        for text in (*loaded.notes, *common.idle(ran_on, memory, "base", device_budget)):
-            note(text)
+        for text in (
+            *loaded.notes,
+            *common.ignored_memory_options(ran_on, memory, "base", device_budget),
+        ):
+            print_note(text)
         if light and ran_on == "cpu":
-            note(
-                "the run was the CPU's, which is watched by the engine itself: --light did nothing"
-            )
+            print_note("ran on the CPU; --light was ignored")
     if json:
         common.print_json(summary(session, output))
         return
     show(session, quiet=quiet)
     if not quiet:
-        typer.echo(f"\nsession in {output}; louvain-um report {output} -o report.html shows it")
+        typer.echo(
+            f"\nsession written to {output}; to view it: louvain-um report {output} -o report.html"
+        )
 
 
 def summary(session: Session, output: Path) -> dict[str, object]:
@@ -121,10 +130,10 @@ def summary(session: Session, output: Path) -> dict[str, object]:
 
 
 def show(session: Session, *, quiet: bool) -> None:
-    """Print the figures, the answer of the command; notes only where somebody listens."""
+    """Print the figures; unless quiet, also the notes."""
     for line in str(session).splitlines():
         text = line.removeprefix("note: ")
         if text == line:
             typer.echo(line)
         elif not quiet:
-            note(text)
+            print_note(text)

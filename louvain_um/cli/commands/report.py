@@ -1,4 +1,4 @@
-"""``louvain-um report``: a recorded run, or two compared, as one page of HTML or as tables."""
+"""``louvain-um report``: show one session or compare two, as tables or an HTML page."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Annotated
 import typer
 
 from louvain_um.cli import common
-from louvain_um.cli.guard import guarded, note
+from louvain_um.cli.exit_codes import print_note, with_exit_code
 
 
-@guarded
+@with_exit_code
 def report(
     session: Annotated[
         Path,
         typer.Argument(
             metavar="SESSION",
-            help="What louvain-um profile wrote, or an export of Nsight Systems (SQLite); or the "
-            "results of louvain-um sweep.",
+            help="A session of louvain-um profile, an Nsight Systems export (SQLite), or the "
+            "folder or results of louvain-um sweep.",
         ),
     ],
     other: Annotated[
         Path | None,
         typer.Argument(
-            metavar="SESSION2", help="A second one, to set beside the first.", show_default=False
+            metavar="SESSION2", help="A second one to compare with the first.", show_default=False
         ),
     ] = None,
     output: Annotated[
@@ -33,7 +33,7 @@ def report(
             "--output",
             "-o",
             metavar="REPORT",
-            help="Page to write, .html; it opens without a network.  [default: tables on stdout]",
+            help="HTML page to write; self-contained.  [default: tables on stdout]",
             show_default=False,
         ),
     ] = None,
@@ -42,7 +42,7 @@ def report(
         typer.Option(
             "--trace",
             metavar="TRACE",
-            help="Also a timeline for Perfetto or chrome://tracing: .json, .json.gz or .pftrace.",
+            help="Also write a timeline for Perfetto: .json, .json.gz or .pftrace.",
             show_default=False,
         ),
     ] = None,
@@ -50,7 +50,7 @@ def report(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Also charts in print quality (PDF) in this folder; needs matplotlib.",
+            help="Also write charts as PDF into this folder; needs matplotlib.",
             show_default=False,
         ),
     ] = None,
@@ -59,15 +59,15 @@ def report(
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
 ) -> None:
-    """Show a recorded run: where its time went, what memory did, what to try."""
-    from louvain_um.cli.reporting import make
+    """Show a recorded run: time, memory traffic, bottleneck and what to try."""
+    from louvain_um.cli.report_files import write_report
 
-    made = make(session, other, output=output, trace=trace, charts=charts, force=force)
+    result = write_report(session, other, output=output, trace=trace, charts=charts, force=force)
     if json:
-        common.print_json(made.summary())
+        common.print_json(result.summary())
         return
     if output is None:
-        made.show()
+        result.show()
     if not quiet:
-        for path in made.written:
-            note(f"wrote {path}")
+        for path in result.written:
+            print_note(f"wrote {path}")

@@ -1,4 +1,4 @@
-"""``louvain-um simulate``: a recording under policies and memory sizes, on any GPU."""
+"""``louvain-um simulate``: replay a run under policies and memory sizes, on any GPU."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.commands.sweep import POLICIES, RATES, Policies, Rates, results_table
 from louvain_um.cli.common import Method
-from louvain_um.cli.guard import guarded, note
+from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.errors import LouvainUmError, OptionError
 
 if TYPE_CHECKING:
     from louvain_um.placement.machine.machine import Machine
     from louvain_um.profiling.simulator import Driver, Simulation, Trace
 
-DRIVER = "The simulated driver"
+DRIVER = "Simulated driver"
 
 
-@guarded
+@with_exit_code
 @graphs.with_reading
 def simulate(
     source: Annotated[
         str,
         typer.Argument(
             metavar="GRAPH|TRACE|SESSION",
-            help="A graph file, or a recording: what sweep, simulate or profile wrote (.npz).",
+            help="A graph file, or a recording of sweep, simulate or profile (.npz).",
         ),
     ],
     gpu: Annotated[
         str,
         typer.Option(
-            metavar="PROFILE", help="h200, p4000, rtx3060ti, or a file that calibrate wrote."
+            metavar="PROFILE", help="h200, p4000, rtx3060ti, or a file written by calibrate."
         ),
     ] = "h200",
     policies: Policies = POLICIES,
@@ -44,18 +44,18 @@ def simulate(
             "--output",
             "-o",
             metavar="FILE",
-            help="Also write the results: .json or .csv; or, .npz, the recording.",
+            help="Also write the results (.json, .csv), or the recording (.npz).",
             show_default=False,
         ),
     ] = None,
-    method: Annotated[Method, typer.Option(help="What to record of a graph.")] = Method.louvain,
+    method: Annotated[Method, typer.Option(help="Method to record for a graph.")] = Method.louvain,
     seed: common.Seed = 0,
     eviction: Annotated[
         str,
         typer.Option(
             metavar="ORDER",
-            help="Who leaves first: driver (NVIDIA's), lru, lfu, second_chance or tree_pre; or "
-            "program: nobody, since blocks go and come as louvain-um itself moves them.",
+            help="Eviction order: driver (NVIDIA's), lru, lfu, second_chance or tree_pre; or "
+            "program: no eviction, as louvain-um itself moves vertex blocks.",
             rich_help_panel=DRIVER,
         ),
     ] = "driver",
@@ -63,7 +63,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Groups that leave last, such as community,hash.",
+            help="Groups to evict last, such as community,hash.",
             show_default=False,
             rich_help_panel=DRIVER,
         ),
@@ -72,14 +72,14 @@ def simulate(
         bool,
         typer.Option(
             "--prefetcher/--no-prefetcher",
-            help="Whether pages near those that fault are brought, too.",
+            help="Whether the driver also migrates neighbours of faulting pages.",
             rich_help_panel=DRIVER,
         ),
     ] = True,
     coherent: Annotated[
         bool,
         typer.Option(
-            "--coherent", help="The host reaches device memory in place.", rich_help_panel=DRIVER
+            "--coherent", help="The host accesses device memory in place.", rich_help_panel=DRIVER
         ),
     ] = False,
     session: Annotated[
@@ -87,7 +87,7 @@ def simulate(
         typer.Option(
             "--session",
             metavar="SESSION",
-            help="Also what one policy did at one oversubscription, for louvain-um report: .npz.",
+            help="Also write a session (.npz) for louvain-um report; needs a single run.",
             show_default=False,
         ),
     ] = None,
@@ -95,9 +95,9 @@ def simulate(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.AS_IT_IS,
+    reading: graphs.Reading = graphs.DEFAULT_READING,
 ) -> None:
-    """Tell what policies would cost on a GPU with too little memory; needs no GPU."""
+    """Simulate policies on a GPU with limited memory; needs no GPU."""
     from dataclasses import replace
 
     from louvain_um.placement.machine.machine import load_machine
@@ -109,16 +109,16 @@ def simulate(
     machine = replace(machine, coherent=machine.coherent or coherent)
     driver = driver_for(eviction, hold, prefetcher=prefetcher)
     names, percents = parse_policies(policies), parse_rates(rates)
-    check(output, source, force=force)
+    check_output_file(output, source, force=force)
     if session is not None:
         check_session(session, source, output, points=len(names) * len(percents), force=force)
-    trace = trace_of(source)
+    trace = read_recording(source)
     if trace is None:
-        from louvain_um.cli.progress import reporting
+        from louvain_um.cli.progress import progress_reporter
         from louvain_um.cpu.compiling import announced
         from louvain_um.profiling.access.recorder import record
 
-        with reporting(quiet=quiet) as reporter, announced(reporter):
+        with progress_reporter(quiet=quiet) as reporter, announced(reporter):
             reporter.step(f"reading {source}")
             loaded = reading.read(source)
             trace = record(loaded, method=method.value, seed=seed, observer=reporter)
@@ -129,12 +129,12 @@ def simulate(
             point = Point(
                 graph=graphs.name_of(source), policy=name, oversubscription=percent, gpu=gpu
             )
-            row, found = replay(trace, point, machine, driver=driver, known=known)
+            row, simulation = replay(trace, point, machine, driver=driver, known=known)
             if session is not None:
-                keep(session, trace, found, machine, driver, row, force=force)
+                save_session(session, trace, simulation, machine, driver, row, force=force)
             rows.append({**row, "policy": policy_name(name), "gpu": machine.name})
     if output is not None:
-        write(output, rows, trace, force=force)
+        write_results(output, rows, trace, force=force)
     if json:
         common.print_json({"schema": 1, "results": rows})
         return
@@ -149,83 +149,84 @@ def simulate(
         console.print()
         refused = [row for row in rows if not row["feasible"]]
         if refused and not verbose:
-            note("– is a policy that cannot keep to so little memory; --verbose tells why")
+            print_note(
+                "– marks a policy that cannot run within the memory; --verbose gives the reasons"
+            )
         for row in refused if verbose else ():
-            note(f"{row['policy']} at {row['oversubscription']:g} %: {row['reason']}")
+            print_note(f"{row['policy']} at {row['oversubscription']:g} %: {row['reason']}")
         for text in (*unknown_arrays(trace, names, graphs.name_of(source)), *remarks(rows)):
-            note(text)
+            print_note(text)
     typer.echo(best(rows))
 
 
 def check_session(
     path: Path, source: str, output: Path | None, *, points: int, force: bool
 ) -> None:
-    """Refuse a session that could not be written, or of which there would be several."""
+    """Raise if the session cannot be written, or if there is more than one run."""
     from louvain_um.profiling.session.storage import check_target
 
     if points > 1:
         raise OptionError(
-            f"session must be of one policy at one oversubscription, not of {points} runs; "
-            "name one of each"
+            f"session must be of one policy at one oversubscription, not of {points} runs"
         )
     graphs.refuse_same(source, path)
     if output is not None and path.resolve() == output.resolve():
-        raise OptionError(f"{path}: --session and --output are one file; name two")
+        raise OptionError(f"{path}: --session and --output are the same file; choose two names")
     check_target(path, force=force)
 
 
-def keep(
+def save_session(
     path: Path,
     trace: Trace,
-    found: Simulation | None,
+    simulation: Simulation | None,
     machine: Machine,
     driver: Driver,
     row: dict[str, Any],
     *,
     force: bool,
 ) -> None:
-    """Save what a simulated run did; it is run once more, with its events."""
+    """Simulate a run once more, with its events, and save its session."""
     from louvain_um.profiling.simulator import simulate
     from louvain_um.profiling.simulator.to_session import session_of
 
-    if found is None:
-        raise LouvainUmError(f"{path}: there is nothing to save: {row['reason']}")
-    again = simulate(
-        found.trace, machine, placements=found.provenance["placements"],
-        capacity=found.capacity_bytes, driver=driver,
+    if simulation is None:
+        raise LouvainUmError(f"{path}: no session to save: {row['reason']}")
+    run = simulate(
+        simulation.trace, machine, placements=simulation.provenance["placements"],
+        capacity=simulation.capacity_bytes, driver=driver,
     )  # fmt: skip
     about = {"policy": row["policy"], "graph": {"name": row["graph"]}}
-    session_of(trace, again, **about).save(path, force=force)
+    session_of(trace, run, **about).save(path, force=force)
 
 
 def policy_name(name: str) -> str:
-    """Return a policy's own name, where it was given as a file."""
+    """Return a policy's name, also for a policy file."""
     from louvain_um.placement.policy.policy import find_policy
 
     return find_policy(name).name
 
 
 def driver_for(eviction: Any, hold: str | None, *, prefetcher: bool) -> Driver:
-    """Return the driver's settings, groups checked."""
+    """Return the settings of the simulated driver."""
     from louvain_um.core.ledger import GROUPS
     from louvain_um.profiling.simulator import Driver
 
     held = tuple(name.strip() for name in (hold or "").split(",") if name.strip())
     unknown = [name for name in held if name not in GROUPS]
     if unknown:
-        raise OptionError(f"hold names groups: {', '.join(GROUPS)}; not {unknown[0]!r}")
+        raise OptionError(f"hold takes groups: {', '.join(GROUPS)}; not {unknown[0]!r}")
     return Driver(eviction=eviction, hold=held, prefetcher=prefetcher)
 
 
-def trace_of(source: str) -> Trace | None:
-    """Return the recording that a file is; None for a graph."""
+def read_recording(source: str) -> Trace | None:
+    """Return the recording in a file; None if it is a graph."""
     from louvain_um.profiling.access.recordings import recording_in
 
     return recording_in(source)
 
 
-def check(output: Path | None, source: str, *, force: bool) -> None:
-    """Refuse what could not be written, before the work is done."""
+def check_output_file(output: Path | None, source: str, *, force: bool) -> None:
+    """Raise if the output cannot be written, before any work is done."""
     if output is None:
         return
     from louvain_um.core.atomic_files import check_output
@@ -236,8 +237,8 @@ def check(output: Path | None, source: str, *, force: bool) -> None:
     check_output(output, force=force)
 
 
-def write(output: Path, rows: list[dict[str, Any]], trace: Trace, *, force: bool) -> None:
-    """Write results, or the recording."""
+def write_results(output: Path, rows: list[dict[str, Any]], trace: Trace, *, force: bool) -> None:
+    """Write the results, or the recording."""
     if output.suffix == ".npz":
         trace.save(output, force=force)
         return

@@ -1,4 +1,4 @@
-"""``louvain-um sweep``: policies × oversubscription × graphs, to tables and one report."""
+"""``louvain-um sweep``: graphs × policies × oversubscription, with tables and a report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
-from louvain_um.cli.guard import guarded, note, say
+from louvain_um.cli.exit_codes import print_line, print_note, with_exit_code
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 
 POLICIES = "base,adv1,adv2,adv3,adv4,adv5,adv6,adv7,adv8,adv9,auto"
 RATES = "0,10,30,50,70"
-TELL_EVERY = 10.0
-"""Seconds between lines of progress where there is no terminal."""
+PROGRESS_INTERVAL = 10.0
+"""Seconds between lines of progress without a terminal."""
 
-STUDY = "The thesis's study"
+STUDY = "Study of the thesis"
 
 Policies = Annotated[
     str,
-    typer.Option(metavar="LIST", help="Policies, commas between them; a .toml file counts, too."),
+    typer.Option(metavar="LIST", help="Comma-separated policies; names or TOML files."),
 ]
 Rates = Annotated[
     str,
     typer.Option(
         "--oversubscription",
         metavar="LIST",
-        help="Percentages r: device memory is (1 - r) of the run's peak.",
+        help="Comma-separated percentages r: device memory is 1 - r of the run's peak.",
     ),
 ]
 
 
-@guarded
+@with_exit_code
 @graphs.with_reading
 def sweep(
     graph: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="GRAPH",
-            help="Graph files, or example:les-miserables; or say --study instead.",
+            help="Graph files, or example:les-miserables. Without them, pass --study.",
             show_default=False,
         ),
     ] = None,
@@ -56,7 +56,7 @@ def sweep(
             "--output",
             "-o",
             metavar="DIR",
-            help="Folder of the results; one that a killed sweep left is completed.",
+            help="Folder for the results; an interrupted sweep continues there.",
             show_default=False,
         ),
     ] = None,
@@ -67,15 +67,15 @@ def sweep(
         typer.Option(
             "--device",
             metavar="DEVICE",
-            help="cuda or cuda:N measures, cpu simulates; auto measures where there is a GPU, "
-            "unless --gpu is said. Say both cuda and --gpu to have both.",
+            help="cuda or cuda:N measures, cpu simulates; auto measures if there is a GPU and no "
+            "--gpu. Pass both --device cuda and --gpu to do both.",
         ),
     ] = "auto",
     gpu: Annotated[
         str | None,
         typer.Option(
             metavar="LIST",
-            help="GPUs to simulate: h200, p4000, rtx3060ti, or files that calibrate wrote.  "
+            help="GPUs to simulate: h200, p4000, rtx3060ti, or files written by calibrate.  "
             "[default: h200]",
             show_default=False,
         ),
@@ -84,8 +84,8 @@ def sweep(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Stand-ins for the thesis's graphs on its machines, p4000 and rtx3060ti: "
-            "thesis for both, or one of them.",
+            help="Simulate stand-ins for the thesis's graphs on its machines: p4000, rtx3060ti, "
+            "or thesis for both.",
             show_default=False,
             rich_help_panel=STUDY,
         ),
@@ -94,7 +94,7 @@ def sweep(
         float | None,
         typer.Option(
             metavar="X",
-            help="Vertices of a stand-in by those of its original.  [default: 1/32]",
+            help="Size of the stand-ins, relative to the original graphs.  [default: 1/32]",
             show_default=False,
             rich_help_panel=STUDY,
         ),
@@ -102,57 +102,58 @@ def sweep(
     eviction: Annotated[
         str | None,
         typer.Option(
-            metavar="WHO",
-            help="Who makes room on simulated GPUs: driver, which evicts, or program, which moves "
-            "blocks itself, as louvain-um does where it is measured.  [default: program beside "
-            "measured runs, driver otherwise]",
+            metavar="ORDER",
+            help="Eviction on simulated GPUs: driver, or program, which moves vertex blocks as "
+            "measured runs of louvain-um do.  [default: program if runs are also measured, "
+            "else driver]",
             show_default=False,
         ),
     ] = None,
-    method: Annotated[Method, typer.Option(help="What to run.")] = Method.louvain,
+    method: Annotated[Method, typer.Option(help="Method to run.")] = Method.louvain,
     seed: common.Seed = 0,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.AS_IT_IS,
+    reading: graphs.Reading = graphs.DEFAULT_READING,
 ) -> None:
-    """Run policies × oversubscription × graphs; write tables and a report."""
+    """Run graphs × policies × oversubscription; write tables and a report."""
     from louvain_um.profiling.sweep import run as sweeps
 
     if output is None:
-        raise OptionError("say with -o in which folder the results are to be")
+        raise OptionError("name a folder for the results with -o")
     if bool(graph) == (study is not None):
-        raise OptionError("name GRAPHs, or a --study, not both" if graph else
-                          "name GRAPHs, or a --study")  # fmt: skip
+        raise OptionError("name GRAPHs or a --study" + (", not both" if graph else ""))
     if scale is not None and study is None:
-        raise OptionError("--scale is of a --study; graphs are taken as they are")
+        raise OptionError("--scale needs a --study; graphs are never scaled")
     if scale is not None and not 0 < scale <= 1:
         raise OptionError(f"--scale must be above 0 and at most 1, not {scale:g}")
     if study is not None and eviction == "program":
-        raise OptionError("a --study is of another program, which leaves its memory to the driver")
+        raise OptionError(
+            "a --study simulates another program, which leaves eviction to the driver"
+        )
     settings = settings_for(policies, rates, device, gpu, study, method.value, seed, eviction)
-    # A folder that cannot be used is refused before graphs are read.
+    # A bad folder raises before graphs are read.
     from louvain_um.profiling.sweep.progress import Progress
     from louvain_um.profiling.sweep.store import check_folder
 
     check_folder(output, force=force)
     notes: list[str] = []
-    with telling(quiet=quiet) as tell:
+    with progress_printer(quiet=quiet) as tell:
         subjects: list[Subject] = []
         if study is not None:
             from louvain_um.profiling.thesis import stand_ins as studies
 
             notes += studies.ABOUT
             for original in studies.GRAPHS:
-                tell(Progress(0, 0, None, f"making {original.name}"))
+                tell(Progress(0, 0, None, f"generating {original.name}"))
                 subjects.append(original.subject(studies.SCALE if scale is None else scale, seed))
         for source in graph or ():
             tell(Progress(0, 0, None, f"reading {source}"))
             loaded = reading.read(source)
             subjects.append(sweeps.Subject(name=graphs.name_of(source), graph=loaded))
-        found = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
-    rows = [dict(row) for row in found.results]
+        swept = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
+    rows = [dict(row) for row in swept.results]
     if json:
         common.print_json({"schema": 1, "folder": str(output), "results": rows})
         return
@@ -160,14 +161,14 @@ def sweep(
 
     typer.echo(best(rows))
     if not quiet:
-        note(f"tables and report.html are in {output}")
+        print_note(f"tables and report.html are in {output}")
 
 
 def settings_for(
     policies: str, rates: str, device: str, gpu: str | None, study: str | None, method: Any,
     seed: int, eviction: Any = None,
 ) -> Settings:  # fmt: skip
-    """Return what is to be swept, checked."""
+    """Return the settings of a sweep, checked."""
     from louvain_um.gpu.runtime.device import pick
     from louvain_um.placement.machine.machine import load_machine
     from louvain_um.profiling.simulator import Driver
@@ -177,32 +178,32 @@ def settings_for(
     if study is not None:
         from louvain_um.profiling.thesis.stand_ins import MACHINES
 
-        known = ("thesis", *MACHINES)
-        if study not in known:
-            raise OptionError(f"study must be one of {', '.join(known)}, not {study!r}")
+        studies = ("thesis", *MACHINES)
+        if study not in studies:
+            raise OptionError(f"study must be one of {', '.join(studies)}, not {study!r}")
         gpu = gpu if gpu is not None else (",".join(MACHINES) if study == "thesis" else study)
         device = "cpu"
-    wanted = tuple(dict.fromkeys(n.strip() for n in (gpu or "").split(",") if n.strip()))
-    if gpu is not None and not wanted:
-        raise OptionError(f"gpu must name a machine at least, like h200, not {gpu!r}")
-    for each in wanted:
-        load_machine(each)
-    chosen = pick("cpu" if device == "auto" and wanted else device)
+    profiles = tuple(dict.fromkeys(n.strip() for n in (gpu or "").split(",") if n.strip()))
+    if gpu is not None and not profiles:
+        raise OptionError(f"gpu must name at least one machine, such as h200, not {gpu!r}")
+    for profile in profiles:
+        load_machine(profile)
+    chosen = pick("cpu" if device == "auto" and profiles else device)
     measured = str(chosen) if chosen.kind == "cuda" else None
     return Settings(
         policies=parse_policies(policies),
         rates=parse_rates(rates),
-        gpus=wanted or (() if measured else ("h200",)),
+        gpus=profiles or (() if measured else ("h200",)),
         device=measured,
         method=method,
         seed=seed,
-        driver=Driver(eviction=eviction or ("program" if measured and wanted else "driver")),
+        driver=Driver(eviction=eviction or ("program" if measured and profiles else "driver")),
     )
 
 
 @contextmanager
-def telling(*, quiet: bool) -> Iterator[Tell]:
-    """Yield a function that shows progress on stderr: a bar, or a line now and then."""
+def progress_printer(*, quiet: bool) -> Iterator[Tell]:
+    """Yield a function that prints progress on stderr: a bar, or a line every few seconds."""
     import sys
     import time
 
@@ -212,13 +213,13 @@ def telling(*, quiet: bool) -> Iterator[Tell]:
     if not sys.stderr.isatty():
         last = time.perf_counter()
 
-        def line(progress: Progress) -> None:
+        def print_progress(progress: Progress) -> None:
             nonlocal last
-            if progress.total and time.perf_counter() - last >= TELL_EVERY:
+            if progress.total and time.perf_counter() - last >= PROGRESS_INTERVAL:
                 last = time.perf_counter()
-                say(spoken(progress))
+                print_line(progress_line(progress))
 
-        yield line
+        yield print_progress
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -229,23 +230,23 @@ def telling(*, quiet: bool) -> Iterator[Tell]:
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, left="")
 
-        def move(progress: Progress) -> None:
+        def update_bar(progress: Progress) -> None:
             bar.update(
                 task, description=progress.text, total=progress.total or None,
-                completed=progress.done, left=ahead(progress),
+                completed=progress.done, left=time_left(progress),
             )  # fmt: skip
 
-        yield move
+        yield update_bar
 
 
-def spoken(progress: Progress) -> str:
-    """Return progress as a line."""
-    parts = [f"{progress.done} of {progress.total} points", progress.text, ahead(progress)]
+def progress_line(progress: Progress) -> str:
+    """Return progress as one line of text."""
+    parts = [f"{progress.done} of {progress.total} points", progress.text, time_left(progress)]
     return ", ".join(part for part in parts if part)
 
 
-def ahead(progress: Progress) -> str:
-    """Return the time left as text."""
+def time_left(progress: Progress) -> str:
+    """Return the remaining time as text."""
     if progress.left is None:
         return ""
     minutes, seconds = divmod(round(progress.left), 60)
@@ -253,12 +254,12 @@ def ahead(progress: Progress) -> str:
 
 
 def results_table(rows: Sequence[dict[str, Any]]) -> Any:
-    """Return a row a policy, a column an oversubscription: seconds."""
-    from louvain_um.cli.commands.plan import new_table
+    """Return a table of seconds: one row per policy, one column per oversubscription."""
+    from louvain_um.cli.tables import new_table
     from louvain_um.placement.reasons import seconds
 
     rates = sorted({row["oversubscription"] for row in rows})
-    table = new_table("policy", *(f"{rate:g} %" for rate in rates))
+    table = new_table(*(f"{rate:g} %" for rate in rates), label="policy")
     for policy in dict.fromkeys(row["policy"] for row in rows):
         by = {row["oversubscription"]: row for row in rows if row["policy"] == policy}
         cells = [

@@ -1,4 +1,4 @@
-"""What ``louvain-um report`` does, apart from its options: all is checked before it is written."""
+"""Read sessions and sweeps, and write the files that ``louvain-um report`` is asked for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRACES = (".json", ".json.gz", ".pftrace")
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """What was read, and the files that were written."""
+    """Input read and files written by ``louvain-um report``."""
 
     sessions: tuple[Session, ...] = ()
     sweep: Sweep | None = None
@@ -30,23 +30,23 @@ class Report:
         from louvain_um.profiling.views.session.analysis import SessionAnalysis
         from louvain_um.profiling.views.session.verdict import verdict
 
-        found: dict[str, Any] = {"schema": 1, "written": [str(path) for path in self.written]}
-        found["sessions"] = [
+        values: dict[str, Any] = {"schema": 1, "written": [str(path) for path in self.written]}
+        values["sessions"] = [
             {**session.summary(), "verdict": str(verdict(SessionAnalysis(session)))}
             for session in self.sessions
         ]
         if self.sweep is not None:
-            found["results"] = [dict(row) for row in self.sweep.results]
-        return found
+            values["results"] = [dict(row) for row in self.sweep.results]
+        return values
 
     def show(self) -> None:
-        """Print tables."""
+        """Print tables on stdout."""
         from louvain_um.profiling.views import terminal
 
         terminal.show(self.sessions, self.sweep)
 
 
-def make(
+def write_report(
     first: Path,
     second: Path | None,
     *,
@@ -55,29 +55,29 @@ def make(
     charts: Path | None,
     force: bool,
 ) -> Report:
-    """Read what is to be shown and write what was asked for."""
+    """Read the input and write every file requested."""
     _check(first, second, output=output, trace=trace, charts=charts, force=force)
-    made = _read(first, second)
-    if made.sweep is not None and trace is not None:
-        raise OptionError("trace must be of a session; a sweep has no timeline")
+    report = _read(first, second)
+    if report.sweep is not None and trace is not None:
+        raise OptionError("trace needs a session; a sweep has no timeline")
     if charts is not None:
-        # First, since which files these are, and whether they are there, shows only now.
+        # First: which files these are, and whether they exist, is known only now.
         from louvain_um.profiling.views.charts import save
 
-        made.written += save(made.sessions, charts, sweep=made.sweep, force=force)
+        report.written += save(report.sessions, charts, sweep=report.sweep, force=force)
     if output is not None:
         from louvain_um.profiling.views.html import write
 
-        session = made.sessions[0] if made.sessions else None
-        other = made.sessions[1] if len(made.sessions) > 1 else None
-        write(session, output, other=other, sweep=made.sweep, force=force)
-        made.written.append(output)
+        session = report.sessions[0] if report.sessions else None
+        other = report.sessions[1] if len(report.sessions) > 1 else None
+        write(session, output, other=other, sweep=report.sweep, force=force)
+        report.written.append(output)
     if trace is not None:
         from louvain_um.profiling.views import perfetto
 
-        perfetto.write(made.sessions[0], trace, force=force)
-        made.written.append(trace)
-    return made
+        perfetto.write(report.sessions[0], trace, force=force)
+        report.written.append(trace)
+    return report
 
 
 def _check(
@@ -89,7 +89,7 @@ def _check(
     charts: Path | None,
     force: bool,
 ) -> None:
-    """Refuse what cannot be written before anything is read."""
+    """Raise for output that cannot be written, before anything is read."""
     if output is not None and output.suffix.lower() not in PAGES:
         raise OptionError(f"output must end in .html, not {output.name!r}")
     if trace is not None and not trace.name.lower().endswith(TRACES):
@@ -98,7 +98,7 @@ def _check(
         if path is not None:
             for source in (first, second):
                 if source and source.exists() and path.exists() and path.samefile(source):
-                    raise OptionError(f"{path}: is what is to be shown; name another file")
+                    raise OptionError(f"{path}: is also the input; choose another name")
             check_output(path, force=force)
     if charts is None:
         return
@@ -106,22 +106,22 @@ def _check(
 
     require_matplotlib()
     if charts.exists() and not charts.is_dir():
-        raise OptionError(f"{charts}: is no folder; charts are several files")
+        raise OptionError(f"{charts}: is not a folder; --charts writes several files")
 
 
 def _read(first: Path, second: Path | None) -> Report:
-    """Read sessions, or a sweep."""
+    """Read sessions or sweeps."""
     from louvain_um.profiling import load
     from louvain_um.profiling.sweep import files
     from louvain_um.profiling.sweep.results import join_sweeps
 
-    found = Report()
+    report = Report()
     for path in (first, second):
         if path is None:
             continue
         if files.is_results(path):
             read = files.read(path)
-            found.sweep = read if found.sweep is None else join_sweeps(found.sweep, read)
+            report.sweep = read if report.sweep is None else join_sweeps(report.sweep, read)
         else:
-            found.sessions = (*found.sessions, load(path))
-    return found
+            report.sessions = (*report.sessions, load(path))
+    return report

@@ -1,0 +1,158 @@
+"""Exceptions become exit codes and one line on stderr, with a traceback under ``-v`` only."""
+
+from __future__ import annotations
+
+import _thread
+import errno
+import functools
+import io
+import os
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, ParamSpec
+
+import typer
+
+from louvain_um.cli.messages import named, spoken
+from louvain_um.errors import DeviceUnavailableError, GraphWarning, LouvainUmError, OptionError
+
+P = ParamSpec("P")
+
+FAILED, USAGE, NO_DEVICE, INTERRUPTED = 1, 2, 3, 130
+
+
+def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
+    """Wrap a command so that every exception becomes a message and an exit code.
+
+    The command's ``quiet`` hides warnings; its ``verbose`` shows tracebacks.
+    """
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            with warnings_as_notes(quiet=bool(kwargs.get("quiet"))):
+                command(*args, **kwargs)
+                sys.stdout.flush()
+        except typer.Exit:
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            raise typer.Exit(report_error(error, verbose=bool(kwargs.get("verbose")))) from None
+
+    return run
+
+
+def open_standard_streams() -> None:
+    """Open closed standard streams (``>&-``) on the null device; never fail on encoding.
+
+    Python sets a closed stream to None. `print` would then write errors to stdout, and the next
+    file opened would get the stream's file descriptor.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # In this order each gets its own descriptor: the lowest free one.
+            null = open(os.devnull, "r" if name == "stdin" else "w")  # noqa: SIM115 - stays open
+            setattr(sys, name, null)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Vertex names may contain characters that the terminal's encoding lacks.
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def reraise_interrupts() -> None:
+    """Raise an interrupt again that arrived inside a callback of compiled code.
+
+    Python reports exceptions in such callbacks as "ignored" and goes on. Compiling runs many of
+    them.
+    """
+
+    def hook(ignored: sys.UnraisableHookArgs) -> None:
+        if issubclass(ignored.exc_type, KeyboardInterrupt):
+            threading.Timer(0.05, _thread.interrupt_main).start()
+        else:
+            sys.__unraisablehook__(ignored)
+
+    sys.unraisablehook = hook
+
+
+def print_line(text: str) -> None:
+    """Print one line on stderr."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def print_note(text: str) -> None:
+    """Print a note on stderr; Python arguments in it become options."""
+    print_line(f"note: {one_line(spoken(text))}")
+
+
+@contextmanager
+def warnings_as_notes(*, quiet: bool) -> Iterator[None]:
+    """Print warnings as one-line notes, or hide them if quiet."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if not quiet:
+            print_note(str(message))
+
+    with warnings.catch_warnings():
+        # Only this package's own warnings: users cannot act on deprecations of libraries.
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", category=GraphWarning)
+        warnings.showwarning = show
+        yield
+
+
+def one_line(text: str) -> str:
+    """Join the lines of a message."""
+    return " ".join(text.split())
+
+
+def message_and_code(error: BaseException) -> tuple[str, int]:
+    """Return the message for an error, and the exit code."""
+    match error:
+        case KeyboardInterrupt():
+            return "interrupted", INTERRUPTED
+        case DeviceUnavailableError():
+            return spoken(str(error)), NO_DEVICE
+        case OptionError():
+            return named(str(error)), USAGE
+        case LouvainUmError():
+            return spoken(str(error)), FAILED
+        case RuntimeError() if "no locator available" in str(error):  # Numba's message
+            return (
+                "compiled code cannot be cached: neither the package folder nor the home folder is "
+                "writable; set NUMBA_CACHE_DIR to a writable folder",
+                FAILED,
+            )
+        case MemoryError():
+            return "out of memory; close other programs or use a machine with more memory", FAILED
+        case OSError(errno=errno.ENOSPC):  # "No space left on device" could mean a GPU
+            return "the disk is full; free some space or write to another place", FAILED
+        case OSError() if error.strerror:
+            where = f"{error.filename}: " if error.filename else ""
+            return f"{where}{error.strerror.lower()}", FAILED
+    kind = type(error).__name__
+    return f"this is a bug; run again with -v and report the output ({kind}: {error})", FAILED
+
+
+def report_error(error: BaseException, *, verbose: bool = False) -> int:
+    """Print the message for an error; return the exit code."""
+    if isinstance(error, OSError):
+        # Python would flush stdout's buffer at exit, and fail again.
+        _discard_stdout()
+    if isinstance(error, BrokenPipeError):
+        return FAILED  # the reader closed the pipe, as `head` does
+    if verbose:
+        traceback.print_exception(error)
+    text, code = message_and_code(error)
+    print_line(f"louvain-um: {one_line(text)}")
+    return code
+
+
+def _discard_stdout() -> None:
+    """Redirect stdout, with what is left in its buffer, to the null device."""
+    with suppress(OSError, ValueError):
+        target = sys.stdout.fileno()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), target)
