@@ -32,8 +32,8 @@ def check(value, shape):
         assert type(value) is shape
 
 
-def test_options_of_memory_that_the_cpu_leaves_aside_are_told(run, two_triangles, tmp_path):
-    said = "memory policy and device budget are a GPU's"
+def test_memory_options_ignored_on_the_cpu_are_noted(run, two_triangles, tmp_path):
+    said = "ran on the CPU; --memory and --device-budget were ignored"
     asked = ("--device", "cpu", "--memory", "adv2")
     assert said in run("detect", two_triangles, *asked).err
     assert said in run("detect", two_triangles, "--device", "cpu", "--device-budget", "50%").err
@@ -78,7 +78,7 @@ def test_one_is_no_plural(run, tmp_path):
     path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n1 1 0\n")
     done = run("detect", path, "-o", out)
     assert "vertex.mtx: 1 vertex, 0 edges" in done.out
-    assert "labels of 1 vertex in" in done.out
+    assert "labels of 1 vertex written to" in done.out
     assert "1 vertex in both\n" in run("compare", out, out).out
 
 
@@ -132,7 +132,7 @@ def test_options_reach_the_engine(run, two_triangles):
     assert run("detect", two_triangles, "--threads", "1", "--memory", "auto").code == 0
 
 
-def test_force_is_asked_for(run, two_triangles, tmp_path):
+def test_existing_output_needs_force(run, two_triangles, tmp_path):
     out = tmp_path / "labels.csv"
     out.write_text("precious")
     refused = run("detect", two_triangles, "-o", out)
@@ -147,7 +147,7 @@ def test_the_input_is_never_overwritten(run, two_triangles):
     before = two_triangles.read_bytes()
     refused = run("detect", two_triangles, "-o", two_triangles, "--force")
     assert refused.code == 1
-    assert "is the input itself" in refused.complaint()
+    assert "is also the input" in refused.complaint()
     assert two_triangles.read_bytes() == before
 
 
@@ -187,7 +187,7 @@ def test_an_extreme_resolution_fits_in_a_line(run, two_triangles):
     assert "modularity -1" in line
 
 
-def test_directed_needs_a_word(run, tmp_path):
+def test_directed_graphs_need_symmetrize(run, tmp_path):
     path = tmp_path / "directed.gml"
     path.write_text(
         'graph [ directed 1 node [ id 0 label "a" ] node [ id 1 label "b" ] '

@@ -1,4 +1,4 @@
-"""Exit codes of what goes wrong on the way: devices, interrupts, discs, pipes, bugs."""
+"""Exit codes of failures: devices, interrupts, disks, pipes, bugs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def start(*arguments: str | Path, **options) -> subprocess.Popen:
         (DeviceUnavailableError("no GPU here; use --device cpu"), 3, "no GPU here"),
         (MemoryBudgetError(2**30, 2**20), 1, "needs 1,024 MiB"),
         (MemoryBudgetError(5000, 100, [("labels", 4800)]), 1, "100 bytes it may use (largest: la"),
-        (OSError(errno.ENOSPC, "No space left on device"), 1, "the disc is full"),
+        (OSError(errno.ENOSPC, "No space left on device"), 1, "the disk is full"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (MemoryError(), 1, "out of memory"),
         (OSError(errno.EACCES, "Permission denied", "a.txt"), 1, "a.txt: permission denied"),
@@ -72,7 +72,7 @@ def test_nowhere_to_keep_compiled_code(two_triangles):
         [sys.executable, "-c", code, "detect", str(two_triangles)], capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("louvain-um: compiled code can be kept nowhere")
+    assert done.stderr.startswith("louvain-um: compiled code cannot be cached")
     assert "set NUMBA_CACHE_DIR" in done.stderr
 
 
@@ -84,7 +84,7 @@ def test_bugs_say_so_and_show_themselves_when_asked(run, two_triangles, monkeypa
     done = run("detect", two_triangles)
     assert done.code == 1
     assert done.err.count("\n") == 1
-    assert "this is a bug, run again with -v" in done.err
+    assert "this is a bug; run again with -v" in done.err
     assert "Traceback" in run("detect", two_triangles, "-v").err
 
 
@@ -122,8 +122,10 @@ def test_compiling_is_not_counted_in_the_time_shown(run, two_triangles, monkeypa
     monkeypatch.setattr(api, "run", compile_first)
     done = run("detect", two_triangles, "-v")
     assert float(re.search(r"([\d.]+) s on", done.out)[1]) < 0.25
-    assert re.search(r"seconds: .* \(of these 0\.3\d\d to compile, this once\)", done.out)
-    assert "note: compiling took 0.3 s, this once; the result's time leaves it out" in done.err
+    assert re.search(r"seconds: .* \(including 0\.3\d\d s to compile, first run only\)", done.out)
+    assert (
+        "note: compiling took 0.3 s, on the first run only; the time shown excludes it" in done.err
+    )
     assert run("detect", two_triangles, "--json").json["seconds"]["detect"] < 0.25
 
 
@@ -177,15 +179,15 @@ def test_a_reader_that_leaves_is_no_error_to_talk_about(two_triangles):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("arguments", [["--help"], ["detect", "GRAPH", "--json", "-q"]])
-def test_full_disc_behind_stdout(two_triangles, arguments):
+def test_full_disk_behind_stdout(two_triangles, arguments):
     with open("/dev/full", "w") as full:
         process = start(*(a.replace("GRAPH", str(two_triangles)) for a in arguments), stdout=full)
         _, err = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert err.strip() == "louvain-um: the disc is full; make room, or write elsewhere"
+    assert err.strip() == "louvain-um: the disk is full; free some space or write to another place"
 
 
-def test_full_disc_behind_the_labels(run, two_triangles, tmp_path, monkeypatch):
+def test_full_disk_behind_the_labels(run, two_triangles, tmp_path, monkeypatch):
     from louvain_um.formats.labels import writer
 
     def full(file, result):
@@ -195,7 +197,7 @@ def test_full_disc_behind_the_labels(run, two_triangles, tmp_path, monkeypatch):
     monkeypatch.setitem(writer.WRITERS, ".csv", full)
     done = run("detect", two_triangles, "-o", tmp_path / "labels.csv")
     assert done.code == 1
-    assert "the disc is full" in done.complaint()
+    assert "the disk is full" in done.complaint()
     assert [p.name for p in tmp_path.iterdir()] == [two_triangles.name]
 
 

@@ -1,4 +1,4 @@
-"""Help tells everything: no name is cut off, every choice and default is there."""
+"""Help is complete: no truncated names, every choice and default listed."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_every_option_has_a_sentence(text):
 def test_choices_and_defaults_are_told(text):
     shown = " ".join(text("detect").split())
     assert f"{', '.join(POLICY_NAMES)}, or a TOML file. [default: auto]" in shown
-    assert f"{', '.join(READERS)}. [default: what its suffix says]" in shown
-    assert "auto (a GPU where there is one), cpu, cuda or cuda:N. [default: auto]" in shown
+    assert f"{', '.join(READERS)}. [default: by suffix]" in shown
+    assert "auto (a GPU if one is available), cpu, cuda or cuda:N. [default: auto]" in shown
     assert "--method <louvain|leiden>" in shown
     for option in ("max-level", "device-budget", "threads", "unweighted", "duplicates",
                    "zero-based", "no-header", "separator", "ids"):  # fmt: skip

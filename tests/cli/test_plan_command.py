@@ -67,7 +67,7 @@ def test_people_see_a_row_a_group_and_a_sentence(run):
     ],
 )
 def test_the_first_lines_are_enough(run, tmp_path, name, text):
-    """What follows the head is nonsense: nobody may read it."""
+    """What follows the header is not valid and must not be read."""
     path = tmp_path / name
     path.write_text(text)
     packed = tmp_path / f"{name}.gz"
@@ -106,7 +106,7 @@ def test_other_files_are_read_and_that_is_said(run, two_triangles):
     found = run("plan", two_triangles, "--json").json
     assert (found["vertices"], found["arcs"]) == (6, 14)
     assert found["kind"] != "unknown"
-    assert any("had to be read" in said for said in found["notes"])
+    assert any("the whole graph was read, as it has no header" in said for said in found["notes"])
     assert run("plan", "example:karate", "--json").json["vertices"] == 34
     piped = run("plan", "-", "--json", stdin=b"0 1\n1 2\n").json
     assert piped["vertices"] == 3
@@ -166,9 +166,9 @@ def test_an_infeasible_policy_is_refused_with_what_is_missing(run):
         (["--vertices", -5, "--arcs", 0], "--vertices must lie", 2),
         (["--vertices", 2**33, "--arcs", 0], "--vertices must lie", 2),
         (["nothing.mtx", "--vertices", 5, "--arcs", 4], "not both", 2),
-        ([*LARGE, "--read"], "about a GRAPH", 2),
-        ([*LARGE, "--format", "metis"], "about a GRAPH", 2),
-        ([*LARGE, "--symmetrize"], "about a GRAPH", 2),
+        ([*LARGE, "--read"], "need a GRAPH", 2),
+        ([*LARGE, "--format", "metis"], "need a GRAPH", 2),
+        ([*LARGE, "--symmetrize"], "need a GRAPH", 2),
         (["nothing.mtx"], "no such file", 1),
         ([*LARGE, "--memory", "nothing"], "no memory policy", 2),
         ([*LARGE, "--memory", "nothing.toml"], "nothing.toml", 2),
@@ -210,7 +210,7 @@ def test_a_plan_takes_no_time(run):
 def test_what_is_left_on_the_host_is_told(run):
     assert run("plan", *LARGE, "--device-budget", "40%", "--json").json["host_bytes"] > 0
     told = run("plan", *LARGE, "--device-budget", "40%").out
-    assert re.search(r" on the device of .*, as the budget says; .* on the host", told)
+    assert re.search(r" on the device \(budget: .*\), .* on the host", told)
     assert " on the host\n" not in run("plan", *LARGE).out
 
 
@@ -230,9 +230,9 @@ def test_bytes_are_told_by_stage(run):
     assert re.search(r"^move +\d+\.\d GiB", run("plan", *LARGE, "-v").out, re.MULTILINE)
 
 
-def test_pages_a_warp_are_told_where_touching_brings_blocks(run):
-    assert "a warp" not in run("plan", *LARGE, "--memory", "zero_copy").out
-    assert "pages a warp" in run("plan", *LARGE, "--memory", "base", "--device-budget", "70%").out
+def test_pages_per_warp_are_shown_where_touching_brings_blocks(run):
+    assert "per warp" not in run("plan", *LARGE, "--memory", "zero_copy").out
+    assert "pages per warp" in run("plan", *LARGE, "--memory", "base", "--device-budget", "70%").out
 
 
 def test_managed_memory_that_no_run_would_get_is_told(run):

@@ -33,7 +33,7 @@ def test_json_is_one_object(run: Run, two_triangles: Path, tmp_path: Path):
 
 def test_being_light_is_for_a_gpu(run: Run, two_triangles: Path, tmp_path: Path):
     command = ("profile", two_triangles, "-o", tmp_path / "run.npz", "--device", "cpu", "--force")
-    assert "--light did nothing" in run(*command, "--light").err
+    assert "ran on the CPU; --light was ignored" in run(*command, "--light").err
     assert "--light" not in run(*command).err
 
 

@@ -70,7 +70,7 @@ def test_results_of_a_sweep_are_shown_alike(run: Run, tmp_path: Path):
         (("run.npz", "-o", "absent/r.html"), 1, "create it first"),
         (("run.npz", "-o", "r.html", "--trace", "t.txt"), 2, "must end in .json"),
         (("run.npz", "--trace", "there.json"), 1, "--force"),
-        (("run.npz", "--charts", "there.html"), 2, "is no folder"),
+        (("run.npz", "--charts", "there.html"), 2, "is not a folder"),
         (("there.html", "-o", "r.html"), 1, "not a session"),
         (("absent.npz", "-o", "r.html"), 1, "no such file"),
         (("bad.csv", "-o", "r.html"), 1, "no column 'graph'"),
@@ -134,7 +134,7 @@ def test_one_file_for_two_things_is_refused_before_work(
     both = tmp_path / "both.npz"
     one = ("--policies", "base", "--oversubscription", "0")
     out = run("simulate", two_triangles, *one, "--session", both, "-o", both)
-    assert (out.code, "are one file" in out.complaint()) == (2, True)
+    assert (out.code, "are the same file" in out.complaint()) == (2, True)
     assert not both.exists()
 
 

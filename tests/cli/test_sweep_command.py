@@ -56,7 +56,7 @@ def test_what_cannot_run_is_told_and_why(run, source):
     rows = run("simulate", source, *wanted, "--json").json["results"]
     assert [row["feasible"] for row in rows] == [True, False]
     assert f"peak {rows[0]['peak_bytes'] / 2**20:,.0f} MiB" in done.out
-    assert "cannot keep to so little memory; --verbose tells" in done.err
+    assert "cannot run within the memory; --verbose gives the reasons" in done.err
     assert "device at 90 %: " in run("simulate", source, *wanted, "--verbose").err
 
 
@@ -128,7 +128,7 @@ def test_sweep_writes_tables_and_a_report(run, source, tmp_path):
         (("example:karate", "--gpu", ","), "--gpu must"),
         (("absent.txt",), "no such file"),
         (("--study", "thesis", "--scale", "0"), "--scale"),
-        (("example:karate", "--scale", "0.5"), "of a --study"),
+        (("example:karate", "--scale", "0.5"), "needs a --study"),
         (("--study", "thesis", "--scale", "-1"), "at most 1"),
         (("--study", "thesis", "--scale", "nan"), "not nan"),
     ],
