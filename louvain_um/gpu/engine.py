@@ -25,7 +25,7 @@ from louvain_um.gpu.out_of_core.vertex_blocks import Pages, move_in_pages, refin
 from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.gpu.runtime.kernel_list import PACKED
+from louvain_um.gpu.runtime.kernel_list import TARGETS24
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.arena_spec import MANAGED
@@ -77,14 +77,14 @@ class GpuEngine:
         types = f"{weights}, {CXX[sums]}"
         later = [f"{CXX[sums]}, {CXX[sums]}"]
         if graph.n_arcs > LIMITS.small:
-            later.append(f"Narrow, {CXX[sums]}")
+            later.append(f"Weights8, {CXX[sums]}")
         if isinstance(graph, DeviceGraph):
             # The plan asks how its arcs are spread, by a kernel: whoever waits is told why.
             kernels.prepare([("relabel", "")], self.observer)
         device = cupy.cuda.runtime.getDevice()
         machine = machine_for(device)
         self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
-        self.compile(PACKED if self.plan.packed else types, *later)
+        self.compile(TARGETS24 if self.plan.packed else types, *later)
         self.planned = self.plan.seconds
         near, far = shape.paged_homes if self.plan.paged else shape.homes
         limits = low_scratch_limits(graph.n_arcs) if self.plan.tight else LIMITS
@@ -114,7 +114,7 @@ class GpuEngine:
         prepare(kernels, self.memory, level)
         if self.plan.paged:
             self.pages = cut(self.memory, self.plan, graph, level, device)
-        level.wide = shape.wide
+        level.hub_arcs = shape.wide
         self.first = level
         return level
 
@@ -154,7 +154,9 @@ class GpuEngine:
             level.labels = level.numbers = None
         # A level that gained nothing may have left where it began.
         self.memory.free(*self.live(f"start.{first.cycle}.{len(path)}"))
-        self.first = replace(first, cycle=cycle, start=start, parts=None, labels=None, numbers=None)
+        self.first = replace(
+            first, cycle=cycle, start=start, refined=None, labels=None, numbers=None
+        )
         return self.first
 
     def live(self, *names: str) -> list[str]:
@@ -164,7 +166,7 @@ class GpuEngine:
     def held(self, level: GpuLevel) -> list[str]:
         """Return the names of arrays that a level keeps until the end of its cycle."""
         tag = f"{level.cycle}.{level.number}"
-        names = [f"{name}.{tag}" for name in ("labels", "parts", "start")]
+        names = [f"{name}.{tag}" for name in ("labels", "refined", "start")]
         return names if level.number else [*names[:2], f"start.{level.cycle}.0"]
 
     def size(self, level: GpuLevel) -> tuple[int, int]:
@@ -208,7 +210,7 @@ class GpuEngine:
         self.expected = found.seconds
 
     def refine(self, level: GpuLevel) -> None:
-        """Split communities into parts that hold together."""
+        """Split communities into connected sub-communities."""
         run = (kernels, self.memory, self.options, self.total, level)
         pages = self.pages if level.number == 0 else None
         if pages:
@@ -217,7 +219,7 @@ class GpuEngine:
             refine(*run, self.tight)
 
     def aggregate(self, level: GpuLevel) -> GpuLevel:
-        """Return the next level; vertices that share a label (or part) become one."""
+        """Return the next level; vertices that share a label (or sub-community) become one."""
         self.memory.free("totals")
         pages = self.pages if level.number == 0 else None
         where = (pages.ranges, pages.need_range) if pages else ()
@@ -226,7 +228,7 @@ class GpuEngine:
         else:
             coarse = aggregate(kernels, self.memory, level, self.limits, *where)
         if self.options.method == "leiden":
-            # Where its vertices start says what labels said; parts are what maps are made of.
+            # Where its vertices start says what labels said; maps are made of sub-communities.
             self.memory.free(f"labels.{level.cycle}.{level.number}")
             level.labels = None
         return coarse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from louvain_um.gpu.runtime.kernel_list import PACKED
+from louvain_um.gpu.runtime.kernel_list import TARGETS24
 
 if TYPE_CHECKING:
     import cupy
@@ -17,12 +17,12 @@ NULL = np.uint64(0)
 """What a kernel gets for an array that is not there."""
 
 CXX = {
-    np.dtype(np.uint8): "Narrow",
+    np.dtype(np.uint8): "Weights8",
     np.dtype(np.uint32): "u32",
     np.dtype(np.uint64): "u64",
     np.dtype(np.int64): "u64",
 }
-"""C++ types by dtype; non-negative int64 weights are read as u64, bytes as `narrow.py` says."""
+"""C++ types by dtype; non-negative int64 weights are read as u64, bytes as `weights8.cuh` says."""
 
 
 @dataclass(slots=True)
@@ -38,22 +38,22 @@ class GpuLevel:
         weights are no wider, else uint64.
     offsets : int64[n + 1]
     targets : uint32[arcs]
-        If `packed`, both as `packing.py` says.
+        If `targets24`, both as `louvain_um.gpu.memory.targets24` says.
     weights : uint32[arcs], uint64[arcs], uint8[arcs] or None
-        Bytes are those of `narrow.py`.
+        Bytes are those of `louvain_um.gpu.memory.weights8`.
     loops : sums[n] or None
         None where no vertex has one.
     degrees : sums[n] or None
-        None where they are `packed`: they follow from offsets.
+        None with `targets24`: they follow from offsets.
     inside, squares : int
         Σ 2·loops and Σ degree².
-    widest, wide : int
-        Most arcs of a vertex; arcs of vertices that have many (`spread.WIDE`), if known.
+    max_degree, hub_arcs : int
+        Most arcs of a vertex; arcs of all hubs, if known.
     start : uint32[n] or None
         Community each vertex starts in; None when every one is alone.
-    labels, totals, parts, numbers
-        After moving: communities and their degrees; after refining: parts; after aggregating:
-        vertex of the next level.
+    labels, totals, refined, numbers
+        After moving: communities and their degree sums; after refining: sub-communities; after
+        aggregating: vertices of the next level.
     home : {0, 1, 2}
         Where its graph lies: as the input does, or in one of two homes
         (`louvain_um.gpu.memory.coarse_memory`).
@@ -76,19 +76,19 @@ class GpuLevel:
     start: Any = None
     labels: Any = None
     totals: Any = None
-    parts: Any = None
+    refined: Any = None
     numbers: Any = None
-    widest: int = -1
-    wide: int | None = None
+    max_degree: int = -1
+    hub_arcs: int | None = None
     home: int = 0
-    packed: bool = False
+    targets24: bool = False
     tag: str = "0"
 
     @property
     def types(self) -> str:
         """Template arguments of the kernels that run on this level."""
-        if self.packed:
-            return PACKED
+        if self.targets24:
+            return TARGETS24
         weights = "Unweighted" if self.weights is None else CXX[self.weights.dtype]
         return f"{weights}, {CXX[np.dtype(self.sums)]}"
 

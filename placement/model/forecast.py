@@ -99,7 +99,7 @@ class Work:
         return Scales(
             moving=self.moving(arrays),
             rows=self.kind.reread,
-            giants=self.kind.giants,
+            hubs=self.kind.hubs,
             refines=self.method == "leiden",
             adding=adding,
             coming=coming,
@@ -137,7 +137,7 @@ def work_for(
         arcs=arcs,
         machine=machine,
         kind=found,
-        method=method or ("leiden" if "parts" in sizes else "louvain"),
+        method=method or ("leiden" if "refined" in sizes else "louvain"),
         visited=found.visited if visited is None else visited,
         source=source,
         widest=widest,

@@ -65,7 +65,7 @@ class GraphKind:
     reread : float
         How often moving reads an arc that it visits, those of the moved once more, by the 1.3
         times that arrays declare.
-    giants : float
+    hubs : float
         How many visited arcs go through tables in global memory, by the eighth of all that arrays
         declare.
     methods : mapping of method to Method
@@ -79,7 +79,7 @@ class GraphKind:
     move_missed: float
     fetch: float
     reread: float
-    giants: float
+    hubs: float
     methods: Mapping[str, Method]
 
 
@@ -96,7 +96,7 @@ EVEN: Final = GraphKind(
     move_missed=0.0,
     fetch=3.4,
     reread=0.85,
-    giants=1,
+    hubs=1,
     methods={
         "louvain": Method(0, 0.017, 0.0, 0.004, 6e6, 2),
         "leiden": Method(0.053, 0.025, 0.0, 0.05, 40e6, 3),
@@ -112,7 +112,7 @@ COMMUNITIES: Final = GraphKind(
     move_missed=0.017,
     fetch=2.8,
     reread=0.79,
-    giants=1,
+    hubs=1,
     methods={
         "louvain": Method(0, 0.029, 0.047, 0.055, 1.5e6, 1),
         "leiden": Method(0.096, 0.062, 0.04, 0.13, 15e6, 1),
@@ -128,7 +128,7 @@ SKEWED: Final = GraphKind(
     move_missed=0.018,
     fetch=6.0,
     reread=0.82,
-    giants=3,
+    hubs=3,
     methods={
         "louvain": Method(0, 0.04, 0.022, 0.075, 5.5e6, 2),
         "leiden": Method(0.047, 0.096, 0.02, 1.25, 10e6, 3),
@@ -144,7 +144,7 @@ UNKNOWN: Final = GraphKind(
     move_missed=0.017,
     fetch=4.5,
     reread=0.82,
-    giants=1.5,
+    hubs=1.5,
     methods={
         "louvain": Method(0, 0.027, 0.02, 0.035, 4e6, 2),
         "leiden": Method(0.065, 0.055, 0.02, 0.25, 15e6, 3),

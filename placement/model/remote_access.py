@@ -57,7 +57,7 @@ class Scales:
     ----------
     moving, rows : float
         Accesses of moving; of these once more, those of arcs and of the labels at their ends.
-    giants : float
+    hubs : float
         Moving's accesses to tables.
     refines : bool
         Whether there is a stage of refining.
@@ -72,7 +72,7 @@ class Scales:
 
     moving: float = 1.0
     rows: float = 1.0
-    giants: float = 1.0
+    hubs: float = 1.0
     refines: bool = True
     adding: float = 1.0
     coming: float = 0.0
@@ -88,9 +88,9 @@ class Scales:
         along = (array.name in ARCS and use == "stream") or array.name == "labels"
         tables = array.group == "hash"
         if stage == "move":
-            if array.name == "woken":
+            if array.name == "next active":
                 return self.moving * FLAGS
-            return self.moving * (self.rows if along else self.giants if tables else 1.0)
+            return self.moving * (self.rows if along else self.hubs if tables else 1.0)
         if stage != "aggregate":
             return 1.0
         scratch = array.group == "scratch"

@@ -49,15 +49,15 @@ def note_range(book, slot, first, nbytes):
 
 
 @njit(nogil=True, cache=True)
-def decide(book, widths, giants, offsets, targets, labels, queue, begin, end):
+def decide(book, widths, hubs, offsets, targets, labels, queue, begin, end):
     """Count what deciding about queue[begin:end] touches.
 
-    `widths` are bytes of a weight and of a sum; `giants` the degree above which a table in
+    `widths` are bytes of a weight and of a sum; `hubs` the degree above which a table in
     global memory is used, and the slots of all tables. Neighbours in one sector count as one
     access.
     """
     weight, width = widths
-    widest, most = giants
+    widest, most = hubs
     for i in range(begin, end):
         v = np.int64(queue[i])
         own = labels[v]

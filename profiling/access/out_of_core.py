@@ -125,7 +125,7 @@ class _Writer:
 
     def _sweep(self, touches: Touches) -> None:
         """Write a sweep down, sub-round by sub-round; movers wake others in the next."""
-        head, rounds = _sub_rounds(touches, self.names.index("queue"), self.names.index("goals"))
+        head, rounds = _sub_rounds(touches, self.names.index("queue"), self.names.index("proposed"))
         self._launch(head, replace(self.now, chain=ENDS))
         # A level's first sweeps wake nobody. The pass behind the last sub-round is then over no
         # block, but turns around like any other.

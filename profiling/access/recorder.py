@@ -78,7 +78,7 @@ class Recorder:
             "method": method,
         }
         self.stretch = max(STRETCH, self.arcs // MOST_STRETCHES)
-        self.giants = (0, 0)
+        self.hubs = (0, 0)
         self.labels = np.empty(0, np.uint32)
         self.level = (-1, -1)
         given = self.program.given
@@ -130,14 +130,16 @@ class Recorder:
         self.begin("community", level, n, labels=4, totals=self.sums, sizes=4)
         if work["start"] is not None:
             self.begin("community", level, n, start=4)
-        self.begin("scratch", level, n, queue=4, goals=4, awake=1, woken=1)
+        self.begin(
+            "scratch", level, n, **{"queue": 4, "proposed": 4, "active": 1, "next active": 1}
+        )
         start = work["start"]
         self.labels = np.arange(n, dtype=np.uint32) if start is None else start.copy()
         touched = [program.whole(f"degrees.{level}", Way.READ)]
         touched += [program.whole(named("start", level), Way.READ)] if start is not None else []
-        for name in ("labels", "totals", "sizes", "awake", "woken"):
+        for name in ("labels", "totals", "sizes", "active", "next active"):
             touched.append(program.whole(named(name, level), Way.WRITE))
-        self.giants = self._giants(work, level)
+        self.hubs = self._hubs(work, level)
         for name in ("hub keys", "hub sums"):
             touched.append(program.whole(named(name, level), Way.WRITE))
         program.launch("begin", touched, "move", level, chain=ENDS, host_seconds=MOVE_SECONDS)
@@ -155,7 +157,7 @@ class Recorder:
             kept = [name for name in self.program.alive if name.startswith(("labels.", "start."))]
             self.program.end(*sorted(kept))
 
-    def _giants(self, work: Any, level: int) -> tuple[int, int]:
+    def _hubs(self, work: Any, level: int) -> tuple[int, int]:
         """Make the tables of vertices too wide for shared memory; return degree and slots."""
         n, arcs = len(work["offsets"]) - 1, len(work["targets"])
         wide = self.spread.wide if level == 0 else None  # as the engine knows it
@@ -172,10 +174,12 @@ class Recorder:
             (named(labels, level), Way.GATHER), (f"targets.{level}", Way.READ),
             (f"weights.{level}", Way.READ), (named(labels, level), Way.GATHER),
             ("totals", Way.GATHER), ("hub keys", Way.ATOMIC), ("hub sums", Way.ATOMIC),
-            ("goals", Way.WRITE), ("goals", Way.READ), (named(labels, level), Way.SCATTER),
-            ("totals", Way.ATOMIC), ("sizes", Way.ATOMIC), ("woken", Way.SCATTER),
+            ("proposed", Way.WRITE), ("proposed", Way.READ), (named(labels, level), Way.SCATTER),
+            ("totals", Way.ATOMIC), ("sizes", Way.ATOMIC), ("next active", Way.SCATTER),
         ]  # fmt: skip
-        plain = ("queue", "totals", "hub keys", "hub sums", "goals", "sizes", "woken")
+        plain = (
+            "queue", "totals", "hub keys", "hub sums", "proposed", "sizes", "next active",
+        )  # fmt: skip
         return Slots(
             self.program,
             [(named(name, level) if name in plain else name, way) for name, way in arrays],
@@ -206,7 +210,7 @@ class Recorder:
             parts = stretches(arcs, first, last, self.stretch)
             for begin, end in parts:
                 counting.decide(
-                    slots.book, widths, self.giants, offsets, targets, self.labels, queue, begin,
+                    slots.book, widths, self.hubs, offsets, targets, self.labels, queue, begin,
                     end,
                 )  # fmt: skip
                 touched.append(slots.take())
@@ -220,10 +224,12 @@ class Recorder:
         program.launch("move", touched, "move", level, event.iteration, chain=chain)
 
     def _enqueued(self, level: int, total: int) -> list[Touches]:
-        """Return what listing the awake vertices touches."""
+        """Return what listing the active vertices touches."""
         program, named = self.program, numbered
-        touched = [program.whole(named(name, level), Way.READ) for name in ("awake", "woken")]
-        touched.append(program.whole(named("awake", level), Way.WRITE))
+        touched = [
+            program.whole(named(name, level), Way.READ) for name in ("active", "next active")
+        ]
+        touched.append(program.whole(named("active", level), Way.WRITE))
         if total:
             touched.append(program.whole(named("queue", level), Way.WRITE, 4 * total))
         return touched

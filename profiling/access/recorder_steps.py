@@ -32,45 +32,47 @@ def numbered(name: str, level: int) -> str:
 
 
 def refine(recorder: Recorder, event: Event, work: Any) -> None:
-    """Replay a refinement: the ties of all vertices, then one sweep."""
+    """Replay a refinement: the external weight of all vertices, then one sweep."""
     from louvain_um.profiling.access import counting
 
     level, n, program = event.level, len(work["offsets"]) - 1, recorder.program
     widths, offsets, targets = recorder.widths(level), work["offsets"], work["targets"]
     recorder.begin(
         "community", level, n,
-        **{"parts": 4, "part totals": recorder.sums, "part sizes": 4, "cuts": recorder.sums},
+        **{"refined": 4, "sub totals": recorder.sums, "sub sizes": 4},
+        **{"external weight": recorder.sums},
     )  # fmt: skip
-    recorder.begin("scratch", level, n, ties=recorder.sums)
+    recorder.begin("scratch", level, n, **{"weight to target": recorder.sums})
     whole, named = program.whole, numbered
     touched = [
         whole(named(name, level), Way.WRITE)
-        for name in ("parts", "part totals", "part sizes", "cuts")
+        for name in ("refined", "sub totals", "sub sizes", "external weight")
     ]
     every = np.arange(n, dtype=np.uint32)
     for labels, values, queue in (
         ("labels", recorder.labels, every),
-        ("parts", work["parts"], work["queue"]),
+        ("refined", work["parts"], work["queue"]),
     ):
         slots = recorder.slots_of(level, recorder.sums, labels)
         arcs = running(offsets, queue)
         for begin, end in stretches(arcs, 0, len(queue), recorder.stretch):
             counting.decide(
-                slots.book, widths, recorder.giants, offsets, targets, values, queue, begin, end
+                slots.book, widths, recorder.hubs, offsets, targets, values, queue, begin, end
             )
             touched.append(slots.take())
     program.launch("refine", touched, "refine", level)
-    program.end(*(named(name, level) for name in ("part totals", "part sizes", "cuts", "ties")))
+    freed = ("sub totals", "sub sizes", "external weight", "weight to target")
+    program.end(*(named(name, level) for name in freed))
 
 
-def giant_rows(
+def hub_rows(
     kept: Any, arcs: Any, width: int, first: int, last: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where additions to the lengths of giants' rows queue, and how many.
+    """Return where additions to the lengths of hubs' rows queue, and how many.
 
     Communities too large for a block's table are added up by all blocks, as many at a time as
     there are tables for. A warp that finds entries in its 32 slots of a table adds their number to
-    the length of that row: all warps of a table to the same 8 bytes. Of the giants at work at one
+    the length of that row: all warps of a table to the same 8 bytes. Of the hubs at work at one
     time the longest queue counts.
 
     Parameters
@@ -87,16 +89,16 @@ def giant_rows(
     pages, counts : int64[queues]
         Pages of the next level's offsets, and additions there.
     """
-    giants = first + np.flatnonzero(kept[first:last] > SLOTS[width] // 4 * 3)
-    if not len(giants):
+    hubs = first + np.flatnonzero(kept[first:last] > SLOTS[width] // 4 * 3)
+    if not len(hubs):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    slots = np.array([slots_for(int(min(arcs[c], len(kept)))) for c in giants], np.int64)
-    found = slots / 32 * (1 - (1 - kept[giants] / slots) ** 32)
+    slots = np.array([slots_for(int(min(arcs[c], len(kept)))) for c in hubs], np.int64)
+    found = slots / 32 * (1 - (1 - kept[hubs] / slots) ** 32)
     queues = [
         begin + int(np.argmax(found[begin:end]))
         for begin, end in batches_of(slots, int(arcs.sum()))
     ]
-    return 8 * giants[queues] // PAGE_BYTES, np.rint(found[queues]).astype(np.int64)
+    return 8 * hubs[queues] // PAGE_BYTES, np.rint(found[queues]).astype(np.int64)
 
 
 def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
@@ -107,7 +109,7 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
     offsets, targets, numbers = work["offsets"], work["targets"], work["numbers"]
     members, starts, found = work["members"], work["member_starts"], work["coarse_offsets"]
     n, k, arcs, kept = len(offsets) - 1, len(found) - 1, len(targets), int(found[-1])
-    program.end(*(named(x, level) for x in ("queue", "goals", "awake", "woken", "sizes")))
+    program.end(*(named(x, level) for x in ("queue", "proposed", "active", "next active", "sizes")))
     program.end(*(named(x, level) for x in ("hub keys", "hub sums", "hub slots")))
     room = max(1, min(arcs, max(ROOM, -(-arcs // 4))))
     sizes = {
@@ -122,7 +124,7 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
     recorder.begin("community", 0, k, **{f"degrees.{after}": recorder.sums})
     recorder.begin("graph", 0, kept, **{f"targets.{after}": 4, f"weights.{after}": recorder.sums})
 
-    labels = named("parts" if event.level == level and named("parts", level) in program.alive
+    labels = named("refined" if event.level == level and named("refined", level) in program.alive
                    else "labels", level)  # fmt: skip
     own = {name: named(f"aggregate {name}", level) for name in sizes}
     slots = Slots(
@@ -165,7 +167,7 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
             slots, widths, (offsets, targets), lists, np.arange(first, last), IN_FLIGHT,
             recorder.stretch,
         )  # fmt: skip
-        at, queued = giant_rows(np.diff(found), np.diff(before), recorder.sums, first, last)
+        at, queued = hub_rows(np.diff(found), np.diff(before), recorder.sums, first, last)
         if len(at):
             number = program.numbers[f"offsets.{after}"]
             touched.append(Touches.of(number, at, Way.CONTENDED, queued))

@@ -18,7 +18,7 @@ from louvain_um.profiling.session.storage import load as load_session
 from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, Way, join, load_trace
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 
-STREAMED = ("targets", "weights", "queue", "goals", "awake", "aggregate room")
+STREAMED = ("targets", "weights", "queue", "proposed", "active", "aggregate room")
 """Arrays that kernels go through in stretches, by how their names begin; others are read at
 random: a map tells how often a page was touched, not in which way."""
 

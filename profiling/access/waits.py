@@ -23,7 +23,7 @@ and 2 blocks each."""
 
 WARPS: Final = THREADS // 32
 LOOKS: Final = 7
-"""Reads of a block for each giant it plans: its number, two places of members, and the arcs before
+"""Reads of a block for each hub it plans: its number, two places of members, and the arcs before
 each, in two parts."""
 
 BLOCK_ARCS: Final = 32768
@@ -46,7 +46,7 @@ APPLY: Final = 1
 WAKE: Final = 3
 """Steps of a sub-round beside deciding: to move, and to wake neighbours, by three widths."""
 
-GIANTS: Final = 4
+HUBS: Final = 4
 """Steps that deciding for the widest takes: tables are laid out, filled, emptied, and compared."""
 
 
@@ -77,8 +77,8 @@ def sweep_steps(degrees: Any, starts: Any, sum_bytes: int, *, wakes: bool) -> in
     for r in range(SUB_ROUNDS):
         classes = np.unique(np.searchsorted(edges, degrees[starts[r] : starts[r + 1]]))
         if len(classes):
-            giants = GIANTS - 1 if classes[-1] == len(edges) else 0
-            steps += len(classes) + giants + APPLY + (WAKE if wakes else 0)
+            hubs = HUBS - 1 if classes[-1] == len(edges) else 0
+            steps += len(classes) + hubs + APPLY + (WAKE if wakes else 0)
     return steps
 
 
@@ -95,7 +95,7 @@ class Adding:
     claims : int
         Additions to the counters by which warps and blocks take up communities.
     looks : int
-        Reads with which every block plans the same batches of giants.
+        Reads with which every block plans the same batches of hubs.
     seconds : float
         Of the host.
     """
@@ -139,17 +139,17 @@ def adding(n: int, arcs: Any, kept: Any, sum_bytes: int) -> Adding:
         rooms = int(np.minimum(arcs, k).sum())
         chunks = max(1, -(-rooms // chunk_for(total, LIMITS, leiden=False)))
     limit = SLOTS[sum_bytes] // 4 * 3
-    giant = (arcs > BLOCK_ARCS) | (kept > limit)
-    middles = int(((arcs > limit // WARPS * 2) & (arcs <= BLOCK_ARCS)).sum())
-    giants = int(giant.sum())
-    slots = np.array([slots_for(int(min(a, k))) for a in arcs[giant]], np.int64)
+    hub = (arcs > BLOCK_ARCS) | (kept > limit)
+    block_bin = int(((arcs > limit // WARPS * 2) & (arcs <= BLOCK_ARCS)).sum())
+    hubs = int(hub.sum())
+    slots = np.array([slots_for(int(min(a, k))) for a in arcs[hub]], np.int64)
     found = batches_of(slots, total)
-    batches = max(len(found), min(chunks, giants))
-    looks = sum(min(THREADS, giants - begin) for begin, _ in found) * LOOKS * blocks
+    batches = max(len(found), min(chunks, hubs))
+    looks = sum(min(THREADS, hubs - begin) for begin, _ in found) * LOOKS * blocks
     barriers = 15 + 5 * chunks + 3 * batches + (4 - 4 * chunks if small else 0)
     warps = blocks * WARPS
     share = max(1, min(32, k // chunks // (warps * 8)))
-    claims = -(-k // share) + chunks * (warps + blocks) + 2 * middles + giants + 4 * blocks
+    claims = -(-k // share) + chunks * (warps + blocks) + 2 * block_bin + hubs + 4 * blocks
     return Adding(
         chain=barriers,
         arrivals=barriers * blocks if blocks > 1 else 0,
@@ -160,7 +160,7 @@ def adding(n: int, arcs: Any, kept: Any, sum_bytes: int) -> Adding:
 
 
 def batches_of(slots: Any, arcs: int) -> list[tuple[int, int]]:
-    """Return the giants, first and one behind the last, that are added up at one time.
+    """Return the hubs, first and one behind the last, that are added up at one time.
 
     `slots` are those of each one's table, of which there is room for one in so many `arcs`.
 

@@ -20,7 +20,9 @@ from louvain_um.profiling.simulator.trace import Array, Launch
 from louvain_um.profiling.sources.source import Clock
 
 TWINS: Final = {
-    "awake": "wake", "woken": "wake", "aggregate members": "members",
+    "active": "wake", "next active": "wake", "proposed": "goals", "refined": "parts",
+    "sub totals": "part totals", "sub sizes": "part sizes", "external weight": "cuts",
+    "weight to target": "ties", "aggregate members": "members",
     "aggregate starts": "member starts", "aggregate rooms": "rooms", "hub keys": "tally keys",
     "hub sums": "tally sums",
 }  # fmt: skip

@@ -24,7 +24,7 @@ from louvain_um.options import Options
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
 CHUNKED = Limits(small=0, chunk=1, chunks=64, arcs_a_slot=1 << 30)
-"""Several launches, as many chunks as there may be, giants one or a few at a time."""
+"""Several launches, as many chunks as there may be, hubs one or a few at a time."""
 
 WAYS = {
     "at once": LIMITS,
@@ -73,7 +73,7 @@ def partitions(n: int) -> dict[str, np.ndarray]:
         "together": np.full(n, n - 1),
         "pairs": np.arange(n) // 2 * 2,
         "random": rng.integers(0, max(n // 20, 1), n),
-        "giants": np.where(rng.random(n) < 0.7, few, np.arange(n)),
+        "hubs": np.where(rng.random(n) < 0.7, few, np.arange(n)),
     }
 
 
@@ -123,7 +123,7 @@ def test_levels_are_those_of_the_cpu(graph: Graph, limits: Limits) -> None:
                 assert np.array_equal(degrees, expected.degrees), where
                 sums = cpu.sums(expected)
                 assert (coarse.inside, coarse.squares) == (sums.inside, sums.squares), where
-                assert coarse.widest == int(np.diff(expected.offsets).max(initial=0)), where
+                assert coarse.max_degree == int(np.diff(expected.offsets).max(initial=0)), where
                 parts = ("offsets", "targets", "weights", "loops", "degrees")
                 new = {name.replace(".small", "") for name in set(memory.live) - live}
                 assert new == {f"{part}.{step + 1}" for part in parts}
@@ -188,7 +188,10 @@ def test_parts_start_in_the_community_of_their_members(graph: Graph) -> None:
         coarse = cpu.aggregate(expected)
         with GpuEngine(Options(), ignore) as gpu:
             level = gpu.load(graph)
-            level.labels, level.parts = cupy.asarray(labels.astype(np.uint32)), cupy.asarray(parts)
+            level.labels, level.refined = (
+                cupy.asarray(labels.astype(np.uint32)),
+                cupy.asarray(parts),
+            )
             found = aggregate(kernels, gpu.memory, level)
             assert np.array_equal(found.start.get(), coarse.start), name
             out = cupy.empty(n, np.uint32)

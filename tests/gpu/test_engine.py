@@ -104,13 +104,13 @@ def test_a_star_wider_than_any_shared_table(gpu: Choice, method: str, weight: in
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_many_giants_in_small_batches(
+def test_many_hubs_in_small_batches(
     gpu: Choice, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)
     hubs = np.repeat(np.arange(300), 3000)
     graph = Graph.from_edges(hubs, rng.integers(300, 30_000, len(hubs)))
-    monkeypatch.setattr(launch, "GIANT_SLOTS", 1)
+    monkeypatch.setattr(launch, "HUB_SLOTS", 1)
     monkeypatch.setattr(launch, "ARCS_A_SLOT", 1 << 40)
     same(graph, method)
 

@@ -97,7 +97,7 @@ def test_levels_are_those_of_the_cpu_and_come_back(graph: Graph) -> None:
         first = levels[1]
         assert first.offsets is None
         assert np.array_equal(level.start.get(), exact.start)
-        assert (level.tag, level.widest) == ("1.2", int(np.diff(exact.offsets).max()))
+        assert (level.tag, level.max_degree) == ("1.2", int(np.diff(exact.offsets).max()))
         assert gpu.sums(level) == cpu.sums(exact)
         offsets, targets, weights, loops, degrees = arcs_of(level)
         for a, b in zip(

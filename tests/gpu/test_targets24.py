@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
 
 def stars(leaves: int) -> Graph:
-    """Return hubs of every degree class, up to giants, whose leaves are tied to each other."""
+    """Return a graph of vertices of every degree class whose leaves are tied to each other."""
     hubs = [3, 6, 12, 24, 90, 700, 5000, leaves]
     n = len(hubs) + leaves
     u = np.concatenate([np.full(count, hub) for hub, count in enumerate(hubs)])

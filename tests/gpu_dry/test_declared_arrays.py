@@ -64,10 +64,10 @@ def scripted(name, method):
 def room_of(array, plan):
     """The bytes of an array, its like on later levels included.
 
-    Those of both homes of levels, where they lie side by side; all tables for giants.
+    Those of both homes of levels, where they lie side by side; all tables for hubs.
     """
     if array.name.startswith("hub "):
-        return max(a.nbytes for a in plan.arrays if a.name in (array.name, "later giants"))
+        return max(a.nbytes for a in plan.arrays if a.name in (array.name, "later hubs"))
     stem, _, home = array.name.rpartition(".")
     homes = [f"{stem}.{number}" for number in (1, 2)]
     if home not in ("1", "2") or not plan.in_core:

@@ -60,6 +60,6 @@ extern "C" void aggregate_level(int blocks, int kind, i64 n, const i64* offsets,
               new_weights, new_loops, new_degrees, told);
   };
   if (kind == 0) run((const Unweighted*)nullptr);
-  if (kind == 1) run((const Packed*)nullptr);
+  if (kind == 1) run((const Targets24*)nullptr);
   if (kind == 2) run(weights);
 }

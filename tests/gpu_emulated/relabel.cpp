@@ -25,7 +25,7 @@ extern "C" void sum_level(int blocks, int kind, i64 n, const i64* offsets, const
                           const u32* weights, const u32* degrees, const u32* start, u64* told) {
   auto run = [&](auto* w) { sums_as(blocks, n, offsets, targets, w, degrees, start, told); };
   if (kind == 0) run((const Unweighted*)nullptr);
-  if (kind == 1) run((const Packed*)nullptr);
+  if (kind == 1) run((const Targets24*)nullptr);
   if (kind == 2) run(weights);
 }
 

@@ -84,7 +84,7 @@ def address(array: Any) -> Any:
 
 
 def hubs(weighted: bool) -> Graph:
-    """Return a graph with vertices of every degree class, two giants among them."""
+    """Return a graph with vertices of every degree class, two hubs among them."""
     graph = lfr(2600, max_degree=1500, min_community=40, max_community=400, seed=SEED).graph
     u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
     random = np.random.default_rng(SEED)

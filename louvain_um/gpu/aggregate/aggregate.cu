@@ -46,7 +46,7 @@ __global__ void BOUNDS sum_arcs(Arguments<W, A> args) {
   State* state = args.state;
   Barrier* barrier = &state->barrier;
   if (args.narrow && !args.resume && !args.base) {
-    WideWeight* table = wide_table((Narrow*)args.new_weights, args.wide);
+    HeavyWeight* table = heavy_table((Weights8*)args.new_weights, args.wide);
     for (u64 s = grid_thread(); s < args.wide; s += grid_threads()) table[s].arc = ~0ull;
     if (grid_thread() == 0) ((u64*)args.new_weights)[-1] = args.wide;
   }

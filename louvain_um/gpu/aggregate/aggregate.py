@@ -44,7 +44,7 @@ def aggregate(
         Called with a range before kernels that read its arcs are launched.
     """
     n, arcs = level.vertices, level.arcs
-    numbers = level.labels if level.parts is None else level.parts
+    numbers = level.labels if level.refined is None else level.refined
     aggregation = Aggregation(kernels, memory, level)
     aggregation.set(numbers=numbers, map=numbers, labels=n)
     if ranges is not None:
@@ -60,11 +60,11 @@ def joined(
     kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, coarse: GpuLevel
 ) -> GpuLevel:
     """Return the next level, with where its vertices start; `numbers` are its level's now."""
-    if level.parts is not None:
+    if level.refined is not None:
         tag = f"{coarse.cycle}.{coarse.number}"
         coarse.start = memory.empty(f"start.{tag}", "community", coarse.vertices, np.uint32)
         relabel_communities(kernels, memory, level, numbers, coarse.start)
-    level.numbers, level.parts = numbers, None
+    level.numbers, level.refined = numbers, None
     return coarse
 
 
@@ -139,7 +139,7 @@ def in_ranges(
     """Aggregate a level whose arcs are read range by range."""
     arrays, k = group_vertices(aggregation, level)
     sums = aggregation.read()
-    numbers = level.labels if level.parts is None else level.parts
+    numbers = level.labels if level.refined is None else level.refined
     total = int(sums["total"])
     aggregation.close()
     partial = Partial(
@@ -187,7 +187,7 @@ def finish(level: GpuLevel, state: Any, arrays: dict[str, Any]) -> GpuLevel:
         sums=level.sums,
         inside=int(state["inside"]),
         squares=squares(state),
-        widest=int(state["widest"]),
+        max_degree=int(state["widest"]),
         home=home_after(level),
         tag=tag_after(level),
         **arrays,
@@ -200,5 +200,5 @@ def prepare(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
     aggregation.launch("sum_level")
     state = aggregation.read()
     aggregation.close()
-    level.inside, level.widest = int(state["inside"]), int(state["widest"])
+    level.inside, level.max_degree = int(state["inside"]), int(state["widest"])
     level.squares = squares(state)

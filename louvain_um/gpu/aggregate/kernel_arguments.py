@@ -136,7 +136,7 @@ class Aggregation:
     def group(self, k: int) -> None:
         """List the members of communities 0 … k − 1."""
         n = self.level.vertices
-        shift = stretch_for(self.level.widest)
+        shift = stretch_for(self.level.max_degree)
         if not self.values["members"]:
             self.scratch("members", n + 1, np.uint32)
         self.scratch("starts", k + 1, np.uint32)
@@ -148,7 +148,7 @@ class Aggregation:
     def lay_out(self, limits: Limits) -> Any:
         """Lay out room for the rows; return the state."""
         arcs, k = self.level.arcs, self.values["k"]
-        self.set(chunk=chunk_for(arcs, limits, leiden=self.level.parts is not None))
+        self.set(chunk=chunk_for(arcs, limits, leiden=self.level.refined is not None))
         self.scratch("rooms", k + 1, np.uint32)
         self.launch("lay_out")
         state = self.read()
@@ -206,7 +206,7 @@ def room_after(level: GpuLevel, limits: Limits) -> int:
         # What one level left of both is not all in one piece.
         left = (sum(limits.homes) - level.arcs) // 8 * 7 if level.number else 0
         return max(own, min(int(limits.later * level.arcs), left))
-    return reserved(level.arcs, level.number, leiden=level.parts is not None, kept=limits.kept)
+    return reserved(level.arcs, level.number, leiden=level.refined is not None, kept=limits.kept)
 
 
 def squares(state: Any) -> int:

@@ -152,7 +152,7 @@ def tables(width: int, k: int, distinct: int, widest: int, arcs: int) -> tuple[i
     Returns
     -------
     block_bin, hubs, slots : int
-        Communities for a block, and for the grid; slots of the largest giant's table.
+        Communities for a block, and for the grid; slots of the largest hub's table.
     """
     # The fewest arcs with which a table of a warp or a block can turn out too small.
     block = SLOTS[width] // 4 * 3

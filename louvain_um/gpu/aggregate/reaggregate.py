@@ -34,7 +34,7 @@ def wanted(first: GpuLevel, level: GpuLevel, limits: Limits, planned: bool) -> b
 
     Where that was not `planned`, a level that outgrew its home has room to give back.
     """
-    if level.number != 1 or level.parts is None or limits.homes is None:
+    if level.number != 1 or level.refined is None or limits.homes is None:
         return False
     large = max(level.vertices, level.arcs) > limits.small
     kept = level.arcs > REAGGREGATE_ABOVE * first.arcs
@@ -62,7 +62,7 @@ def from_input(
     first : GpuLevel
         Level 0, aggregated to `level`.
     """
-    numbers, n = level.parts, first.vertices
+    numbers, n = level.refined, first.vertices
     k = number_parts(kernels, memory, level)
     arcs, home = level.arcs, level.home
     # Degrees lie among communities, where a hole would be of no use.
@@ -70,7 +70,7 @@ def from_input(
     through = memory.empty("through", "scratch", n, np.uint32)
     relabel.run(kernels, "follow", n, numbers, first.numbers, through)
     # As if the input were in the other home: the next level is where this one was.
-    source = replace(first, number=level.number, home=3 - home, parts=through)
+    source = replace(first, number=level.number, home=3 - home, refined=through)
     # There are no more arcs than on the level between.
     coarse = from_numbers(kernels, memory, source, through, k, replace(limits, homes=(arcs, arcs)))
     memory.free("through")
@@ -82,7 +82,7 @@ def restore(
 ) -> None:
     """Make the graph of level 1 once more, after `aggregate_again` gave it back."""
     give_back(memory, level)
-    source = replace(first, parts=first.numbers)
+    source = replace(first, refined=first.numbers)
     made = from_numbers(kernels, memory, source, first.numbers, level.vertices, limits)
     level.tag, level.home, level.arcs = made.tag, made.home, made.arcs
     for name in GRAPH:
@@ -91,7 +91,7 @@ def restore(
 
 def number_parts(kernels: Kernels, memory: Allocator, level: GpuLevel) -> int:
     """Give the parts of a level numbers in the order of their labels; return how many."""
-    parts = level.parts
+    parts = level.refined
     aggregation = Aggregation(kernels, memory, level)
     aggregation.set(numbers=parts, labels=level.vertices)
     ranks = aggregation.scratch("ranks", level.vertices + 1, np.uint32)

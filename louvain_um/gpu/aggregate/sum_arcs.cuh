@@ -369,7 +369,7 @@ __device__ void close_gaps(const Arguments<W, A>& args, const Chunk& chunk) {
                   const i64 out = position + d * WARP;
                   args.new_targets[out] = target[d];
                   if (args.narrow)
-                    put_weight((Narrow*)args.new_weights, out, weight[d]);
+                    put_weight((Weights8*)args.new_weights, out, weight[d]);
                   else
                     ((A*)args.new_weights)[out] = weight[d];
                 }

@@ -182,10 +182,10 @@ def _community(shape: Shape, visited: float) -> Iterator[Declared]:
     yield _array("sizes", "community", 4, n, ("move",), {("move", "atomic"): n})
     if leiden:
         joined: dict[tuple[Stage, Use], float] = {("refine", "gather"): shape.arcs}
-        yield _array("parts", "community", 4, n, ("refine", *LATER, "fetch"), joined)
-        yield _array("part totals", "community", sums, n, ("refine",), joined)
-        yield _array("part sizes", "community", 4, n, ("refine",), joined)
-        yield _array("cuts", "community", sums, n, ("refine",), joined)
+        yield _array("refined", "community", 4, n, ("refine", *LATER, "fetch"), joined)
+        yield _array("sub totals", "community", sums, n, ("refine",), joined)
+        yield _array("sub sizes", "community", 4, n, ("refine",), joined)
+        yield _array("external weight", "community", sums, n, ("refine",), joined)
     added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
     yield _array("degrees.1", "community", sums, home.vertices, LATER, added)
     yield _array("degrees.2", "community", sums, after.vertices, ("fetch",))
@@ -202,14 +202,14 @@ def _scratch(shape: Shape, visited: float) -> Iterator[Declared]:
     n, sums = shape.vertices, shape.sum_bytes
     queued: dict[tuple[Stage, Use], float] = {("move", "gather"): visited * n}
     yield _array("queue", "scratch", 4, n, ("move", "refine"), queued)
-    yield _array("goals", "scratch", 4, n, ("move", "refine"), queued)
-    yield _array("awake", "scratch", 1, n, ("move",), {("move", "stream"): visited * n})
+    yield _array("proposed", "scratch", 4, n, ("move", "refine"), queued)
+    yield _array("active", "scratch", 1, n, ("move",), {("move", "stream"): visited * n})
     woken: dict[tuple[Stage, Use], float] = {
         ("move", "gather"): visited * n + (READ_AGAIN - 1) * visited * shape.arcs
     }
-    yield _array("woken", "scratch", 1, n, ("move",), woken)
+    yield _array("next active", "scratch", 1, n, ("move",), woken)
     if shape.method == "leiden":
-        yield _array("ties", "scratch", sums, n, ("refine",))
+        yield _array("weight to target", "scratch", sums, n, ("refine",))
     yield _array("control", "scratch", 1, CONTROL.itemsize, ("move", "refine"), small=True)
     k = shape.communities
     yield from _adding(shape)
@@ -245,7 +245,7 @@ def _adding(shape: Shape) -> Iterator[Declared]:
 
 
 def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
-    """Yield hash tables in global memory: those of giants, vertices and communities."""
+    """Yield hash tables in global memory: those of hubs, vertices and communities."""
     widest = shape.arcs if shape.widest is None else shape.widest
     if shape.widest is None:
         widest = min(widest, max(1, shape.vertices // 4))
@@ -264,15 +264,15 @@ def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
     yield _array("later tables", "hash", 1, adding, ("coarse",))
     # Room of the second home serves them where all share an arena; else this is what they need,
     # when nothing else is there.
-    yield _array("later giants", "hash", 1, moving, ("load",))
+    yield _array("later hubs", "hash", 1, moving, ("load",))
     if shape.at_once:
         return
-    middles, giants, slots = summing(shape, shape.communities, shape.arcs)
+    block_bin, hubs, slots = summing(shape, shape.communities, shape.arcs)
     filled: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): shape.arcs / 4}
     yield _array("aggregate keys", "hash", 4, slots, ("aggregate",), filled)
     yield _array("aggregate sums", "hash", shape.sum_bytes, slots, ("aggregate",), filled)
-    yield _array("aggregate block_bin", "scratch", 4, middles, ("aggregate",))
-    yield _array("aggregate hub_bin", "scratch", 4, giants, ("aggregate",))
+    yield _array("aggregate block_bin", "scratch", 4, block_bin, ("aggregate",))
+    yield _array("aggregate hub_bin", "scratch", 4, hubs, ("aggregate",))
 
 
 def _array(

@@ -22,18 +22,18 @@ def room_for(shape: Shape, arcs: int, communities: int) -> int:
 
 def at_once_bytes(vertices: int, arcs: int, sums: int) -> int:
     """Return the scratch of aggregating a level by one launch."""
-    middles, giants, slots = tables(sums, vertices, vertices, arcs, arcs)
-    listed = 16 * vertices + (vertices >> 7) + 4 * (middles + giants)
+    block_bin, hubs, slots = tables(sums, vertices, vertices, arcs, arcs)
+    listed = 16 * vertices + (vertices >> 7) + 4 * (block_bin + hubs)
     return listed + (4 + sums) * (arcs + slots) + SMALL // 4
 
 
 def summing(shape: Shape, communities: int, arcs: int) -> tuple[int, int, int]:
     """Return the entries of lists and tables that adding up a large level takes."""
     distinct = min(communities, shape.filled)
-    middles, giants, slots = tables(shape.sum_bytes, communities, distinct, arcs, arcs)
+    block_bin, hubs, slots = tables(shape.sum_bytes, communities, distinct, arcs, arcs)
     if shape.method == "leiden" and shape.kind == "even":
-        return middles, giants, 0  # parts of a mesh are small
-    return middles, giants, slots_of(slots, arcs, shape.limits) if slots else 0
+        return block_bin, hubs, 0  # parts of a mesh are small
+    return block_bin, hubs, slots_of(slots, arcs, shape.limits) if slots else 0
 
 
 def later_community(shape: Shape) -> tuple[int, int]:

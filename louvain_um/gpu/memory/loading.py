@@ -54,7 +54,7 @@ def upload(memory: Allocator, graph: Graph | DeviceGraph, *, packed: bool = Fals
         weights=weights,
         loops=loops,
     )
-    level.packed = packed
+    level.targets24 = packed
     if packed:
         return level  # which has no degrees: `targets24.cuh`
     if isinstance(graph, Graph):

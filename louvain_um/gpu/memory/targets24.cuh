@@ -6,15 +6,15 @@
 #include "grid.cuh"
 
 // Stands for "every arc weighs 1, and its target takes 24 bits" where a weight type is expected.
-struct Packed {};
+struct Targets24 {};
 
-__device__ __forceinline__ u32 weight_at(const Packed*, i64) { return 1; }
+__device__ __forceinline__ u32 weight_at(const Targets24*, i64) { return 1; }
 
 // Whether every arc weighs 1.
 template <class W>
-constexpr bool unweighted = same<W, Unweighted> || same<W, Packed>;
+constexpr bool unweighted = same<W, Unweighted> || same<W, Targets24>;
 
-#define PACKED_BITS 0xFFFFFFu
+#define TARGET_MASK 0xFFFFFFu
 #define START_BITS 40
 
 // The arcs low..high - 1 of a vertex.
@@ -27,7 +27,7 @@ template <class W>
 __device__ __forceinline__ Row row_of(const W*, const i64* offsets, i64 v) {
   return {offsets[v], offsets[v + 1]};
 }
-__device__ __forceinline__ Row row_of(const Packed*, const i64* offsets, i64 v) {
+__device__ __forceinline__ Row row_of(const Targets24*, const i64* offsets, i64 v) {
   const u64 entry = offsets[v];
   const i64 low = entry & ((1ull << START_BITS) - 1);
   return {low, low + (i64)(entry >> START_BITS)};
@@ -40,14 +40,14 @@ __device__ __forceinline__ A degree_of(const W*, const A* degrees, const i64*, i
   return degrees[v];
 }
 template <class A>
-__device__ __forceinline__ A degree_of(const Packed* weights, const A*, const i64* offsets,
+__device__ __forceinline__ A degree_of(const Targets24* weights, const A*, const i64* offsets,
                                        i64 v) {
   return row_of(weights, offsets, v).arcs();
 }
 
 // Returns the target that begins in byte `byte` of a word and may end in the next one.
 __device__ __forceinline__ u32 unpacked(u32 word, u32 next, u32 byte) {
-  return __funnelshift_r(word, next, 8 * byte) & PACKED_BITS;
+  return __funnelshift_r(word, next, 8 * byte) & TARGET_MASK;
 }
 
 // Target of arc j; a read that bypasses coherence, since no kernel writes a level's arcs.
@@ -55,7 +55,7 @@ template <class W>
 __device__ __forceinline__ u32 target_at(const u32* targets, const W*, i64 j) {
   return __ldcs(targets + j);
 }
-__device__ __forceinline__ u32 target_at(const u32* targets, const Packed*, i64 j) {
+__device__ __forceinline__ u32 target_at(const u32* targets, const Targets24*, i64 j) {
   const u64 at = 3 * (u64)j;
   const u32* word = targets + (at >> 2);
   return unpacked(__ldcs(word), __ldcs(word + 1), at & 3);

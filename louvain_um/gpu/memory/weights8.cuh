@@ -4,27 +4,27 @@
 // the bytes, found by the arc's index: entries (arc, weight), 16 bytes for their number, bytes.
 #pragma once
 
-struct Narrow {
+struct Weights8 {
   u8 byte;
 };
 
-#define WIDE 255
+#define HEAVY 255
 
-struct WideWeight {
+struct HeavyWeight {
   u64 arc;
   u64 weight;
 };
 
-__device__ __forceinline__ u64 wide_slots(const Narrow* weights) {
+__device__ __forceinline__ u64 heavy_slots(const Weights8* weights) {
   return ((const u64*)weights)[-1];
 }
 
-__device__ __forceinline__ WideWeight* wide_table(const Narrow* weights, u64 slots) {
-  return (WideWeight*)weights - 1 - slots;
+__device__ __forceinline__ HeavyWeight* heavy_table(const Weights8* weights, u64 slots) {
+  return (HeavyWeight*)weights - 1 - slots;
 }
 
 // Returns where a search for an arc begins.
-__device__ __forceinline__ u64 wide_slot(u64 arc, u64 slots) {
+__device__ __forceinline__ u64 heavy_slot(u64 arc, u64 slots) {
   return __umul64hi((arc + 1) * 0x9E3779B97F4A7C15ull, slots);
 }
 
@@ -40,7 +40,7 @@ __device__ __forceinline__ T whole_weight(const W*, i64, T first) {
   return first;
 }
 
-__device__ __forceinline__ u32 first_weight(const Narrow* weights, i64 j) {
+__device__ __forceinline__ u32 first_weight(const Weights8* weights, i64 j) {
   return __ldcs((const u8*)weights + j);
 }
 
@@ -52,30 +52,30 @@ __device__ __noinline__
 __device__ __forceinline__
 #endif
     u64
-    heavy_weight(const Narrow* weights, i64 j) {
-  const u64 slots = wide_slots(weights);
-  const WideWeight* table = wide_table(weights, slots);
-  u64 slot = wide_slot(j, slots);
+    heavy_weight(const Weights8* weights, i64 j) {
+  const u64 slots = heavy_slots(weights);
+  const HeavyWeight* table = heavy_table(weights, slots);
+  u64 slot = heavy_slot(j, slots);
   while (table[slot].arc != (u64)j) slot = slot + 1 == slots ? 0 : slot + 1;
   return table[slot].weight;
 }
 
-__device__ __forceinline__ u64 whole_weight(const Narrow* weights, i64 j, u32 first) {
-  return first != WIDE ? first : heavy_weight(weights, j);
+__device__ __forceinline__ u64 whole_weight(const Weights8* weights, i64 j, u32 first) {
+  return first != HEAVY ? first : heavy_weight(weights, j);
 }
 
 // Weight of arc j.
-__device__ __forceinline__ u64 weight_at(const Narrow* weights, i64 j) {
+__device__ __forceinline__ u64 weight_at(const Weights8* weights, i64 j) {
   return whole_weight(weights, j, first_weight(weights, j));
 }
 
 // Sets the weight of arc j, once. The table must have room.
-__device__ __forceinline__ void put_weight(Narrow* weights, i64 j, u64 weight) {
-  ((u8*)weights)[j] = weight < WIDE ? weight : WIDE;
-  if (weight < WIDE) return;
-  const u64 slots = wide_slots(weights);
-  WideWeight* table = wide_table(weights, slots);
-  u64 slot = wide_slot(j, slots);
+__device__ __forceinline__ void put_weight(Weights8* weights, i64 j, u64 weight) {
+  ((u8*)weights)[j] = weight < HEAVY ? weight : HEAVY;
+  if (weight < HEAVY) return;
+  const u64 slots = heavy_slots(weights);
+  HeavyWeight* table = heavy_table(weights, slots);
+  u64 slot = heavy_slot(j, slots);
   while (atomicCAS(&table[slot].arc, ~0ull, (u64)j) != ~0ull)
     slot = slot + 1 == slots ? 0 : slot + 1;
   table[slot].weight = weight;

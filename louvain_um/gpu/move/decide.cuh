@@ -6,9 +6,9 @@
 // to the rule to settle. The labels and scores may depend only on state frozen for the step.
 //
 // A rule S offers: the arrays offsets, targets, weights, queue and seed; a type Accumulator; a
-// type Vertex made by vertex(v) with `own` (the label that counts as home) and `idle`;
+// type Vertex made by vertex(v) with `own` (the label that counts as own_weight) and `idle`;
 // label(x, u), EMPTY where u does not count; choice(x, label, weight), EMPTY where not
-// eligible; settle(i, x, best, home, tie, tally), called once a vertex; wants_tie, whether
+// eligible; settle(i, x, best, own_weight, best_weight, tally), called once a vertex; wants_best_weight, whether
 // settle needs the weight of the arcs towards the best label; sorted, whether rows are (targets24.cuh).
 #pragma once
 #include "grid.cuh"
@@ -29,7 +29,7 @@ struct Table {
 };
 
 // Degree classes, widest first, so that long work starts before short work fills the gaps.
-enum Bin { GIANT, BLOCK, WARPED, TILE32, TILE16, TILE8, TILE4, BINS };
+enum Bin { HUB, BLOCK, WARPED, TILE32, TILE16, TILE8, TILE4, BINS };
 
 #define MAX_SUB_ROUNDS 32
 #define MAX_KEYS (MAX_SUB_ROUNDS * BINS)
@@ -85,7 +85,7 @@ __device__ __forceinline__ i64 whole_warps(i64 items) { return (items + WARP - 1
 
 template <class A>
 __device__ __forceinline__ u32 bin_of(i64 degree) {
-  if (degree > Table<A>::block_max) return GIANT;
+  if (degree > Table<A>::block_max) return HUB;
   if (degree > Table<A>::warp_max) return BLOCK;
   if (degree > 32) return WARPED;
   if (degree > 16) return TILE32;
@@ -115,7 +115,7 @@ __device__ void clear_table(Shared<A>& shared) {
 
 // Queues vertices of low..high - 1 that have arcs, from queue[at] on, by sub-round and degree;
 // fills shared.starts and counts the arcs they have. round_of(v, first) says in which of
-// `rounds` sub-rounds v takes part, EMPTY for none; it is asked twice, `first` the first time.
+// `rounds` sub-rounds v takes sub, EMPTY for none; it is asked twice, `first` the first time.
 // Holds two barriers of the grid; control->counts is 0 before and after the next one.
 template <class W, class A, class R>
 __device__ void enqueue(i64 low, i64 high, const i64* offsets, const W* weights, u32 rounds, u32 at,
@@ -212,9 +212,9 @@ __device__ void decide_tile(const S& s, u32 begin, u32 end, u32* counter, Tally&
       else
         weight = sum_of_peers<T>(weight, peers, tile);
       bool mine = label == x.own && label != EMPTY;
-      u32 at_home = __ballot_sync(FULL, mine) & in_tile;
-      A home = __shfl_sync(FULL, weight, at_home ? __ffs(at_home) - 1 : lane);
-      if (!at_home) home = 0;
+      u32 at_own = __ballot_sync(FULL, mine) & in_tile;
+      A own_weight = __shfl_sync(FULL, weight, at_own ? __ffs(at_own) - 1 : lane);
+      if (!at_own) own_weight = 0;
       Choice best = {0.0, EMPTY};
       if (label != EMPTY && !mine && lane == __ffs(peers) - 1) best = s.choice(x, label, weight);
 #pragma unroll
@@ -223,12 +223,12 @@ __device__ void decide_tile(const S& s, u32 begin, u32 end, u32* counter, Tally&
                         __shfl_xor_sync(FULL, best.community, d)};
         best = better(best, other, s.seed);
       }
-      A tie = 0;
-      if constexpr (S::wants_tie) {
+      A best_weight = 0;
+      if constexpr (S::wants_best_weight) {
         u32 there = __ballot_sync(FULL, label == best.community && label != EMPTY) & in_tile;
-        tie = __shfl_sync(FULL, weight, there ? __ffs(there) - 1 : lane);
+        best_weight = __shfl_sync(FULL, weight, there ? __ffs(there) - 1 : lane);
       }
-      if (valid && rank == 0) s.settle(i, x, best, home, tie, tally);
+      if (valid && rank == 0) s.settle(i, x, best, own_weight, best_weight, tally);
     }
     at = next;
   }
@@ -240,7 +240,7 @@ template <u32 G, class S, class A>
 __device__ __forceinline__ A fill(const S& s, const typename S::Vertex& x, i64 low, i64 high,
                                   u32 rank, u32* keys, A* sums, u32 slots) {
   const u32 lane = rank % WARP;
-  A home = 0;
+  A own_weight = 0;
   // Each warp takes LINE arcs in a row, and reads whole lines: these count on the bus.
   for (i64 j = (low & -line_of(s.weights)) + rank / WARP * LINE; j < high; j += G * (LINE / WARP)) {
     u32 target[AHEAD], label[AHEAD];
@@ -255,12 +255,12 @@ __device__ __forceinline__ A fill(const S& s, const typename S::Vertex& x, i64 l
 #pragma unroll
     for (int q = 0; q < AHEAD; ++q) {
       if (label[q] == x.own)
-        home += weight[q];
+        own_weight += weight[q];
       else if (label[q] != EMPTY)
         add_weight(keys, sums, slots, label[q], weight[q]);
     }
   }
-  return home;
+  return own_weight;
 }
 
 // Returns the best community in this thread's slots, and leaves the slots empty.
@@ -310,16 +310,16 @@ __device__ void decide_warp(const S& s, u32 begin, u32 end, u32* counter, u32* k
     const auto [low, high] = row_of(s.weights, s.offsets, v);
     typename S::Vertex x = s.vertex(v);
     u32 slots = slots_for(high - low);
-    A home = x.idle ? 0 : fill<WARP>(s, x, low, high, lane, keys, sums, slots);
+    A own_weight = x.idle ? 0 : fill<WARP>(s, x, low, high, lane, keys, sums, slots);
     __syncwarp();
     Choice best = {0.0, EMPTY};
     if (!x.idle) best = best_of_warp(drain<WARP>(s, x, lane, keys, sums, slots), s.seed);
-    home = warp_sum(home);
-    A tie = 0;
-    if constexpr (S::wants_tie)
+    own_weight = warp_sum(own_weight);
+    A best_weight = 0;
+    if constexpr (S::wants_best_weight)
       if (best.community != EMPTY)
-        tie = warp_sum(weight_towards<WARP, S, A>(s, x, low, high, lane, best.community));
-    if (lane == 0 && !x.idle) s.settle(i, x, best, home, tie, tally);
+        best_weight = warp_sum(weight_towards<WARP, S, A>(s, x, low, high, lane, best.community));
+    if (lane == 0 && !x.idle) s.settle(i, x, best, own_weight, best_weight, tally);
     __syncwarp();
     at = next;
   }
@@ -340,19 +340,19 @@ __device__ void decide_block(const S& s, u32 begin, u32 end, u32* counter, u32* 
     typename S::Vertex x = s.vertex(v);
     if (x.idle) continue;
     u32 slots = slots_for((u32)(high - low));
-    A home = fill<THREADS>(s, x, low, high, threadIdx.x, keys, sums, slots);
-    home = block_sum(home);
+    A own_weight = fill<THREADS>(s, x, low, high, threadIdx.x, keys, sums, slots);
+    own_weight = block_sum(own_weight);
     Choice best = best_of_warp(drain<THREADS>(s, x, threadIdx.x, keys, sums, slots), s.seed);
     if (threadIdx.x % WARP == 0) shared.champions[threadIdx.x / WARP] = best;
     __syncthreads();
     best = shared.champions[0];
     for (u32 w = 1; w < WARPS; ++w) best = better(best, shared.champions[w], s.seed);
-    A tie = 0;
-    if constexpr (S::wants_tie)
+    A best_weight = 0;
+    if constexpr (S::wants_best_weight)
       if (best.community != EMPTY)
-        tie = block_sum(
+        best_weight = block_sum(
             weight_towards<THREADS, S, A>(s, x, low, high, threadIdx.x, best.community));
-    if (threadIdx.x == 0) s.settle(i, x, best, home, tie, tally);
+    if (threadIdx.x == 0) s.settle(i, x, best, own_weight, best_weight, tally);
   }
   __syncthreads();
 }

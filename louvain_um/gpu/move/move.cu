@@ -6,29 +6,29 @@
 // left behind. Between steps the grid waits for itself; the host is not asked. No result
 // depends on the order of a queue, of atomics, or of blocks.
 //
-// Who owns what: labels, totals and sizes change in `apply` only; goals[i] belongs to whoever
-// decides for queue[i]; a byte of `next` is only ever set to 1 during a sweep.
+// Who owns what: labels, totals and sizes change in `apply` only; proposed[i] belongs to whoever
+// decides for queue[i]; a byte of `next_active` is only ever set to 1 during a sweep.
 
 #include "move_rule.cuh"
 
-// The kernel. `start` is null when every vertex begins alone; all stay awake for the first
+// The kernel. `start` is null when every vertex begins alone; all stay active for the first
 // `restless` sweeps. A vertex of degree 0 is never queued; it stays where it starts.
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
     move(i64 n, const i64* offsets, const u32* targets, const W* weights, const A* degrees,
-         const u32* start, u32* labels, A* totals, u32* sizes, u32* queue, u32* goals, u8* awake,
-         u8* next, Giants<A> giants, Control* control, double rate, double total, u32 seed,
+         const u32* start, u32* labels, A* totals, u32* sizes, u32* queue, u32* proposed, u8* active,
+         u8* next_active, HubTables<A> hubs, Control* control, double rate, double total, u32 seed,
          u32 seed_salt, u32 cycle, u32 sub_rounds, u32 max_iterations, u32 restless,
          u32 patience, i64 tolerance) {
   __shared__ Shared<A> shared;
   Barrier* barrier = &control->barrier;
   const Mover<W, A> s = {offsets, targets, weights, degrees, labels, totals,
-                         sizes,   queue,   goals,   rate,    total,  seed};
+                         sizes,   queue,   proposed,   rate,    total,  seed};
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
   const u32* starts = shared.starts;
 
   clear_table(shared);
-  begin_level(s, n, start, awake, next, thread, threads, barrier);
+  begin_level(s, n, start, active, next_active, thread, threads, barrier);
 
   i64 before = 0;  // what the last sweep gained
   for (u32 iteration = 0; iteration < max_iterations; ++iteration) {
@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(THREADS, 5)
     enqueue(
         0, n, offsets, weights, sub_rounds, 0,
         [=](i64 v, bool first) {
-          if (first && iteration > restless) next[v] = 0;
-          return awake[v] ? bucket(v, salt, sub_rounds) : EMPTY;
+          if (first && iteration > restless) next_active[v] = 0;
+          return active[v] ? bucket(v, salt, sub_rounds) : EMPTY;
         },
         queue, control, shared);
 
@@ -53,12 +53,12 @@ __global__ void __launch_bounds__(THREADS, 5)
       // nothing that deciding reads.
       if (wakes && moved < sub_rounds) {
         const u32* was = starts + moved * BINS;
-        activate<THREADS>(s, was[GIANT], was[WARPED], moved, sub_rounds, salt, awake, next);
-        activate<WARP>(s, was[WARPED], was[TILE16], moved, sub_rounds, salt, awake, next);
-        activate<8>(s, was[TILE16], was[BINS], moved, sub_rounds, salt, awake, next);
+        activate<THREADS>(s, was[HUB], was[WARPED], moved, sub_rounds, salt, active, next_active);
+        activate<WARP>(s, was[WARPED], was[TILE16], moved, sub_rounds, salt, active, next_active);
+        activate<8>(s, was[TILE16], was[BINS], moved, sub_rounds, salt, active, next_active);
       }
       if (r == sub_rounds) break;
-      decide(s, from, giants, control->work + r * BINS, control, shared, tally);
+      decide(s, from, hubs, control->work + r * BINS, control, shared, tally);
       grid_sync(barrier);
       apply_moves(s, from[0], from[BINS], thread, threads);
       grid_sync(barrier);
@@ -84,9 +84,9 @@ __global__ void __launch_bounds__(THREADS, 5)
     if (all_moves == 0 || gain < tolerance || (iteration >= patience && gain >= before)) break;
     before = gain;
     if (!wakes) continue;
-    u8* swap = awake;
-    awake = next;
-    next = swap;
+    u8* swap = active;
+    active = next_active;
+    next_active = swap;
   }
 }
 

@@ -24,22 +24,22 @@ class Sweep:
     seconds_ago: float
 
 
-MOVING: Final = ("sizes", "queue", "goals", "awake", "woken")
-"""Arrays that are there while vertices move."""
+MOVE_ARRAYS: Final = ("sizes", "queue", "proposed", "active", "next active")
+"""Arrays that exist while vertices move."""
 
 
-def moving_arrays(memory: Allocator, options: Options, level: GpuLevel) -> tuple[Any, ...]:
-    """Give a level labels and totals; return the arrays of `MOVING`, for the caller to free."""
+def move_arrays(memory: Allocator, options: Options, level: GpuLevel) -> tuple[Any, ...]:
+    """Allocate a level's labels and totals; return `MOVE_ARRAYS`, for the caller to free."""
     n, empty = level.vertices, memory.empty
-    # Labels are a level's map, unless parts are.
+    # Labels are a level's map, unless sub-communities are.
     leiden = options.method == "leiden"
     name = f"labels.{level.cycle}.{level.number}"
     level.labels = empty(name, "community", n, np.uint32, brief=leiden)
     level.totals = empty("totals", "community", n, level.sums, brief=True)
     sizes = empty("sizes", "community", n, np.uint32, brief=True)
-    queue, goals = (empty(name, "scratch", n, np.uint32) for name in ("queue", "goals"))
-    awake, woken = (empty(name, "scratch", n, np.uint8) for name in ("awake", "woken"))
-    return sizes, queue, goals, awake, woken
+    queue, proposed = (empty(name, "scratch", n, np.uint32) for name in ("queue", "proposed"))
+    active, next_active = (empty(name, "scratch", n, np.uint8) for name in MOVE_ARRAYS[3:])
+    return sizes, queue, proposed, active, next_active
 
 
 def move(
@@ -55,10 +55,10 @@ def move(
     Leaves `labels` and `totals` on the level; whoever aggregates frees "totals".
     """
     n = level.vertices
-    sizes, queue, goals, awake, woken = moving_arrays(memory, options, level)
+    sizes, queue, proposed, active, next_active = move_arrays(memory, options, level)
     kernel = kernels.get("move", "move", level.types)
     blocks = grid_for(kernels, kernel, level)
-    giants = HubTables(memory, level, tight)
+    hubs = HubTables(memory, level, tight)
     control = new_control(memory)
     seed_salt = rules.seed_salt(options.seed)
     restless = rules.RESTLESS if level.start is None else 0
@@ -68,16 +68,17 @@ def move(
         (
             np.int64(n), level.offsets, level.targets, or_null(level.weights),
             or_null(level.degrees),
-            or_null(level.start), level.labels, level.totals, sizes, queue, goals, awake, woken,
-            giants.argument, control, np.float64(options.resolution / total), np.float64(total),
+            or_null(level.start), level.labels, level.totals, sizes, queue, proposed,
+            active, next_active,
+            hubs.argument, control, np.float64(options.resolution / total), np.float64(total),
             np.uint32(options.seed), np.uint32(seed_salt), np.uint32(level.cycle),
             np.uint32(rules.SUB_ROUNDS), np.uint32(rules.MAX_ITERATIONS), np.uint32(restless),
             np.uint32(rules.PATIENCE), np.int64(rules.tolerance(level.number)),
         ),
     )  # fmt: skip
     found = control.get().view(CONTROL)[0]
-    giants.free()
-    memory.free(*MOVING, "control")
+    hubs.free()
+    memory.free(*MOVE_ARRAYS, "control")
     count = int(found["iterations"])
     ended, gone = found["ended"][:count].tolist(), found["moved"][:count].tolist()
     sweeps = [Sweep(m, (ended[-1] - at) * 1e-9) for m, at in zip(gone, ended, strict=True)]

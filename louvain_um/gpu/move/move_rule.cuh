@@ -8,7 +8,7 @@
 template <class W, class A>
 struct Mover {
   using Accumulator = A;
-  static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Packed>, wants_tie = false;
+  static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Targets24>, wants_best_weight = false;
   const i64* offsets;
   const u32* targets;
   const W* weights;
@@ -17,7 +17,7 @@ struct Mover {
   A* totals;
   u32* sizes;
   u32* queue;
-  u32* goals;
+  u32* proposed;
   double rate;
   double total;
   u32 seed;
@@ -45,42 +45,42 @@ struct Mover {
   }
 
   // Notes where the vertex goes, unless that is one half of two lone vertices swapping places.
-  __device__ __forceinline__ void settle(u32 i, const Vertex& x, Choice best, A home, A,
+  __device__ __forceinline__ void settle(u32 i, const Vertex& x, Choice best, A own_weight, A,
                                          Tally& tally) const {
-    u32 goal = EMPTY;
-    double stay = score_of(home, x.pull, totals[x.own] - x.degree);
+    u32 target = EMPTY;
+    double stay = score_of(own_weight, x.pull, totals[x.own] - x.degree);
     if (best.community != EMPTY && best.score > stay &&
         !(best.community > x.own && sizes[x.own] == 1 && sizes[best.community] == 1)) {
-      goal = best.community;
+      target = best.community;
       double gain = __ddiv_rn(__dsub_rn(best.score, stay), total);
       tally.gain += __double2ll_rn(__dmul_rn(gain, 1125899906842624.0));
       ++tally.moves;
     }
-    goals[i] = goal;
+    proposed[i] = target;
   }
 };
 
 // Wakes u, unless it is queued in this sweep for a sub-round still to come.
 __device__ __forceinline__ void wake(u32 u, u32 sub_round, u32 sub_rounds, u32 salt,
-                                     const u8* awake, u8* next) {
-  if (next[u] || (awake[u] && bucket(u, salt, sub_rounds) > sub_round)) return;
-  next[u] = 1;
+                                     const u8* active, u8* next_active) {
+  if (next_active[u] || (active[u] && bucket(u, salt, sub_rounds) > sub_round)) return;
+  next_active[u] = 1;
 }
 
 // Wakes the neighbours of the moved vertices in queue[begin:end) that are outside the mover's
 // new community: a group of G threads a vertex, `groups` of them in the grid.
 template <u32 G, class S>
 __device__ void activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_rounds,
-                         u32 salt, const u8* awake, u8* next) {
+                         u32 salt, const u8* active, u8* next_active) {
   const u32 groups = gridDim.x * (THREADS / G), rank = threadIdx.x % G;
   for (u32 i = begin + blockIdx.x * (THREADS / G) + threadIdx.x / G; i < end; i += groups) {
-    u32 goal = s.goals[i];
-    if (goal == EMPTY) continue;
+    u32 target = s.proposed[i];
+    if (target == EMPTY) continue;
     u32 v = s.queue[i];
     const auto [low, high] = row_of(s.weights, s.offsets, v);
     for (i64 j = low + rank; j < high; j += G) {
       u32 u = target_at(s.targets, s.weights, j);
-      if (s.labels[u] != goal) wake(u, sub_round, sub_rounds, salt, awake, next);
+      if (s.labels[u] != target) wake(u, sub_round, sub_rounds, salt, active, next_active);
     }
   }
 }
@@ -91,34 +91,34 @@ __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 thre
   using A = typename S::Accumulator;
   for (i64 k = thread; k < whole_warps(end - begin); k += threads) {
     i64 i = begin + k;
-    u32 goal = i < end ? s.goals[i] : EMPTY, own = EMPTY;
-    if (!__any_sync(FULL, goal != EMPTY)) continue;
+    u32 target = i < end ? s.proposed[i] : EMPTY, own = EMPTY;
+    if (!__any_sync(FULL, target != EMPTY)) continue;
     A degree = 0;
-    if (goal != EMPTY) {
+    if (target != EMPTY) {
       u32 v = s.queue[i];
       own = s.labels[v];
       degree = s.degree(v);
-      s.labels[v] = goal;
+      s.labels[v] = target;
     }
     add_together(s.totals, own, (A)0 - degree);
-    add_together(s.totals, goal, degree);
+    add_together(s.totals, target, degree);
     add_together(s.sizes, own, ~0u);
-    add_together(s.sizes, goal, 1u);
+    add_together(s.sizes, target, 1u);
   }
 }
 
 // Puts every vertex where it starts, alone where `start` is null, and wakes it. Ends with a
 // barrier.
 template <class S>
-__device__ void begin_level(const S& s, i64 n, const u32* start, u8* awake, u8* next, i64 thread,
+__device__ void begin_level(const S& s, i64 n, const u32* start, u8* active, u8* next_active, i64 thread,
                             i64 threads, Barrier* barrier) {
   using A = typename S::Accumulator;
   for (i64 v = thread; v < n; v += threads) {
     s.labels[v] = start ? start[v] : v;
     s.totals[v] = start ? 0 : s.degree(v);
     s.sizes[v] = start ? 0 : 1;
-    awake[v] = 1;
-    next[v] = 0;
+    active[v] = 1;
+    next_active[v] = 0;
   }
   grid_sync(barrier);
   if (!start) return;

@@ -122,7 +122,7 @@ class Partial:
             targets=targets,
             weights=weights,
             loops=None,
-            widest=self.k,
+            max_degree=self.k,
         )
         aggregation = Aggregation(self.kernels, self.memory, graph)
         aggregation.set(numbers=self.names, distinct=self.k)

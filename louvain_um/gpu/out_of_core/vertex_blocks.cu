@@ -2,7 +2,7 @@
 // time, for each sub-round. The host launches; it brings a block's arcs before it does.
 //
 // The steps and their results are those of move.cu and refine.cu. The queue grows block by
-// block; spans[(round * blocks + block) * (BINS + 1)] says where a block's part of a sub-round
+// block; spans[(round * blocks + block) * (BINS + 1)] says where a block's sub of a sub-round
 // begins, class by class, so that its moved vertices can wake their neighbours when the block
 // is at hand again.
 
@@ -22,14 +22,14 @@ __device__ __forceinline__ u32 block_of(const u32* begins, u32 count, u32 v) {
   return low;
 }
 
-// What the paged kernels of a level share. awake and next change places between sweeps.
+// What the paged kernels of a level share. active and next_active change places between sweeps.
 template <class A>
 struct Sweep {
   i64 n;
   u64 blocks;
   const u32* begins;
-  u8* awake;
-  u8* next;
+  u8* active;
+  u8* next_active;
   u32* spans;
   u8* present;
   Control* control;
@@ -37,7 +37,7 @@ struct Sweep {
   u32 sub_rounds;
 };
 
-// Notes where classes of the part of the queue just filled begin, and where the queue ends.
+// Notes where classes of the sub of the queue just filled begin, and where the queue ends.
 template <class A>
 __device__ void note_span(const Sweep<A>& sweep, u32 round, u32 block, const u32* starts) {
   if (blockIdx.x != 0) return;
@@ -50,11 +50,11 @@ template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
     begin_paged(Mover<W, A> s, Sweep<A> sweep, const u32* start) {
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
-  begin_level(s, sweep.n, start, sweep.awake, sweep.next, thread, threads,
+  begin_level(s, sweep.n, start, sweep.active, sweep.next_active, thread, threads,
               &sweep.control->barrier);
 }
 
-// Begins a sweep: present[block * sub_rounds + round] becomes 1 where somebody awake is.
+// Begins a sweep: present[block * sub_rounds + round] becomes 1 where somebody active is.
 template <class W, class A>
 __global__ void begin_sweep(Mover<W, A> s, Sweep<A> sweep) {
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
@@ -65,8 +65,8 @@ __global__ void begin_sweep(Mover<W, A> s, Sweep<A> sweep) {
     control->moves[0] = 0;
   }
   for (i64 v = thread; v < sweep.n; v += threads) {
-    sweep.next[v] = 0;
-    if (!sweep.awake[v] || s.offsets[v] == s.offsets[v + 1]) continue;
+    sweep.next_active[v] = 0;
+    if (!sweep.active[v] || s.offsets[v] == s.offsets[v + 1]) continue;
     u32 round = bucket(v, sweep.salt, sweep.sub_rounds);
     sweep.present[block_of(sweep.begins, sweep.blocks, v) * sweep.sub_rounds + round] = 1;
   }
@@ -76,16 +76,16 @@ template <class W, class A>
 __device__ void wake_from(const Mover<W, A>& s, const Sweep<A>& sweep, u32 round, u32 block) {
   const u32* was = sweep.spans + (round * sweep.blocks + block) * (BINS + 1);
   const u32 rounds = sweep.sub_rounds, salt = sweep.salt;
-  activate<THREADS>(s, was[GIANT], was[WARPED], round, rounds, salt, sweep.awake, sweep.next);
-  activate<WARP>(s, was[WARPED], was[TILE16], round, rounds, salt, sweep.awake, sweep.next);
-  activate<8>(s, was[TILE16], was[BINS], round, rounds, salt, sweep.awake, sweep.next);
+  activate<THREADS>(s, was[HUB], was[WARPED], round, rounds, salt, sweep.active, sweep.next_active);
+  activate<WARP>(s, was[WARPED], was[TILE16], round, rounds, salt, sweep.active, sweep.next_active);
+  activate<8>(s, was[TILE16], was[BINS], round, rounds, salt, sweep.active, sweep.next_active);
 }
 
-// One block's part of a sub-round: wakes the neighbours of those who moved in sub-round `moved`
+// One block's sub of a sub-round: wakes the neighbours of those who moved in sub-round `moved`
 // (EMPTY: none did here), then decides for the block's vertices of sub-round `round` (EMPTY: none).
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
-    move_block(Mover<W, A> s, Sweep<A> sweep, Giants<A> giants, u32 block, u32 round, u32 moved) {
+    move_block(Mover<W, A> s, Sweep<A> sweep, HubTables<A> hubs, u32 block, u32 round, u32 moved) {
   __shared__ Shared<A> shared;
   Control* control = sweep.control;
   clear_table(shared);
@@ -93,16 +93,16 @@ __global__ void __launch_bounds__(THREADS, 5)
   if (round == EMPTY) return;
   const u32 tail = *(volatile u32*)&control->tail, salt = sweep.salt;
   const u32 sub_rounds = sweep.sub_rounds;
-  const u8* awake = sweep.awake;
+  const u8* active = sweep.active;
   enqueue(
       sweep.begins[block], sweep.begins[block + 1], s.offsets, s.weights, 1, tail,
       [=](i64 v, bool) {
-        return awake[v] && bucket(v, salt, sub_rounds) == round ? 0 : EMPTY;
+        return active[v] && bucket(v, salt, sub_rounds) == round ? 0 : EMPTY;
       },
       s.queue, control, shared);
   note_span(sweep, round, block, shared.starts);
   Tally tally = {0, 0};
-  decide(s, shared.starts, giants, control->work, control, shared, tally);
+  decide(s, shared.starts, hubs, control->work, control, shared, tally);
   i64 gain = block_sum(tally.gain);
   u32 moves = block_sum(tally.moves);
   if (threadIdx.x == 0 && moves) {
@@ -122,27 +122,27 @@ __global__ void __launch_bounds__(THREADS, 5) end_round(Mover<W, A> s, Sweep<A> 
   if (thread == 0) control->round_begin = end;
 }
 
-// Makes every vertex a part of its own and, block by block, sums its arcs inside its community.
+// Makes every vertex a sub of its own and, block by block, sums its arcs inside its community.
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5) begin_refining(Refiner<W, A> s, Sweep<A> sweep) {
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
-  begin_parts(s, sweep.n, thread, threads);
+  begin_alone(s, sweep.n, thread, threads);
 }
 
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
-    cut_block(Refiner<W, A> s, Sweep<A> sweep, u32 block) {
+    external_block(Refiner<W, A> s, Sweep<A> sweep, u32 block) {
   __shared__ Shared<A> shared;
   enqueue(
       sweep.begins[block], sweep.begins[block + 1], s.offsets, s.weights, 1, 0,
       [](i64, bool) { return 0u; }, s.queue, sweep.control, shared);
-  cut_all(s, shared.starts);
+  sum_external(s, shared.starts);
 }
 
-// One block's part of a sub-round of refinement.
+// One block's sub of a sub-round of refinement.
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
-    refine_block(Refiner<W, A> s, Sweep<A> sweep, Giants<A> giants, u32 block, u32 round) {
+    refine_block(Refiner<W, A> s, Sweep<A> sweep, HubTables<A> hubs, u32 block, u32 round) {
   __shared__ Shared<A> shared;
   Control* control = sweep.control;
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
@@ -155,10 +155,10 @@ __global__ void __launch_bounds__(THREADS, 5)
   note_span(sweep, round, block, shared.starts);
   s.sub_round = round;
   for (i64 i = shared.starts[0] + thread; i < shared.starts[BINS]; i += threads)
-    s.goals[i] = EMPTY;
+    s.proposed[i] = EMPTY;
   grid_sync(&control->barrier);
   Tally tally = {0, 0};
-  decide(s, shared.starts, giants, control->work, control, shared, tally);
+  decide(s, shared.starts, hubs, control->work, control, shared, tally);
 }
 
 template <class W, class A>
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(THREADS, 5) end_refining(Refiner<W, A> s, Swee
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
   Control* control = sweep.control;
   const u32 begin = *(volatile u32*)&control->round_begin, end = *(volatile u32*)&control->tail;
-  join_parts(s, begin, end, thread, threads);
+  apply_joins(s, begin, end, thread, threads);
   grid_sync(&control->barrier);
   if (thread == 0) control->round_begin = end;
 }

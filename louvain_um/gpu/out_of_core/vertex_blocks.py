@@ -18,8 +18,8 @@ import numpy as np
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import Moved
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.move.move import MOVING, Sweep, moving_arrays
-from louvain_um.gpu.refine.refine import REFINING, refining_arrays
+from louvain_um.gpu.move.move import MOVE_ARRAYS, Sweep, move_arrays
+from louvain_um.gpu.refine.refine import REFINE_ARRAYS, refine_arrays
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import CONTROL, THREADS, HubTables, grid_for, new_control
 from louvain_um.options import Options
@@ -83,7 +83,7 @@ class Pages:
         """
         path = wanted if self.forward else wanted[::-1]
         self.forward = not self.forward
-        # There may be none: nobody is awake.
+        # There may be none: no vertex is active.
         yield from zip(path, [*path[1:], None][: len(path)], strict=True)
 
 
@@ -131,20 +131,20 @@ def move_in_pages(
 ) -> tuple[Moved, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance."""
     n, empty = level.vertices, memory.empty
-    sizes, queue, goals, awake, woken = moving_arrays(memory, options, level)
+    sizes, queue, proposed, active, next_active = move_arrays(memory, options, level)
     rounds, blocks = rules.SUB_ROUNDS, pages.blocks
     spans = empty("spans", "scratch", rounds * blocks * SPAN, np.uint32)
     present = empty("present", "scratch", rounds * blocks, np.uint8)
-    giants = HubTables(memory, level, tight)
+    hubs = HubTables(memory, level, tight)
     control = new_control(memory)
     rule = packed(
         [
             level.offsets, level.targets, level.weights, level.degrees, level.labels,
-            level.totals, sizes, queue, goals, float(options.resolution / total), float(total),
+            level.totals, sizes, queue, proposed, float(options.resolution / total), float(total),
             int(options.seed),
         ]
     )  # fmt: skip
-    fields = [n, blocks, pages.begins, awake, woken, spans, present, control, 0]
+    fields = [n, blocks, pages.begins, active, next_active, spans, present, control, 0]
     steps = Steps(kernels, level, pages, rule, fields)
     steps.run("begin_paged", level.start if level.start is not None else np.uint64(0))
     moves, gain, before, iteration = 0, 0, 0, 0
@@ -155,7 +155,7 @@ def move_in_pages(
         present.fill(0)
         steps.run("begin_sweep")
         wakes = rules.wakes(level.start is None, iteration)
-        sweep(steps, giants, present.get().reshape(blocks, rounds), wakes)
+        sweep(steps, hubs, present.get().reshape(blocks, rounds), wakes)
         found = control.get().view(CONTROL)[0]
         iteration += 1
         gone = int(found["moves"][0])
@@ -167,14 +167,14 @@ def move_in_pages(
         before = gained
         if wakes:
             steps.fields[3], steps.fields[4] = steps.fields[4], steps.fields[3]
-    giants.free()
-    memory.free(*MOVING, "spans", "present", "control")
+    hubs.free()
+    memory.free(*MOVE_ARRAYS, "spans", "present", "control")
     last = ended[-1][1]
     sweeps = [Sweep(gone, last - at) for gone, at in ended]
     return Moved(iteration, moves, int(found["visited"]), gain), sweeps
 
 
-def sweep(steps: Steps, giants: HubTables, present: Any, wakes: bool) -> None:
+def sweep(steps: Steps, hubs: HubTables, present: Any, wakes: bool) -> None:
     """Decide and move, sub-round by sub-round and block by block.
 
     A sweep that `wakes` also wakes those whom the moved ones left behind.
@@ -186,7 +186,7 @@ def sweep(steps: Steps, giants: HubTables, present: Any, wakes: bool) -> None:
             continue
         for block, following in steps.pages.order(sorted(here | there)):
             steps.run_on(
-                block, following, "move_block", giants.argument, np.uint32(block),
+                block, following, "move_block", hubs.argument, np.uint32(block),
                 np.uint32(number if block in here else NOBODY),
                 np.uint32(before if block in there else NOBODY),
             )  # fmt: skip
@@ -195,7 +195,7 @@ def sweep(steps: Steps, giants: HubTables, present: Any, wakes: bool) -> None:
             before, there = number, here
     for block, following in steps.pages.order(sorted(there)):
         steps.run_on(
-            block, following, "move_block", giants.argument, np.uint32(block),
+            block, following, "move_block", hubs.argument, np.uint32(block),
             np.uint32(NOBODY), np.uint32(before),
         )  # fmt: skip
 
@@ -209,18 +209,21 @@ def refine_in_pages(
     pages: Pages,
     tight: bool,
 ) -> None:
-    """Split communities into parts that hold together; leaves `parts` on the level."""
+    """Split communities into connected sub-communities; leaves `refined` on the level."""
     n = level.vertices
-    part_totals, part_sizes, cuts, queue, goals, ties = refining_arrays(memory, level)
+    sub_totals, sub_sizes, external_weight, queue, proposed, weight_to_target = refine_arrays(
+        memory, level
+    )
     rounds, blocks = rules.SUB_ROUNDS, pages.blocks
     spans = memory.empty("spans", "scratch", rounds * blocks * SPAN, np.uint32)
-    giants = HubTables(memory, level, tight)
+    hubs = HubTables(memory, level, tight)
     control = new_control(memory)
     salt = rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed)
     rule = packed(
         [
             level.offsets, level.targets, level.weights, level.degrees, level.labels,
-            level.totals, level.parts, part_totals, part_sizes, cuts, queue, goals, ties,
+            level.totals, level.refined, sub_totals, sub_sizes, external_weight, queue, proposed,
+            weight_to_target,
             float(options.resolution / total), int(options.seed) | salt << 32, rounds,
         ]
     )  # fmt: skip
@@ -233,12 +236,12 @@ def refine_in_pages(
     for number in range(rounds):
         for block, following in pages.order(everything):
             steps.run_on(
-                block, following, "refine_block", giants.argument, np.uint32(block),
+                block, following, "refine_block", hubs.argument, np.uint32(block),
                 np.uint32(number),
             )  # fmt: skip
         steps.run("end_refining")
-    giants.free()
-    memory.free(*REFINING, "spans", "control")
+    hubs.free()
+    memory.free(*REFINE_ARRAYS, "spans", "control")
 
 
 class Toucher:

@@ -13,21 +13,23 @@ from louvain_um.gpu.runtime.launch import THREADS, HubTables, grid_for, new_cont
 from louvain_um.options import Options
 from louvain_um.placement.memory.allocator import Allocator
 
-REFINING: Final = ("part totals", "part sizes", "cuts", "queue", "goals", "ties")
-"""Arrays that are there while parts form."""
+REFINE_ARRAYS: Final = (
+    "sub totals", "sub sizes", "external weight", "queue", "proposed", "weight to target",
+)  # fmt: skip
+"""Arrays that exist during refinement."""
 
 
-def refining_arrays(memory: Allocator, level: GpuLevel) -> tuple[Any, ...]:
-    """Give a level parts; return the arrays of `REFINING`, for the caller to free."""
+def refine_arrays(memory: Allocator, level: GpuLevel) -> tuple[Any, ...]:
+    """Allocate a level's `refined`; return `REFINE_ARRAYS`, for the caller to free."""
     n, empty = level.vertices, memory.empty
-    name = f"parts.{level.cycle}.{level.number}"
-    level.parts = empty(name, "community", n, np.uint32)
-    part_totals = empty("part totals", "community", n, level.sums, brief=True)
-    part_sizes = empty("part sizes", "community", n, np.uint32, brief=True)
-    cuts = empty("cuts", "community", n, level.sums, brief=True)
-    queue, goals = (empty(name, "scratch", n, np.uint32) for name in ("queue", "goals"))
-    ties = empty("ties", "scratch", n, level.sums)
-    return part_totals, part_sizes, cuts, queue, goals, ties
+    name = f"refined.{level.cycle}.{level.number}"
+    level.refined = empty(name, "community", n, np.uint32)
+    sub_totals = empty("sub totals", "community", n, level.sums, brief=True)
+    sub_sizes = empty("sub sizes", "community", n, np.uint32, brief=True)
+    external_weight = empty("external weight", "community", n, level.sums, brief=True)
+    queue, proposed = (empty(name, "scratch", n, np.uint32) for name in ("queue", "proposed"))
+    weight_to_target = empty("weight to target", "scratch", n, level.sums)
+    return sub_totals, sub_sizes, external_weight, queue, proposed, weight_to_target
 
 
 def refine(
@@ -38,12 +40,14 @@ def refine(
     level: GpuLevel,
     tight: bool = False,
 ) -> None:
-    """Split communities into parts that hold together; leaves `parts` on the level."""
+    """Split communities into connected sub-communities; leaves `refined` on the level."""
     n = level.vertices
-    part_totals, part_sizes, cuts, queue, goals, ties = refining_arrays(memory, level)
+    sub_totals, sub_sizes, external_weight, queue, proposed, weight_to_target = refine_arrays(
+        memory, level
+    )
     kernel = kernels.get("refine", "refine", level.types)
     blocks = grid_for(kernels, kernel, level)
-    giants = HubTables(memory, level, tight)
+    hubs = HubTables(memory, level, tight)
     control = new_control(memory)
     salt = rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed)
     kernel(
@@ -52,10 +56,11 @@ def refine(
         (
             np.int64(n), level.offsets, level.targets, or_null(level.weights),
             or_null(level.degrees),
-            level.labels, level.totals, level.parts, part_totals, part_sizes, cuts, queue, goals,
-            ties, giants.argument, control, np.float64(options.resolution / total),
+            level.labels, level.totals, level.refined, sub_totals, sub_sizes,
+            external_weight, queue, proposed, weight_to_target,
+            hubs.argument, control, np.float64(options.resolution / total),
             np.uint32(options.seed), np.uint32(salt), np.uint32(rules.SUB_ROUNDS),
         ),
     )  # fmt: skip
-    giants.free()
-    memory.free(*REFINING, "control")
+    hubs.free()
+    memory.free(*REFINE_ARRAYS, "control")

@@ -17,7 +17,7 @@ struct Found {
 
 // Visits all arcs, a warp 32 rows: visit(arc, v) with v the arc's source, or arc -1.
 template <class F>
-__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const Packed* packed,
+__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const Targets24* packed,
                                                F visit) {
   for (i64 v = grid_thread(); v - lane_index() < n; v += grid_threads()) {
     const Row row = v < n ? row_of(packed, offsets, v) : Row{0, 0};
@@ -159,7 +159,7 @@ __global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* t
   for (i64 v = grid_thread(); v < n; v += grid_threads()) parents[v] = v;
   grid_sync(&found->barrier);
   if (packed)
-    join_ends(n, offsets, targets, (const Packed*)0, labels, parents);
+    join_ends(n, offsets, targets, (const Targets24*)0, labels, parents);
   else
     join_ends(n, offsets, targets, (const Unweighted*)0, labels, parents);
   grid_sync(&found->barrier);

@@ -90,7 +90,7 @@ def split(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
     parents = memory.empty("parents", "scratch", level.vertices, np.uint32)
     found = new_found(memory)
     kernel = kernels.get("relabel", "split_communities")
-    packed = np.uint32(level.packed)
+    packed = np.uint32(level.targets24)
     arguments = (level.offsets, level.targets, packed, level.start, parents, found)
     blocks = grid_for(kernels, kernel, level)
     kernel((blocks,), (THREADS,), (np.int64(level.vertices), *arguments))

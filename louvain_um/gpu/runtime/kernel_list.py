@@ -9,13 +9,13 @@ from typing import Final
 FIRST: Final = ("Unweighted, u32", "u32, u32", "Unweighted, u64", "u32, u64", "u64, u64")
 """Weight type of the input's arcs, and type of sums."""
 
-PACKED: Final = "Packed, u32"
+TARGETS24: Final = "Targets24, u32"
 """The same of unweighted arcs whose targets take 24 bits (`packing.py`)."""
 
-INPUT: Final = (*FIRST, PACKED)
+INPUT: Final = (*FIRST, TARGETS24)
 """The same for the input, whether or not it is packed."""
 
-PAIRS: Final = (*INPUT, "Narrow, u32", "Narrow, u64")
+PAIRS: Final = (*INPUT, "Weights8, u32", "Weights8, u64")
 """The same for any level: a coarse level's arcs are narrow, or of the type of sums."""
 
 SUMS: Final = ("u32", "u64")

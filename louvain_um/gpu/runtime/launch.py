@@ -18,18 +18,18 @@ ARCS_A_BLOCK: Final = 2048
 
 ARCS_A_SLOT: Final = 8
 TIGHT_ARCS_A_SLOT: Final = 32
-"""The tables for giants have a slot for so many arcs of the level.
+"""The tables for hubs have a slot for so many arcs of the level.
 
-A tight run has fewer, and serves giants in more batches.
+A tight run has fewer, and serves hubs in more batches.
 """
 
 SMALL_ARCS_A_SLOT: Final = 4
-GIANT_SLOTS: Final = 1 << 21
+HUB_SLOTS: Final = 1 << 21
 """Small levels have a slot for so many arcs, up to so many slots: they have room to spare."""
 
 WIDE_ARCS_A_SLOT: Final = 1.6
 TIGHT_WIDE_ARCS_A_SLOT: Final = 8
-"""No more slots than one for so many arcs of giants: two to four slots an arc, an eighth of them in
+"""No more slots than one for so many arcs of hubs: two to four slots an arc, an eighth of them in
 a sub-round and a quarter more to be safe; or, in a tight run, a fifth of that."""
 
 DRAIN_SLOTS: Final = 16 * THREADS
@@ -65,7 +65,7 @@ HUB_TABLES: Final = np.dtype(
         for name in ("keys", "sums", "capacity", "slots", "fills", "drains", "homes", "partials")
     ]
 )
-"""`Giants` of hubs.cuh."""
+"""`HubTables` of hubs.cuh."""
 
 
 def grid_for(kernels: Kernels, kernel: Kernel, level: GpuLevel) -> int:
@@ -83,9 +83,9 @@ def hub_table_sizes(
     tight: bool = False,
     wide: int | None = None,
 ) -> tuple[int, int]:
-    """Return the most giants a level can have at once, and the slots of their tables.
+    """Return the most hubs a level can have at once, and the slots of their tables.
 
-    `wide` is how many arcs giants have, at most; None where that is not known.
+    `wide` is how many arcs hubs have, at most; None where that is not known.
     """
     block_max = BLOCK_MAX[sum_bytes]
     if widest <= block_max:
@@ -94,12 +94,12 @@ def hub_table_sizes(
     wide = arcs if wide is None else wide
     slots = arcs // (TIGHT_ARCS_A_SLOT if tight else ARCS_A_SLOT)
     slots = min(slots, int(wide / (TIGHT_WIDE_ARCS_A_SLOT if tight else WIDE_ARCS_A_SLOT)))
-    small = min(GIANT_SLOTS, arcs // SMALL_ARCS_A_SLOT, int(wide / WIDE_ARCS_A_SLOT))
+    small = min(HUB_SLOTS, arcs // SMALL_ARCS_A_SLOT, int(wide / WIDE_ARCS_A_SLOT))
     return min(vertices, wide // block_max), max(needed, small, slots)
 
 
 class HubTables:
-    """Memory for vertices too wide for shared memory: `Giants` of hubs.cuh.
+    """Memory for vertices too wide for shared memory: `HubTables` of hubs.cuh.
 
     `argument` is the struct that kernels take; `free` gives the memory back.
     """
@@ -107,8 +107,8 @@ class HubTables:
     def __init__(self, memory: Allocator, level: GpuLevel, tight: bool = False) -> None:
         self.memory = memory
         sums = np.dtype(level.sums)
-        size = level.vertices, level.arcs, level.widest, sums.itemsize
-        count, slots = hub_table_sizes(*size, tight=tight, wide=level.wide)
+        size = level.vertices, level.arcs, level.max_degree, sums.itemsize
+        count, slots = hub_table_sizes(*size, tight=tight, wide=level.hub_arcs)
         units = slots // DRAIN_SLOTS + count
         wanted: tuple[tuple[str, int, Any], ...] = (
             ("hub keys", slots, np.uint32),

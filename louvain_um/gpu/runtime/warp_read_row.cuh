@@ -14,7 +14,7 @@ template <class W>
 __device__ __forceinline__ i64 line_of(const W*) {
   return WARP;
 }
-__device__ __forceinline__ i64 line_of(const Packed*) { return LINE; }
+__device__ __forceinline__ i64 line_of(const Targets24*) { return LINE; }
 
 // The functions below read what belongs to arcs j..j + 127, of which low..high - 1 count: entry q
 // is that of arc j + 32q + lane, if it does. j is a multiple of line_of. Whole warps call.
@@ -38,7 +38,7 @@ __device__ __forceinline__ u32 word_of(const u32 (&words)[3], u32 line, u32 last
   return index / WARP == line ? word : next;
 }
 
-__device__ __forceinline__ void read_targets(const u32* targets, const Packed*, i64 j, i64 low,
+__device__ __forceinline__ void read_targets(const u32* targets, const Targets24*, i64 j, i64 low,
                                              i64 high, u32 (&target)[AHEAD]) {
   const u32 lane = threadIdx.x % WARP;
   const i64 at = j / 4 * 3, first = 3 * low / 4, last = (3 * high - 1) / 4;
@@ -69,7 +69,7 @@ __device__ __forceinline__ void read_weights(const W* weights, i64 j, i64 low, i
 }
 
 template <class A>
-__device__ __forceinline__ void read_weights(const Narrow* weights, i64 j, i64 low, i64 high,
+__device__ __forceinline__ void read_weights(const Weights8* weights, i64 j, i64 low, i64 high,
                                              A (&weight)[AHEAD]) {
   const u32 lane = threadIdx.x % WARP;
   const i64 mine = j + 4 * lane;  // four arcs a word

@@ -24,8 +24,8 @@ def short(name: str) -> str:
     >>> from louvain_um.profiling.views.session.kernels import short
     >>> short("cub::detail::radix_sort::Histogram<cub::Policy<long, int>, (cub::Order)0, long>")
     'cub::Histogram<…>'
-    >>> short("move<Narrow, unsigned int>")
-    'move<Narrow, unsigned int>'
+    >>> short("move<Weights8, unsigned int>")
+    'move<Weights8, unsigned int>'
     """
     if len(name) <= LONG:
         return name

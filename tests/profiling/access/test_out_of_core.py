@@ -97,9 +97,9 @@ def test_plans_of_a_recording_are_those_of_its_graph(graph, trace, policy, share
     assert whole.limit == peak_of(trace, PROGRAM)
 
 
-def test_tables_of_giants_are_as_large_as_the_engine_s(graph, monkeypatch):
+def test_tables_of_hubs_are_as_large_as_the_engine_s(graph, monkeypatch):
     monkeypatch.setattr(
-        "louvain_um.gpu.runtime.launch.GIANT_SLOTS", 1
+        "louvain_um.gpu.runtime.launch.HUB_SLOTS", 1
     )  # which small graphs never exceed
     recorded = {array.name: array.nbytes for array in record(graph).arrays}
     for array in declare(measure(graph, "louvain").shape):

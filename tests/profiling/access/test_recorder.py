@@ -61,7 +61,7 @@ def test_every_visited_arc_is_counted():
         if isinstance(step, Launch) and step.kernel == "move" and step.level == 0:
             names = np.array([array.name for array in trace.arrays])[step.touches.array]
             way, count = step.touches.way, step.touches.length * step.touches.amount
-            goals = int(count[(names == "goals") & (way == Way.WRITE)].sum()) // 4
+            goals = int(count[(names == "proposed") & (way == Way.WRITE)].sum()) // 4
             degrees = int(count[(names == "degrees.0") & (way == Way.GATHER)].sum())
             cycles += step.iteration == 0
             asked, decided = asked + goals, decided + degrees
@@ -113,14 +113,14 @@ def test_a_profile_without_a_gpu_attributes_every_access(graph):
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_giants_use_tables_in_global_memory(method):
+def test_hubs_use_tables_in_global_memory(method):
     hub, n = 3000, 6000
     ring = np.arange(n)
     u = np.concatenate([np.zeros(hub, np.int64), ring])
     v = np.concatenate([np.arange(1, hub + 1), (ring + 1) % n])
     trace = record(lu.Graph.from_edges(u, v), method=method)
     assert accesses(trace, "hub keys", Way.ATOMIC, "move") >= hub
-    assert ("parts" in {array.name for array in trace.arrays}) == (method == "leiden")
+    assert ("refined" in {array.name for array in trace.arrays}) == (method == "leiden")
     assert simulate(trace, "p4000", record=False).seconds > 0
 
 
@@ -154,13 +154,13 @@ def test_stretches_hold_one_item_at_least():
     assert stretches(np.array([0]), 0, 0, 8) == []
 
 
-def test_giants_queue_for_the_lengths_of_their_rows():
-    from louvain_um.profiling.access.recorder_steps import giant_rows
+def test_hubs_queue_for_the_lengths_of_their_rows():
+    from louvain_um.profiling.access.recorder_steps import hub_rows
 
     kept = np.array([10, 4000, 3000, 20_000] + [0] * 40_000)
     arcs = 4 * kept
-    at, queued = giant_rows(kept, arcs, 4, 0, len(kept))
+    at, queued = hub_rows(kept, arcs, 4, 0, len(kept))
     # Both at a time have no room: a table each, one after the other.
     assert at.tolist() == [0, 0]
     assert queued[0] == pytest.approx(1024 * (1 - (1 - 4000 / 32768) ** 32), rel=1e-3)
-    assert len(giant_rows(kept, arcs, 4, 0, 1)[0]) == 0
+    assert len(hub_rows(kept, arcs, 4, 0, 1)[0]) == 0

@@ -97,7 +97,7 @@ def test_a_sweep_has_a_step_for_each_class_of_vertices_in_each_sub_round():
     assert sweep_steps(wide, starts, 4, wakes=False) == 3 + (1 + 1) + (4 + 1)
 
 
-def test_adding_up_waits_by_blocks_and_batches_of_giants():
+def test_adding_up_waits_by_blocks_and_batches_of_hubs():
     small = adding(100, np.full(10, 200), np.full(10, 9), 4)
     assert (small.chain, small.arrivals, small.looks) == (20, 0, 0)
     large = adding(1 << 20, np.full(1 << 14, 500), np.full(1 << 14, 9), 4)
@@ -106,9 +106,9 @@ def test_adding_up_waits_by_blocks_and_batches_of_giants():
     assert twice.chain == 25  # two chunks
     hubs = np.full(1 << 14, 500)
     hubs[:8] = 1 << 20
-    giants = adding(1 << 20, hubs, np.full(1 << 14, 9), 4)
-    assert giants.chain > large.chain
-    assert giants.looks == 8 * 7 * 660
+    wide = adding(1 << 20, hubs, np.full(1 << 14, 9), 4)
+    assert wide.chain > large.chain
+    assert wide.looks == 8 * 7 * 660
     assert batches_of(np.array([], np.int64), 100) == []
     assert batches_of(np.full(600, 32), 1 << 30) == [(0, 256), (256, 512), (512, 600)]
 

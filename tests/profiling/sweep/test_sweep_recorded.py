@@ -116,7 +116,7 @@ def test_the_guide_tells_what_scratch_on_the_host_costs(seconds):
             if (beside := seconds.get((graph, other, rate, evidence))) is not None
         ]
 
-    pattern = r"take (\d+) to (\d+) ms more on LFR .*, modelled (\d+); on R-MAT, .* giants, "
+    pattern = r"take (\d+) to (\d+) ms more on LFR .*, modelled (\d+); on R-MAT, .* hubs, "
     pattern += r"(\d+) to (\d+) ms, modelled (\d+)"
     lfr, rmat = more("lfr", "measured"), more("rmat", "measured")
     assert {len({*more(graph, "modelled")}) for graph in ("lfr", "rmat")} == {1}
