@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from louvain_um.formats.edge_list import scan
 from louvain_um.formats.edge_list.edges import LineRule, build_graph, read_numbers
-from louvain_um.formats.objects.matrix import undirected
-from louvain_um.formats.objects.symmetric import compress
+from louvain_um.formats.objects.symmetric import matrix_of_entries, undirected
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
 from louvain_um.graph.graph import MAX_VERTICES, Graph
@@ -34,10 +33,15 @@ def read(source: Source, options: ReadOptions) -> Graph:
     edges.v = _from_zero(edges.v)
     if symmetry == "general":
         notes = edges.notes
-        rows = compress(edges.u, edges.v, edges.w, n)
+        matrix = matrix_of_entries(edges.u, edges.v, edges.w, n)
         del edges
         edges = undirected(
-            *rows, symmetrize=options.symmetrize, base=1, error=source.error, line=(1,)
+            matrix,
+            weighted=weighted,
+            symmetrize=options.symmetrize,
+            base=1,
+            error=source.error,
+            line=(1,),
         )
         edges.notes = notes
     names = np.arange(1, n + 1, dtype=np.int64)

@@ -15,7 +15,7 @@ from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.edges import EdgeList, build_graph, exact_weights, keep_integers
 from louvain_um.formats.edge_list.float_parser import read_real
 from louvain_um.formats.edge_list.scan import blank
-from louvain_um.formats.objects.symmetric import all_entries, one_half
+from louvain_um.formats.objects.symmetric import all_entries, matrix_of_rows, one_half
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
 from louvain_um.graph.graph import MAX_VERTICES, Graph
@@ -45,7 +45,10 @@ def read(source: Source, options: ReadOptions) -> Graph:
         )
     if options.weighted is False:
         values = None
-    edges = one_half(offsets, columns, values)
+    weighted = values is not None
+    matrix = matrix_of_rows(offsets, columns, values)
+    del offsets, columns, values
+    edges = one_half(matrix, weighted)
     if not isinstance(edges, EdgeList):
         if not options.symmetrize:
             raise source.error(
@@ -53,7 +56,7 @@ def read(source: Source, options: ReadOptions) -> Graph:
                 f"{edges.column + 1}); correct the lists, or pass symmetrize=True (--symmetrize)",
                 line + 1 + edges.row if plain else None,
             )
-        edges = all_entries(offsets, columns, values)
+        edges = all_entries(matrix, weighted)
     if edges.w is not None and not real:
         keep_integers(edges)
     names = np.arange(1, header.n + 1, dtype=np.int64)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import read_graph
 from louvain_um.formats.edge_list.edges import EdgeList
-from louvain_um.formats.objects.symmetric import compress, one_half
+from louvain_um.formats.objects.symmetric import matrix_of_entries, one_half
 from louvain_um.graph.graph import Graph
 
 
@@ -150,7 +150,7 @@ def test_symmetry_agrees_with_a_dense_matrix(
     u = np.array([e[0] for e in entries], np.uint32)
     v = np.array([e[1] for e in entries], np.uint32)
     w = np.array([e[2] for e in entries])
-    half = one_half(*compress(u, v, w if weighted else None, n))
+    half = one_half(matrix_of_entries(u, v, w if weighted else None, n), weighted)
 
     def listed(*, flip: bool) -> list[tuple[int, int, float]]:
         return sorted((b, a, w) if flip else (a, b, w) for a, b, w in seen)

@@ -110,6 +110,12 @@ def test_networkx() -> None:
     assert as_graph(nx.Graph()).n_vertices == 0
 
 
+def test_repeated_entries_of_narrow_integers_are_summed_without_overflow() -> None:
+    entries = np.full(4, 100, np.int8), ([0, 0, 1, 1], [1, 1, 0, 0])
+    g = as_graph(sparse.coo_array(entries, shape=(2, 2)))
+    assert g.weights.tolist() == [200, 200]  # type: ignore[union-attr]
+
+
 def test_igraph() -> None:
     igraph = pytest.importorskip("igraph")
     g = igraph.Graph(4, [(a, b) for a, b, _ in ENTRIES])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.objects.matrix import undirected
+from louvain_um.formats.objects.symmetric import undirected
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import MAX_VERTICES, Graph
 
@@ -27,15 +27,12 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
             matrix.check_format(full_check=True)
         except ValueError as error:
             raise GraphError(f"the sparse matrix is damaged: {error}") from None
+    if matrix.format == "coo" and matrix.dtype.kind in "iu":
+        # Repeated entries are summed, which can overflow a narrow type.
+        matrix = matrix.astype(np.int64 if matrix.dtype.kind == "i" else np.uint64)
     matrix = csr_array(matrix if matrix.format != "dia" else coo_array(matrix))
-    values = _values(matrix.data, options)
-    edges = undirected(
-        matrix.indptr.astype(np.int64),
-        matrix.indices.astype(np.uint32),
-        values,
-        symmetrize=options.symmetrize,
-        error=GraphError,
-    )
+    weighted = _are_weights(matrix.data, options)
+    edges = undirected(matrix, weighted=weighted, symmetrize=options.symmetrize, error=GraphError)
     del matrix
     return Graph.from_edges(
         edges.u, edges.v, edges.w, n_vertices=rows, duplicates=options.duplicates, names=names
@@ -51,18 +48,16 @@ def from_dense(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
     return from_sparse(csr_array(matrix), options, names)
 
 
-def _values(values: Any, options: ReadOptions) -> Any:
-    """Return weights, or None where all are 1."""
+def _are_weights(values: Any, options: ReadOptions) -> bool:
+    """Return whether the values are weights: not if all of them are 1."""
     if values.dtype.kind not in "biuf":
         raise GraphError(f"an adjacency matrix holds real numbers, not {values.dtype}")
     if values.dtype.kind == "f" and np.isnan(values).any():
         # A NaN equals nothing, not even its own counterpart: say so before comparing.
         raise GraphError(f"weight at index {int(np.argmax(np.isnan(values)))} is not a number")
-    if options.weighted is False:
-        return None
-    if values.dtype == np.bool_ or (len(values) and options.weighted is None and _ones(values)):
-        return None
-    return values
+    if options.weighted is False or values.dtype == np.bool_:
+        return False
+    return not (len(values) and options.weighted is None and _ones(values))
 
 
 def _ones(values: Any) -> bool:
