@@ -53,10 +53,10 @@ SETS: dict[str, dict[str, Placement]] = {
 
 def shape(graph: Any) -> dict[str, Any]:
     """Return what the sizes of a run's arrays follow from."""
-    spread = survey(graph)
-    skew = spread.squares / graph.n_arcs * graph.n_vertices / graph.n_arcs
+    degrees = survey(graph)
+    skew = degrees.degree_squares / graph.n_arcs * graph.n_vertices / graph.n_arcs
     size = {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "kind": kind_of(skew).name}
-    return size | {name: getattr(spread, name) for name in ("widest", "isolated", "wide")}
+    return size | {name: getattr(degrees, name) for name in ("max_degree", "isolated", "hub_arcs")}
 
 
 def measure(graph: Any, method: Any, hosted: dict[str, Placement]) -> dict[str, Any]:
@@ -64,10 +64,17 @@ def measure(graph: Any, method: Any, hosted: dict[str, Placement]) -> dict[str, 
     expected = []
 
     def forced(
-        roomy: Any, declare: Any, work: Any, limit: int, paging: Any = None, pack: Any = None
+        default: Any,
+        declare: Any,
+        work: Any,
+        limit: int,
+        out_of_core: Any = None,
+        targets24: Any = None,
     ) -> Any:
         policy = replace(AUTO, arrays=hosted)
-        found = candidate(policy, pack(True), work, limit, tight=True, packed=True, joint=True)
+        found = candidate(
+            policy, targets24(True), work, limit, low_scratch=True, targets24=True, joint=True
+        )
         expected.append(found.expected.seconds)
         return found
 

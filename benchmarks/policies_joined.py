@@ -21,7 +21,7 @@ import louvain_um as lu
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.policy.policy import POLICY_NAMES
 
-KINDS = {"lfr": "communities", "rmat": "skewed", "sten": "even"}
+KINDS = {"lfr": "community_structured", "rmat": "power_law", "sten": "mesh"}
 """Kinds of generated graphs, by how their names begin."""
 
 WITHIN = 0.35

@@ -7,7 +7,7 @@ from operator import index
 from typing import Any, Literal
 
 from louvain_um.errors import OptionError
-from louvain_um.gpu.memory.array_specs import declare, declare_paging
+from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.graph.graph import MAX_VERTICES
 from louvain_um.options import Method, Options
@@ -106,7 +106,7 @@ class Measured:
 def measure(graph: Any, method: Method) -> Measured:
     """Return the shape of a graph and what its degrees tell."""
     from louvain_um.gpu.graph import DeviceGraph
-    from louvain_um.gpu.memory.degree_stats import spread_of
+    from louvain_um.gpu.memory.degree_stats import degree_stats
     from louvain_um.gpu.memory.planning import shape_of
     from louvain_um.graph.graph import Graph
 
@@ -114,10 +114,10 @@ def measure(graph: Any, method: Method) -> Measured:
         from louvain_um.formats import as_graph
 
         graph = as_graph(graph)
-    spread = spread_of(graph.offsets)
+    degrees = degree_stats(graph.offsets)
     source: Source = "device" if isinstance(graph, DeviceGraph) else "host"
-    shape = shape_of(graph, Options(method=method), spread)
-    return Measured(shape, spread.squares / max(graph.n_arcs, 1), source)
+    shape = shape_of(graph, Options(method=method), degrees)
+    return Measured(shape, degrees.degree_squares / max(graph.n_arcs, 1), source)
 
 
 def shape_of_size(
@@ -164,7 +164,7 @@ def plan_shape(
     source: Source = "host",
 ) -> Plan:
     """Return the plan of a run on a graph of a shape."""
-    from louvain_um.gpu.memory.planning import packing, scaled
+    from louvain_um.gpu.memory.planning import declare_targets24, scaled
 
     if machine is None:
         machine = machine_for()
@@ -173,18 +173,20 @@ def plan_shape(
     if kind is None and skew is not None:
         kind = kind_of(skew * shape.vertices / max(shape.arcs, 1)).name
     elif kind is not None:
-        named_kind(kind)
+        kind = named_kind(kind).name
     shape = replace(shape, kind=kind or "unknown")
     return make_plan(
-        lambda tight: declare(replace(shape, tight=tight)),
+        lambda low: declare(replace(shape, low_scratch=low)),
         memory,
         machine,
         device_budget,
         kind=kind,
         skew=skew,
         source=source,
-        widest=shape.widest,
+        max_degree=shape.max_degree,
         at=lambda arcs: declare(scaled(shape, arcs, memory)),
-        paging=lambda tight: declare_paging(replace(shape, tight=tight)),
-        pack=packing(shape),
+        out_of_core=lambda low_scratch: declare_out_of_core(
+            replace(shape, low_scratch=low_scratch)
+        ),
+        targets24=declare_targets24(shape),
     )

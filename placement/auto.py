@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from louvain_um.core.array_spec import STAGES, Declared, Stage
+from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
 from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, guarded_bytes
 from louvain_um.placement.layout import ALIGNED, JOINT_SLACK, Fit, aligned, fit, lay_out
 from louvain_um.placement.model.cost import exposed
 from louvain_um.placement.model.forecast import Forecast, Work, forecast
-from louvain_um.placement.model.remote_access import Scales, is_packed, remote_seconds
+from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
 from louvain_um.placement.policy.policy import AUTO, POLICY_NAMES, Placement, Policy, find_policy
 
 HOSTED = Placement("host_mapped")
@@ -21,9 +21,9 @@ class Candidate:
     """A policy laid out over the arrays as they are declared, and what it would take."""
 
     policy: Policy
-    arrays: tuple[Declared, ...]
-    tight: bool
-    packed: bool
+    arrays: tuple[ArraySpec, ...]
+    low_scratch: bool
+    targets24: bool
     layout: tuple[ArenaSpec, ...]
     fitted: Fit
     expected: Forecast
@@ -32,14 +32,14 @@ class Candidate:
 
 def candidate(
     policy: Policy,
-    arrays: tuple[Declared, ...],
+    arrays: tuple[ArraySpec, ...],
     work: Work,
     limit: int,
     *,
-    tight: bool,
-    packed: bool = False,
+    low_scratch: bool,
+    targets24: bool = False,
     joint: bool = False,
-    paging: tuple[Declared, ...] = (),
+    out_of_core: tuple[ArraySpec, ...] = (),
     like: str = "",
 ) -> Candidate:
     """Lay a policy out and predict it; `paging` is needed besides where arcs come and go.
@@ -47,19 +47,21 @@ def candidate(
     `like` names the policy of which it is a copy.
     """
     layout = lay_out(arrays, policy, joint=joint)
-    fitted = fit(layout, limit, work.widest)
-    if fitted.paged and paging:
-        arrays += paging
+    fitted = fit(layout, limit, work.max_degree)
+    if fitted.out_of_core and out_of_core:
+        arrays += out_of_core
         layout = lay_out(arrays, policy, joint=joint)
-        fitted = fit(layout, limit, work.widest)
+        fitted = fit(layout, limit, work.max_degree)
     return Candidate(
         policy=policy,
         arrays=arrays,
-        tight=tight,
-        packed=packed,
+        low_scratch=low_scratch,
+        targets24=targets24,
         layout=layout,
         fitted=fitted,
-        expected=forecast(arrays, policy, layout, fitted.paged, work, tight=tight),
+        expected=forecast(
+            arrays, policy, layout, fitted.out_of_core, work, low_scratch=low_scratch
+        ),
         like=like,
     )
 
@@ -70,18 +72,18 @@ def best_of(candidates: Iterable[Candidate], limit: int) -> Candidate | None:
     return min(feasible, key=lambda c: c.expected.seconds, default=None)
 
 
-def no_paging(tight: bool) -> tuple[Declared, ...]:
+def no_more_arrays(low_scratch: bool) -> tuple[ArraySpec, ...]:
     """Return nothing: what is brought in blocks takes nothing besides."""
     return ()
 
 
 def choose(
-    roomy: tuple[Declared, ...],
-    declare: Callable[[bool], tuple[Declared, ...]],
+    default: tuple[ArraySpec, ...],
+    declare: Callable[[bool], tuple[ArraySpec, ...]],
     work: Work,
     limit: int,
-    paging: Callable[[bool], tuple[Declared, ...]] = no_paging,
-    pack: Callable[[bool], tuple[Declared, ...]] | None = None,
+    out_of_core: Callable[[bool], tuple[ArraySpec, ...]] = no_more_arrays,
+    targets24: Callable[[bool], tuple[ArraySpec, ...]] | None = None,
     free: int | None = None,
 ) -> Candidate:
     """Return what the model holds best within the limit; what needs least if nothing fits.
@@ -91,20 +93,20 @@ def choose(
     off the device in each of `ORDERS`, the last one split; and every policy that comes with the
     package, but for those whose managed memory is more than the device has free.
     """
-    first = candidate(AUTO, roomy, work, limit, tight=False)
+    first = candidate(AUTO, default, work, limit, low_scratch=False)
     if first.fitted.within(limit):
         return first
-    tight = declare(True)
-    packed = pack(True) if pack else ()
-    in_core = [(tight, True, False)]
-    if pack:
-        in_core = [(pack(False), False, True), *in_core, (packed, True, True)]
+    low_scratch = declare(True)
+    smallest = targets24(True) if targets24 else ()
+    in_core = [(low_scratch, True, False)]
+    if targets24:
+        in_core = [(targets24(False), False, True), *in_core, (smallest, True, True)]
     for arrays, small, less in in_core:
-        found = candidate(AUTO, arrays, work, limit, tight=small, packed=less, joint=small)
+        found = candidate(AUTO, arrays, work, limit, low_scratch=small, targets24=less, joint=small)
         if found.fitted.within(limit):
             return found
     own = [
-        hosted_within(packed or tight, work, limit, packed=bool(packed), order=order)
+        hosted_within(smallest or low_scratch, work, limit, targets24=bool(smallest), order=order)
         for order in ORDERS
     ]
     names = (name for name in POLICY_NAMES if name != AUTO.name)
@@ -114,12 +116,12 @@ def choose(
             arrays,
             work,
             limit,
-            tight=small,
-            paging=paging(small),
+            low_scratch=small,
+            out_of_core=out_of_core(small),
             like=name,
         )
         for name in names
-        for arrays, small in ((tight, True), (roomy, False))
+        for arrays, small in ((low_scratch, True), (default, False))
     ]
     if free is not None:
         known = [one for one in known if guarded_bytes(one.layout) <= free]
@@ -148,18 +150,20 @@ ORDERS = tuple(Order(greedy, small) for small in (True, False) for greedy in (Tr
 
 
 def hosted_within(
-    arrays: tuple[Declared, ...],
+    arrays: tuple[ArraySpec, ...],
     work: Work,
     limit: int,
     *,
-    packed: bool = False,
+    targets24: bool = False,
     order: Order = Order(),
 ) -> Candidate:
     """Return the candidate whose arrays leave the device until the rest fits."""
     room = limit
     while True:
         policy = hosting(arrays, work, room, order)
-        found = candidate(policy, arrays, work, limit, tight=True, packed=packed, joint=True)
+        found = candidate(
+            policy, arrays, work, limit, low_scratch=True, targets24=targets24, joint=True
+        )
         over = found.fitted.needed - limit
         if over <= 0 or room <= over:
             return found
@@ -172,7 +176,7 @@ hides some of the bus, the first cost less than those after them. Others leave w
 of them keeps on the device, nothing else can use while they are not there."""
 
 
-def hosting(arrays: Sequence[Declared], work: Work, limit: int, order: Order = Order()) -> Policy:
+def hosting(arrays: Sequence[ArraySpec], work: Work, limit: int, order: Order = Order()) -> Policy:
     """Return a policy that takes pieces of arrays off the device until the rest fits.
 
     The order does not depend on the limit, so that a larger one never leaves less on the device.
@@ -214,7 +218,7 @@ class _Leaving:
 
     Parameters
     ----------
-    array : Declared
+    array : ArraySpec
     work : Work
     scales : Scales
 
@@ -226,11 +230,11 @@ class _Leaving:
         Seconds that their leaving costs.
     """
 
-    def __init__(self, array: Declared, work: Work, scales: Scales) -> None:
+    def __init__(self, array: ArraySpec, work: Work, scales: Scales) -> None:
         self.array = array
         self.whole = self.here = aligned(array.nbytes, ALIGNED)
         self.small = array.nbytes < BLOCK
-        self.packed = is_packed(array)
+        self.targets24 = has_targets24(array)
         pieces = PIECES if set(array.stages) == set(STAGES) else 1
         self.most = max(aligned(self.whole // pieces, BLOCK), BLOCK)
         self.work, self.scales = work, scales
@@ -249,7 +253,7 @@ class _Leaving:
         degree, machine = self.work.mean_degree, self.work.machine
         found = remote_seconds(self.array, placement, machine, degree, self.scales)
         bus = {stage: self.work.bus_scale * seconds for stage, seconds in found.items()}
-        return exposed(self.work.core, bus, packed=True) if self.packed else sum(bus.values())
+        return exposed(self.work.core, bus, targets24=True) if self.targets24 else sum(bus.values())
 
     def leave(self, room: int) -> Placement:
         """Have the next piece leave, but for as many whole blocks as there is room for."""
@@ -262,13 +266,13 @@ class _Leaving:
         return Placement("split", min(1.0, (kept + BLOCK / 2) / self.whole))
 
 
-def _won(array: Declared, nbytes: int, held: Mapping[Stage, int]) -> int:
+def _won(array: ArraySpec, nbytes: int, held: Mapping[Stage, int]) -> int:
     """Return the bytes by which the joint arena shrinks without so many of an array."""
     rest = max(held[stage] - (nbytes if stage in array.stages else 0) for stage in STAGES)
     return max(held.values()) - rest
 
 
-def _at_peak(array: Declared, held: Mapping[Stage, int]) -> bool:
+def _at_peak(array: ArraySpec, held: Mapping[Stage, int]) -> bool:
     """Whether an array is alive when the joint arena is fullest."""
     most = max(held.values())
     return any(held[stage] == most for stage in array.stages)

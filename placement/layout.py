@@ -6,10 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from louvain_um.core.array_spec import STAGES, Declared
+from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, device_bytes
-from louvain_um.placement.policy.policy import AUTO, PAGED, Placement, Policy, find_policy
+from louvain_um.placement.policy.policy import (
+    AUTO,
+    OUT_OF_CORE_KINDS,
+    Placement,
+    Policy,
+    find_policy,
+)
 
 ALIGNED: Final = 256
 """Bytes to whose multiples arrays are laid into an arena."""
@@ -46,14 +52,14 @@ class Fit:
 
     needed: int
     occupied: int
-    paged: Mapping[str, int]
+    out_of_core: Mapping[str, int]
 
     def within(self, limit: int) -> bool:
         """Whether the layout fits."""
         return self.needed <= limit
 
 
-def capacity(arrays: Iterable[Declared]) -> int:
+def capacity(arrays: Iterable[ArraySpec]) -> int:
     """Return the most bytes that arrays take at any one stage, each aligned."""
     held = dict.fromkeys(STAGES, 0)
     for array in arrays:
@@ -68,7 +74,7 @@ def aligned(nbytes: int, to: int) -> int:
     return -(-nbytes // to) * to
 
 
-def placed(array: Declared, policy: Policy) -> Placement:
+def placed(array: ArraySpec, policy: Policy) -> Placement:
     """Return where an array goes under a policy."""
     return DEVICE if array.device_only else policy.placement_of(array.name, array.group)
 
@@ -78,7 +84,7 @@ JOINT_SLACK: Final = 64
 
 
 def lay_out(
-    arrays: Sequence[Declared], policy: Policy, *, joint: bool = False
+    arrays: Sequence[ArraySpec], policy: Policy, *, joint: bool = False
 ) -> tuple[ArenaSpec, ...]:
     """Return the arenas of a policy.
 
@@ -88,23 +94,23 @@ def lay_out(
 
     Examples
     --------
-    >>> from louvain_um.core.array_spec import Declared
+    >>> from louvain_um.core.array_spec import ArraySpec
     >>> from louvain_um.placement.layout import lay_out
     >>> from louvain_um.placement.policy.policy import find_policy
-    >>> a = Declared(name="targets.0", group="graph", itemsize=4, size=1 << 20, stages=("move",))
-    >>> b = Declared(name="offsets.0", group="graph", itemsize=8, size=1 << 10, stages=("move",))
+    >>> a = ArraySpec(name="targets.0", group="graph", itemsize=4, size=1 << 20, stages=("move",))
+    >>> b = ArraySpec(name="offsets.0", group="graph", itemsize=8, size=1 << 10, stages=("move",))
     >>> [(s.name, s.capacity >> 10) for s in lay_out([a, b], find_policy("base"))]
     [('targets.0', 4096), ('graph', 8)]
     """
-    specs, together = list[ArenaSpec](), list[Declared]()
+    specs, together = list[ArenaSpec](), list[ArraySpec]()
     for group in GROUPS:
         usual = policy.placements[group]
-        rest, apart = list[Declared](), list[Declared]()
+        rest, apart = list[ArraySpec](), list[ArraySpec]()
         for array in arrays:
             if array.group != group or not array.nbytes:
                 continue
             placement = placed(array, policy)
-            if placement.kind in PAGED and array.name in ARCS:
+            if placement.kind in OUT_OF_CORE_KINDS and array.name in ARCS:
                 specs.append(_spec(array.name, group, placement, [array], named=True))
             elif placement == usual:
                 rest.append(array)
@@ -128,7 +134,7 @@ def lay_out(
 
 
 def _spec(
-    name: str, group: Group, placement: Placement, arrays: Sequence[Declared], *, named: bool
+    name: str, group: Group, placement: Placement, arrays: Sequence[ArraySpec], *, named: bool
 ) -> ArenaSpec:
     members = tuple(array.name for array in arrays) if named else None
     return ArenaSpec(
@@ -136,51 +142,53 @@ def _spec(
     )
 
 
-def pages(spec: ArenaSpec) -> bool:
+def is_out_of_core(spec: ArenaSpec) -> bool:
     """Whether only some of an arena need be on the device at a time."""
-    return spec.name in ARCS and spec.placement.kind in PAGED
+    return spec.name in ARCS and spec.placement.kind in OUT_OF_CORE_KINDS
 
 
-def fit(layout: Sequence[ArenaSpec], limit: int, widest: int = 0) -> Fit:
+def fit(layout: Sequence[ArenaSpec], limit: int, max_degree: int = 0) -> Fit:
     """Return how a layout fits into so many bytes of the device.
 
-    A block holds whole rows, of which the longest has `widest` arcs.
+    A block holds whole rows, of which the longest has `max_degree` arcs.
     """
-    paged = {spec.name: spec.capacity for spec in layout if pages(spec)}
-    others = sum(device_bytes(s.placement, s.capacity) for s in layout if not pages(s))
-    whole = sum(paged.values())
+    out_of_core = {spec.name: spec.capacity for spec in layout if is_out_of_core(spec)}
+    others = sum(device_bytes(s.placement, s.capacity) for s in layout if not is_out_of_core(s))
+    whole = sum(out_of_core.values())
     if others + whole <= limit:
         return Fit(others + whole, others + whole, {})
-    least = {name: least_bytes(nbytes, widest) for name, nbytes in paged.items()}
+    least = {name: least_bytes(nbytes, max_degree) for name, nbytes in out_of_core.items()}
     needed = others + sum(least.values())
     spare = max(0, limit - needed)
     share = {
         name: min(nbytes, least[name] + int(spare * (nbytes / whole)) // BLOCK * BLOCK)
-        for name, nbytes in paged.items()
+        for name, nbytes in out_of_core.items()
     }
     return Fit(needed, others + sum(share.values()), share)
 
 
-def least_bytes(nbytes: int, widest: int) -> int:
+def least_bytes(nbytes: int, max_degree: int) -> int:
     """Return the least of a paged arena that must be on the device at a time."""
-    row = aligned(WIDEST_ITEM * widest, BLOCK) + BLOCK
-    return min(nbytes, LEAST_BLOCKS * max(BLOCK, row if widest else 0))
+    row = aligned(WIDEST_ITEM * max_degree, BLOCK) + BLOCK
+    return min(nbytes, LEAST_BLOCKS * max(BLOCK, row if max_degree else 0))
 
 
-def needed_by_group(layout: Sequence[ArenaSpec], fitted: Fit, widest: int = 0) -> dict[Group, int]:
+def needed_by_group(
+    layout: Sequence[ArenaSpec], fitted: Fit, max_degree: int = 0
+) -> dict[Group, int]:
     """Return the bytes that each group cannot do without on the device."""
     found = dict.fromkeys(GROUPS, 0)
     for spec in layout:
         least = device_bytes(spec.placement, spec.capacity)
-        if spec.name in fitted.paged:
-            least = least_bytes(spec.capacity, widest)
+        if spec.name in fitted.out_of_core:
+            least = least_bytes(spec.capacity, max_degree)
         for group in GROUPS if spec.group is None else (spec.group,):
             found[group] += least
     return found
 
 
 def device_bytes_in_core(
-    arrays: Sequence[Declared], *, apart: bool = False, joint: bool = False
+    arrays: Sequence[ArraySpec], *, apart: bool = False, joint: bool = False
 ) -> int:
     """Return the bytes of the device that arrays take when all of them are there.
 

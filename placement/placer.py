@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from louvain_um.core.array_spec import Declared, Stage, Use
+from louvain_um.core.array_spec import ArraySpec, Stage, Use
 from louvain_um.core.ledger import Group
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.arena_spec import ArenaSpec
@@ -81,11 +81,16 @@ def host_residency(
     False
     """
     item = np.dtype(dtype).itemsize
-    touches: dict[tuple[Stage, Use], float] = {
+    accesses: dict[tuple[Stage, Use], float] = {
         ("move", use): count for use, count in work.touches.items()
     }
-    array = Declared(
-        name="array", group="scratch", itemsize=item, size=shape, stages=("move",), touches=touches
+    array = ArraySpec(
+        name="array",
+        group="scratch",
+        itemsize=item,
+        size=shape,
+        stages=("move",),
+        accesses=accesses,
     )
     rates = {
         "stream": machine.device_bandwidth / item,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from louvain_um.core.array_spec import STAGES, Declared, Stage, peak_bytes
+from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, peak_bytes
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.placement.arena_spec import MANAGED, ArenaSpec, device_bytes, guarded_bytes, size_of
-from louvain_um.placement.auto import no_paging
+from louvain_um.placement.auto import no_more_arrays
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.model.cost import blocking_factor
 from louvain_um.placement.model.forecast import Forecast, Work, corrected, forecast
@@ -21,7 +21,7 @@ AGAIN: Final = 50
 """In the middle of a run `auto` chooses anew if what is left takes so many times as long: choosing
 takes tens of milliseconds on a processor, during which the device waits."""
 
-Declare = Callable[[bool], tuple[Declared, ...]]
+Declare = Callable[[bool], tuple[ArraySpec, ...]]
 """The arrays of a run, with scratch as small as it works with (True) or not."""
 
 
@@ -32,19 +32,19 @@ class Request:
     Parameters
     ----------
     declare : callable
-        ``declare(tight)`` returns the arrays of the run.
+        ``declare(low_scratch)`` returns the arrays of the run.
     policy : Policy
     budget : int or None
         Bytes of the device that were allowed.
     limit : int
         Bytes of the device that there are: the budget, or less if the device has less.
     at : callable, optional
-        ``at(arcs)`` returns the arrays, with tight scratch, of a graph of the same shape with
+        ``at(arcs)`` returns the arrays, with low scratch, of a graph of the same shape with
         so many arcs.
     paging : callable
-        ``paging(tight)`` returns what the run takes besides where level 0's arcs come and go.
+        ``paging(low_scratch)`` returns what the run takes besides where level 0's arcs come and go.
     pack : callable, optional
-        ``pack(tight)`` returns the arrays with level 0's arcs packed, if they can be.
+        ``pack(low_scratch)`` returns the arrays with level 0's arcs packed, if they can be.
     free : int, optional
         Bytes that the device has free for managed memory and all else together.
     """
@@ -53,9 +53,9 @@ class Request:
     policy: Policy
     budget: int | None
     limit: int
-    at: Callable[[int], Sequence[Declared]] | None = None
-    paging: Declare = no_paging
-    pack: Declare | None = None
+    at: Callable[[int], Sequence[ArraySpec]] | None = None
+    out_of_core: Declare = no_more_arrays
+    targets24: Declare | None = None
     free: int | None = None
 
     @property
@@ -70,7 +70,7 @@ class Plan:
 
     Parameters
     ----------
-    arrays : tuple of Declared
+    arrays : tuple of ArraySpec
         What the run will ask for.
     chosen : Policy
         As it will be carried out: "auto" with what was chosen.
@@ -79,7 +79,7 @@ class Plan:
         Arenas of which only so many bytes are on the device at a time.
     device_bytes : int
         What will occupy the device.
-    tight : bool
+    low_scratch : bool
         Scratch is as small as it works with.
     packed : bool
         Level 0's arcs take fewer bytes than they came in.
@@ -94,13 +94,13 @@ class Plan:
         What it took to make this plan.
     """
 
-    arrays: tuple[Declared, ...]
+    arrays: tuple[ArraySpec, ...]
     chosen: Policy
     layout: tuple[ArenaSpec, ...]
-    paged: Mapping[str, int]
+    out_of_core: Mapping[str, int]
     device_bytes: int
-    tight: bool
-    packed: bool
+    low_scratch: bool
+    targets24: bool
     expected: Forecast
     work: Work
     request: Request
@@ -166,7 +166,7 @@ class Plan:
     @cached_property
     def device_in_core(self) -> int:
         """Bytes of the device with which everything would be there, scratch as small as can be."""
-        arrays = self.arrays if self.tight else self.request.declare(True)
+        arrays = self.arrays if self.low_scratch else self.request.declare(True)
         return device_bytes_in_core(arrays, joint=True)
 
     @property
@@ -188,9 +188,9 @@ class Plan:
         return all(spec.placement.kind == "device" for spec in self.layout)
 
     @property
-    def paged_by(self) -> Literal["fault", "prefetch"] | None:
+    def transfer_mode(self) -> Literal["fault", "prefetch"] | None:
         """How blocks come to the device: kernels fault on them, or they are sent for."""
-        kinds = {spec.placement.kind for spec in self.layout if spec.name in self.paged}
+        kinds = {spec.placement.kind for spec in self.layout if spec.name in self.out_of_core}
         return None if not kinds else "prefetch" if kinds == {"prefetched"} else "fault"
 
     @property
@@ -233,7 +233,7 @@ class Plan:
             )
         return low
 
-    def _at(self, arcs: int) -> Sequence[Declared]:
+    def _at(self, arcs: int) -> Sequence[ArraySpec]:
         if self.request.at is not None:
             return self.request.at(arcs)
         scale = arcs / self.work.arcs
@@ -253,7 +253,7 @@ class Plan:
             f"machine {machine.name}: {machine.notes.get('profile', machine.notes.get('all', ''))}",
             f"kind of graph: {kind.name} ({kind.about}); {self.work.visited:.1f} passes of moving",
             *([unused + ", ".join(lost)] if lost else []),
-            *(["level 0's targets take 24 bits instead of 32"] if self.packed else []),
+            *(["level 0's targets take 24 bits instead of 32"] if self.targets24 else []),
             *self._beyond(),
         )
 
@@ -300,7 +300,12 @@ class Plan:
 
         work = corrected(self.work, visited, seconds, self.expected)
         expected = forecast(
-            self.arrays, self.chosen, self.layout, self.paged, work, tight=self.tight
+            self.arrays,
+            self.chosen,
+            self.layout,
+            self.out_of_core,
+            work,
+            low_scratch=self.low_scratch,
         )
         told = replace(self, work=work, expected=expected)
         done = min(1.0, sum(visited) / max(work.visited * work.arcs, 1.0))

@@ -35,13 +35,13 @@ def to_dict(plan: Plan) -> dict[str, Any]:
         "seconds_by_cause": {
             "computing": dict(plan.expected.core),
             "bus": dict(plan.expected.remote),
-            "blocks": dict(plan.expected.paging),
+            "blocks": dict(plan.expected.out_of_core),
             "arrival": dict(plan.expected.arrival),
         },
         "inputs": {
             "visited": work.visited,
             "mean_degree": work.mean_degree,
-            "widest": work.widest or None,
+            "widest": work.max_degree or None,
             "passes_in_blocks": work.passes,
             "hidden": HIDDEN,
             "source": work.source,
@@ -65,11 +65,11 @@ def to_dict(plan: Plan) -> dict[str, Any]:
             }
             for group, reason in plan.reasons.items()
         },
-        "tight": plan.tight,
-        "packed": plan.packed,
+        "tight": plan.low_scratch,
+        "packed": plan.targets24,
         "blocks": plan.blocks,
         "blocking": plan.blocking,
-        "paged": dict(plan.paged),
+        "paged": dict(plan.out_of_core),
         "layout": [
             {
                 "name": spec.name,

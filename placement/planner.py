@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from louvain_um.core.array_spec import Declared
+from louvain_um.core.array_spec import ArraySpec
 from louvain_um.options import parse_budget
-from louvain_um.placement.auto import Candidate, best_of, candidate, choose, no_paging
+from louvain_um.placement.auto import Candidate, best_of, candidate, choose, no_more_arrays
 from louvain_um.placement.layout import device_bytes_in_core
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.forecast import Source, Work, work_for
@@ -32,10 +32,10 @@ def make_plan(
     method: str | None = None,
     source: Source = "host",
     free: int | None = None,
-    widest: int | None = None,
-    at: Callable[[int], Sequence[Declared]] | None = None,
-    paging: Declare = no_paging,
-    pack: Declare | None = None,
+    max_degree: int | None = None,
+    at: Callable[[int], Sequence[ArraySpec]] | None = None,
+    out_of_core: Declare = no_more_arrays,
+    targets24: Declare | None = None,
     managed: bool = True,
 ) -> Plan:
     """Decide where every array of a run will live, and predict what that costs.
@@ -43,7 +43,7 @@ def make_plan(
     Parameters
     ----------
     declare : callable
-        ``declare(tight)`` returns the arrays of the run; with True, scratch is as small as it
+        ``declare(low_scratch)`` returns the arrays of the run; with True, scratch is as small as it
         works with.
     policy : str or Policy
         What `find_policy` takes; "auto" leaves the choice to the model.
@@ -51,7 +51,7 @@ def make_plan(
     budget : int, str or callable, optional
         Bytes of the device to use, as a number, like "8GiB", or like "70%" of what the run takes
         in core; or a function of the latter.
-    kind : {"even", "communities", "skewed", "unknown"}, optional
+    kind : {"mesh", "community_structured", "power_law", "unknown"}, optional
         What kind of graph it is; by default what `skew` tells.
     skew : float, optional
         Σ degree² ÷ Σ degree, of the unweighted graph: tells what kind of graph it is.
@@ -64,15 +64,15 @@ def make_plan(
         Where the graph is when the run begins.
     free : int, optional
         Bytes that the device has free; by default what the machine has, less a context's.
-    widest : int, optional
+    max_degree : int, optional
         Most arcs of a vertex: a block holds whole rows.
     at : callable, optional
-        ``at(arcs)`` returns the arrays, with tight scratch, of a graph of the same shape with so
+        ``at(arcs)`` returns the arrays, with low scratch, of a graph of the same shape with so
         many arcs; by default sizes are taken to grow in proportion.
     paging : callable, optional
-        ``paging(tight)`` returns what the run takes besides where level 0's arcs come and go.
+        ``paging(low_scratch)`` returns what the run takes besides where level 0's arcs come and go.
     pack : callable, optional
-        ``pack(tight)`` returns the arrays with level 0's arcs packed, if they can be: what
+        ``pack(low_scratch)`` returns the arrays with level 0's arcs packed, if they can be: what
         "auto" does where they do not fit as they are.
     managed : bool
         Whether the device has managed memory that both sides may touch at any time.
@@ -91,18 +91,18 @@ def make_plan(
 
     Examples
     --------
-    >>> from louvain_um.core.array_spec import Declared
+    >>> from louvain_um.core.array_spec import ArraySpec
     >>> from louvain_um.placement.planner import make_plan
     >>> from louvain_um.placement.machine.profiles import H200
-    >>> arcs = Declared(name="targets.0", group="graph", itemsize=4, size=1 << 26,
-    ...                 stages=("load", "move"), touches={("move", "stream"): 5 << 26})
-    >>> plan = make_plan(lambda tight: (arcs,), "auto", H200, "50%")
+    >>> arcs = ArraySpec(name="targets.0", group="graph", itemsize=4, size=1 << 26,
+    ...                 stages=("load", "move"), accesses={("move", "stream"): 5 << 26})
+    >>> plan = make_plan(lambda low_scratch: (arcs,), "auto", H200, "50%")
     >>> str(plan.placements["graph"]), plan.device_bytes >> 20
     ('split(0.5039)', 128)
     """
     chosen = find_policy(policy)
-    roomy = declare(False)
-    allowed = _allowed(budget, device_bytes_in_core(roomy, apart=True))
+    default = declare(False)
+    allowed = _allowed(budget, device_bytes_in_core(default, apart=True))
     there = max(1, machine.memory_bytes - CONTEXT) if free is None else free
     request = Request(
         declare=declare,
@@ -110,19 +110,19 @@ def make_plan(
         budget=allowed,
         limit=there if allowed is None else min(allowed, there),
         at=at,
-        paging=paging,
-        pack=pack,
+        out_of_core=out_of_core,
+        targets24=targets24,
         free=there if managed else 0,
     )
     work = work_for(
-        roomy,
+        default,
         machine,
         kind=kind,
         skew=skew,
         visited=visited,
         method=method,
         source=source,
-        widest=widest or 0,
+        max_degree=max_degree or 0,
     )
     return plan_for(request, work)
 
@@ -139,25 +139,27 @@ def plan_for(request: Request, work: Work) -> Plan:
     """Return the plan of a request; see `make_plan`."""
     since = time.perf_counter()
     policy, limit = request.policy, request.limit
-    roomy = request.declare(False)
+    default = request.declare(False)
 
     def auto() -> Candidate:
-        asked = request.paging, request.pack, request.free
-        return choose(roomy, request.declare, work, limit, *asked)
+        asked = request.out_of_core, request.targets24, request.free
+        return choose(default, request.declare, work, limit, *asked)
 
     if policy.name == AUTO.name:
         found = auto()
     else:
-        found = candidate(policy, roomy, work, limit, tight=False, paging=request.paging(False))
-        if found.fitted.paged or not found.fitted.within(limit):
-            tight, more = request.declare(True), request.paging(True)
-            small = candidate(policy, tight, work, limit, tight=True, paging=more)
+        found = candidate(
+            policy, default, work, limit, low_scratch=False, out_of_core=request.out_of_core(False)
+        )
+        if found.fitted.out_of_core or not found.fitted.within(limit):
+            low_scratch, more = request.declare(True), request.out_of_core(True)
+            small = candidate(policy, low_scratch, work, limit, low_scratch=True, out_of_core=more)
             found = best_of((small, found), limit) or small
     if not found.fitted.within(limit):
         raise refusal(
             found,
             limit,
-            work.widest,
+            work.max_degree,
             auto,
             budgeted=request.budgeted,
         )
@@ -165,10 +167,10 @@ def plan_for(request: Request, work: Work) -> Plan:
         arrays=found.arrays,
         chosen=found.policy,
         layout=found.layout,
-        paged=found.fitted.paged,
+        out_of_core=found.fitted.out_of_core,
         device_bytes=found.fitted.occupied,
-        tight=found.tight,
-        packed=found.packed,
+        low_scratch=found.low_scratch,
+        targets24=found.targets24,
         expected=found.expected,
         work=work,
         request=request,

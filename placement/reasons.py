@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from louvain_um.core.array_spec import STAGES, Declared
+from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.placement.arena_spec import BLOCK, device_bytes
 from louvain_um.placement.layout import ARCS, HELD_BLOCKS, capacity, placed
 from louvain_um.placement.model.cost import Estimate, copying_rate, exposed, launches
 from louvain_um.placement.model.forecast import Work, coming
-from louvain_um.placement.model.remote_access import Scales, is_packed, remote_seconds
+from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
 from louvain_um.placement.policy.policy import AUTO, Placement
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Reason:
 
 
 def estimate(
-    arrays: Sequence[Declared], room: int, work: Work, scales: Scales, hosted: Placement = HOST
+    arrays: Sequence[ArraySpec], room: int, work: Work, scales: Scales, hosted: Placement = HOST
 ) -> dict[str, Estimate]:
     """Return the terms of every array, were it on the host, with so much room on the device.
 
@@ -56,7 +56,7 @@ def estimate(
     for array in arrays:
         remote = remote_seconds(array, hosted, machine, work.mean_degree, scales)
         bus = {stage: work.bus_scale * s for stage, s in remote.items()}
-        phi = exposed(core, bus, packed=is_packed(array))
+        phi = exposed(core, bus, targets24=has_targets24(array))
         given = work.source == "host" and array.group == "graph" and "load" in array.stages
         copies, extra, rate = (1.0 if given else 0.0), 0, copying_rate(machine)
         if array.name in ARCS and array.nbytes > room:
@@ -74,7 +74,7 @@ def explain(plan: Plan) -> dict[Group, Reason]:
     """Return a reason for each group."""
     there = {
         group: sum(
-            plan.paged.get(s.name, device_bytes(s.placement, s.capacity))
+            plan.out_of_core.get(s.name, device_bytes(s.placement, s.capacity))
             for s in plan.layout
             if s.group == group
         )
@@ -83,8 +83,8 @@ def explain(plan: Plan) -> dict[Group, Reason]:
     if any(spec.group is None for spec in plan.layout):
         there = {group: _there(plan, group) for group in GROUPS}
     found = dict[Group, Reason]()
-    in_blocks = coming(plan.layout, plan.paged)
-    scales = plan.work.scales(plan.arrays, coming=in_blocks, tight=plan.tight)
+    in_blocks = coming(plan.layout, plan.out_of_core)
+    scales = plan.work.scales(plan.arrays, coming=in_blocks, low_scratch=plan.low_scratch)
     for group in GROUPS:
         mine = [array for array in plan.arrays if array.group == group and array.nbytes]
         others = sum(there.values()) - there[group]
@@ -107,11 +107,13 @@ def _sentence(plan: Plan, group: Group, terms: Estimate, there: int) -> str:
         return "holds nothing"
     bus = f"{seconds(terms.phi)} on the bus"
     saved = seconds(terms.tau + terms.sigma)
-    paged = [spec.name for spec in plan.layout if spec.group == group and spec.name in plan.paged]
-    if paged:
-        moved = seconds(sum(plan.expected.paging.values()))
+    blocked = [
+        spec.name for spec in plan.layout if spec.group == group and spec.name in plan.out_of_core
+    ]
+    if blocked:
+        moved = seconds(sum(plan.expected.out_of_core.values()))
         return (
-            f"{' and '.join(paged)} {'do' if len(paged) > 1 else 'does'} not fit: "
+            f"{' and '.join(blocked)} {'do' if len(blocked) > 1 else 'does'} not fit: "
             f"{plan.blocks} blocks a pass, which takes {moved} in all; left on the host, the "
             f"group would cost {bus}"
         )
@@ -142,7 +144,7 @@ def _there(plan: Plan, group: Group) -> int:
     return max(held.values())
 
 
-def _away(plan: Plan, array: Declared) -> bool:
+def _away(plan: Plan, array: ArraySpec) -> bool:
     placement = plan.chosen.placement_of(array.name, array.group)
     return bool(array.nbytes) and not array.device_only and placement.on_device < 1
 
@@ -151,7 +153,7 @@ def verdict(plan: Plan) -> str:
     """Return the plan in one sentence."""
     took = seconds(plan.seconds)
     if plan.device_in_core <= plan.limit and plan.policy in (AUTO.name, "device"):
-        small = ", with scratch as small as it can be" if plan.tight else ""
+        small = ", with scratch as small as it can be" if plan.low_scratch else ""
         return f"Runs in core within {size(plan.limit)}{small}: about {took}."
     times = plan.seconds / plan.seconds_in_core if plan.seconds_in_core else 1.0
     over = "fits" if plan.fits else f"does not fit into {size(plan.limit)}"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from louvain_um.core.array_spec import Declared
+from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.auto import Candidate
-from louvain_um.placement.layout import capacity, needed_by_group, pages, placed
+from louvain_um.placement.layout import capacity, is_out_of_core, needed_by_group, placed
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.reasons import size
 
 
 def refusal(
-    found: Candidate, limit: int, widest: int, auto: Callable[[], Candidate], *, budgeted: bool
+    found: Candidate, limit: int, max_degree: int, auto: Callable[[], Candidate], *, budgeted: bool
 ) -> MemoryBudgetError:
     """Return the error of a candidate that needs more than the limit.
 
@@ -23,7 +23,7 @@ def refusal(
     found : Candidate
     limit : int
         Bytes of the device.
-    widest : int
+    max_degree : int
         Most arcs of a vertex.
     auto : callable
         Returns what the model would choose.
@@ -31,15 +31,15 @@ def refusal(
         Whether the limit is a budget; else it is the device that is too small.
     """
 
-    def here(array: Declared) -> bool:
+    def here(array: ArraySpec) -> bool:
         return placed(array, found.policy).on_device == 1
 
     needed = found.fitted.needed
-    groups = needed_by_group(found.layout, found.fitted, widest)
+    groups = needed_by_group(found.layout, found.fitted, max_degree)
     if any(spec.group is None for spec in found.layout):
         groups = {g: capacity(a for a in found.arrays if a.group == g and here(a)) for g in GROUPS}
     group = max(groups, key=lambda g: groups[g])
-    apart = {spec.name for spec in found.layout if pages(spec)}
+    apart = {spec.name for spec in found.layout if is_out_of_core(spec)}
     there = [(a.name, a.nbytes) for a in found.arrays if here(a) and a.name not in apart]
     # To the next MiB, so that the budget named is enough.
     least = -(-needed >> 20)

@@ -21,7 +21,7 @@ Use = Literal["stream", "gather", "atomic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class ArraySpec:
     """One array that an engine will ask for.
 
     Parameters
@@ -33,15 +33,15 @@ class Declared:
         Bytes of an element, and elements.
     stages : tuple of str
         When it is alive.
-    touches : mapping of (stage, use) to float
+    accesses : mapping of (stage, use) to float
         Element accesses expected in a whole run.
     device_only : bool
         Small, and waited for by every block of a grid: never placed elsewhere.
 
     Examples
     --------
-    >>> from louvain_um.core.array_spec import Declared
-    >>> Declared(name="labels", group="community", itemsize=4, size=10, stages=("move",)).nbytes
+    >>> from louvain_um.core.array_spec import ArraySpec
+    >>> ArraySpec(name="labels", group="community", itemsize=4, size=10, stages=("move",)).nbytes
     40
     """
 
@@ -50,7 +50,7 @@ class Declared:
     itemsize: int
     size: int
     stages: tuple[Stage, ...]
-    touches: Mapping[tuple[Stage, Use], float] = field(default_factory=dict)
+    accesses: Mapping[tuple[Stage, Use], float] = field(default_factory=dict)
     device_only: bool = False
 
     @property
@@ -59,14 +59,14 @@ class Declared:
         return self.itemsize * self.size
 
 
-def peak_bytes(arrays: Iterable[Declared]) -> dict[Group, int]:
+def peak_bytes(arrays: Iterable[ArraySpec]) -> dict[Group, int]:
     """Return the most bytes that each group's arrays hold at any one stage.
 
     Examples
     --------
-    >>> from louvain_um.core.array_spec import Declared, peak_bytes
-    >>> a = Declared(name="a", group="hash", itemsize=4, size=10, stages=("move",))
-    >>> b = Declared(name="b", group="hash", itemsize=8, size=10, stages=("refine",))
+    >>> from louvain_um.core.array_spec import ArraySpec, peak_bytes
+    >>> a = ArraySpec(name="a", group="hash", itemsize=4, size=10, stages=("move",))
+    >>> b = ArraySpec(name="b", group="hash", itemsize=8, size=10, stages=("refine",))
     >>> peak_bytes([a, b])["hash"]
     80
     """

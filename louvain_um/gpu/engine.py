@@ -51,7 +51,7 @@ class GpuEngine:
         self.plan: Plan
         self.memory: Allocator
         self.pages: Pages | None = None
-        self.tight = False
+        self.low_scratch = False
         self.limits = LIMITS
         self.first: GpuLevel
         self.again = False
@@ -84,15 +84,15 @@ class GpuEngine:
         device = cupy.cuda.runtime.getDevice()
         machine = machine_for(device)
         self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
-        self.compile(TARGETS24 if self.plan.packed else types, *later)
+        self.compile(TARGETS24 if self.plan.targets24 else types, *later)
         self.planned = self.plan.seconds
-        near, far = shape.paged_homes if self.plan.paged else shape.homes
-        limits = low_scratch_limits(graph.n_arcs) if self.plan.tight else LIMITS
-        self.limits = replace(limits, homes=(near.arcs, far.arcs))
-        self.again = shape.again
+        near, far = shape.out_of_core_regions if self.plan.out_of_core else shape.coarse_regions
+        limits = low_scratch_limits(graph.n_arcs) if self.plan.low_scratch else LIMITS
+        self.limits = replace(limits, region_arcs=(near.arcs, far.arcs))
+        self.again = shape.reaggregates
         if self.options.method == "leiden" and self.plan.in_core:
-            self.limits = replace(self.limits, later=shape.coarse.again)
-        as_it_is = self.plan.in_core and not self.plan.packed
+            self.limits = replace(self.limits, coarse_share=shape.coarse_shares.next_arcs)
+        as_it_is = self.plan.in_core and not self.plan.targets24
         given = graph if isinstance(graph, DeviceGraph) and as_it_is else None
         layout = without_graph(self.plan) if given else self.plan.layout
         self.hold_ballast(device)
@@ -100,21 +100,21 @@ class GpuEngine:
             layout,
             device,
             budget=self.plan.limit,
-            paged=self.plan.paged,
+            out_of_core=self.plan.out_of_core,
             listener=tell_arrays(self.observer),
         )
-        self.tight = self.plan.tight
-        if self.plan.paged:
+        self.low_scratch = self.plan.low_scratch
+        if self.plan.out_of_core:
             self.compile(types, source="vertex_blocks")
             kernels.prepare([("vertex_blocks", "")], self.observer)
         if given:
             level = adopt(self.memory, given)
         else:
-            level = upload(self.memory, graph, packed=self.plan.packed)
+            level = upload(self.memory, graph, packed=self.plan.targets24)
         prepare(kernels, self.memory, level)
-        if self.plan.paged:
+        if self.plan.out_of_core:
             self.pages = cut(self.memory, self.plan, graph, level, device)
-        level.hub_arcs = shape.wide
+        level.hub_arcs = shape.hub_arcs
         self.first = level
         return level
 
@@ -145,7 +145,7 @@ class GpuEngine:
         first = path[0]
         cycle = first.cycle + 1
         start = self.memory.empty(
-            f"start.{cycle}.0", "community", first.vertices, np.uint32, brief=True
+            f"start.{cycle}.0", "community", first.vertices, np.uint32, short_lived=True
         )
         relabel.compose(kernels, path, start)
         for level in path:
@@ -179,9 +179,9 @@ class GpuEngine:
         pages = self.pages if level.number == 0 else None
         since = time.perf_counter()
         if pages:
-            moved, sweeps = move_in_pages(*run, pages, self.tight)
+            moved, sweeps = move_in_pages(*run, pages, self.low_scratch)
         else:
-            moved, sweeps = move(*run, self.tight)
+            moved, sweeps = move(*run, self.low_scratch)
         if level.number == level.cycle == 0:
             self.learn(moved, time.perf_counter() - since)
         for iteration, sweep in enumerate(sweeps):
@@ -203,7 +203,7 @@ class GpuEngine:
         """Correct the plan by how the first moving went, and follow it where that is possible."""
         found = self.plan.corrected([moved.arcs_visited], seconds)
         if found.layout != self.plan.layout:
-            if found.packed == self.plan.packed and self.memory.follow(found.layout):
+            if found.targets24 == self.plan.targets24 and self.memory.follow(found.layout):
                 self.plan = found
             else:
                 found = self.plan.corrected([moved.arcs_visited], seconds, choosing=False)
@@ -214,9 +214,9 @@ class GpuEngine:
         run = (kernels, self.memory, self.options, self.total, level)
         pages = self.pages if level.number == 0 else None
         if pages:
-            refine_in_pages(*run, pages, self.tight)
+            refine_in_pages(*run, pages, self.low_scratch)
         else:
-            refine(*run, self.tight)
+            refine(*run, self.low_scratch)
 
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or sub-community) become one."""
@@ -304,7 +304,7 @@ class GpuEngine:
                 "seconds": self.planned,
                 "seconds_corrected": self.expected,
                 "device_bytes": self.plan.device_bytes,
-                "packed": self.plan.packed,
+                "packed": self.plan.targets24,
                 "pages_a_warp": self.pages.touch.factor if self.pages else None,
             },
             "traffic_bytes": self.traffic,

@@ -54,8 +54,8 @@ class GpuLevel:
     labels, totals, refined, numbers
         After moving: communities and their degree sums; after refining: sub-communities; after
         aggregating: vertices of the next level.
-    home : {0, 1, 2}
-        Where its graph lies: as the input does, or in one of two homes
+    region : {0, 1, 2}
+        Where its graph lies: as the input does, or in one of two regions
         (`louvain_um.gpu.memory.coarse_memory`).
     tag : str
         What stands behind the names of its graph's arrays.
@@ -80,7 +80,7 @@ class GpuLevel:
     numbers: Any = None
     max_degree: int = -1
     hub_arcs: int | None = None
-    home: int = 0
+    region: int = 0
     targets24: bool = False
     tag: str = "0"
 
@@ -93,26 +93,26 @@ class GpuLevel:
         return f"{weights}, {CXX[np.dtype(self.sums)]}"
 
 
-def tag_of(number: int, home: int) -> str:
-    """Return what stands behind the names of the arrays of a level's graph: its home.
+def tag_of(number: int, region: int) -> str:
+    """Return what stands behind the names of the arrays of a level's graph: its region.
 
     Examples
     --------
     >>> from louvain_um.gpu.level import tag_of
-    >>> [tag_of(number, home) for number, home in ((1, 1), (2, 2), (3, 1), (2, 1))]
+    >>> [tag_of(number, region) for number, region in ((1, 1), (2, 2), (3, 1), (2, 1))]
     ['1', '2', '1.3', '1.2']
     """
-    return str(number) if number == home else f"{home}.{number}"
+    return str(number) if number == region else f"{region}.{number}"
 
 
-def home_after(level: GpuLevel) -> int:
-    """Return the home of the next level: the one that this level is not in."""
-    return 2 if level.home == 1 else 1
+def next_region(level: GpuLevel) -> int:
+    """Return the region of the next level: the one that this level is not in."""
+    return 2 if level.region == 1 else 1
 
 
 def tag_after(level: GpuLevel) -> str:
     """Return what stands behind the names of the next level's arrays."""
-    return tag_of(level.number + 1, home_after(level))
+    return tag_of(level.number + 1, next_region(level))
 
 
 def or_null(array: Any) -> Any:

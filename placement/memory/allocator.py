@@ -76,12 +76,12 @@ class Allocator:
         device: int,
         *,
         budget: int | None = None,
-        paged: Mapping[str, int] | None = None,
+        out_of_core: Mapping[str, int] | None = None,
         listener: Listener | None = None,
     ) -> None:
         self.device = device
         self.budget = budget
-        self.paged = dict(paged or {})
+        self.out_of_core = dict(out_of_core or {})
         self.ledger = Ledger(listener)
         self.live: dict[str, cupy.ndarray] = {}
         self.homes: dict[str, Home] = {}
@@ -101,11 +101,11 @@ class Allocator:
             raise
 
     def empty(
-        self, name: str, group: Group, shape: int, dtype: DTypeLike, *, brief: bool = False
+        self, name: str, group: Group, shape: int, dtype: DTypeLike, *, short_lived: bool = False
     ) -> Any:
         """Return an uninitialised one-dimensional array.
 
-        If `brief`, it is gone before others of its group are: it lies at the arena's far end.
+        If `short_lived`, it is gone before others of its group are: it lies at the arena's far end.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class Allocator:
         arena = self._arena_for(name, group)
         # What is soon gone is kept apart from what stays.
         joint = arena is not None and arena.spec.group is None
-        high = brief or (joint and group in ("scratch", "hash"))
+        high = short_lived or (joint and group in ("scratch", "hash"))
         address = arena.take(nbytes, high=high) if arena else None
         if arena and address is not None:
             home = Home(arena, address, nbytes)
@@ -255,7 +255,7 @@ class Allocator:
     def resident_bytes(self) -> int:
         """Bytes of the device that are, or may come to be, occupied."""
         laid_out = sum(
-            min(arena.resident_bytes, self.paged.get(arena.spec.name, arena.resident_bytes))
+            min(arena.resident_bytes, self.out_of_core.get(arena.spec.name, arena.resident_bytes))
             for arena in self.arenas
         )
         return laid_out + sum(arena.resident_bytes for arena in self._own_arenas())

@@ -58,8 +58,8 @@ of a triangle do, to this power instead of 2: fitted to LFR 24 and R-MAT 24 with
 three quarters, 88 % and all of the arcs away (`hosted_arrays_h200.json`).
 """
 
-TIGHT_AGGREGATE: Final = 1.2
-TIGHT_REMOTE: Final = 1.3
+LOW_SCRATCH_AGGREGATE: Final = 1.2
+LOW_SCRATCH_REMOTE: Final = 1.3
 """Time that adding up takes with scratch as small as it works with: 68 ms became 88 on LFR 24, 72
 became 79 on R-MAT 24; with the graph on the host 1.39 s became 1.83 there."""
 
@@ -70,7 +70,7 @@ each block brings is merged into the rows of those before. With one of them on t
 of the arcs coming and going, adding up took 5 to 15 times as long as with all of them there
 (`policies_h200`: `adv3`, `adv5` and `adv8` on LFR 20, LFR 24 and R-MAT 24)."""
 
-TIGHT_MERGED: Final = 4, 6
+LOW_SCRATCH_MERGED: Final = 4, 6
 """The same where scratch is on the host and as small as it works with: so often in any case, and
 so much more often where all arcs come. Small scratch takes each block, and each merging, in many
 pieces, and the grid meets in host memory after each of them (`small_scratch_h200`)."""
@@ -111,7 +111,7 @@ def fault_rate(machine: Machine) -> float:
     return BLOCK / (BLOCK / machine.migrate_to_device + each)
 
 
-def paging_seconds(nbytes: int, placement: Placement, machine: Machine) -> float:
+def transfer_seconds(nbytes: int, placement: Placement, machine: Machine) -> float:
     """Return seconds in which so many bytes come to the device and others leave for them.
 
     One stream moves both, so they add up; pages that were only read are written back, too.
@@ -152,7 +152,7 @@ def arrival_seconds(nbytes: int, placement: Placement, machine: Machine, *, give
     return nbytes / (fault_rate(machine) if kind == "managed" else machine.prefetch_duplicate)
 
 
-def together(core: float, remote: float, packed: float = 0.0) -> float:
+def together(core: float, remote: float, targets24: float = 0.0) -> float:
     """Return seconds of a stage that computes and reads over the bus at the same time.
 
     Parameters
@@ -160,20 +160,20 @@ def together(core: float, remote: float, packed: float = 0.0) -> float:
     core, remote, packed : float
         Seconds of computing, of the bus for packed rows (`packed`), and for all else (`remote`).
     """
-    both = max(core, packed)
-    if packed:
-        both *= (1 + (min(core, packed) / both) ** BESIDE) ** (1 / BESIDE)
+    both = max(core, targets24)
+    if targets24:
+        both *= (1 + (min(core, targets24) / both) ** BESIDE) ** (1 / BESIDE)
     return max(both, remote) + (1 - HIDDEN) * min(both, remote)
 
 
 def exposed(
-    core: Mapping[Stage, float], remote: Mapping[Stage, float], *, packed: bool = False
+    core: Mapping[Stage, float], remote: Mapping[Stage, float], *, targets24: bool = False
 ) -> float:
     """Return φ: what reading over the bus adds to stages that compute for so long."""
     found = 0.0
     for stage, seconds in remote.items():
         alone = core.get(stage, 0.0)
-        found += (together(alone, 0.0, seconds) if packed else together(alone, seconds)) - alone
+        found += (together(alone, 0.0, seconds) if targets24 else together(alone, seconds)) - alone
     return found
 
 
@@ -186,21 +186,21 @@ def add(parts: Iterable[Mapping[Stage, float]]) -> dict[Stage, float]:
     return found
 
 
-def merged(group: Group, coming: float, *, tight: bool) -> float:
+def merged(group: Group, coming: float, *, low_scratch: bool) -> float:
     """Return how often more an array of a group is used in adding up what comes in blocks.
 
     Examples
     --------
     >>> from louvain_um.placement.model.cost import merged
-    >>> merged("scratch", 0.5, tight=False), merged("scratch", 0.5, tight=True)
+    >>> merged("scratch", 0.5, low_scratch=False), merged("scratch", 0.5, low_scratch=True)
     (5.5, 7.0)
-    >>> merged("hash", 0.5, tight=True), merged("community", 0.5, tight=True)
+    >>> merged("hash", 0.5, low_scratch=True), merged("community", 0.5, low_scratch=True)
     (5.5, 0.0)
     """
     if not coming or group not in MERGING:
         return 0.0
-    if tight and group == "scratch":
-        always, more = TIGHT_MERGED
+    if low_scratch and group == "scratch":
+        always, more = LOW_SCRATCH_MERGED
         return always + more * coming
     return MERGED * coming
 

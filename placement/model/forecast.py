@@ -7,21 +7,21 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from louvain_um.core.array_spec import Declared, Stage
+from louvain_um.core.array_spec import ArraySpec, Stage
 from louvain_um.core.rules import CYCLES
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.layout import HELD_BLOCKS, placed
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import (
     GIVEN_FILL,
+    LOW_SCRATCH_AGGREGATE,
     PACKING,
-    TIGHT_AGGREGATE,
     add,
     arrival_seconds,
     copying_rate,
     launches,
-    paging_seconds,
     together,
+    transfer_seconds,
 )
 from louvain_um.placement.model.graph_kinds import (
     GraphKind,
@@ -30,7 +30,7 @@ from louvain_um.placement.model.graph_kinds import (
     seconds_in_core,
     sweeps,
 )
-from louvain_um.placement.model.remote_access import WHOLE, Scales, is_packed, remote_seconds
+from louvain_um.placement.model.remote_access import WHOLE, Scales, has_targets24, remote_seconds
 from louvain_um.placement.policy.policy import Policy
 
 Source = Literal["host", "device"]
@@ -56,7 +56,7 @@ class Work:
         Arcs that moving visits on level 0, by arcs of the graph.
     source : {"host", "device"}
         Where the graph is when the run begins.
-    widest : int
+    max_degree : int
         Most arcs of a vertex; 0 if it is not known.
     core_scale, bus_scale : float
         What was measured over what was predicted, for computing and for the bus.
@@ -69,7 +69,7 @@ class Work:
     method: str
     visited: float
     source: Source = "host"
-    widest: int = 0
+    max_degree: int = 0
     core_scale: float = 1.0
     bus_scale: float = 1.0
 
@@ -92,7 +92,7 @@ class Work:
         return sum(sweeps(self.kind, self.method).values())
 
     def scales(
-        self, arrays: Sequence[Declared], *, coming: float = 0.0, tight: bool = False
+        self, arrays: Sequence[ArraySpec], *, coming: float = 0.0, low_scratch: bool = False
     ) -> Scales:
         """Return by how much accesses differ from what arrays declare; see `Scales`."""
         adding = self.kind.methods[self.method].cycles / CYCLES[self.method]
@@ -103,21 +103,21 @@ class Work:
             refines=self.method == "leiden",
             adding=adding,
             coming=coming,
-            tight=tight,
+            low_scratch=low_scratch,
         )
 
-    def moving(self, arrays: Sequence[Declared]) -> float:
+    def moving(self, arrays: Sequence[ArraySpec]) -> float:
         """Return by how much the accesses that arrays declare for moving differ from `visited`."""
         for array in arrays:
             # The community at the other end of an arc is looked at once for each visit.
-            declared = array.touches.get(("move", "gather"), 0.0)
+            declared = array.accesses.get(("move", "gather"), 0.0)
             if array.name == "labels" and declared:
                 return self.visited * self.arcs / declared
         return 1.0
 
 
 def work_for(
-    arrays: Sequence[Declared],
+    arrays: Sequence[ArraySpec],
     machine: Machine,
     *,
     kind: str | None = None,
@@ -125,7 +125,7 @@ def work_for(
     visited: float | None = None,
     method: str | None = None,
     source: Source = "host",
-    widest: int = 0,
+    max_degree: int = 0,
 ) -> Work:
     """Return the work that declared arrays stand for; only Leiden declares parts."""
     sizes = {array.name: array.size for array in arrays}
@@ -140,7 +140,7 @@ def work_for(
         method=method or ("leiden" if "refined" in sizes else "louvain"),
         visited=found.visited if visited is None else visited,
         source=source,
-        widest=widest,
+        max_degree=max_degree,
     )
 
 
@@ -166,23 +166,27 @@ class Forecast:
 
     core: Mapping[Stage, float]
     remote: Mapping[Stage, float] = field(default_factory=dict)
-    packed: Mapping[Stage, float] = field(default_factory=dict)
-    paging: Mapping[Stage, float] = field(default_factory=dict)
+    targets24: Mapping[Stage, float] = field(default_factory=dict)
+    out_of_core: Mapping[Stage, float] = field(default_factory=dict)
     arrival: Mapping[Stage, float] = field(default_factory=dict)
     blocks: int = 1
 
     @property
     def stages(self) -> dict[Stage, float]:
         """Seconds of each stage."""
-        names = add((self.core, self.remote, self.paging, self.arrival))
+        names = add((self.core, self.remote, self.out_of_core, self.arrival))
         return {
-            stage: self._at_work(stage) + self.paging.get(stage, 0.0) + self.arrival.get(stage, 0.0)
+            stage: self._at_work(stage)
+            + self.out_of_core.get(stage, 0.0)
+            + self.arrival.get(stage, 0.0)
             for stage in names
         }
 
     def _at_work(self, stage: Stage) -> float:
-        packed = self.packed.get(stage, 0.0)
-        return together(self.core.get(stage, 0.0), self.remote.get(stage, 0.0) - packed, packed)
+        targets24 = self.targets24.get(stage, 0.0)
+        return together(
+            self.core.get(stage, 0.0), self.remote.get(stage, 0.0) - targets24, targets24
+        )
 
     @property
     def seconds(self) -> float:
@@ -190,38 +194,39 @@ class Forecast:
         return sum(s for stage, s in self.stages.items() if stage not in APART)
 
 
-def coming(layout: Sequence[ArenaSpec], paged: Mapping[str, int]) -> float:
+def coming(layout: Sequence[ArenaSpec], out_of_core: Mapping[str, int]) -> float:
     """Return the share of paged arenas that is not on the device at a time."""
-    size = sum(spec.capacity for spec in layout if spec.name in paged)
-    return 1 - sum(paged.values()) / size if size else 0.0
+    size = sum(spec.capacity for spec in layout if spec.name in out_of_core)
+    return 1 - sum(out_of_core.values()) / size if size else 0.0
 
 
 def forecast(
-    arrays: Sequence[Declared],
+    arrays: Sequence[ArraySpec],
     policy: Policy,
     layout: Sequence[ArenaSpec],
-    paged: Mapping[str, int],
+    out_of_core: Mapping[str, int],
     work: Work,
     *,
-    tight: bool = False,
+    low_scratch: bool = False,
 ) -> Forecast:
     """Return the seconds of a run under a layout of which `paged` arenas move in blocks."""
     machine, degree = work.machine, work.mean_degree
-    brought = [spec for spec in layout if spec.name in paged]
-    size, room = sum(spec.capacity for spec in brought), sum(paged.values())
-    scales = work.scales(arrays, coming=coming(layout, paged), tight=tight)
+    brought = [spec for spec in layout if spec.name in out_of_core]
+    size, room = sum(spec.capacity for spec in brought), sum(out_of_core.values())
+    scales = work.scales(arrays, coming=coming(layout, out_of_core), low_scratch=low_scratch)
 
-    def away(array: Declared) -> dict[Stage, float]:
+    def away(array: ArraySpec) -> dict[Stage, float]:
         found = remote_seconds(array, placed(array, policy), machine, degree, scales)
         return {stage: work.bus_scale * seconds for stage, seconds in found.items()}
 
     remote = add(map(away, arrays))
-    packed = add(map(away, filter(is_packed, arrays)))
+    targets24 = add(map(away, filter(has_targets24, arrays)))
     moved, blocks = dict[Stage, float](), 1
     if brought:
         # Every second pass goes backwards and finds what the last one left on the device.
         once = sum(
-            paging_seconds(s.capacity - paged[s.name], s.placement, machine) for s in brought
+            transfer_seconds(s.capacity - out_of_core[s.name], s.placement, machine)
+            for s in brought
         )
         blocks = launches(size, room // HELD_BLOCKS)
         once = work.bus_scale * once + blocks * STEP_SECONDS
@@ -229,30 +234,35 @@ def forecast(
         moved = {stage: times * once for stage, times in often.items() if times}
     apart = {name for spec in layout for name in spec.members or ()}
     arrival = add(
-        _arrival(spec, _given(spec, arrays, apart), work, paged=spec.name in paged)
+        _arrival(spec, _given(spec, arrays, apart), work, out_of_core=spec.name in out_of_core)
         for spec in layout
     )
-    if any(map(is_packed, arrays)):
+    if any(map(has_targets24, arrays)):
         arrival = add((arrival, {"load": _packing_seconds(arrays, work)}))
     core = dict(work.core)
-    if tight:
-        core["aggregate"] = TIGHT_AGGREGATE * core.get("aggregate", 0.0)
+    if low_scratch:
+        core["aggregate"] = LOW_SCRATCH_AGGREGATE * core.get("aggregate", 0.0)
     return Forecast(
-        core=core, remote=remote, packed=packed, paging=moved, arrival=arrival, blocks=blocks
+        core=core,
+        remote=remote,
+        targets24=targets24,
+        out_of_core=moved,
+        arrival=arrival,
+        blocks=blocks,
     )
 
 
-def _packing_seconds(arrays: Sequence[Declared], work: Work) -> float:
+def _packing_seconds(arrays: Sequence[ArraySpec], work: Work) -> float:
     """Return what packing takes, on the host; a graph on the device goes there and comes back."""
-    packing = work.arcs / PACKING
+    declare_targets24 = work.arcs / PACKING
     if work.source == "host":
-        return packing
+        return declare_targets24
     coming = sum(a.nbytes for a in arrays if a.group == "graph" and "load" in a.stages)
     going = coming + work.arcs * (WHOLE - 3)
-    return packing + (going + coming) / copying_rate(work.machine)
+    return declare_targets24 + (going + coming) / copying_rate(work.machine)
 
 
-def _given(spec: ArenaSpec, arrays: Sequence[Declared], apart: Collection[str]) -> int:
+def _given(spec: ArenaSpec, arrays: Sequence[ArraySpec], apart: Collection[str]) -> int:
     """Return the bytes of an arena that lie somewhere already when the run begins."""
     if spec.group not in ("graph", None):
         return 0
@@ -266,13 +276,13 @@ def _given(spec: ArenaSpec, arrays: Sequence[Declared], apart: Collection[str]) 
     return min(sum(inside), spec.capacity)
 
 
-def _arrival(spec: ArenaSpec, given: int, work: Work, *, paged: bool) -> dict[Stage, float]:
+def _arrival(spec: ArenaSpec, given: int, work: Work, *, out_of_core: bool) -> dict[Stage, float]:
     """Return seconds until an arena's bytes are there: those of the graph, and fresh ones."""
     hosted, machine = work.source == "host", work.machine
     by_touch = spec.placement.kind in ("managed", "read_mostly")
     # What comes by being touched, or in blocks, is written on the host's side first.
-    written = given / GIVEN_FILL if hosted and (by_touch or paged) else 0.0
-    if paged:
+    written = given / GIVEN_FILL if hosted and (by_touch or out_of_core) else 0.0
+    if out_of_core:
         return {"load": written}
     came = arrival_seconds(given, spec.placement, machine, given=hosted)
     made = arrival_seconds(spec.capacity - given, spec.placement, machine, given=False)
@@ -311,7 +321,7 @@ def corrected(work: Work, visited: Sequence[int], seconds: float, expected: Fore
     predicted = share * expected.stages.get("move", 0.0)
     ratio = seconds / predicted if predicted else 1.0
     core, bus = expected.core.get("move", 0.0), expected.remote.get("move", 0.0)
-    bus += expected.paging.get("move", 0.0)
+    bus += expected.out_of_core.get("move", 0.0)
     total = float(seen)
     if len(visited) > 1 and visited[-2]:
         shrinking = min(visited[-1] / visited[-2], 0.9)

@@ -87,8 +87,8 @@ MOVE_FIXED: Final = 3e6
 AGGREGATE_FIXED: Final = 0.5e6
 """Nanoseconds of a run's moving on level 0, and of each aggregation of it, whatever the size."""
 
-EVEN: Final = GraphKind(
-    name="even",
+MESH: Final = GraphKind(
+    name="mesh",
     about="degrees hardly differ and neighbours lie close, as in meshes and road networks",
     visited=10.8,
     iterations=38,
@@ -103,8 +103,8 @@ EVEN: Final = GraphKind(
     },
 )
 
-COMMUNITIES: Final = GraphKind(
-    name="communities",
+COMMUNITY_STRUCTURED: Final = GraphKind(
+    name="community_structured",
     about="degrees differ, communities are plain, as in social networks of friends",
     visited=4.24,
     iterations=5,
@@ -119,8 +119,8 @@ COMMUNITIES: Final = GraphKind(
     },
 )
 
-SKEWED: Final = GraphKind(
-    name="skewed",
+POWER_LAW: Final = GraphKind(
+    name="power_law",
     about="hubs hold much of the graph, as in R-MAT and networks of links",
     visited=6.7,
     iterations=7,
@@ -151,10 +151,10 @@ UNKNOWN: Final = GraphKind(
     },
 )
 
-GRAPH_KINDS: Final = {kind.name: kind for kind in (EVEN, COMMUNITIES, SKEWED, UNKNOWN)}
+GRAPH_KINDS: Final = {kind.name: kind for kind in (MESH, COMMUNITY_STRUCTURED, POWER_LAW, UNKNOWN)}
 
-EVEN_BELOW: Final = 2.0
-SKEWED_FROM: Final = 12.0
+MESH_BELOW: Final = 2.0
+POWER_LAW_FROM: Final = 12.0
 """Skew at which kinds change: lattices 1.0, geometric graphs 1.1, co-authors 3, LFR 8, who trusts
 or writes to whom 14 to 17, R-MAT 74 and more."""
 
@@ -172,15 +172,33 @@ def kind_of(skew: float | None) -> GraphKind:
     --------
     >>> from louvain_um.placement.model.graph_kinds import kind_of
     >>> kind_of(1.05).name, kind_of(8).name, kind_of(74).name, kind_of(None).name
-    ('even', 'communities', 'skewed', 'unknown')
+    ('mesh', 'community_structured', 'power_law', 'unknown')
     """
     if skew is None:
         return UNKNOWN
-    return EVEN if skew < EVEN_BELOW else COMMUNITIES if skew < SKEWED_FROM else SKEWED
+    return (
+        MESH if skew < MESH_BELOW else COMMUNITY_STRUCTURED if skew < POWER_LAW_FROM else POWER_LAW
+    )
+
+
+EARLIER_NAMES: Final = {
+    "even": MESH.name,
+    "communities": COMMUNITY_STRUCTURED.name,
+    "skewed": POWER_LAW.name,
+}
+"""Names of kinds in earlier versions and in their records."""
 
 
 def named_kind(name: str) -> GraphKind:
-    """Return a kind by name."""
+    """Return a kind by name, names of earlier versions included.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.model.graph_kinds import named_kind
+    >>> named_kind("mesh").name, named_kind("even").name
+    ('mesh', 'mesh')
+    """
+    name = EARLIER_NAMES.get(name, name) if isinstance(name, str) else name
     if not isinstance(name, str) or name not in GRAPH_KINDS:
         raise OptionError(f"kind must be one of {', '.join(GRAPH_KINDS)}, not {name!r}")
     return GRAPH_KINDS[name]

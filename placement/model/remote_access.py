@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from louvain_um.core.array_spec import Declared, Stage, Use
+from louvain_um.core.array_spec import ArraySpec, Stage, Use
 from louvain_um.core.ledger import Group
 from louvain_um.placement.layout import ARCS
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.model.cost import TIGHT_REMOTE, merged
+from louvain_um.placement.model.cost import LOW_SCRATCH_REMOTE, merged
 from louvain_um.placement.policy.policy import Placement
 
 SECTOR: Final = 32
@@ -66,7 +66,7 @@ class Scales:
         most is the first time, while communities are small.
     coming : float
         Share of level 0's arcs that come and go in blocks.
-    tight : bool
+    low_scratch : bool
         Whether scratch is as small as it works with.
     """
 
@@ -76,14 +76,14 @@ class Scales:
     refines: bool = True
     adding: float = 1.0
     coming: float = 0.0
-    tight: bool = False
+    low_scratch: bool = False
 
     def pieces(self, group: Group) -> float:
         """Return the factor for adding up: blocks are merged, small scratch goes to and fro."""
-        more = merged(group, self.coming, tight=self.tight)
-        return (1 + more) * (TIGHT_REMOTE if self.tight else 1)
+        more = merged(group, self.coming, low_scratch=self.low_scratch)
+        return (1 + more) * (LOW_SCRATCH_REMOTE if self.low_scratch else 1)
 
-    def of(self, array: Declared, stage: Stage, use: Use) -> float:
+    def of(self, array: ArraySpec, stage: Stage, use: Use) -> float:
         """Return the factor for accesses of an array."""
         along = (array.name in ARCS and use == "stream") or array.name == "labels"
         tables = array.group == "hash"
@@ -101,21 +101,21 @@ class Scales:
 AS_DECLARED: Final = Scales()
 
 
-def touches_of(array: Declared, scales: Scales = AS_DECLARED) -> dict[tuple[Stage, Use], float]:
+def accesses_of(array: ArraySpec, scales: Scales = AS_DECLARED) -> dict[tuple[Stage, Use], float]:
     """Return an array's element accesses."""
-    if not array.touches:
+    if not array.accesses:
         # Bytes are cut into arrays of words.
         count = float(UNSEEN_TIMES * array.nbytes / max(array.itemsize, WORD))
         stages = (s for s in UNSEEN if s in array.stages and (scales.refines or s != "refine"))
         return {(stage, "gather"): count for stage in stages}
     return {
         (stage, use): count * scales.of(array, stage, use)
-        for (stage, use), count in array.touches.items()
+        for (stage, use), count in array.accesses.items()
     }
 
 
 def remote_seconds(
-    array: Declared,
+    array: ArraySpec,
     placement: Placement,
     machine: Machine,
     mean_degree: float,
@@ -125,7 +125,7 @@ def remote_seconds(
 
     Parameters
     ----------
-    array : Declared
+    array : ArraySpec
     placement : Placement
     machine : Machine
     mean_degree : float
@@ -140,7 +140,7 @@ def remote_seconds(
     reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
     atomics = machine.remote_atomic_rate * (reads / machine.remote_random_rate)
     found = dict[Stage, float]()
-    for (stage, use), count in touches_of(array, scales).items():
+    for (stage, use), count in accesses_of(array, scales).items():
         if use == "atomic":
             seconds = count / atomics
         elif use == "gather":
@@ -162,11 +162,11 @@ def remote_seconds(
     return found
 
 
-def is_later(array: Declared) -> bool:
+def is_later(array: ArraySpec) -> bool:
     """Whether an array is room for the arcs of later levels."""
     return array.name.startswith(("targets.", "weights.")) and array.name not in ARCS
 
 
-def is_packed(array: Declared) -> bool:
+def has_targets24(array: ArraySpec) -> bool:
     """Whether an array holds level 0's arcs in fewer bytes than they came in."""
     return array.name in ARCS and array.itemsize < WHOLE

@@ -17,7 +17,7 @@ from louvain_um.errors import OptionError
 Kind = Literal["device", "managed", "prefetched", "host_mapped", "read_mostly", "pinned", "split"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
-PAGED: Final[frozenset[Kind]] = frozenset(("managed", "prefetched"))
+OUT_OF_CORE_KINDS: Final[frozenset[Kind]] = frozenset(("managed", "prefetched"))
 """Kinds whose pages come to the device as they are needed, and can be sent back.
 
 Copies that read-mostly memory has on the device stay there (measured): a prefetch to the host

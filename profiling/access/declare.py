@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from louvain_um.core.array_spec import STAGES, Declared, Stage, Use
+from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, Use
 from louvain_um.profiling.simulator.touches import Way
 from louvain_um.profiling.simulator.trace import Allocate, Free, Launch, Trace
 
@@ -21,12 +21,12 @@ USES: Final[dict[Way, Use]] = {
 }
 
 
-def declared(trace: Trace) -> tuple[Declared, ...]:
+def declared(trace: Trace) -> tuple[ArraySpec, ...]:
     """Return a trace's arrays as an engine declares its own: when alive, how often touched."""
     later = {step.array for step in trace.steps if isinstance(step, Allocate)}
     alive = set(range(len(trace.arrays))) - later
     stages: list[set[Stage]] = [set() for _ in trace.arrays]
-    touches: list[dict[tuple[Stage, Use], float]] = [{} for _ in trace.arrays]
+    accesses: list[dict[tuple[Stage, Use], float]] = [{} for _ in trace.arrays]
     for number in alive:
         stages[number].add("load")
     for step in trace.steps:
@@ -46,15 +46,15 @@ def declared(trace: Trace) -> tuple[Declared, ...]:
                 count = sums[number, way]
                 count /= trace.arrays[number].itemsize if use == "stream" else 1
                 key = (stage, use)
-                touches[number][key] = touches[number].get(key, 0.0) + float(count)
+                accesses[number][key] = accesses[number].get(key, 0.0) + float(count)
     return tuple(
-        Declared(
+        ArraySpec(
             name=array.name,
             group=array.group,
             itemsize=array.itemsize,
             size=-(-array.nbytes // array.itemsize),
             stages=tuple(stage for stage in STAGES if stage in stages[number]),
-            touches=touches[number],
+            accesses=accesses[number],
         )
         for number, array in enumerate(trace.arrays)
     )

@@ -14,7 +14,7 @@ import numpy as np
 from louvain_um.core.ledger import Group
 from louvain_um.core.rules import SUB_ROUNDS, wakes
 from louvain_um.events import Event
-from louvain_um.gpu.memory.degree_stats import spread_of
+from louvain_um.gpu.memory.degree_stats import degree_stats
 from louvain_um.gpu.runtime.launch import BLOCK_MAX, hub_table_sizes
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Method
@@ -64,17 +64,17 @@ class Recorder:
         self.weight = 0 if graph.weights is None else graph.weights.dtype.itemsize
         narrow = self.weight == 0 and graph.total_weight < 2**32
         self.sums = 4 if narrow or graph.total_weight < 2**32 else 8
-        self.spread = spread_of(graph.offsets)
+        self.degrees = degree_stats(graph.offsets)
         self.about = {
             "vertices": self.vertices,
             "arcs": self.arcs,
             "weight_bytes": self.weight,
             "sum_bytes": self.sums,
             "loops": graph.loops is not None and bool(graph.loops.any()),
-            "widest": self.spread.widest,
-            "isolated": self.spread.isolated,
-            "wide": self.spread.wide,
-            "skew": self.spread.squares / max(self.arcs, 1),
+            "max_degree": self.degrees.max_degree,
+            "isolated": self.degrees.isolated,
+            "hub_arcs": self.degrees.hub_arcs,
+            "skew": self.degrees.degree_squares / max(self.arcs, 1),
             "method": method,
         }
         self.stretch = max(STRETCH, self.arcs // MOST_STRETCHES)
@@ -160,7 +160,7 @@ class Recorder:
     def _hubs(self, work: Any, level: int) -> tuple[int, int]:
         """Make the tables of vertices too wide for shared memory; return degree and slots."""
         n, arcs = len(work["offsets"]) - 1, len(work["targets"])
-        wide = self.spread.wide if level == 0 else None  # as the engine knows it
+        wide = self.degrees.hub_arcs if level == 0 else None  # as the engine knows it
         count, slots = hub_table_sizes(n, arcs, work["widest"], self.sums, wide=wide)
         self.begin("hash", level, slots, **{"hub keys": 4, "hub sums": self.sums})
         self.begin("hash", level, count, **{"hub slots": 8})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from louvain_um.core.array_spec import Declared
+from louvain_um.core.array_spec import ArraySpec
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.placement.layout import ARCS, device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
@@ -139,10 +139,10 @@ def run(
                     "plan follows from; record the graph again, or let the driver evict"
                 )
             plan = plan_of(trace.about, policy, machine, capacity)
-            held = sum(plan.paged.values())
-            if plan.paged:
-                trace, placements = in_pages(trace, placements, held, plan.paged_by or "fault")
-            # The plan fits; a recording's scratch, which is not as tight, must not overflow it.
+            held = sum(plan.out_of_core.values())
+            if plan.out_of_core:
+                trace, placements = in_pages(trace, placements, held, plan.transfer_mode or "fault")
+            # The plan fits; a recording's scratch, which is not as small, must not overflow it.
             layout = lay_out(trace.arrays, placements, steps=trace.steps)
             away = sum(array.nbytes for array in trace.arrays if array.name in ARCS) if held else 0
             capacity = max(capacity, layout.pages * PAGE_BYTES - away + held + BLOCK_BYTES)
@@ -171,7 +171,7 @@ def plan_of(about: Mapping[str, Any], policy: Policy, machine: Machine, capacity
     MemoryBudgetError
         The policy needs more device memory than there is.
     """
-    from louvain_um.gpu.memory.array_specs import declare_paging
+    from louvain_um.gpu.memory.array_specs import declare_out_of_core
 
     shape = _shape(about)
     return make_plan(
@@ -180,18 +180,20 @@ def plan_of(about: Mapping[str, Any], policy: Policy, machine: Machine, capacity
         machine,
         capacity,
         skew=about["skew"],
-        widest=shape.widest,
+        max_degree=shape.max_degree,
         source="host",
-        paging=lambda tight: declare_paging(replace(shape, tight=tight)),
+        out_of_core=lambda low_scratch: declare_out_of_core(
+            replace(shape, low_scratch=low_scratch)
+        ),
     )
 
 
 def _declarer(about: Mapping[str, Any]) -> Declare:
-    """Return what declares the arrays of a run, with tight scratch or not."""
+    """Return what declares the arrays of a run, with low scratch or not."""
     from louvain_um.gpu.memory.array_specs import declare
 
     shape = _shape(about)
-    return lambda tight: declare(replace(shape, tight=tight))
+    return lambda low: declare(replace(shape, low_scratch=low))
 
 
 def _shape(about: Mapping[str, Any]) -> Shape:
@@ -200,7 +202,7 @@ def _shape(about: Mapping[str, Any]) -> Shape:
 
     known = dict(about)
     skew = known.pop("skew") * known["vertices"] / max(known["arcs"], 1)
-    return Shape(**known, kind=kind_of(skew).name)
+    return Shape.from_record(known | {"kind": kind_of(skew).name})
 
 
 def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | None) -> Simulation:
@@ -223,7 +225,7 @@ def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | Non
             raise MemoryBudgetError(capacity + missing, capacity, [])
 
 
-def chosen(arrays: tuple[Declared, ...], machine: Machine, capacity: int) -> dict[str, str]:
+def chosen(arrays: tuple[ArraySpec, ...], machine: Machine, capacity: int) -> dict[str, str]:
     """Return the placements that `auto` plans for arrays on a machine of such a capacity.
 
     Raises
@@ -234,10 +236,10 @@ def chosen(arrays: tuple[Declared, ...], machine: Machine, capacity: int) -> dic
     if capacity <= 0:
         raise MemoryBudgetError(1, 0, remedy="lower the oversubscription")
     size = {array.name: array.size for array in arrays}
-    seen = {array.name: array.touches for array in arrays}
+    seen = {array.name: array.accesses for array in arrays}
     arcs = max(1, size.get("targets.0", 0))
     visited = seen.get("targets.0", {}).get(("move", "stream"), arcs) / arcs
     plan = make_plan(
-        lambda tight: arrays, AUTO, machine, capacity, visited=visited, free=capacity
+        lambda low_scratch: arrays, AUTO, machine, capacity, visited=visited, free=capacity
     )  # fmt: skip
     return {array.name: str(placed(array, plan.chosen)) for array in arrays}

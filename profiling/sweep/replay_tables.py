@@ -38,7 +38,7 @@ def groups(trace: Trace, graph: str, base: Simulation | None, rate: float) -> li
                 "graph": graph,
                 "group": group,
                 "peak_bytes": held,
-                "accesses": round(sum(sum(a.touches.values()) for a in mine)),
+                "accesses": round(sum(sum(a.accesses.values()) for a in mine)),
                 "gpu_faults": faults.get(group, {}).get("faults", 0) if base else None,
                 "policy": "base",
                 "oversubscription": rate,

@@ -115,8 +115,8 @@ def test_other_files_are_read_and_that_is_said(run, two_triangles):
 def test_reading_all_tells_the_kind(run, shared_data):
     path = shared_data / "delaunay_n15.graph"
     assert run("plan", path, "--json").json["kind"] == "unknown"
-    assert run("plan", path, "--read", "--json").json["kind"] == "even"
-    assert run("plan", path, "--kind", "skewed", "--json").json["kind"] == "skewed"
+    assert run("plan", path, "--read", "--json").json["kind"] == "mesh"
+    assert run("plan", path, "--kind", "power_law", "--json").json["kind"] == "power_law"
 
 
 def test_policies_and_machines_may_be_files(run, tmp_path):

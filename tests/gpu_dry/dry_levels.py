@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from louvain_um.core.hierarchy import Moved, Sums
-from louvain_um.gpu.memory.degree_stats import Spread
+from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.graph.graph import Graph
 from tests.gpu_dry.dry_script import Range, Rows, Script
 from tests.paths import RESULTS
@@ -152,7 +152,7 @@ def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
     widest = max(int(WIDEST[kind] * n), LEAST_WIDEST[kind])
     script = Script(n, widest=widest, communities=levels[-1]["communities"])
     isolated = int(ISOLATED[kind] * n)
-    script.survey = Spread(widest, int(SKEW[kind] * arcs * arcs / n), isolated)
+    script.survey = DegreeStats(widest, int(SKEW[kind] * arcs * arcs / n), isolated)
     inside = 0
     for at, level in enumerate(levels):
         following = levels[at + 1] if at + 1 < len(levels) else None

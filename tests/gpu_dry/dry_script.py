@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from louvain_um.core.hierarchy import Moved, Sums, detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel
-from louvain_um.gpu.memory.degree_stats import Spread
+from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.quality import sum_of_squares
@@ -109,7 +109,7 @@ class Script:
     inside: int = 0
     squares: int = 0
     widest: int = 0
-    survey: Spread | None = None
+    survey: DegreeStats | None = None
     communities: int = 0
     moves: list[Moved] = field(default_factory=list)
     steps: list[Any] = field(default_factory=list)

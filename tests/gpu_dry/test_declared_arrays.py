@@ -95,7 +95,7 @@ def test_nothing_overflows_at_the_sizes_of_measured_runs(monkeypatch, name, meth
     graph, script = made_up(name, method, shrink)
     options = Options(method=method, device_budget=budget)
     plan, memory = run_dry(monkeypatch, graph, script, options)
-    assert (plan.tight or plan.packed) == (budget is not None)
+    assert (plan.low_scratch or plan.targets24) == (budget is not None)
     assert not memory.spilled
     check_declared(plan, memory)
 
@@ -152,7 +152,7 @@ def test_blocks_that_come_and_go_take_what_was_declared(monkeypatch):
     graph, script = made_up("stencil150", "louvain")
     options = Options(memory="base", device_budget="80%")
     plan, memory = run_dry(monkeypatch, graph, script, options)
-    assert plan.paged
+    assert plan.out_of_core
     assert "targets.partial.1" in {name for name, _ in memory.asked}
     assert not memory.spilled
     check_declared(plan, memory)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from louvain_um.core.array_spec import STAGES, Declared
+from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.planner import make_plan
 
 VISITED = 4.0
 
 
-def arrays(tight: bool = False, *, arcs: int = 100_000_000, degree: int = 40) -> tuple:
+def arrays(low_scratch: bool = False, *, arcs: int = 100_000_000, degree: int = 40) -> tuple:
     """Return the arrays of a graph of so many arcs; by default about a gigabyte."""
     n = arcs // degree
-    room = arcs // (16 if tight else 4)
+    room = arcs // (16 if low_scratch else 4)
 
-    def array(name, group, itemsize, size, stages, touches=None, **more):
-        return Declared(
+    def array(name, group, itemsize, size, stages, accesses=None, **more):
+        return ArraySpec(
             name=name, group=group, itemsize=itemsize, size=size, stages=stages,
-            touches=touches or {}, **more,
+            accesses=accesses or {}, **more,
         )  # fmt: skip
 
     moved = {("move", "stream"): VISITED * arcs, ("aggregate", "stream"): 2 * arcs}

@@ -10,7 +10,7 @@ import pytest
 from declared_cases import arrays, plan
 
 import louvain_um as lu
-from louvain_um.core.array_spec import STAGES, Declared
+from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.layout import JOINT_SLACK, device_bytes_in_core
@@ -26,7 +26,7 @@ def test_with_room_for_everything_auto_is_plain_device_memory():
     found = plan()
     assert found.in_core
     assert found.fits
-    assert not found.tight
+    assert not found.low_scratch
     assert {str(p) for p in found.placements.values()} == {"device"}
     assert {spec.name for spec in found.layout} == set(GROUPS)
     assert found.seconds == found.seconds_in_core
@@ -36,36 +36,38 @@ def test_with_room_for_everything_auto_is_plain_device_memory():
 
 def test_scratch_shrinks_before_anything_leaves_the_device():
     found = plan(budget=device_bytes_in_core(arrays(True), joint=True))
-    assert found.tight
+    assert found.low_scratch
     assert found.in_core
     assert "as small as" in found.verdict
 
 
-def packed(tight=False):
+def targets24(low_scratch=False):
     return tuple(
         replace(array, itemsize=3) if array.name == "targets.0" else array
-        for array in arrays(tight)
+        for array in arrays(low_scratch)
     )
 
 
 def test_arcs_are_packed_before_scratch_shrinks_and_both_before_anything_leaves():
-    tried = [(arrays(), {}), (packed(), {}), (arrays(True), {"joint": True})]
-    for declared, how in (*tried, (packed(True), {"joint": True})):
-        found = plan(budget=device_bytes_in_core(declared, **how), pack=packed)
+    tried = [(arrays(), {}), (targets24(), {}), (arrays(True), {"joint": True})]
+    for declared, how in (*tried, (targets24(True), {"joint": True})):
+        found = plan(budget=device_bytes_in_core(declared, **how), targets24=targets24)
         less = next(a for a in found.arrays if a.name == "targets.0").itemsize == 3
-        assert found.packed == less == (declared in (packed(), packed(True)))
-        assert found.tight == bool(how)
+        assert found.targets24 == less == (declared in (targets24(), targets24(True)))
+        assert found.low_scratch == bool(how)
         assert found.in_core
         assert any("24 bits" in note for note in found.notes) == less
         assert json.loads(json.dumps(found.to_dict()))["packed"] == less
 
 
 def test_packed_arcs_cost_no_more_than_whole_ones_where_some_lie_on_the_host():
-    least = device_bytes_in_core(packed(True), joint=True)
+    least = device_bytes_in_core(targets24(True), joint=True)
     for share in (0.9, 0.7, 0.5):
-        found, whole = (plan(budget=int(share * least), **m) for m in ({"pack": packed}, {}))
-        assert found.packed
-        assert not whole.packed
+        found, whole = (
+            plan(budget=int(share * least), **m) for m in ({"targets24": targets24}, {})
+        )
+        assert found.targets24
+        assert not whole.targets24
         assert not found.in_core
         assert found.seconds <= whole.seconds
 
@@ -73,7 +75,7 @@ def test_packed_arcs_cost_no_more_than_whole_ones_where_some_lie_on_the_host():
 def test_what_somebody_placed_is_not_packed():
     for name in POLICY_NAMES:
         if name != "auto":
-            assert not plan(name, "100%", pack=packed).packed
+            assert not plan(name, "100%", targets24=targets24).targets24
 
 
 @pytest.mark.parametrize("skew", SKEWS)
@@ -183,7 +185,12 @@ def test_what_is_spent_can_be_won_no_more(monkeypatch):
 
 def test_what_is_not_there_all_the_time_leaves_whole_or_last():
     """The part of it that stayed could serve nobody else meanwhile."""
-    size = {"n_vertices": 1 << 24, "n_arcs": 650_000_000, "kind": "communities", "machine": "h200"}
+    size = {
+        "n_vertices": 1 << 24,
+        "n_arcs": 650_000_000,
+        "kind": "community_structured",
+        "machine": "h200",
+    }
     seen = set()
     for percent in range(15, 60, 5):
         found = lu.plan(**size, device_budget=f"{percent}%")
@@ -210,9 +217,9 @@ def test_small_arrays_leave_before_large_ones_that_are_hot():
 
 def test_auto_takes_no_policys_layout_that_the_guard_refuses():
     """Blocks of managed memory: not where they exceed what is free, nor where there is none."""
-    arrays = (Declared(name="targets.0", group="graph", itemsize=4, size=1 << 26,
-                       stages=("load", "move"), touches={("move", "stream"): 9e9}),)  # fmt: skip
+    arrays = (ArraySpec(name="targets.0", group="graph", itemsize=4, size=1 << 26,
+                       stages=("load", "move"), accesses={("move", "stream"): 9e9}),)  # fmt: skip
     slow = replace(H200, remote_bandwidth=1.0, remote_random_rate=1.0, pinned_random_rate=1.0)
     for more in ({"free": 1 << 30}, {"free": 128 << 20}, {"free": 1 << 30, "managed": False}):
-        found = make_plan(lambda tight: arrays, "auto", slow, 100 << 20, **more)
-        assert bool(found.paged) == (more == {"free": 1 << 30}), more
+        found = make_plan(lambda low_scratch: arrays, "auto", slow, 100 << 20, **more)
+        assert bool(found.out_of_core) == (more == {"free": 1 << 30}), more

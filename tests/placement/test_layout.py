@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from declared_cases import arrays
 
-from louvain_um.core.array_spec import STAGES, Declared, peak_bytes
+from louvain_um.core.array_spec import STAGES, ArraySpec, peak_bytes
 from louvain_um.core.ledger import GROUPS
 from louvain_um.placement.arena_spec import BLOCK
 from louvain_um.placement.layout import (
@@ -18,7 +18,7 @@ from louvain_um.placement.policy.policy import POLICY_NAMES, Placement, Policy, 
 
 
 def one(name, nbytes, stages=("move",), group="scratch", **more):
-    return Declared(name=name, group=group, itemsize=1, size=nbytes, stages=stages, **more)
+    return ArraySpec(name=name, group=group, itemsize=1, size=nbytes, stages=stages, **more)
 
 
 @pytest.mark.parametrize("name", POLICY_NAMES)
@@ -64,12 +64,12 @@ def test_arrays_may_go_their_own_way():
 def test_only_arcs_that_come_and_go_are_held_in_part():
     layout = lay_out(arrays(), find_policy("base"))
     whole = fit(layout, 1 << 40)
-    assert whole.paged == {}
+    assert whole.out_of_core == {}
     assert whole.needed == whole.occupied == sum(spec.capacity for spec in layout)
-    tight = fit(layout, whole.needed - 1)
-    assert set(tight.paged) == {"targets.0"} <= set(ARCS)
-    assert whole.needed - BLOCK - 1 <= tight.occupied < whole.needed
-    assert tight.paged["targets.0"] % BLOCK == 0
+    low_scratch = fit(layout, whole.needed - 1)
+    assert set(low_scratch.out_of_core) == {"targets.0"} <= set(ARCS)
+    assert whole.needed - BLOCK - 1 <= low_scratch.occupied < whole.needed
+    assert low_scratch.out_of_core["targets.0"] % BLOCK == 0
 
 
 def test_what_must_be_there_is_two_blocks_of_arcs_and_all_else():
@@ -77,13 +77,13 @@ def test_what_must_be_there_is_two_blocks_of_arcs_and_all_else():
     others = sum(spec.capacity for spec in layout if spec.name != "targets.0")
     fitted = fit(layout, others + 2 * BLOCK)
     assert fitted.within(others + 2 * BLOCK)
-    assert fitted.paged == {"targets.0": 2 * BLOCK}
+    assert fitted.out_of_core == {"targets.0": 2 * BLOCK}
     assert not fit(layout, others + 2 * BLOCK - 1).within(others + 2 * BLOCK - 1)
 
 
 def test_a_block_has_room_for_the_longest_row():
     layout = lay_out(arrays(), find_policy("base"))
-    assert fit(layout, 0, widest=10_000_000).needed > fit(layout, 0).needed + 8 * 10_000_000
+    assert fit(layout, 0, max_degree=10_000_000).needed > fit(layout, 0).needed + 8 * 10_000_000
 
 
 @pytest.mark.parametrize("limit", [0, 1, 10**8, 3 * 10**8, 5 * 10**8, 10**9, 10**12])
@@ -98,7 +98,7 @@ def test_what_fits_keeps_to_the_limit(limit):
 def test_weights_come_and_go_with_their_targets():
     both = [one(name, 64 << 20, STAGES, "graph") for name in ARCS]
     fitted = fit(lay_out(both, find_policy("base")), 32 << 20)
-    assert fitted.paged == dict.fromkeys(ARCS, 16 << 20)
+    assert fitted.out_of_core == dict.fromkeys(ARCS, 16 << 20)
 
 
 def test_copies_that_cannot_be_sent_back_are_not_paged():
@@ -108,5 +108,5 @@ def test_copies_that_cannot_be_sent_back_are_not_paged():
     )
     layout = lay_out(arrays(), policy)
     whole = fit(layout, 1 << 40)
-    assert not whole.paged
+    assert not whole.out_of_core
     assert not fit(layout, whole.needed - 1).within(whole.needed - 1)

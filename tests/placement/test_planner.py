@@ -20,8 +20,8 @@ from louvain_um.placement.policy.policy import POLICY_NAMES, Placement, Policy
 def test_all_of_the_peak_is_enough_for_every_policy_as_it_is():
     for name in POLICY_NAMES:
         found = plan(name, "100%")
-        assert not found.tight
-        assert not found.paged
+        assert not found.low_scratch
+        assert not found.out_of_core
 
 
 def test_peaks_add_up():
@@ -51,8 +51,8 @@ def test_the_group_that_sets_the_least_is_named():
 @pytest.mark.parametrize("name", ["base", "adv4"])
 def test_a_graph_that_pages_and_does_not_fit_comes_in_blocks(name):
     found = plan(name, "70%")
-    assert set(found.paged) == {"targets.0"}
-    assert found.paged_by == "fault"
+    assert set(found.out_of_core) == {"targets.0"}
+    assert found.transfer_mode == "fault"
     assert found.blocks > 1
     assert found.seconds > plan(name, "100%").seconds
     assert "blocks" in found.reasons["graph"].sentence
@@ -62,7 +62,7 @@ def test_a_graph_that_pages_and_does_not_fit_comes_in_blocks(name):
 def test_prefetched_blocks_are_sent_for():
     policy = Policy(name="mine", placements={"graph": "prefetched"})
     found = plan(policy, "70%")
-    assert found.paged_by == "prefetch"
+    assert found.transfer_mode == "prefetch"
     assert found.seconds < plan("base", "70%").seconds
 
 
@@ -146,16 +146,16 @@ def test_plain_data_holds_what_the_interface_promises():
 @pytest.mark.parametrize("arcs", [0, 1, 100])
 @pytest.mark.parametrize("name", POLICY_NAMES)
 def test_tiny_graphs_are_planned_too(name, arcs):
-    found = make_plan(lambda tight: arrays(tight, arcs=arcs, degree=1), name, H200)
+    found = make_plan(lambda low_scratch: arrays(low_scratch, arcs=arcs, degree=1), name, H200)
     assert found.seconds > 0
     assert found.to_dict()["fits"]
 
 
 def test_leiden_is_told_by_its_parts():
-    from louvain_um.core.array_spec import Declared
+    from louvain_um.core.array_spec import ArraySpec
 
-    parts = Declared(name="parts", group="community", itemsize=4, size=9, stages=("refine",))
-    found = make_plan(lambda tight: (*arrays(tight), parts), "auto", H200, skew=340)
+    parts = ArraySpec(name="parts", group="community", itemsize=4, size=9, stages=("refine",))
+    found = make_plan(lambda low_scratch: (*arrays(low_scratch), parts), "auto", H200, skew=340)
     assert found.work.method == "leiden"
     assert found.seconds > plan().seconds
     assert replace(found.work, method="louvain").core["refine"] == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
     from louvain_um.placement.planner import Plan
 
 SIZE = "Without a graph"
-
-
-class KindName(StrEnum):
-    """Kinds of graphs with measured workloads."""
-
-    even = "even"
-    communities = "communities"
-    skewed = "skewed"
 
 
 @with_exit_code
@@ -59,8 +50,9 @@ def plan(
         ),
     ] = None,
     kind: Annotated[
-        KindName | None,
+        str | None,
         typer.Option(
+            metavar="mesh|community_structured|power_law",
             help="Mesh, community-structured or power-law graph.  "
             "[default: by its degrees, if the whole graph is read]",
             show_default=False,
@@ -100,7 +92,6 @@ def plan(
     """Predict memory, placements and time of a GPU run; needs no GPU."""
     from louvain_um import planning
 
-    chosen = None if kind is None else kind.value
     if graph is None:
         if vertices is None or arcs is None:
             raise OptionError("name a GRAPH, or pass both --vertices and --arcs")
@@ -111,9 +102,9 @@ def plan(
         shape = planning.shape_of_size(
             vertices, arcs, bool(reading.weighted), method.value, ("vertices", "arcs")
         )
-        result = planning.plan_shape(shape, memory, device_budget, machine, kind=chosen)
+        result = planning.plan_shape(shape, memory, device_budget, machine, kind=kind)
         name = "a graph of this size"
-        source_note = "" if chosen else "planned from the size alone: the kind of graph is a guess"
+        source_note = "" if kind else "planned from the size alone: the kind of graph is a guess"
     else:
         if vertices is not None or arcs is not None:
             raise OptionError("name a GRAPH, or pass --vertices and --arcs, not both")
@@ -123,8 +114,8 @@ def plan(
         size = None if whole else size_in_header(graph, reading.format)
         if size is not None:
             shape = shape_from_header(size, reading, method.value)
-            result = planning.plan_shape(shape, memory, device_budget, machine, kind=chosen)
-            guess = "" if chosen else "; the kind of graph is a guess: --read determines it"
+            result = planning.plan_shape(shape, memory, device_budget, machine, kind=kind)
+            guess = "" if kind else "; the kind of graph is a guess: --read determines it"
             source_note = f"only {size.read_from} was read{guess}"
             if reading.symmetrize and size.directed:
                 source_note += "; assumes that each edge is listed in one direction only"
@@ -140,7 +131,7 @@ def plan(
                 memory=memory,
                 device_budget=device_budget,
                 machine=machine,
-                kind=chosen,
+                kind=kind,
             )
             source_note = "the whole graph was read" + (
                 "" if whole else ", as it has no header with its size"
@@ -222,9 +213,9 @@ def show(plan: Plan, name: str, *, verbose: bool) -> None:
     core = f"{seconds(plan.seconds_in_core)} in core"
     text = f"{seconds(plan.seconds)} ({core}), plus {load} to load and {fetch} to fetch labels"
     console.print(text, soft_wrap=True)
-    if plan.paged:
+    if plan.out_of_core:
         text = f"{count(plan.blocks, 'block', 'blocks')} per pass over the arcs"
-        if plan.paged_by == "fault":
+        if plan.transfer_mode == "fault":
             text += f", touched by {count(plan.blocking, 'page', 'pages')} per warp"
         console.print(text, soft_wrap=True)
     if work.arcs:
@@ -259,7 +250,13 @@ def stage_table(plan: Plan) -> Table:
 
     expected = plan.expected
     table = new_table("bytes", "compute", "bus", "blocks", "first touch", "total", label="stage")
-    causes = (expected.core, expected.remote, expected.paging, expected.arrival, expected.stages)
+    causes = (
+        expected.core,
+        expected.remote,
+        expected.out_of_core,
+        expected.arrival,
+        expected.stages,
+    )
     for stage in STAGES:
         row = [cause.get(stage, 0.0) for cause in causes]
         if any(row):

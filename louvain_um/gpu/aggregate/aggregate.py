@@ -13,7 +13,7 @@ import numpy as np
 
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, squares
 from louvain_um.gpu.aggregate.limits import LIMITS, STRETCH, Limits, tables
-from louvain_um.gpu.level import GpuLevel, home_after, tag_after
+from louvain_um.gpu.level import GpuLevel, next_region, tag_after
 from louvain_um.gpu.out_of_core.partial_rows import Partial
 from louvain_um.gpu.relabel.relabel import relabel_communities
 from louvain_um.gpu.runtime.compile import Kernels
@@ -188,7 +188,7 @@ def finish(level: GpuLevel, state: Any, arrays: dict[str, Any]) -> GpuLevel:
         inside=int(state["inside"]),
         squares=squares(state),
         max_degree=int(state["widest"]),
-        home=home_after(level),
+        region=next_region(level),
         tag=tag_after(level),
         **arrays,
     )

@@ -19,7 +19,7 @@ from louvain_um.gpu.aggregate.limits import (
     stretch_for,
     tables,
 )
-from louvain_um.gpu.level import GpuLevel, home_after, tag_after
+from louvain_um.gpu.level import GpuLevel, next_region, tag_after
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
 from louvain_um.placement.memory.allocator import Allocator
@@ -201,11 +201,11 @@ def new_rows(
 
 def room_after(level: GpuLevel, limits: Limits) -> int:
     """Return the arcs that there is room for on the next level, at first."""
-    if limits.homes is not None:
-        own = limits.homes[home_after(level) - 1]
+    if limits.region_arcs is not None:
+        own = limits.region_arcs[next_region(level) - 1]
         # What one level left of both is not all in one piece.
-        left = (sum(limits.homes) - level.arcs) // 8 * 7 if level.number else 0
-        return max(own, min(int(limits.later * level.arcs), left))
+        left = (sum(limits.region_arcs) - level.arcs) // 8 * 7 if level.number else 0
+        return max(own, min(int(limits.coarse_share * level.arcs), left))
     return reserved(level.arcs, level.number, leiden=level.refined is not None, kept=limits.kept)
 
 

@@ -44,10 +44,11 @@ class Limits:
         and so many at least as the widest community needs.
     kept : float, optional
         Share of a level's arcs that the next has room for at first, instead of `KEPT`.
-    homes : (int, int), optional
-        Arcs that the two homes of levels (`reserve.py`) have room for at first, instead.
-    later : float
-        Share of the arcs of level 1 or more that the next has room for, if both homes
+    region_arcs : (int, int), optional
+        Arcs that the two regions for coarse levels (`coarse_memory.py`) have room for at
+        first, instead.
+    coarse_share : float
+        Share of the arcs of level 1 or more that the next has room for, if both regions
         together have that much: 0 unless they lie side by side.
     narrow : bool
         Whether weights may be bytes (`narrow.py`).
@@ -59,26 +60,26 @@ class Limits:
     arcs_a_slot: int = 16
     most_slots: int = 1 << 62
     kept: float | None = None
-    homes: tuple[int, int] | None = None
-    later: float = 0.0
+    region_arcs: tuple[int, int] | None = None
+    coarse_share: float = 0.0
     narrow: bool = True
 
 
 LIMITS: Final = Limits()
 
-TIGHT: Final = Limits(chunk=1 << 20, chunks=64)
-"""For runs that do not fit otherwise; see `tight_limits`."""
+LOW_SCRATCH: Final = Limits(chunk=1 << 20, chunks=64)
+"""For runs that do not fit otherwise; see `low_scratch_limits`."""
 
 LATER_CHUNKS: Final = 128
 LATER_SLOTS: Final = 64
-"""A tight run's later levels have chunks and tables that are small for level 0, not for them: with
+"""With low scratch, chunks and tables of coarse levels are small for level 0, not for them: with
 some of LFR 24 on the host, its level of 29 M arcs is added up in 14 ms; it took 24."""
 
 
 def low_scratch_limits(arcs: int) -> Limits:
     """Return how levels are aggregated in a run on so many arcs that does not fit otherwise."""
-    chunk, slots = max(TIGHT.chunk, arcs // LATER_CHUNKS), arcs // LATER_SLOTS
-    return replace(TIGHT, chunk=chunk, most_slots=slots)
+    chunk, slots = max(LOW_SCRATCH.chunk, arcs // LATER_CHUNKS), arcs // LATER_SLOTS
+    return replace(LOW_SCRATCH, chunk=chunk, most_slots=slots)
 
 
 def slots_of(needed: int, arcs: int, limits: Limits) -> int:

@@ -32,13 +32,13 @@ GRAPH: Final = ("offsets", "targets", "weights", "loops", "degrees")
 def wanted(first: GpuLevel, level: GpuLevel, limits: Limits, planned: bool) -> bool:
     """Return whether the level after this one is to be made of the input's arcs.
 
-    Where that was not `planned`, a level that outgrew its home has room to give back.
+    Where that was not `planned`, a level that outgrew its region has room to give back.
     """
-    if level.number != 1 or level.refined is None or limits.homes is None:
+    if level.number != 1 or level.refined is None or limits.region_arcs is None:
         return False
     large = max(level.vertices, level.arcs) > limits.small
     kept = level.arcs > REAGGREGATE_ABOVE * first.arcs
-    return large and kept and (planned or level.arcs > limits.homes[0])
+    return large and kept and (planned or level.arcs > limits.region_arcs[0])
 
 
 def give_back(memory: Allocator, level: GpuLevel, names: Sequence[str] = GRAPH) -> None:
@@ -64,15 +64,17 @@ def from_input(
     """
     numbers, n = level.refined, first.vertices
     k = number_parts(kernels, memory, level)
-    arcs, home = level.arcs, level.home
+    arcs, region = level.arcs, level.region
     # Degrees lie among communities, where a hole would be of no use.
     give_back(memory, level, GRAPH[:-1])
     through = memory.empty("through", "scratch", n, np.uint32)
     relabel.run(kernels, "follow", n, numbers, first.numbers, through)
-    # As if the input were in the other home: the next level is where this one was.
-    source = replace(first, number=level.number, home=3 - home, refined=through)
+    # As if the input were in the other region: the next level is where this one was.
+    source = replace(first, number=level.number, region=3 - region, refined=through)
     # There are no more arcs than on the level between.
-    coarse = from_numbers(kernels, memory, source, through, k, replace(limits, homes=(arcs, arcs)))
+    coarse = from_numbers(
+        kernels, memory, source, through, k, replace(limits, region_arcs=(arcs, arcs))
+    )
     memory.free("through")
     return joined(kernels, memory, level, numbers, coarse)
 
@@ -84,7 +86,7 @@ def restore(
     give_back(memory, level)
     source = replace(first, refined=first.numbers)
     made = from_numbers(kernels, memory, source, first.numbers, level.vertices, limits)
-    level.tag, level.home, level.arcs = made.tag, made.home, made.arcs
+    level.tag, level.region, level.arcs = made.tag, made.region, made.arcs
     for name in GRAPH:
         setattr(level, name, getattr(made, name))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from louvain_um.core.array_spec import STAGES, Declared, Stage, Use
+from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, Use
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.core.rules import CYCLES, SUB_ROUNDS
 from louvain_um.gpu.aggregate.limits import LIMITS, heavy_slots, stretch_for
@@ -16,13 +16,13 @@ from louvain_um.gpu.memory import weights8
 from louvain_um.gpu.memory.coarse_bytes import (
     SMALL,
     at_once_bytes,
-    later_community,
-    later_scratch,
-    later_tables,
+    coarse_community_bytes,
+    coarse_scratch_bytes,
+    coarse_table_bytes,
     room_for,
     summing,
 )
-from louvain_um.gpu.memory.coarse_memory import Home
+from louvain_um.gpu.memory.coarse_memory import CoarseRegion
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.memory.targets24 import words_for
 from louvain_um.gpu.runtime.launch import CONTROL, DRAIN_SLOTS, hub_table_sizes
@@ -47,7 +47,7 @@ ALWAYS: tuple[Stage, ...] = STAGES
 LATER: tuple[Stage, ...] = ("aggregate", "coarse")
 
 
-def declare(shape: Shape, visited: float = VISITED) -> tuple[Declared, ...]:
+def declare(shape: Shape, visited: float = VISITED) -> tuple[ArraySpec, ...]:
     """Return every array that a run asks for.
 
     Parameters
@@ -70,33 +70,35 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[Declared, ...]:
     return (*rows, *_tables(shape, visited), *small)
 
 
-def declare_paging(shape: Shape) -> tuple[Declared, ...]:
+def declare_out_of_core(shape: Shape) -> tuple[ArraySpec, ...]:
     """Return what a run asks for besides, where level 0's arcs come and go.
 
     Partial rows (`louvain_um.gpu.out_of_core.partial_rows`) are merged into others, where the next
     level's are to be, or become these.
     """
-    home, rounds = shape.homes[0], 8 * SUB_ROUNDS
-    k = 2 * home.vertices
-    itemsize, size = _weights(shape, home)
+    region, rounds = shape.coarse_regions[0], 8 * SUB_ROUNDS
+    k = 2 * region.vertices
+    itemsize, size = _weights(shape, region)
     blocks = -(-(4 + shape.weight_bytes) * shape.arcs // LEAST_BLOCK) + 2
     once: tuple[Stage, ...] = ("aggregate",)
-    more = sum(home.arcs for home in shape.paged_homes) - sum(home.arcs for home in shape.homes)
+    more = sum(region.arcs for region in shape.out_of_core_regions) - sum(
+        region.arcs for region in shape.coarse_regions
+    )
     return (
         _array("later rows", "graph", 4 + itemsize, more, ("coarse",)),
         _array("partial offsets", "scratch", 8, k + 1, once),
         _array("partial names", "scratch", 4, k, once),
-        _array("targets.partial", "graph", 4, home.arcs, once),
+        _array("targets.partial", "graph", 4, region.arcs, once),
         _array("weights.partial", "graph", itemsize, size, once),
-        _array("aggregate ranks", "scratch", 4, home.vertices + 1, once),
-        _array("aggregate new_offsets", "scratch", 8, home.vertices + 1, once),
+        _array("aggregate ranks", "scratch", 4, region.vertices + 1, once),
+        _array("aggregate new_offsets", "scratch", 8, region.vertices + 1, once),
         _array("blocks", "scratch", 4, blocks, ALWAYS),
         _array("spans", "scratch", 4, rounds * blocks, ("move", "refine")),
         _array("present", "scratch", 1, rounds * blocks, ("move",)),
     )
 
 
-def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
+def _graph(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     """Yield the graphs of level 0 and of later levels."""
     n, arcs = shape.vertices, shape.arcs
     seen = visited * arcs
@@ -106,14 +108,14 @@ def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
     }
     if shape.method == "leiden":
         passes["refine", "stream"] = 2 * arcs
-    if shape.again:
+    if shape.reaggregates:
         passes["coarse", "stream"] = CYCLES[shape.method] * arcs
     rows: dict[tuple[Stage, Use], float] = {
         ("move", "gather"): visited * n,
         ("aggregate", "gather"): LOOKED_UP * CYCLES[shape.method] * arcs,
     }
     yield _array("offsets.0", "graph", 8, n + 1, ALWAYS, rows)
-    if shape.packed:
+    if shape.targets24:
         yield _array("targets.0", "graph", 3, -(-4 * words_for(arcs) // 3), ALWAYS, passes)
     else:
         yield _array("targets.0", "graph", 4, arcs, ALWAYS, passes)
@@ -121,14 +123,16 @@ def _graph(shape: Shape, visited: float) -> Iterator[Declared]:
         yield _array("weights.0", "graph", shape.weight_bytes, arcs, ALWAYS, passes)
     if shape.loops:
         yield _array("loops.0", "graph", shape.sum_bytes, n, ALWAYS)
-    for number, home in enumerate(shape.homes, start=1):
-        yield from _later_graph(shape, number, home, visited)
+    for number, region in enumerate(shape.coarse_regions, start=1):
+        yield from _coarse_graph(shape, number, region, visited)
 
 
-def _later_graph(shape: Shape, number: int, home: Home, visited: float) -> Iterator[Declared]:
+def _coarse_graph(
+    shape: Shape, number: int, region: CoarseRegion, visited: float
+) -> Iterator[ArraySpec]:
     """Yield the graph of level 1 and every second one after it, or of level 2 and so on."""
     stages: tuple[Stage, ...] = LATER if number == 1 else ("coarse",)
-    kept, rows, sums = home.arcs, home.vertices, shape.sum_bytes
+    kept, rows, sums = region.arcs, region.vertices, shape.sum_bytes
     later: dict[tuple[Stage, Use], float] = {("coarse", "stream"): visited * kept}
     # Every stretch of arcs that is written looks for its row.
     searched: dict[tuple[Stage, Use], float] = {("coarse", "gather"): visited * rows}
@@ -136,34 +140,34 @@ def _later_graph(shape: Shape, number: int, home: Home, visited: float) -> Itera
     if number == 1:
         later["aggregate", "stream"] = searched["aggregate", "gather"] = kept
         added["aggregate", "atomic"] = shape.vertices
-    weights = _weights(shape, home)
+    weights = _weights(shape, region)
     yield _array(f"offsets.{number}", "graph", 8, rows + 1, stages, searched)
     yield _array(f"targets.{number}", "graph", 4, kept, stages, later)
     yield _array(f"weights.{number}", "graph", *weights, stages, later)
     yield _array(f"loops.{number}", "graph", sums, rows, stages, added)
 
 
-def _weights(shape: Shape, home: Home) -> tuple[int, int]:
+def _weights(shape: Shape, region: CoarseRegion) -> tuple[int, int]:
     """Return bytes of an element, and elements, of a home's weights."""
     sums = shape.sum_bytes
     # Unweighted arcs weigh as many as they are; how much others weigh is not known here.
     total = shape.arcs + 2 * shape.vertices * shape.loops
-    slots = 0 if shape.weight_bytes else heavy_slots(total, home.arcs, sums, LIMITS)
+    slots = 0 if shape.weight_bytes else heavy_slots(total, region.arcs, sums, LIMITS)
     if not slots:
-        return sums, max(home.arcs, home.wide)
-    return 1, max(weights8.head_bytes(slots) + home.arcs, sums * home.wide)
+        return sums, max(region.arcs, region.wide_weights)
+    return 1, max(weights8.head_bytes(slots) + region.arcs, sums * region.wide_weights)
 
 
-def _community(shape: Shape, visited: float) -> Iterator[Declared]:
+def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     """Yield what is known of vertices and communities."""
     n, sums = shape.vertices, shape.sum_bytes
     seen = visited * shape.arcs
     leiden = shape.method == "leiden"
-    home, after = shape.homes
+    region, after = shape.coarse_regions
     moving: tuple[Stage, ...] = ("move", "refine", "aggregate")
     if not leiden:
         moving = (*moving, "coarse", "fetch")
-    if not shape.packed:
+    if not shape.targets24:
         yield _array("degrees.0", "community", sums, n, ALWAYS, {("move", "gather"): visited * n})
     labels: dict[tuple[Stage, Use], float] = {
         ("move", "gather"): seen,
@@ -187,17 +191,17 @@ def _community(shape: Shape, visited: float) -> Iterator[Declared]:
         yield _array("sub sizes", "community", 4, n, ("refine",), joined)
         yield _array("external weight", "community", sums, n, ("refine",), joined)
     added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
-    yield _array("degrees.1", "community", sums, home.vertices, LATER, added)
+    yield _array("degrees.1", "community", sums, region.vertices, LATER, added)
     yield _array("degrees.2", "community", sums, after.vertices, ("fetch",))
-    first, deep = later_community(shape)
-    yield _array("later work", "community", 1, first - sums * home.vertices, ("coarse",))
+    first, deep = coarse_community_bytes(shape)
+    yield _array("later work", "community", 1, first - sums * region.vertices, ("coarse",))
     # Deep down, graph and scratch are next to nothing; the maps are there until labels are out.
     rest = deep - 4 * n - sums * after.vertices
     yield _array("later maps", "community", 1, max(0, rest), ("fetch",))
     yield _array("labels of the input", "community", 4, n, ("fetch",))
 
 
-def _scratch(shape: Shape, visited: float) -> Iterator[Declared]:
+def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     """Yield what lives no longer than a step."""
     n, sums = shape.vertices, shape.sum_bytes
     queued: dict[tuple[Stage, Use], float] = {("move", "gather"): visited * n}
@@ -218,11 +222,11 @@ def _scratch(shape: Shape, visited: float) -> Iterator[Declared]:
     yield _array("ranks", "scratch", 4, n + 1, ("fetch",))
     yield _array("community keys", "scratch", 8, k, ("fetch",))
     yield _array("room to sort", "scratch", 1, 9 * k + SORTING, ("fetch",))
-    empty = sum(array.nbytes for array in _later_graph(shape, 2, shape.homes[1], visited))
-    yield _array("later scratch", "scratch", 1, later_scratch(shape, empty), ("coarse",))
+    empty = sum(array.nbytes for array in _coarse_graph(shape, 2, shape.coarse_regions[1], visited))
+    yield _array("later scratch", "scratch", 1, coarse_scratch_bytes(shape, empty), ("coarse",))
 
 
-def _adding(shape: Shape) -> Iterator[Declared]:
+def _adding(shape: Shape) -> Iterator[ArraySpec]:
     """Yield what adding up the arcs of level 0 takes."""
     n, sums, k = shape.vertices, shape.sum_bytes, shape.communities
     stages: tuple[Stage, ...] = ("aggregate",)
@@ -236,7 +240,7 @@ def _adding(shape: Shape) -> Iterator[Declared]:
         yield _array(f"aggregate {name}", "scratch", 4, size + 1, stages, found)
     for name, size in (("starts", k), ("rooms", k)):
         yield _array(f"aggregate {name}", "scratch", 4, size + 1, stages, ranked)
-    stretches = (n >> stretch_for(n if shape.widest is None else shape.widest)) + 1
+    stretches = (n >> stretch_for(n if shape.max_degree is None else shape.max_degree)) + 1
     yield _array("aggregate whole", "scratch", 8, stretches, stages, found)
     room = room_for(shape, shape.arcs, k)
     written: dict[tuple[Stage, Use], float] = {("aggregate", "stream"): shape.arcs}
@@ -244,13 +248,13 @@ def _adding(shape: Shape) -> Iterator[Declared]:
         yield _array(f"aggregate room_{name}", "scratch", width, room, stages, written)
 
 
-def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
+def _tables(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     """Yield hash tables in global memory: those of hubs, vertices and communities."""
-    widest = shape.arcs if shape.widest is None else shape.widest
-    if shape.widest is None:
-        widest = min(widest, max(1, shape.vertices // 4))
-    size = shape.vertices, shape.arcs, widest, shape.sum_bytes
-    count, slots = hub_table_sizes(*size, tight=shape.tight, wide=shape.wide)
+    max_degree = shape.arcs if shape.max_degree is None else shape.max_degree
+    if shape.max_degree is None:
+        max_degree = min(max_degree, max(1, shape.vertices // 4))
+    size = shape.vertices, shape.arcs, max_degree, shape.sum_bytes
+    count, slots = hub_table_sizes(*size, low_scratch=shape.low_scratch, wide=shape.hub_arcs)
     used: dict[tuple[Stage, Use], float] = {("move", "atomic"): visited * shape.arcs / 8}
     stages: tuple[Stage, ...] = ("move", "refine")
     yield _array("hub keys", "hash", 4, slots, stages, used)
@@ -260,7 +264,7 @@ def _tables(shape: Shape, visited: float) -> Iterator[Declared]:
     yield _array("hub drains", "hash", 4, count + 1, stages)
     yield _array("hub own weights", "hash", shape.sum_bytes, count + 1, stages)
     yield _array("hub choices", "hash", 16, slots // DRAIN_SLOTS + count, stages)
-    moving, adding = later_tables(shape)
+    moving, adding = coarse_table_bytes(shape)
     yield _array("later tables", "hash", 1, adding, ("coarse",))
     # Room of the second home serves them where all share an arena; else this is what they need,
     # when nothing else is there.
@@ -281,16 +285,16 @@ def _array(
     itemsize: int,
     size: int,
     stages: tuple[Stage, ...],
-    touches: dict[tuple[Stage, Use], float] | None = None,
+    accesses: dict[tuple[Stage, Use], float] | None = None,
     *,
     small: bool = False,
-) -> Declared:
-    return Declared(
+) -> ArraySpec:
+    return ArraySpec(
         name=name,
         group=group,
         itemsize=itemsize,
         size=size,
         stages=stages,
-        touches=touches or {},
+        accesses=accesses or {},
         device_only=small,
     )

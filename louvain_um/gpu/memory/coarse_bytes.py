@@ -1,6 +1,7 @@
-"""Bytes that adding up takes, and what levels above 0 take besides their graphs.
+"""Bytes that aggregation takes, and what coarse levels take besides their graphs.
 
-Nobody knows these levels before they are there: sizes follow from their homes (`reserve.py`).
+The sizes of coarse levels are not known in advance: they are estimated from the regions that
+`coarse_memory.py` reserves for their graphs.
 """
 
 from __future__ import annotations
@@ -31,23 +32,23 @@ def summing(shape: Shape, communities: int, arcs: int) -> tuple[int, int, int]:
     """Return the entries of lists and tables that adding up a large level takes."""
     distinct = min(communities, shape.filled)
     block_bin, hubs, slots = tables(shape.sum_bytes, communities, distinct, arcs, arcs)
-    if shape.method == "leiden" and shape.kind == "even":
+    if shape.method == "leiden" and shape.kind == "mesh":
         return block_bin, hubs, 0  # parts of a mesh are small
     return block_bin, hubs, slots_of(slots, arcs, shape.limits) if slots else 0
 
 
-def later_community(shape: Shape) -> tuple[int, int]:
+def coarse_community_bytes(shape: Shape) -> tuple[int, int]:
     """Return the most bytes of vertices and communities: of level 1, and of all levels above 0."""
-    home, after = shape.homes
-    n, left, sums = home.vertices, min(after.vertices, home.vertices), shape.sum_bytes
+    region, after = shape.coarse_regions
+    n, left, sums = region.vertices, min(after.vertices, region.vertices), shape.sum_bytes
     # Of a level that is done: its map, and where its vertices began.
     done = 8 if shape.method == "leiden" else 4
     # Of the level at work, beside: degrees and totals, sizes or labels, and what parts take.
     work = 8 + 4 * sums if shape.method == "leiden" else 4 + 2 * sums
-    return (done + work) * n, done * (n + shape.coarse.deep * left) + work * left
+    return (done + work) * n, done * (n + shape.coarse_shares.deep_levels * left) + work * left
 
 
-def later_scratch(shape: Shape, empty: int) -> int:
+def coarse_scratch_bytes(shape: Shape, empty: int) -> int:
     """Return the most scratch that a level above 0 takes, with tables as they are declared.
 
     Parameters
@@ -59,28 +60,30 @@ def later_scratch(shape: Shape, empty: int) -> int:
     if shape.at_once:
         return 0
     sums = shape.sum_bytes
-    home, after = shape.homes
-    n, k, arcs = home.vertices, min(after.vertices, home.vertices), home.arcs
-    moving, adding_tables = later_tables(shape)
+    region, after = shape.coarse_regions
+    n, k, arcs = region.vertices, min(after.vertices, region.vertices), region.arcs
+    moving, adding_tables = coarse_table_bytes(shape)
     moving += 10 * n + (sums * n if shape.method == "leiden" else 0)
     adding = at_once_bytes(min(n, LIMITS.small), min(arcs, LIMITS.small), sums)
     if max(n, arcs) > LIMITS.small:
         room = (4 + sums) * room_for(shape, arcs, k)
         adding = max(adding, 8 * (n + k) + (n >> 7) + room + 4 * (arcs // 300))
-    if shape.again:
+    if shape.reaggregates:
         # Level 2 has as many vertices as level 1 at most, and groups those of level 0.
         m, room = shape.vertices, (4 + sums) * room_for(shape, shape.arcs, n)
         adding = max(adding, 12 * m + 8 * n + (m >> 7) + room + 4 * (shape.arcs // 300))
     return max(adding, moving - adding_tables - empty)
 
 
-def later_tables(shape: Shape) -> tuple[int, int]:
+def coarse_table_bytes(shape: Shape) -> tuple[int, int]:
     """Return the bytes of tables that moving and adding up a level above 0 may take."""
-    home, after = shape.homes
-    n, arcs, sums = home.vertices, home.arcs, shape.sum_bytes
-    if shape.kind == "even":
+    region, after = shape.coarse_regions
+    n, arcs, sums = region.vertices, region.arcs, shape.sum_bytes
+    if shape.kind == "mesh":
         return 0, 0  # its levels stay even
-    count, slots = hub_table_sizes(n, arcs, min(shape.filled, arcs), sums, tight=shape.tight)
+    count, slots = hub_table_sizes(
+        n, arcs, min(shape.filled, arcs), sums, low_scratch=shape.low_scratch
+    )
     moving = (4 + sums) * slots + (16 + sums) * (count + 1) + 16 * (slots // DRAIN_SLOTS + count)
     k = min(after.vertices, n)
     large = max(n, arcs) > LIMITS.small

@@ -1,10 +1,10 @@
-"""What later levels are given before anybody knows what they need: their homes.
+"""Memory reserved for the graphs of coarse levels, before their sizes are known.
 
-The graph of a level is made while that of the level before is there, and no others are. So
-levels take turns in two homes: levels 1, 3, 5 … in the first, levels 2, 4 … in the second. Where
-level 1 keeps nearly all arcs, level 2 is made in its place (`again.py`), and level 3 is the first
-in the second home. What a level does not need it gives back; one that needs more than its home
-grows, outside of it.
+A level's graph is made from the one before it, and no other graph is needed then. So levels
+alternate between two regions: levels 1, 3, 5 … use the first, levels 2, 4 … the second. Where
+level 1 keeps nearly all arcs, level 2 replaces it in the first region
+(`louvain_um.gpu.aggregate.reaggregate`), and level 3 is the first in the second. A level gives
+back what it does not need of its region; one that needs more grows outside of it.
 """
 
 from __future__ import annotations
@@ -18,110 +18,116 @@ from louvain_um.options import Method
 
 
 @dataclass(frozen=True, slots=True)
-class Coarse:
-    """How much of a graph later levels keep, rounded up from what was measured.
+class CoarseShares:
+    """How much of a graph coarse levels keep, rounded up from what was measured.
 
     Parameters
     ----------
-    kept, vertices : float
-        Arcs and vertices of level 1, by those of the input.
-    again, left : float
-        Arcs of level 2, by those of level 1; vertices of level 2 and on, by those of the input.
-    deep : int
-        Levels behind the first that keep about so many vertices.
-    meshed : float
-        Arcs and vertices of level 1, as vertices merge in groups whatever their degree: at least
-        so many times the input's vertices for each arc of it.
-    third : float
-        Arcs of level 3, by those of level 1, where level 2 takes the place of level 1; else 0.
+    arcs, vertices : float
+        Arcs and vertices of level 1, as shares of the input's.
+    next_arcs : float
+        Arcs of level 2, as a share of level 1's.
+    next_vertices : float
+        Vertices of level 2 and of each later level, as a share of the input's.
+    deep_levels : int
+        Levels after the first that keep about that many vertices.
+    mesh_floor : float
+        In a mesh, vertices merge in groups of a fixed size: level 1 keeps at least this share,
+        divided by the mean degree, of the input's arcs and vertices.
+    reaggregated_arcs : float
+        Arcs of level 3, as a share of level 1's, where level 2 replaces level 1; else 0.
     """
 
-    kept: float
+    arcs: float
     vertices: float
-    again: float
-    left: float
-    deep: int = 1
-    meshed: float = 0.0
-    third: float = 0.0
+    next_arcs: float
+    next_vertices: float
+    deep_levels: int = 1
+    mesh_floor: float = 0.0
+    reaggregated_arcs: float = 0.0
 
-    def at_degree(self, degree: float) -> Coarse:
-        """Return the same for a mean degree: the fewer arcs a mesh has, the more it keeps."""
-        least = self.meshed / max(degree, 1e-9)
-        return replace(self, kept=max(self.kept, least), vertices=max(self.vertices, least))
+    def at_degree(self, degree: float) -> CoarseShares:
+        """Return the shares for a mean degree: the lower it is, the more a mesh keeps."""
+        least = self.mesh_floor / max(degree, 1e-9)
+        return replace(self, arcs=max(self.arcs, least), vertices=max(self.vertices, least))
 
 
-SKEWED: Final = Coarse(0.37, 0.6, 1 / 4, 0.5, deep=6)
-SKEWED_LEIDEN: Final = Coarse(1.0, 0.61, 0.8, 0.5, deep=5, third=0.2)
+POWER_LAW: Final = CoarseShares(0.37, 0.6, 1 / 4, 0.5, deep_levels=6)
+POWER_LAW_LEIDEN: Final = CoarseShares(1.0, 0.61, 0.8, 0.5, deep_levels=5, reaggregated_arcs=0.2)
 
-COARSE: Final[Mapping[tuple[Method, str], Coarse]] = {
-    ("louvain", "even"): Coarse(0.05, 0.05, 0.3, 0.03, meshed=1.2),
-    ("louvain", "communities"): Coarse(0.2, 0.2, 0.35, 0.08),
-    ("louvain", "skewed"): SKEWED,
-    ("louvain", "unknown"): SKEWED,
-    ("leiden", "even"): Coarse(0.1, 0.13, 0.4, 0.09, meshed=3.2),
-    ("leiden", "communities"): Coarse(0.5, 0.4, 0.5, 0.15),
-    ("leiden", "skewed"): SKEWED_LEIDEN,
-    ("leiden", "unknown"): SKEWED_LEIDEN,
+COARSE_SHARES: Final[Mapping[tuple[Method, str], CoarseShares]] = {
+    ("louvain", "mesh"): CoarseShares(0.05, 0.05, 0.3, 0.03, mesh_floor=1.2),
+    ("louvain", "community_structured"): CoarseShares(0.2, 0.2, 0.35, 0.08),
+    ("louvain", "power_law"): POWER_LAW,
+    ("louvain", "unknown"): POWER_LAW,
+    ("leiden", "mesh"): CoarseShares(0.1, 0.13, 0.4, 0.09, mesh_floor=3.2),
+    ("leiden", "community_structured"): CoarseShares(0.5, 0.4, 0.5, 0.15),
+    ("leiden", "power_law"): POWER_LAW_LEIDEN,
+    ("leiden", "unknown"): POWER_LAW_LEIDEN,
 }
 """By method and kind of graph (`louvain_um.placement.model.graph_kinds`).
 
-Measured on R-MAT, LFR, lattices and a dozen real graphs. A graph of as many arcs everywhere
-that lie anywhere, as a planted partition, is no mesh: Leiden keeps nearly all of it, and level 1
-outgrows its home.
+Measured on R-MAT, LFR, lattices and a dozen real graphs. A graph with equal degrees but without
+locality, such as a planted partition, is not a mesh: Leiden keeps nearly all of it, and level 1
+outgrows its region.
 """
 
 THIN: Final = 6.5
-"""Mean degree below which a mesh may have no triangles: as good as nothing merges at first."""
+"""Mean degree below which a mesh may have no triangles: hardly any vertices merge at first."""
 
-THIN_COARSE: Final[Mapping[Method, Coarse]] = {
-    "louvain": Coarse(0.7, 0.5, 0.4, 0.17, deep=2),
-    "leiden": Coarse(0.8, 0.6, 0.5, 0.25, deep=2),
+THIN_SHARES: Final[Mapping[Method, CoarseShares]] = {
+    "louvain": CoarseShares(0.7, 0.5, 0.4, 0.17, deep_levels=2),
+    "leiden": CoarseShares(0.8, 0.6, 0.5, 0.25, deep_levels=2),
 }
 
 
-def coarse_of(method: Method, kind: str, degree: float) -> Coarse:
-    """Return how much of a graph later levels keep.
+def coarse_shares(method: Method, kind: str, degree: float) -> CoarseShares:
+    """Return how much of a graph coarse levels keep.
 
     Examples
     --------
-    >>> from louvain_um.gpu.memory.coarse_memory import coarse_of
-    >>> coarse_of("louvain", "even", 26).kept, coarse_of("louvain", "even", 4).kept
+    >>> from louvain_um.gpu.memory.coarse_memory import coarse_shares
+    >>> coarse_shares("louvain", "mesh", 26).arcs, coarse_shares("louvain", "mesh", 4).arcs
     (0.05, 0.7)
     """
-    if kind == "even" and degree < THIN:
-        return THIN_COARSE[method]
-    return COARSE[method, kind].at_degree(degree)
+    if kind == "mesh" and degree < THIN:
+        return THIN_SHARES[method]
+    return COARSE_SHARES[method, kind].at_degree(degree)
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """Room for the graph of every second level.
+class CoarseRegion:
+    """Memory for the graph of every second level.
 
     Parameters
     ----------
     vertices, arcs : int
-    wide : int
-        Arcs whose weights may take the bytes of a sum, not one: those of small levels.
+    wide_weights : int
+        Arcs whose weights may take the bytes of a sum instead of one: those of small levels.
     """
 
     vertices: int
     arcs: int
-    wide: int
+    wide_weights: int
 
 
-def homes(vertices: int, arcs: int, coarse: Coarse, *, paged: bool = False) -> tuple[Home, Home]:
-    """Return the homes of levels.
+def coarse_regions(
+    vertices: int, arcs: int, shares: CoarseShares, *, out_of_core: bool = False
+) -> tuple[CoarseRegion, CoarseRegion]:
+    """Return the two regions for coarse levels.
 
-    A small level is aggregated at once, into arrays as long as its own. In a `paged` run no
-    level is made in place of another.
+    A small level is aggregated by one launch, into arrays as long as its own. Out of core, no
+    level replaces another.
     """
-    n, kept = max(1, int(coarse.vertices * vertices)), int(coarse.kept * arcs)
-    share = coarse.again if paged or not coarse.third else coarse.third
-    left, again = max(1, int(coarse.left * vertices)), int(share * kept)
+    n, kept = max(1, int(shares.vertices * vertices)), int(shares.arcs * arcs)
+    share = shares.reaggregated_arcs or shares.next_arcs
+    if out_of_core:
+        share = shares.next_arcs
+    left, rest = max(1, int(shares.next_vertices * vertices)), int(share * kept)
     if max(vertices, arcs) <= LIMITS.small:
-        whole = Home(vertices, arcs, arcs)
+        whole = CoarseRegion(vertices, arcs, arcs)
         return whole, whole
     few, little = min(n, LIMITS.small), min(kept, LIMITS.small)
-    second = Home(max(left, few), max(again, little), little)
+    second = CoarseRegion(max(left, few), max(rest, little), little)
     last = min(little, second.arcs)
-    return Home(max(n, few), max(kept, last), last), second
+    return CoarseRegion(max(n, few), max(kept, last), last), second

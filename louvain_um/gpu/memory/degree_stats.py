@@ -5,32 +5,32 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 
-class Spread(NamedTuple):
+class DegreeStats(NamedTuple):
     """How many arcs vertices have.
 
     Parameters
     ----------
-    widest : int
+    max_degree : int
         Most arcs of a vertex.
-    squares : int
+    degree_squares : int
         Sum of the squares of all vertices' arcs.
     isolated : int
         Vertices without arcs.
-    wide : int, optional
-        Arcs of vertices that have more than `WIDE`; None where nobody counted.
+    hub_arcs : int, optional
+        Arcs of vertices that have more than `HUB_DEGREE`; None where nobody counted.
     """
 
-    widest: int
-    squares: int
+    max_degree: int
+    degree_squares: int
     isolated: int = 0
-    wide: int | None = None
+    hub_arcs: int | None = None
 
 
-WIDE: Final = 1024
+HUB_DEGREE: Final = 1024
 """Arcs of a vertex above which it may take a table of its own (`launch.BLOCK_MAX`)."""
 
 
-def spread_of(offsets: Any) -> Spread:
+def degree_stats(offsets: Any) -> DegreeStats:
     """Return how arcs are spread over the rows of a graph.
 
     Parameters
@@ -41,11 +41,11 @@ def spread_of(offsets: Any) -> Spread:
     Examples
     --------
     >>> import numpy as np
-    >>> from louvain_um.gpu.memory.degree_stats import spread_of
-    >>> spread_of(np.array([0, 2, 2, 3, 4]))
-    Spread(widest=2, squares=6, isolated=1, wide=0)
+    >>> from louvain_um.gpu.memory.degree_stats import degree_stats
+    >>> degree_stats(np.array([0, 2, 2, 3, 4]))
+    DegreeStats(max_degree=2, degree_squares=6, isolated=1, hub_arcs=0)
     """
     arcs = (offsets[1:] - offsets[:-1]).astype("float64")
-    widest = int(arcs.max()) if len(arcs) else 0
-    wide = int(arcs[arcs > WIDE].sum())
-    return Spread(widest, int((arcs * arcs).sum()), int((arcs == 0).sum()), wide)
+    max_degree = int(arcs.max()) if len(arcs) else 0
+    hub_arcs = int(arcs[arcs > HUB_DEGREE].sum())
+    return DegreeStats(max_degree, int((arcs * arcs).sum()), int((arcs == 0).sum()), hub_arcs)

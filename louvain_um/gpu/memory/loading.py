@@ -9,7 +9,7 @@ import numpy as np
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory import targets24
-from louvain_um.gpu.memory.degree_stats import Spread, spread_of
+from louvain_um.gpu.memory.degree_stats import DegreeStats, degree_stats
 from louvain_um.gpu.move.move import add_degrees
 from louvain_um.gpu.out_of_core.vertex_blocks import Pages, Toucher
 from louvain_um.gpu.relabel import relabel
@@ -23,11 +23,11 @@ BLOCKS_HELD: Final = 4
 """Blocks of level 0's arcs that fit on the device at a time, where not all do."""
 
 
-def survey(graph: Graph | DeviceGraph) -> Spread:
+def survey(graph: Graph | DeviceGraph) -> DegreeStats:
     """Return how many arcs vertices have."""
     if isinstance(graph, DeviceGraph):
         return relabel.survey(kernels, graph.n_vertices, graph.offsets)
-    return spread_of(graph.offsets)
+    return degree_stats(graph.offsets)
 
 
 def upload(memory: Allocator, graph: Graph | DeviceGraph, *, packed: bool = False) -> GpuLevel:
@@ -110,10 +110,10 @@ def cut(
     offsets = graph.offsets if isinstance(graph, Graph) else graph.offsets.get()
     arrays = [level.targets] if level.weights is None else [level.targets, level.weights]
     spans = [Span(array.data.ptr, array.itemsize) for array in arrays]
-    capacity = sum(plan.paged.values())
+    capacity = sum(plan.out_of_core.values())
     cuts = cut_rows(offsets, sum(span.itemsize for span in spans), capacity // BLOCKS_HELD)
     touch = Toucher(kernels, memory, plan.blocking)
-    mode = plan.paged_by or "fault"
+    mode = plan.transfer_mode or "fault"
     residency = Residency(spans, offsets[cuts], capacity, mode, device, touch=touch)
     begins = memory.empty("blocks", "scratch", len(cuts), np.uint32)
     begins.set(cuts.astype(np.uint32))

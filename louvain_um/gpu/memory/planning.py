@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from louvain_um.core.array_spec import Declared
+from louvain_um.core.array_spec import ArraySpec
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import sum_type
-from louvain_um.gpu.memory.array_specs import declare, declare_paging
-from louvain_um.gpu.memory.degree_stats import Spread
+from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
+from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.options import Options
 from louvain_um.placement.arena_spec import ArenaSpec
@@ -21,11 +21,11 @@ from louvain_um.placement.model.graph_kinds import kind_of
 from louvain_um.placement.planner import Plan, make_plan
 from louvain_um.placement.policy.policy import AUTO, Policy, find_policy
 
-Survey = Callable[[Any], Spread]
+Survey = Callable[[Any], DegreeStats]
 """Returns how many arcs a graph's vertices have."""
 
 
-def shape_of(graph: Any, options: Options, spread: Spread) -> Shape:
+def shape_of(graph: Any, options: Options, degrees: DegreeStats) -> Shape:
     """Return what the sizes of a run's arrays follow from."""
     return Shape(
         vertices=graph.n_vertices,
@@ -33,9 +33,9 @@ def shape_of(graph: Any, options: Options, spread: Spread) -> Shape:
         weight_bytes=0 if graph.weights is None else graph.weights.dtype.itemsize,
         sum_bytes=sum_type(graph).itemsize,
         loops=graph.loops is not None and bool(graph.loops.any()),
-        widest=spread.widest,
-        isolated=spread.isolated,
-        wide=spread.wide,
+        max_degree=degrees.max_degree,
+        isolated=degrees.isolated,
+        hub_arcs=degrees.hub_arcs,
         method=options.method,
     )
 
@@ -50,36 +50,38 @@ def plan_run(
     MemoryBudgetError
         The policy cannot keep to the budget, or the device is too small for it.
     """
-    spread = survey(graph)
-    skew = spread.squares / max(graph.n_arcs, 1)
+    degrees = survey(graph)
+    skew = degrees.degree_squares / max(graph.n_arcs, 1)
     kind = kind_of(skew * graph.n_vertices / max(graph.n_arcs, 1)).name
-    shape = replace(shape_of(graph, options, spread), kind=kind)
+    shape = replace(shape_of(graph, options, degrees), kind=kind)
     free, total = cuda_calls.free_memory()
     if options.allow_driver_eviction:
         free = total  # what the driver evicts need not have been free
     on_device = isinstance(graph, DeviceGraph)
     plan = make_plan(
-        lambda tight: declare(replace(shape, tight=tight)),
+        lambda low: declare(replace(shape, low_scratch=low)),
         options.memory,
         machine,
         options.budget_bytes,
         skew=skew,
-        widest=spread.widest,
+        max_degree=degrees.max_degree,
         source="device" if on_device else "host",
         free=free + (graph.nbytes if isinstance(graph, DeviceGraph) else 0) - MARGIN,
         at=lambda arcs: declare(scaled(shape, arcs, options.memory)),
-        paging=lambda tight: declare_paging(replace(shape, tight=tight)),
-        pack=packing(shape),
+        out_of_core=lambda low_scratch: declare_out_of_core(
+            replace(shape, low_scratch=low_scratch)
+        ),
+        targets24=declare_targets24(shape),
         managed=managed_refusal(cuda_calls.cupy_runtime().getDevice()) is None,
     )
     return plan, shape
 
 
-def packing(shape: Shape) -> Callable[[bool], tuple[Declared, ...]] | None:
+def declare_targets24(shape: Shape) -> Callable[[bool], tuple[ArraySpec, ...]] | None:
     """Return what declares a run's arrays with targets packed; None if they cannot be."""
-    if not shape.packs:
+    if not shape.allows_targets24:
         return None
-    return lambda tight: declare(replace(shape, tight=tight, packed=True))
+    return lambda low: declare(replace(shape, low_scratch=low, targets24=True))
 
 
 def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
@@ -90,11 +92,13 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
         arcs=arcs,
         vertices=max(1, round(shape.vertices * ratio)),
         isolated=int(shape.isolated * ratio),
-        wide=None if shape.wide is None else int(shape.wide * ratio),
+        hub_arcs=None if shape.hub_arcs is None else int(shape.hub_arcs * ratio),
         sum_bytes=shape.sum_bytes if shape.weight_bytes else sums_of_ones(arcs),
-        tight=True,
+        low_scratch=True,
     )
-    return replace(larger, packed=larger.packs and find_policy(policy).name == AUTO.name)
+    return replace(
+        larger, targets24=larger.allows_targets24 and find_policy(policy).name == AUTO.name
+    )
 
 
 def without_graph(plan: Plan) -> tuple[ArenaSpec, ...]:

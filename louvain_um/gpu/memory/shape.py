@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 from louvain_um.gpu.aggregate.limits import LIMITS, Limits, low_scratch_limits
-from louvain_um.gpu.memory.coarse_memory import Coarse, Home, coarse_of, homes
+from louvain_um.gpu.memory.coarse_memory import (
+    CoarseRegion,
+    CoarseShares,
+    coarse_regions,
+    coarse_shares,
+)
 from louvain_um.gpu.memory.targets24 import MOST_VERTICES
 from louvain_um.options import Method
+from louvain_um.placement.model.graph_kinds import named_kind
 
 
 def sums_of_ones(arcs: int) -> int:
     """Return the bytes of sums of weights where each arc weighs 1."""
     return 4 if arcs < 2**32 else 8
+
+
+EARLIER_FIELDS: Final = {"widest": "max_degree", "wide": "hub_arcs"}
+"""Fields of a shape in records of earlier versions, and what they are called now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,16 +40,16 @@ class Shape:
         Bytes of a sum of weights.
     loops : bool
         Some vertex has a loop.
-    widest : int, optional
+    max_degree : int, optional
         Most arcs of a vertex, if known.
     isolated : int
         Vertices without arcs, as far as known.
-    wide : int, optional
-        Arcs of vertices that have many (`spread.WIDE`), if known.
+    hub_arcs : int, optional
+        Arcs of vertices that have many (`degree_stats.HUB_DEGREE`), if known.
     method : {"louvain", "leiden"}
     kind : str
         Kind of graph: how much of it later levels are expected to keep.
-    tight : bool
+    low_scratch : bool
         Scratch as small as it works with, for runs that do not fit otherwise.
     packed : bool
         The input's targets take 24 bits (`packing.py`), for the same runs.
@@ -48,47 +60,55 @@ class Shape:
     weight_bytes: int = 0
     sum_bytes: int = 4
     loops: bool = False
-    widest: int | None = None
+    max_degree: int | None = None
     isolated: int = 0
-    wide: int | None = None
+    hub_arcs: int | None = None
     method: Method = "louvain"
     kind: str = "unknown"
-    tight: bool = False
-    packed: bool = False
+    low_scratch: bool = False
+    targets24: bool = False
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Shape:
+        """Return the shape that a record keeps, names of earlier versions included."""
+        known = {EARLIER_FIELDS.get(name, name): value for name, value in record.items()}
+        known["kind"] = named_kind(known.get("kind", "unknown")).name
+        return cls(**known)
 
     @property
-    def packs(self) -> bool:
-        """Whether the input's targets can be packed."""
+    def allows_targets24(self) -> bool:
+        """Whether targets of 24 bits can hold the input's."""
         plain = not self.weight_bytes and not self.loops and self.sum_bytes == 4
         return plain and 0 < self.vertices <= MOST_VERTICES
 
     @property
-    def coarse(self) -> Coarse:
-        """What later levels are expected to keep."""
-        # Few arcs of weighted vertices count: measured, these keep twice as much.
+    def coarse_shares(self) -> CoarseShares:
+        """What coarse levels are expected to keep."""
+        # Measured: weighted graphs keep twice as much, since few arcs of a vertex are heavy.
         degree = self.arcs / max(self.vertices, 1) / (2 if self.weight_bytes else 1)
-        return coarse_of(self.method, self.kind, degree)
+        return coarse_shares(self.method, self.kind, degree)
 
     @property
-    def homes(self) -> tuple[Home, Home]:
-        """What later levels get, in turns."""
-        return homes(self.vertices, self.arcs, self.coarse)
+    def coarse_regions(self) -> tuple[CoarseRegion, CoarseRegion]:
+        """Memory for the graphs of coarse levels, which alternate between two regions."""
+        return coarse_regions(self.vertices, self.arcs, self.coarse_shares)
 
     @property
-    def paged_homes(self) -> tuple[Home, Home]:
-        """The same where level 0's arcs come and go."""
-        return homes(self.vertices, self.arcs, self.coarse, paged=True)
+    def out_of_core_regions(self) -> tuple[CoarseRegion, CoarseRegion]:
+        """The same for an out-of-core run."""
+        return coarse_regions(self.vertices, self.arcs, self.coarse_shares, out_of_core=True)
 
     @property
-    def again(self) -> bool:
-        """Whether level 2 is expected to be made of level 0's arcs (`again.py`)."""
-        large = max(self.coarse.vertices * self.vertices, self.coarse.kept * self.arcs)
-        return self.coarse.third > 0 and large > LIMITS.small
+    def reaggregates(self) -> bool:
+        """Whether level 2 is expected to be aggregated from level 0's arcs (`reaggregate.py`)."""
+        shares = self.coarse_shares
+        large = max(shares.vertices * self.vertices, shares.arcs * self.arcs)
+        return shares.reaggregated_arcs > 0 and large > LIMITS.small
 
     @property
     def communities(self) -> int:
         """Vertices that level 1 is expected to have at most."""
-        return self.homes[0].vertices
+        return self.coarse_regions[0].vertices
 
     @property
     def filled(self) -> int:
@@ -99,7 +119,7 @@ class Shape:
     @property
     def limits(self) -> Limits:
         """How levels are aggregated."""
-        return low_scratch_limits(self.arcs) if self.tight else LIMITS
+        return low_scratch_limits(self.arcs) if self.low_scratch else LIMITS
 
     @property
     def at_once(self) -> bool:

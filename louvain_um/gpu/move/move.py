@@ -34,9 +34,9 @@ def move_arrays(memory: Allocator, options: Options, level: GpuLevel) -> tuple[A
     # Labels are a level's map, unless sub-communities are.
     leiden = options.method == "leiden"
     name = f"labels.{level.cycle}.{level.number}"
-    level.labels = empty(name, "community", n, np.uint32, brief=leiden)
-    level.totals = empty("totals", "community", n, level.sums, brief=True)
-    sizes = empty("sizes", "community", n, np.uint32, brief=True)
+    level.labels = empty(name, "community", n, np.uint32, short_lived=leiden)
+    level.totals = empty("totals", "community", n, level.sums, short_lived=True)
+    sizes = empty("sizes", "community", n, np.uint32, short_lived=True)
     queue, proposed = (empty(name, "scratch", n, np.uint32) for name in ("queue", "proposed"))
     active, next_active = (empty(name, "scratch", n, np.uint8) for name in MOVE_ARRAYS[3:])
     return sizes, queue, proposed, active, next_active
@@ -48,7 +48,7 @@ def move(
     options: Options,
     total: int,
     level: GpuLevel,
-    tight: bool = False,
+    low_scratch: bool = False,
 ) -> tuple[Moved, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance.
 
@@ -58,7 +58,7 @@ def move(
     sizes, queue, proposed, active, next_active = move_arrays(memory, options, level)
     kernel = kernels.get("move", "move", level.types)
     blocks = grid_for(kernels, kernel, level)
-    hubs = HubTables(memory, level, tight)
+    hubs = HubTables(memory, level, low_scratch)
     control = new_control(memory)
     seed_salt = rules.seed_salt(options.seed)
     restless = rules.RESTLESS if level.start is None else 0

@@ -127,7 +127,7 @@ def move_in_pages(
     total: int,
     level: GpuLevel,
     pages: Pages,
-    tight: bool,
+    low_scratch: bool,
 ) -> tuple[Moved, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance."""
     n, empty = level.vertices, memory.empty
@@ -135,7 +135,7 @@ def move_in_pages(
     rounds, blocks = rules.SUB_ROUNDS, pages.blocks
     spans = empty("spans", "scratch", rounds * blocks * SPAN, np.uint32)
     present = empty("present", "scratch", rounds * blocks, np.uint8)
-    hubs = HubTables(memory, level, tight)
+    hubs = HubTables(memory, level, low_scratch)
     control = new_control(memory)
     rule = packed(
         [
@@ -207,7 +207,7 @@ def refine_in_pages(
     total: int,
     level: GpuLevel,
     pages: Pages,
-    tight: bool,
+    low_scratch: bool,
 ) -> None:
     """Split communities into connected sub-communities; leaves `refined` on the level."""
     n = level.vertices
@@ -216,7 +216,7 @@ def refine_in_pages(
     )
     rounds, blocks = rules.SUB_ROUNDS, pages.blocks
     spans = memory.empty("spans", "scratch", rounds * blocks * SPAN, np.uint32)
-    hubs = HubTables(memory, level, tight)
+    hubs = HubTables(memory, level, low_scratch)
     control = new_control(memory)
     salt = rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed)
     rule = packed(

@@ -24,9 +24,9 @@ def refine_arrays(memory: Allocator, level: GpuLevel) -> tuple[Any, ...]:
     n, empty = level.vertices, memory.empty
     name = f"refined.{level.cycle}.{level.number}"
     level.refined = empty(name, "community", n, np.uint32)
-    sub_totals = empty("sub totals", "community", n, level.sums, brief=True)
-    sub_sizes = empty("sub sizes", "community", n, np.uint32, brief=True)
-    external_weight = empty("external weight", "community", n, level.sums, brief=True)
+    sub_totals = empty("sub totals", "community", n, level.sums, short_lived=True)
+    sub_sizes = empty("sub sizes", "community", n, np.uint32, short_lived=True)
+    external_weight = empty("external weight", "community", n, level.sums, short_lived=True)
     queue, proposed = (empty(name, "scratch", n, np.uint32) for name in ("queue", "proposed"))
     weight_to_target = empty("weight to target", "scratch", n, level.sums)
     return sub_totals, sub_sizes, external_weight, queue, proposed, weight_to_target
@@ -38,7 +38,7 @@ def refine(
     options: Options,
     total: int,
     level: GpuLevel,
-    tight: bool = False,
+    low_scratch: bool = False,
 ) -> None:
     """Split communities into connected sub-communities; leaves `refined` on the level."""
     n = level.vertices
@@ -47,7 +47,7 @@ def refine(
     )
     kernel = kernels.get("refine", "refine", level.types)
     blocks = grid_for(kernels, kernel, level)
-    hubs = HubTables(memory, level, tight)
+    hubs = HubTables(memory, level, low_scratch)
     control = new_control(memory)
     salt = rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed)
     kernel(

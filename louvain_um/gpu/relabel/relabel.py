@@ -13,7 +13,7 @@ import numpy as np
 
 from louvain_um.core.hierarchy import Sums
 from louvain_um.gpu.level import NULL, GpuLevel, or_null
-from louvain_um.gpu.memory.degree_stats import WIDE, Spread
+from louvain_um.gpu.memory.degree_stats import HUB_DEGREE, DegreeStats
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
 from louvain_um.placement.memory.allocator import Allocator
@@ -158,10 +158,10 @@ def room_from(memory: Allocator, name: str) -> Iterator[None]:
         memory.free(*taken)  # whoever has it next comes after it in the stream
 
 
-def survey(kernels: Kernels, vertices: int, offsets: Any) -> Spread:
+def survey(kernels: Kernels, vertices: int, offsets: Any) -> DegreeStats:
     """Return how many arcs vertices have."""
     import cupy
 
     skew = cupy.zeros(4, np.uint64)
-    run(kernels, "survey", vertices, offsets, np.uint64(WIDE), skew)
-    return Spread(*skew.tolist())
+    run(kernels, "survey", vertices, offsets, np.uint64(HUB_DEGREE), skew)
+    return DegreeStats(*skew.tolist())

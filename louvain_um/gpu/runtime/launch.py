@@ -17,10 +17,10 @@ ARCS_A_BLOCK: Final = 2048
 """Arcs of a level for each block of its grid: a small level waits for fewer blocks."""
 
 ARCS_A_SLOT: Final = 8
-TIGHT_ARCS_A_SLOT: Final = 32
+LOW_SCRATCH_ARCS_A_SLOT: Final = 32
 """The tables for hubs have a slot for so many arcs of the level.
 
-A tight run has fewer, and serves hubs in more batches.
+A run with low scratch has fewer, and serves hubs in more batches.
 """
 
 SMALL_ARCS_A_SLOT: Final = 4
@@ -28,9 +28,9 @@ HUB_SLOTS: Final = 1 << 21
 """Small levels have a slot for so many arcs, up to so many slots: they have room to spare."""
 
 WIDE_ARCS_A_SLOT: Final = 1.6
-TIGHT_WIDE_ARCS_A_SLOT: Final = 8
+LOW_SCRATCH_WIDE_ARCS_A_SLOT: Final = 8
 """No more slots than one for so many arcs of hubs: two to four slots an arc, an eighth of them in
-a sub-round and a quarter more to be safe; or, in a tight run, a fifth of that."""
+a sub-round and a quarter more to be safe; or, in a run with low scratch, a fifth of that."""
 
 DRAIN_SLOTS: Final = 16 * THREADS
 """Slots a block empties at a time (`hubs.cuh`)."""
@@ -80,7 +80,7 @@ def hub_table_sizes(
     widest: int,
     sum_bytes: int,
     *,
-    tight: bool = False,
+    low_scratch: bool = False,
     wide: int | None = None,
 ) -> tuple[int, int]:
     """Return the most hubs a level can have at once, and the slots of their tables.
@@ -92,8 +92,9 @@ def hub_table_sizes(
         return 0, 0
     needed = 2 << (widest - 1).bit_length()
     wide = arcs if wide is None else wide
-    slots = arcs // (TIGHT_ARCS_A_SLOT if tight else ARCS_A_SLOT)
-    slots = min(slots, int(wide / (TIGHT_WIDE_ARCS_A_SLOT if tight else WIDE_ARCS_A_SLOT)))
+    slots = arcs // (LOW_SCRATCH_ARCS_A_SLOT if low_scratch else ARCS_A_SLOT)
+    arcs_a_slot = LOW_SCRATCH_WIDE_ARCS_A_SLOT if low_scratch else WIDE_ARCS_A_SLOT
+    slots = min(slots, int(wide / arcs_a_slot))
     small = min(HUB_SLOTS, arcs // SMALL_ARCS_A_SLOT, int(wide / WIDE_ARCS_A_SLOT))
     return min(vertices, wide // block_max), max(needed, small, slots)
 
@@ -104,11 +105,11 @@ class HubTables:
     `argument` is the struct that kernels take; `free` gives the memory back.
     """
 
-    def __init__(self, memory: Allocator, level: GpuLevel, tight: bool = False) -> None:
+    def __init__(self, memory: Allocator, level: GpuLevel, low_scratch: bool = False) -> None:
         self.memory = memory
         sums = np.dtype(level.sums)
         size = level.vertices, level.arcs, level.max_degree, sums.itemsize
-        count, slots = hub_table_sizes(*size, tight=tight, wide=level.hub_arcs)
+        count, slots = hub_table_sizes(*size, low_scratch=low_scratch, wide=level.hub_arcs)
         units = slots // DRAIN_SLOTS + count
         wanted: tuple[tuple[str, int, Any], ...] = (
             ("hub keys", slots, np.uint32),

@@ -8,7 +8,7 @@ from fake_cuda import GIB
 
 from louvain_um.errors import MemoryBudgetError, PlacementError
 from louvain_um.gpu.memory.array_specs import declare
-from louvain_um.gpu.memory.planning import packing
+from louvain_um.gpu.memory.planning import declare_targets24
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.memory.allocator import Allocator
@@ -142,7 +142,7 @@ def test_a_paged_arena_counts_with_its_share(cuda):
     layout = (spec("targets", "graph", 64 * MIB, "managed"),)
     with pytest.raises(MemoryBudgetError):
         Allocator(layout, 0, budget=16 * MIB)
-    memory = Allocator(layout, 0, budget=16 * MIB, paged={"targets": 10 * MIB})
+    memory = Allocator(layout, 0, budget=16 * MIB, out_of_core={"targets": 10 * MIB})
     assert memory.resident_bytes == 10 * MIB
 
 
@@ -242,11 +242,11 @@ def test_a_graph_that_does_not_fit_the_device_gets_its_arenas(cuda, vertices, ar
     cuda.attributes[89] = int(managed)
     shape = shape_of_size(vertices, arcs, False, "louvain")
     plan = make_plan(
-        lambda tight: declare(replace(shape, tight=tight)), "auto", H200,
-        free=cuda.free_bytes - MARGIN, pack=packing(shape),
+        lambda low_scratch: declare(replace(shape, low_scratch=low_scratch)), "auto", H200,
+        free=cuda.free_bytes - MARGIN, targets24=declare_targets24(shape),
     )  # fmt: skip
     assert plan.host_bytes > 0
-    memory = Allocator(plan.layout, 0, budget=plan.limit, paged=plan.paged)
+    memory = Allocator(plan.layout, 0, budget=plan.limit, out_of_core=plan.out_of_core)
     assert memory.resident_bytes <= plan.limit
     assert not any(arena.managed for arena in memory.arenas)
     assert any("no managed memory" in note for note in plan.notes)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from declared_cases import arrays
 
-from louvain_um.core.array_spec import Declared
+from louvain_um.core.array_spec import ArraySpec
 from louvain_um.placement.layout import fit, lay_out
 from louvain_um.placement.machine.profiles import H200, P4000
 from louvain_um.placement.model import cost, remote_access
@@ -19,14 +19,14 @@ HOST = Placement("host_mapped")
 
 # benchmarks/results/gpu_detect_h200*.json: seconds of Louvain, the graph on the device.
 MEASURED = [
-    ("lfr20", "communities", 1_048_576, 40_637_838, 0.0126),
-    ("lfr22", "communities", 4_194_304, 162_699_488, 0.0357),
-    ("lfr24", "communities", 16_777_216, 650_300_606, 0.1857),
-    ("rmat18", "skewed", 262_144, 7_609_078, 0.0154),
-    ("rmat22", "skewed", 4_194_304, 128_304_860, 0.0762),
-    ("rmat24", "skewed", 16_777_216, 520_756_880, 0.3206),
-    ("stencil150", "even", 3_375_000, 86_540_392, 0.0404),
-    ("stencil560", "even", 175_616_000, 4_549_101_752, 1.7036),
+    ("lfr20", "community_structured", 1_048_576, 40_637_838, 0.0126),
+    ("lfr22", "community_structured", 4_194_304, 162_699_488, 0.0357),
+    ("lfr24", "community_structured", 16_777_216, 650_300_606, 0.1857),
+    ("rmat18", "power_law", 262_144, 7_609_078, 0.0154),
+    ("rmat22", "power_law", 4_194_304, 128_304_860, 0.0762),
+    ("rmat24", "power_law", 16_777_216, 520_756_880, 0.3206),
+    ("stencil150", "mesh", 3_375_000, 86_540_392, 0.0404),
+    ("stencil560", "mesh", 175_616_000, 4_549_101_752, 1.7036),
 ]
 
 
@@ -44,14 +44,14 @@ def test_a_kind_that_is_not_known_lies_between_the_others():
         name: sum(seconds_in_core(kind, n, arcs, H200, "louvain", kind.visited).values())
         for name, kind in GRAPH_KINDS.items()
     }
-    assert took["communities"] < took["unknown"] < took["skewed"]
+    assert took["community_structured"] < took["unknown"] < took["power_law"]
 
 
 @pytest.mark.parametrize(
     ("skew", "name"),
     # Degrees of meshes, of co-authors, of LFR and R-MAT, and of shared/data's networks.
-    [(1.0, "even"), (1.1, "even"), (3.1, "communities"), (5.1, "communities"),
-     (8.4, "communities"), (14.0, "skewed"), (17.2, "skewed"), (74.0, "skewed"),
+    [(1.0, "mesh"), (1.1, "mesh"), (3.1, "community_structured"), (5.1, "community_structured"),
+     (8.4, "community_structured"), (14.0, "power_law"), (17.2, "power_law"), (74.0, "power_law"),
      (None, "unknown")],
 )  # fmt: skip
 def test_skew_tells_the_kind(skew, name):
@@ -59,15 +59,15 @@ def test_skew_tells_the_kind(skew, name):
 
 
 def stream(count, itemsize=4, name="x", size=1000):
-    return Declared(
+    return ArraySpec(
         name=name, group="graph", itemsize=itemsize, size=size, stages=("move",),
-        touches={("move", "stream"): count},
+        accesses={("move", "stream"): count},
     )  # fmt: skip
 
 
 def test_streams_take_bytes_over_bandwidth_and_random_access_takes_its_rate():
-    touches = {("move", "gather"): 5670, ("refine", "atomic"): 396}
-    array = replace(stream(0), touches=touches)
+    accesses = {("move", "gather"): 5670, ("refine", "atomic"): 396}
+    array = replace(stream(0), accesses=accesses)
     took = remote_seconds(array, HOST, H200, 40)
     assert took["move"] == pytest.approx(1e-5)
     assert took["refine"] == pytest.approx(1e-6)
@@ -98,13 +98,13 @@ def test_a_split_costs_what_is_away_and_pinned_memory_is_slow_at_random():
     assert remote_seconds(stream(1e9), Placement("split", 0.75), H200, 40)["move"] == pytest.approx(
         whole / 4
     )
-    gathered = replace(stream(0), touches={("move", "gather"): 1e9})
+    gathered = replace(stream(0), accesses={("move", "gather"): 1e9})
     slow = remote_seconds(gathered, Placement("pinned"), H200, 40)["move"]
     assert slow > 4 * remote_seconds(gathered, HOST, H200, 40)["move"]
 
 
 def test_arrays_that_tell_nothing_are_taken_to_be_read_at_random():
-    silent = replace(stream(0), touches={}, stages=("move", "coarse"))
+    silent = replace(stream(0), accesses={}, stages=("move", "coarse"))
     assert set(remote_seconds(silent, HOST, H200, 40)) == {"move", "coarse"}
 
 
@@ -122,7 +122,7 @@ def test_packed_rows_hide_much_of_the_bus_and_more_the_less_of_them_are_away():
     assert 0.1 < whole < 0.3
     assert quarter < whole / 16
     assert cost.together(1.0, 0.5, 0.25) > 1 + quarter + 0.4
-    alone = cost.exposed({"move": 1.0}, {"move": 0.5}, packed=True)
+    alone = cost.exposed({"move": 1.0}, {"move": 0.5}, targets24=True)
     assert alone < cost.exposed({"move": 1.0}, {"move": 0.5}) / 4
 
 
@@ -140,7 +140,7 @@ def test_room_that_later_levels_are_not_expected_to_take_costs_nothing_anywhere(
 def test_a_byte_is_written_no_faster_than_a_word():
     def adding(itemsize):
         array = stream(0, itemsize=itemsize, name="weights.1")
-        array = replace(array, touches={("aggregate", "stream"): 1e9}, stages=("aggregate",))
+        array = replace(array, accesses={("aggregate", "stream"): 1e9}, stages=("aggregate",))
         return remote_seconds(array, HOST, H200, 40)["aggregate"]
 
     assert adding(1) == adding(4) == adding(8) / 2
@@ -157,7 +157,7 @@ def test_kinds_tell_how_busy_tables_are_and_flags_are_waited_for_by_nobody():
 def test_where_rows_begin_is_looked_up_in_the_cache_if_it_fits():
     def adding(nbytes):
         array = stream(0, itemsize=8, name="offsets.0", size=nbytes // 8)
-        array = replace(array, touches={("aggregate", "gather"): 1e9}, stages=("aggregate",))
+        array = replace(array, accesses={("aggregate", "gather"): 1e9}, stages=("aggregate",))
         return remote_seconds(array, HOST, H200, 40)["aggregate"]
 
     assert adding(H200.cache_bytes // 2) == 0
@@ -167,7 +167,7 @@ def test_where_rows_begin_is_looked_up_in_the_cache_if_it_fits():
 def test_faults_bring_pages_at_the_measured_rate_and_slower_than_prefetches():
     assert cost.fault_rate(H200) == pytest.approx(12.9e9, rel=0.01)
     took = {
-        kind: cost.paging_seconds(1 << 30, Placement(kind), H200)
+        kind: cost.transfer_seconds(1 << 30, Placement(kind), H200)
         for kind in ("managed", "prefetched", "read_mostly")
     }
     assert took["prefetched"] < took["read_mostly"] < took["managed"]
@@ -207,7 +207,7 @@ def test_tuning_finds_the_best_factor_and_measures_each_once(best, begin):
 
 
 def test_blocks_are_brought_for_every_sub_round():
-    kind = GRAPH_KINDS["communities"]
+    kind = GRAPH_KINDS["community_structured"]
     assert sweeps(kind, "louvain")["move"] >= 8 * kind.iterations
     assert sweeps(kind, "louvain")["refine"] == 0 < sweeps(kind, "leiden")["refine"]
 
@@ -216,14 +216,16 @@ def expect(name, machine=H200, limit=1 << 40, work=None):
     work = work or work_for(arrays(), machine, skew=300, source="device")
     policy = find_policy(name)
     layout = lay_out(arrays(), policy)
-    return forecast(arrays(), policy, layout, fit(layout, limit).paged, work)
+    return forecast(arrays(), policy, layout, fit(layout, limit).out_of_core, work)
 
 
 def test_every_stage_is_the_sum_of_its_causes():
     found = expect("adv2")
     for stage, seconds in found.stages.items():
         both = found.core.get(stage, 0) + found.remote.get(stage, 0)
-        assert seconds <= both + found.paging.get(stage, 0) + found.arrival.get(stage, 0) + 1e-12
+        assert (
+            seconds <= both + found.out_of_core.get(stage, 0) + found.arrival.get(stage, 0) + 1e-12
+        )
     outside = found.stages["load"] + found.stages["fetch"]
     assert found.seconds == pytest.approx(sum(found.stages.values()) - outside)
 

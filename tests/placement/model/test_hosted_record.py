@@ -19,7 +19,8 @@ RECORD = json.loads((RESULTS / "hosted_arrays_h200.json").read_text())
 
 
 def predicted(row):
-    shape = Shape(method=row["method"], tight=True, packed=True, **RECORD["shapes"][row["graph"]])
+    known = Shape.from_record(RECORD["shapes"][row["graph"]])
+    shape = replace(known, method=row["method"], low_scratch=True, targets24=True)
     arrays = declare(shape)
     hosted = {
         name: Placement("split", there) if there else Placement("host_mapped")
@@ -27,7 +28,7 @@ def predicted(row):
     }
     work = work_for(arrays, H200, kind=shape.kind)
     policy = replace(AUTO, arrays=hosted)
-    found = candidate(policy, arrays, work, 1 << 40, tight=True, packed=True, joint=True)
+    found = candidate(policy, arrays, work, 1 << 40, low_scratch=True, targets24=True, joint=True)
     return 1e3 * found.expected.seconds
 
 

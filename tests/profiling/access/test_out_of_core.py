@@ -44,7 +44,7 @@ def budget(trace):
     capacity = trace.peak_bytes * 2
     while True:
         plan = plan_of(trace.about, find_policy("base"), load_machine("h200"), capacity)
-        if plan.paged:
+        if plan.out_of_core:
             return capacity
         capacity -= 2 << 20
 
@@ -90,8 +90,8 @@ def test_plans_of_a_recording_are_those_of_its_graph(graph, trace, policy, share
     ours = plan_of(trace.about, find_policy(policy), load_machine("h200"), room)
     theirs = plan(graph, memory=policy, device_budget=room, machine="h200")
     assert ours.layout == theirs.layout
-    assert (ours.paged, ours.tight, ours.device_bytes) == (
-        theirs.paged, theirs.tight, theirs.device_bytes,
+    assert (ours.out_of_core, ours.low_scratch, ours.device_bytes) == (
+        theirs.out_of_core, theirs.low_scratch, theirs.device_bytes,
     )  # fmt: skip
     whole = plan(graph, memory=policy, device_budget="100%", machine="h200")
     assert whole.limit == peak_of(trace, PROGRAM)

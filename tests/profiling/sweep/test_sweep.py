@@ -94,12 +94,12 @@ def test_a_recording_is_declared_as_the_engine_does(trace, graph):
     targets = arrays["targets.0"]
     assert targets.size == graph.n_arcs
     assert "load" in targets.stages
-    assert targets.touches["move", "stream"] > graph.n_arcs
+    assert targets.accesses["move", "stream"] > graph.n_arcs
     assert "load" not in arrays["queue"].stages
-    assert arrays["totals"].touches["move", "atomic"] > 0
-    tight = chosen(tuple(arrays.values()), load_machine("p4000"), trace.peak_bytes // 2)
-    assert tight["labels"] == "device"
-    away = {name for name, where in tight.items() if where != "device"}
+    assert arrays["totals"].accesses["move", "atomic"] > 0
+    low_scratch = chosen(tuple(arrays.values()), load_machine("p4000"), trace.peak_bytes // 2)
+    assert low_scratch["labels"] == "device"
+    away = {name for name, where in low_scratch.items() if where != "device"}
     assert away & {"targets.0", "aggregate room_targets", "aggregate room_weights"}
 
 

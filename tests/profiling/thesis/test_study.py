@@ -80,4 +80,4 @@ def test_passes_are_those_that_accesses_tell(recorded):
     assert original.passes == 3
     _, trace = recorded
     targets = next(a for a in declared(trace) if a.name == "targets.0")
-    assert targets.touches["move", "stream"] == pytest.approx(3 * targets.size, rel=0.1)
+    assert targets.accesses["move", "stream"] == pytest.approx(3 * targets.size, rel=0.1)
