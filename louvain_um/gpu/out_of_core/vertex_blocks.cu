@@ -48,7 +48,7 @@ __device__ void note_span(const Sweep<A>& sweep, u32 round, u32 block, const u32
 
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
-    begin_paged(Mover<W, A> s, Sweep<A> sweep, const u32* start) {
+    begin_moving(Mover<W, A> s, Sweep<A> sweep, const u32* start) {
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
   begin_level(s, sweep.n, start, sweep.active, sweep.next_active, thread, threads,
               &sweep.control->barrier);
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(THREADS, 5)
 
 // Carries out the moves of the sub-round that has been decided in all its blocks.
 template <class W, class A>
-__global__ void __launch_bounds__(THREADS, 5) end_round(Mover<W, A> s, Sweep<A> sweep) {
+__global__ void __launch_bounds__(THREADS, 5) end_move_round(Mover<W, A> s, Sweep<A> sweep) {
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
   Control* control = sweep.control;
   const u32 begin = *(volatile u32*)&control->round_begin, end = *(volatile u32*)&control->tail;
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(THREADS, 5) begin_refining(Refiner<W, A> s, Sw
 
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
-    external_block(Refiner<W, A> s, Sweep<A> sweep, u32 block) {
+    weigh_block(Refiner<W, A> s, Sweep<A> sweep, u32 block) {
   __shared__ Shared<A> shared;
   enqueue(
       sweep.begins[block], sweep.begins[block + 1], s.offsets, s.weights, 1, 0,
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(THREADS, 5)
 }
 
 template <class W, class A>
-__global__ void __launch_bounds__(THREADS, 5) end_refining(Refiner<W, A> s, Sweep<A> sweep) {
+__global__ void __launch_bounds__(THREADS, 5) end_refine_round(Refiner<W, A> s, Sweep<A> sweep) {
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
   Control* control = sweep.control;
   const u32 begin = *(volatile u32*)&control->round_begin, end = *(volatile u32*)&control->tail;

@@ -146,7 +146,7 @@ def move_in_pages(
     )  # fmt: skip
     fields = [n, blocks, pages.begins, active, next_active, spans, present, control, 0]
     steps = Steps(kernels, level, pages, rule, fields)
-    steps.run("begin_paged", level.start if level.start is not None else np.uint64(0))
+    steps.run("begin_moving", level.start if level.start is not None else np.uint64(0))
     moves, gain, before, iteration = 0, 0, 0, 0
     ended = list[tuple[int, float]]()
     while iteration < rules.MAX_ITERATIONS:
@@ -190,7 +190,7 @@ def sweep(steps: Steps, hubs: HubTables, present: Any, wakes: bool) -> None:
                 np.uint32(number if block in here else NOBODY),
                 np.uint32(before if block in there else NOBODY),
             )  # fmt: skip
-        steps.run("end_round")
+        steps.run("end_move_round")
         if wakes:
             before, there = number, here
     for block, following in steps.pages.order(sorted(there)):
@@ -232,14 +232,14 @@ def refine_in_pages(
     steps.run("begin_refining")
     everything = list(range(blocks))
     for block, following in pages.order(everything):
-        steps.run_on(block, following, "cut_block", np.uint32(block))
+        steps.run_on(block, following, "weigh_block", np.uint32(block))
     for number in range(rounds):
         for block, following in pages.order(everything):
             steps.run_on(
                 block, following, "refine_block", hubs.argument, np.uint32(block),
                 np.uint32(number),
             )  # fmt: skip
-        steps.run("end_refining")
+        steps.run("end_refine_round")
     hubs.free()
     memory.free(*REFINE_ARRAYS, "spans", "control")
 

@@ -31,14 +31,14 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
         "vertex_blocks": {
             **dict.fromkeys(
                 (
-                    "begin_paged",
+                    "begin_moving",
                     "begin_sweep",
                     "move_block",
-                    "end_round",
+                    "end_move_round",
                     "begin_refining",
-                    "cut_block",
+                    "weigh_block",
                     "refine_block",
-                    "end_refining",
+                    "end_refine_round",
                 ),
                 FIRST,
             ),
