@@ -33,7 +33,7 @@ ROWS = 1 << 23
 SOURCE = r"""
 typedef unsigned u32; typedef unsigned long long u64; typedef long long i64;
 #define FULL 0xffffffffu
-enum Way { WORDS, LANES, GROUPS, LINES };
+enum Access { WORDS, LANES, GROUPS, LINES };
 __device__ __forceinline__ u32 claim(u32* counter, u32 step) {
   u32 at = 0;
   if (threadIdx.x % 32 == 0) at = atomicAdd(counter, step);

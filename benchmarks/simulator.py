@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from common import machine, save
 
-from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, Way, simulate
+from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace, simulate
 
 STREAMED = Array(name="targets", group="graph", nbytes=4 << 30)
 GATHERED = Array(name="labels", group="community", nbytes=256 << 20)
@@ -28,7 +28,7 @@ def gathers(count: int) -> list[Launch]:
     """Return launches that touch single pages of labels anywhere."""
     random = np.random.default_rng(0)
     pages = random.integers(0, GATHERED.pages, count // 10)
-    return [Launch(touches=Touches.runs(1, pages, 1, Way.GATHER))] * 10
+    return [Launch(touches=Touches.runs(1, pages, 1, Access.GATHER))] * 10
 
 
 def streams(count: int) -> list[Launch]:

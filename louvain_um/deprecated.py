@@ -36,6 +36,12 @@ MODULES: Final[Mapping[str, str]] = {
 
 NAMES: Final[Mapping[str, str]] = {
     "louvain_um.profiling.session:Session": "louvain_um.profiling.facade:Session",
+    "louvain_um.profiling.simulator:Way": "louvain_um.profiling.simulator:Access",
+    "louvain_um.profiling.simulator:join": "louvain_um.profiling.simulator:concatenate_touches",
+    "louvain_um.profiling.sources.tracer:Trace": (
+        "louvain_um.profiling.sources.tracer:TracedAccesses"
+    ),
+    "louvain_um.profiling.sources.tracer:Uses": "louvain_um.profiling.sources.tracer:AccessCounts",
     "louvain_um.profiling.session:load": "louvain_um.profiling.facade:load",
     "louvain_um.profiling.views.sweep:Sweep": "louvain_um.profiling.sweep.results:Sweep",
     "louvain_um.profiling.views.sweep:gains": "louvain_um.profiling.sweep.results:gains",

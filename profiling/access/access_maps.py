@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session import PageMap
-from louvain_um.profiling.simulator.touches import Touches, Way
+from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Array, Launch, Trace
 
 ROWS: Final = 256
@@ -39,7 +39,7 @@ def by_page(
     """
     mine = touches.array == number
     first, length = touches.first[mine], touches.length[mine]
-    streamed = touches.way[mine] <= Way.WRITE
+    streamed = touches.way[mine] <= Access.WRITE
     amount = touches.amount[mine]
     counts = np.where(streamed, amount / array.itemsize, amount)
     starts = np.repeat(np.cumsum(length) - length, length)

@@ -28,9 +28,9 @@ SPREAD = np.uint32(0x9E3779B1)
 
 
 @njit(nogil=True, cache=True, inline="always")
-def note(book, slot, at, amount):
+def note(counters, slot, at, amount):
     """Count `amount` at byte `at` of a slot's array."""
-    counts, bases, low, high = book
+    counts, bases, low, high = counters
     page = at >> PAGE_BITS
     counts[bases[slot] + page] += amount
     low[slot] = min(low[slot], page)
@@ -38,18 +38,18 @@ def note(book, slot, at, amount):
 
 
 @njit(nogil=True, cache=True)
-def note_range(book, slot, first, nbytes):
+def note_range(counters, slot, first, nbytes):
     """Count the bytes of all sectors that a range touches."""
     at = first & ~(SECTOR - 1)
     end = (first + nbytes + SECTOR - 1) & ~(SECTOR - 1)
     while at < end:
         stop = min(end, ((at >> PAGE_BITS) + 1) << PAGE_BITS)
-        note(book, slot, at, stop - at)
+        note(counters, slot, at, stop - at)
         at = stop
 
 
 @njit(nogil=True, cache=True)
-def decide(book, widths, hubs, offsets, targets, labels, queue, begin, end):
+def decide(counters, widths, hubs, offsets, targets, labels, queue, begin, end):
     """Count what deciding about queue[begin:end] touches.
 
     `widths` are bytes of a weight and of a sum; `hubs` the degree above which a table in
@@ -61,17 +61,17 @@ def decide(book, widths, hubs, offsets, targets, labels, queue, begin, end):
     for i in range(begin, end):
         v = np.int64(queue[i])
         own = labels[v]
-        note(book, QUEUE, 4 * i, 4)
-        note(book, OFFSETS, 8 * v, 1)
-        note(book, DEGREES, width * v, 1)
-        note(book, OWN, 4 * v, 1)
-        note(book, GOALS, 4 * i, 4)
+        note(counters, QUEUE, 4 * i, 4)
+        note(counters, OFFSETS, 8 * v, 1)
+        note(counters, DEGREES, width * v, 1)
+        note(counters, OWN, 4 * v, 1)
+        note(counters, GOALS, 4 * i, 4)
         low, high = offsets[v], offsets[v + 1]
         if low == high:
             continue
-        note_range(book, TARGETS, 4 * low, 4 * (high - low))
+        note_range(counters, TARGETS, 4 * low, 4 * (high - low))
         if weight:
-            note_range(book, WEIGHTS, weight * low, weight * (high - low))
+            note_range(counters, WEIGHTS, weight * low, weight * (high - low))
         sector = np.int64(-1)
         last = own
         slots = 2
@@ -82,60 +82,60 @@ def decide(book, widths, hubs, offsets, targets, labels, queue, begin, end):
             u = np.int64(targets[j])
             if u >> 3 != sector:
                 sector = u >> 3
-                note(book, LABELS, 4 * u, 1)
+                note(counters, LABELS, 4 * u, 1)
             label = labels[u]
             if high - low > widest:
                 place = np.int64(np.uint32(label * SPREAD)) * slots >> 32
-                note(book, KEYS, 4 * place, 1)
-                note(book, SUMS, width * place, 1)
+                note(counters, KEYS, 4 * place, 1)
+                note(counters, SUMS, width * place, 1)
             if label != own and label != last:
-                note(book, TOTALS, width * np.int64(label), 1)
+                note(counters, TOTALS, width * np.int64(label), 1)
             last = label
 
 
 @njit(nogil=True, cache=True)
-def apply(book, widths, labels, queue, goals, begin, end, stays):
+def apply(counters, widths, labels, queue, goals, begin, end, stays):
     """Carry out the moves of queue[begin:end] in `labels`; count what that touches."""
     width = widths[1]
     for i in range(begin, end):
-        note(book, GOALS_READ, 4 * i, 4)
+        note(counters, GOALS_READ, 4 * i, 4)
         goal = goals[i]
         if goal == stays:
             continue
         v = np.int64(queue[i])
         own = np.int64(labels[v])
         labels[v] = goal
-        note(book, LABELS_WRITTEN, 4 * v, 1)
-        note(book, DEGREES, width * v, 1)
+        note(counters, LABELS_WRITTEN, 4 * v, 1)
+        note(counters, DEGREES, width * v, 1)
         for c in (own, np.int64(goal)):
-            note(book, TOTALS_ADDED, width * c, 1)
-            note(book, SIZES_ADDED, 4 * c, 1)
+            note(counters, TOTALS_ADDED, width * c, 1)
+            note(counters, SIZES_ADDED, 4 * c, 1)
 
 
 @njit(nogil=True, cache=True)
-def activate(book, offsets, targets, labels, queue, goals, begin, end, stays):
+def activate(counters, offsets, targets, labels, queue, goals, begin, end, stays):
     """Count what waking the neighbours of queue[begin:end] that moved touches."""
     for i in range(begin, end):
-        note(book, GOALS_READ, 4 * i, 4)
+        note(counters, GOALS_READ, 4 * i, 4)
         goal = goals[i]
         if goal == stays:
             continue
         v = np.int64(queue[i])
         low, high = offsets[v], offsets[v + 1]
-        note(book, OFFSETS, 8 * v, 1)
-        note_range(book, TARGETS, 4 * low, 4 * (high - low))
+        note(counters, OFFSETS, 8 * v, 1)
+        note_range(counters, TARGETS, 4 * low, 4 * (high - low))
         sector = np.int64(-1)
         for j in range(low, high):
             u = np.int64(targets[j])
             if u >> 3 != sector:
                 sector = u >> 3
-                note(book, LABELS, 4 * u, 1)
+                note(counters, LABELS, 4 * u, 1)
             if labels[u] != goal:
-                note(book, WOKEN, u, 1)
+                note(counters, WOKEN, u, 1)
 
 
 @njit(nogil=True, cache=True)
-def group(book, widths, numbers, cursor, begin, end):
+def group(counters, widths, numbers, cursor, begin, end):
     """Count what sorting the vertices begin … end into their communities touches.
 
     `cursor` is where each community's next member goes; it moves on.
@@ -143,11 +143,11 @@ def group(book, widths, numbers, cursor, begin, end):
     width = widths[1]
     for v in range(begin, end):
         c = np.int64(numbers[v])
-        note(book, NUMBERS_READ, 4 * v, 8)
-        note(book, DEGREES_READ, width * v, width)
-        note(book, STARTS, 4 * c, 1)
-        note(book, DEGREES_ADDED, width * c, 1)
-        note(book, MEMBERS_WRITTEN, 4 * cursor[c], 1)
+        note(counters, NUMBERS_READ, 4 * v, 8)
+        note(counters, DEGREES_READ, width * v, width)
+        note(counters, STARTS, 4 * c, 1)
+        note(counters, DEGREES_ADDED, width * c, 1)
+        note(counters, MEMBERS_WRITTEN, 4 * cursor[c], 1)
         cursor[c] += 1
 
 
@@ -167,7 +167,7 @@ def longest_queue(numbers, communities):
 
 
 @njit(nogil=True, cache=True)
-def add_up(book, widths, graph, lists, order, last, flight, quota, keys):
+def add_up(counters, widths, graph, lists, order, last, flight, quota, keys):
     """Let every worker add up about `quota` more arcs of its community; count what that touches.
 
     Workers take communities in the order given, each the next when it is done with one, so that
@@ -199,56 +199,56 @@ def add_up(book, widths, graph, lists, order, last, flight, quota, keys):
             hashed = slots > 0 and starts[c + 1] - starts[c] >= large
             while m < starts[c + 1] and done < quota:
                 v = np.int64(members[m])
-                note(book, MEMBERS, 4 * m, 4)
-                note(book, ROWS, 8 * v, 1)
+                note(counters, MEMBERS, 4 * m, 4)
+                note(counters, ROWS, 8 * v, 1)
                 low, high = offsets[v], offsets[v + 1]
                 done += high - low + 1
                 m += 1
                 if low == high:
                     continue
-                note_range(book, ARCS, 4 * low, 4 * (high - low))
+                note_range(counters, ARCS, 4 * low, 4 * (high - low))
                 if weight:
-                    note_range(book, LOADS, weight * low, weight * (high - low))
+                    note_range(counters, LOADS, weight * low, weight * (high - low))
                 sector = np.int64(-1)
                 for j in range(low, high):
                     u = np.int64(targets[j])
                     if u >> 3 != sector:
                         sector = u >> 3
-                        note(book, NUMBERS, 4 * u, 1)
+                        note(counters, NUMBERS, 4 * u, 1)
                     if hashed:
                         place = np.int64(np.uint32(numbers[u] * SPREAD)) * slots >> 32
-                        note(book, TABLE, 8 * place, 1)
+                        note(counters, TABLE, 8 * place, 1)
             flight[2 * worker + 1] = m
             if m == starts[c + 1]:
                 flight[2 * worker] = -1
                 at, size = places[c], found[c + 1] - found[c]
                 if size:
-                    note_range(book, ROOM_TARGETS, 4 * at, 4 * size)
-                    note_range(book, ROOM_WEIGHTS, width * at, width * size)
+                    note_range(counters, ROOM_TARGETS, 4 * at, 4 * size)
+                    note_range(counters, ROOM_WEIGHTS, width * at, width * size)
         busy |= flight[2 * worker] >= 0
     return busy or flight[2 * workers] < last
 
 
 @njit(nogil=True, cache=True)
-def move_together(book, width, places, found, begin, end):
+def move_together(counters, width, places, found, begin, end):
     """Count what moving the lists of communities begin … end out of the room touches."""
     for c in range(begin, end):
         size = found[c + 1] - found[c]
         if size:
-            note_range(book, FROM_TARGETS, 4 * places[c], 4 * size)
-            note_range(book, FROM_WEIGHTS, width * places[c], width * size)
-            note_range(book, TO_TARGETS, 4 * found[c], 4 * size)
-            note_range(book, TO_WEIGHTS, width * found[c], width * size)
+            note_range(counters, FROM_TARGETS, 4 * places[c], 4 * size)
+            note_range(counters, FROM_WEIGHTS, width * places[c], width * size)
+            note_range(counters, TO_TARGETS, 4 * found[c], 4 * size)
+            note_range(counters, TO_WEIGHTS, width * found[c], width * size)
 
 
 @njit(nogil=True, cache=True)
-def emit(book, out):
+def emit(counters, out):
     """Write the counts as runs (slot, first page, pages, amount) and clear them; return how many.
 
     Neighbouring pages whose counts lie within a factor of two of the first's are one run; its
     amounts are evened out, their sum is kept.
     """
-    counts, bases, low, high = book
+    counts, bases, low, high = counters
     rows = 0
     for slot in range(len(bases)):
         page = low[slot]

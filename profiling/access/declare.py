@@ -7,17 +7,17 @@ from typing import Final
 import numpy as np
 
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, Use
-from louvain_um.profiling.simulator.touches import Way
+from louvain_um.profiling.simulator.touches import Access
 from louvain_um.profiling.simulator.trace import Allocate, Free, Launch, Trace
 
-USES: Final[dict[Way, Use]] = {
-    Way.READ: "stream",
-    Way.WRITE: "stream",
-    Way.GATHER: "gather",
-    Way.SCATTER: "gather",
-    Way.ATOMIC: "atomic",
-    Way.CONTENDED: "atomic",
-    Way.BARRIER: "atomic",
+USES: Final[dict[Access, Use]] = {
+    Access.READ: "stream",
+    Access.WRITE: "stream",
+    Access.GATHER: "gather",
+    Access.SCATTER: "gather",
+    Access.ATOMIC: "atomic",
+    Access.CONTENDED: "atomic",
+    Access.BARRIER: "atomic",
 }
 
 
@@ -39,10 +39,10 @@ def declared(trace: Trace) -> tuple[ArraySpec, ...]:
             for number in alive:
                 stages[number].add(stage)
             t = step.touches
-            sums = np.zeros((len(trace.arrays), len(Way)))
+            sums = np.zeros((len(trace.arrays), len(Access)))
             np.add.at(sums, (t.array, t.way), t.length * t.amount)
             for number, way in zip(*np.nonzero(sums), strict=True):
-                use = USES[Way(way)]
+                use = USES[Access(way)]
                 count = sums[number, way]
                 count /= trace.arrays[number].itemsize if use == "stream" else 1
                 key = (stage, use)

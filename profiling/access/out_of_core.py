@@ -21,7 +21,7 @@ from louvain_um.placement.memory.lru_residency import Mode, Residency, Span
 from louvain_um.placement.model.forecast import STEP_SECONDS
 from louvain_um.profiling.access.waits import ENDS, blocks_for
 from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, PAGE_BYTES
-from louvain_um.profiling.simulator.touches import Touches, Way, join
+from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_touches
 from louvain_um.profiling.simulator.trace import Launch, Prefetch, Step, Trace
 
 APART: Final = 1 << 40
@@ -90,7 +90,7 @@ class _Writer:
         )  # fmt: skip
         self.blocks = len(cuts) - 1
         self.forward = True
-        self.now = Launch(touches=join([]))
+        self.now = Launch(touches=concatenate_touches([]))
         self.chain = 0
         self.begun = 0
         self.added = False
@@ -130,7 +130,7 @@ class _Writer:
         # A level's first sweeps wake nobody. The pass behind the last sub-round is then over no
         # block, but turns around like any other.
         waking = wakes(self.begun == 1, self.now.iteration)
-        left, there = join([]), set[int]()
+        left, there = concatenate_touches([]), set[int]()
         for decided, moved in rounds:
             here = self._blocks(decided)
             self._pass(here | there, [decided, left])
@@ -143,7 +143,9 @@ class _Writer:
         for block in self._order(sorted(blocks)):
             self._work(block, [self._within(part, block) for part in parts] + rest)
             rest = []
-        self._launch(join(rest), replace(self.now, chain=self.chain, host_seconds=0.0))
+        self._launch(
+            concatenate_touches(rest), replace(self.now, chain=self.chain, host_seconds=0.0)
+        )
 
     def _order(self, blocks: Iterable[int]) -> Iterator[int]:
         """Yield blocks, every second time backwards."""
@@ -155,7 +157,7 @@ class _Writer:
         """Bring a block, then touch what a kernel touches of it."""
         self.residency.need(block)
         each = replace(self.now, chain=self.chain, host_seconds=STEP_SECONDS)
-        self._launch(join(parts), each)
+        self._launch(concatenate_touches(parts), each)
 
     def _launch(self, touches: Touches, like: Launch) -> None:
         if len(touches):
@@ -168,7 +170,7 @@ class _Writer:
         # Two blocks' rows are as many as all arcs of the next level, at most, each.
         merged = MERGING * blocks_for(2 * sizes.get("targets.1", 0))
         share = (blocks_for(items // self.blocks) + merged) / blocks_for(items)
-        mine = _rows(t, t.way >= Way.CONTENDED)
+        mine = _rows(t, t.way >= Access.CONTENDED)
         return replace(mine, amount=np.rint(share * mine.amount).astype(np.int64))
 
     def _reads(self, t: Touches) -> NDArray[np.bool_]:
@@ -199,12 +201,12 @@ class _Writer:
             length = np.minimum(mine.first + mine.length, high) - first
             cut = Touches(mine.array, first, length, mine.way, mine.amount)
             parts.append(_rows(cut, length > 0))
-        return join(parts)
+        return concatenate_touches(parts)
 
     def _whole(self, block: int) -> Touches:
         """Return one reading of a block's arcs."""
-        return join(
-            Touches.runs(n, low, high - low, Way.READ)
+        return concatenate_touches(
+            Touches.runs(n, low, high - low, Access.READ)
             for n in self.arcs
             for low, high in [self.edges[n][block : block + 2]]
             if high > low
@@ -213,7 +215,7 @@ class _Writer:
     def touch(self, address: int, nbytes: int) -> None:
         """Write down that a kernel touches every page of a range."""
         number, first, pages = self._place(address, nbytes)
-        touched = join(
+        touched = concatenate_touches(
             _side_by_side(number, begin, min(IN_FLIGHT * BIG_PAGES, first + pages - begin))
             for begin in range(first, first + pages, IN_FLIGHT * BIG_PAGES)
         )
@@ -252,14 +254,14 @@ def _side_by_side(number: int, first: int, pages: int) -> Touches:
     begins = (regions + np.arange(0, BIG_PAGES, AT_ONCE)[:, None]).ravel()
     begins = begins[begins < first + pages]
     length = np.minimum(AT_ONCE, first + pages - begins)
-    return Touches.runs(number, begins, length, Way.READ, 32)
+    return Touches.runs(number, begins, length, Access.READ, 32)
 
 
 def _sub_rounds(
     t: Touches, queue: int, goals: int
 ) -> tuple[Touches, list[tuple[Touches, Touches]]]:
     """Return what a sweep touches first, and of each sub-round what deciding and moving do."""
-    reading = t.way == Way.READ
+    reading = t.way == Access.READ
     asked, answered = (t.array == queue) & reading, (t.array == goals) & reading
     at = np.flatnonzero(asked | answered)
     opens = asked[at] & np.insert(answered[at][:-1], 0, True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from louvain_um.core.ledger import Group
 from louvain_um.events import Phase
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
-from louvain_um.profiling.simulator.touches import Touches, Way, join
+from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_touches
 from louvain_um.profiling.simulator.trace import (
     Allocate,
     Array,
@@ -33,10 +33,10 @@ class Program:
     Examples
     --------
     >>> from louvain_um.profiling.access.program import Program
-    >>> from louvain_um.profiling.simulator import Way
+    >>> from louvain_um.profiling.simulator import Access
     >>> program = Program()
     >>> program.begin("queue", "scratch", 4, 1 << 20)
-    >>> program.launch("fill", [program.whole("queue", Way.WRITE)], "move", 0)
+    >>> program.launch("fill", [program.whole("queue", Access.WRITE)], "move", 0)
     >>> program.end("queue")
     >>> [type(step).__name__ for step in program.trace().steps]
     ['Allocate', 'Launch', 'Free']
@@ -83,11 +83,11 @@ class Program:
         elif known.nbytes < nbytes:
             self.arrays[name] = replace(known, nbytes=nbytes)
 
-    def whole(self, name: str, way: Way, nbytes: int | None = None) -> Touches:
+    def whole(self, name: str, way: Access, nbytes: int | None = None) -> Touches:
         """Return touches of the first bytes of an array, by default all, one page after another."""
         size = self.sizes.get(name, 0) if nbytes is None else nbytes
         if not size or name not in self.alive:
-            return join([])
+            return concatenate_touches([])
         last = (size - 1) // PAGE_BYTES
         rows = [(0, last, PAGE_BYTES)] if last else []
         rows.append((last, 1, size - last * PAGE_BYTES))
@@ -106,7 +106,7 @@ class Program:
         host_seconds: float = 0.0,
     ) -> None:
         """Note a kernel and what it touched, in order."""
-        whole = join(touches)
+        whole = concatenate_touches(touches)
         if len(whole):
             self.steps.append(
                 Launch(touches=whole, kernel=kernel, phase=phase, level=level,
@@ -115,7 +115,7 @@ class Program:
 
     def on_host(self, *touches: Touches) -> None:
         """Note what the host touched."""
-        whole = join(touches)
+        whole = concatenate_touches(touches)
         if len(whole):
             self.steps.append(HostTouches(touches=whole))
 
@@ -130,16 +130,16 @@ class Slots:
     Parameters
     ----------
     program : Program
-    slots : sequence of (str, Way)
+    slots : sequence of (str, Access)
         Array and way of each slot; an array that is not there has one counter that is never
         emitted.
     """
 
-    def __init__(self, program: Program, slots: Sequence[tuple[str, Way]]) -> None:
+    def __init__(self, program: Program, slots: Sequence[tuple[str, Access]]) -> None:
         pages = [max(1, -(-program.sizes.get(name, 0) // PAGE_BYTES)) for name, _ in slots]
         self.bases = np.cumsum([0, *pages])[:-1].astype(np.int64)
         total = sum(pages)
-        self.book = (
+        self.counters = (
             np.zeros(total, np.int64),
             self.bases,
             np.full(len(slots), total, np.int64),
@@ -156,7 +156,7 @@ class Slots:
         """Return what was counted since the last time."""
         from louvain_um.profiling.access.counting import emit
 
-        rows = emit(self.book, self.out)
+        rows = emit(self.counters, self.out)
         slot = self.out[:rows, 0]
         kept = self.arrays[slot] >= 0
         slot, first, length, amount = (column[kept] for column in self.out[:rows].T)
@@ -183,7 +183,7 @@ def stretches(weights: I64, begin: int, end: int, most: int) -> list[tuple[int, 
     return list(pairwise(cuts))
 
 
-def added_up(
+def aggregation_touches(
     slots: Slots,
     widths: tuple[int, int],
     graph: tuple[Any, Any],
@@ -206,12 +206,12 @@ def added_up(
     touched = []
     busy = len(order) > 0
     while busy:
-        busy = add_up(slots.book, widths, graph, lists, order, len(order), flight, quota, keys)
+        busy = add_up(slots.counters, widths, graph, lists, order, len(order), flight, quota, keys)
         touched.append(slots.take())
     return touched
 
 
-def running(offsets: Any, vertices: Any) -> Any:
+def arcs_before(offsets: Any, vertices: Any) -> Any:
     """Return the arcs of all vertices of a list before each, and of all."""
     degrees = np.diff(offsets)[vertices]
     return np.concatenate([[0], np.cumsum(degrees)])

@@ -7,6 +7,7 @@ those that the GPU engine would have, with its names, groups and element sizes.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,10 +20,10 @@ from louvain_um.gpu.runtime.launch import BLOCK_MAX, hub_table_sizes
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Method
 from louvain_um.placement.model.cost import HIDDEN
-from louvain_um.profiling.access.program import Program, Slots, running, stretches
+from louvain_um.profiling.access.program import Program, Slots, arcs_before, stretches
 from louvain_um.profiling.access.recorder_steps import aggregate, numbered, refine
 from louvain_um.profiling.access.waits import ENDS, MOVE_SECONDS, sweep_steps
-from louvain_um.profiling.simulator.touches import Touches, Way
+from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Trace
 
 STRETCH: Final = 1 << 15
@@ -108,8 +109,8 @@ class Recorder:
         if "labels" in program.alive:
             program.begin("labels of the input", "community", 4, self.vertices)
             touched = [
-                program.whole("labels", Way.READ),
-                program.whole("labels of the input", Way.WRITE),
+                program.whole("labels", Access.READ),
+                program.whole("labels of the input", Access.WRITE),
             ]
             program.launch("number", touched, "fetch", -1)
             program.end(*sorted(program.alive - GIVEN))
@@ -135,13 +136,13 @@ class Recorder:
         )
         start = work["start"]
         self.labels = np.arange(n, dtype=np.uint32) if start is None else start.copy()
-        touched = [program.whole(f"degrees.{level}", Way.READ)]
-        touched += [program.whole(named("start", level), Way.READ)] if start is not None else []
+        touched = [program.whole(f"degrees.{level}", Access.READ)]
+        touched += [program.whole(named("start", level), Access.READ)] if start is not None else []
         for name in ("labels", "totals", "sizes", "active", "next active"):
-            touched.append(program.whole(named(name, level), Way.WRITE))
+            touched.append(program.whole(named(name, level), Access.WRITE))
         self.hubs = self._hubs(work, level)
         for name in ("hub keys", "hub sums"):
-            touched.append(program.whole(named(name, level), Way.WRITE))
+            touched.append(program.whole(named(name, level), Access.WRITE))
         program.launch("begin", touched, "move", level, chain=ENDS, host_seconds=MOVE_SECONDS)
 
     def _drop_coarser(self, level: int) -> None:
@@ -166,23 +167,29 @@ class Recorder:
         self.begin("hash", level, count, **{"hub slots": 8})
         return BLOCK_MAX[self.sums], slots
 
-    def slots_of(self, level: int, width: int, labels: str = "labels") -> Slots:
+    def slots_of(self, level: int, labels: str = "labels") -> Slots:
         """Return the slots of moving, in the order of `counting`."""
-        named = numbered
-        arrays = [
-            ("queue", Way.READ), (f"offsets.{level}", Way.GATHER), (f"degrees.{level}", Way.GATHER),
-            (named(labels, level), Way.GATHER), (f"targets.{level}", Way.READ),
-            (f"weights.{level}", Way.READ), (named(labels, level), Way.GATHER),
-            ("totals", Way.GATHER), ("hub keys", Way.ATOMIC), ("hub sums", Way.ATOMIC),
-            ("proposed", Way.WRITE), ("proposed", Way.READ), (named(labels, level), Way.SCATTER),
-            ("totals", Way.ATOMIC), ("sizes", Way.ATOMIC), ("next active", Way.SCATTER),
-        ]  # fmt: skip
-        plain = (
-            "queue", "totals", "hub keys", "hub sums", "proposed", "sizes", "next active",
-        )  # fmt: skip
+        name = partial(numbered, level=level)
         return Slots(
             self.program,
-            [(named(name, level) if name in plain else name, way) for name, way in arrays],
+            [
+                (name("queue"), Access.READ),
+                (f"offsets.{level}", Access.GATHER),
+                (f"degrees.{level}", Access.GATHER),
+                (name(labels), Access.GATHER),
+                (f"targets.{level}", Access.READ),
+                (f"weights.{level}", Access.READ),
+                (name(labels), Access.GATHER),
+                (name("totals"), Access.GATHER),
+                (name("hub keys"), Access.ATOMIC),
+                (name("hub sums"), Access.ATOMIC),
+                (name("proposed"), Access.WRITE),
+                (name("proposed"), Access.READ),
+                (name(labels), Access.SCATTER),
+                (name("totals"), Access.ATOMIC),
+                (name("sizes"), Access.ATOMIC),
+                (name("next active"), Access.SCATTER),
+            ],
         )
 
     def widths(self, level: int) -> tuple[int, int]:
@@ -196,12 +203,12 @@ class Recorder:
         level = event.level
         if event.iteration == 0:
             self._start_level(event, work)
-            self.slots = self.slots_of(level, self.sums)
+            self.slots = self.slots_of(level)
         program, slots, widths = self.program, self.slots, self.widths(level)
         offsets, targets = work["offsets"], work["targets"]
         queue, starts, goals = work["queue"], work["starts"], work["goals"]
         total = int(starts[-1])
-        arcs = running(offsets, queue[:total])
+        arcs = arcs_before(offsets, queue[:total])
         waking = wakes(work["start"] is None, event.iteration)
         chain = sweep_steps(np.diff(arcs), starts, self.sums, wakes=waking)
         touched = self._enqueued(level, total)
@@ -210,15 +217,15 @@ class Recorder:
             parts = stretches(arcs, first, last, self.stretch)
             for begin, end in parts:
                 counting.decide(
-                    slots.book, widths, self.hubs, offsets, targets, self.labels, queue, begin,
+                    slots.counters, widths, self.hubs, offsets, targets, self.labels, queue, begin,
                     end,
                 )  # fmt: skip
                 touched.append(slots.take())
-            counting.apply(slots.book, widths, self.labels, queue, goals, first, last, STAYS)
+            counting.apply(slots.counters, widths, self.labels, queue, goals, first, last, STAYS)
             touched.append(slots.take())
             for begin, end in parts if waking else ():
                 counting.activate(
-                    slots.book, offsets, targets, self.labels, queue, goals, begin, end, STAYS
+                    slots.counters, offsets, targets, self.labels, queue, goals, begin, end, STAYS
                 )
                 touched.append(slots.take())
         program.launch("move", touched, "move", level, event.iteration, chain=chain)
@@ -227,11 +234,11 @@ class Recorder:
         """Return what listing the active vertices touches."""
         program, named = self.program, numbered
         touched = [
-            program.whole(named(name, level), Way.READ) for name in ("active", "next active")
+            program.whole(named(name, level), Access.READ) for name in ("active", "next active")
         ]
-        touched.append(program.whole(named("active", level), Way.WRITE))
+        touched.append(program.whole(named("active", level), Access.WRITE))
         if total:
-            touched.append(program.whole(named("queue", level), Way.WRITE, 4 * total))
+            touched.append(program.whole(named("queue", level), Access.WRITE, 4 * total))
         return touched
 
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from louvain_um.events import Event
 from louvain_um.gpu.aggregate.kernel_arguments import STATE
 from louvain_um.gpu.aggregate.limits import SLOTS, slots_for
-from louvain_um.profiling.access.program import Slots, added_up, running, stretches
-from louvain_um.profiling.access.waits import adding, batches_of
+from louvain_um.profiling.access.program import Slots, aggregation_touches, arcs_before, stretches
+from louvain_um.profiling.access.waits import aggregation_waits, batches_of
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
-from louvain_um.profiling.simulator.touches import Touches, Way
+from louvain_um.profiling.simulator.touches import Access, Touches
 
 if TYPE_CHECKING:
     from louvain_um.profiling.access.recorder import Recorder
@@ -45,7 +45,7 @@ def refine(recorder: Recorder, event: Event, work: Any) -> None:
     recorder.begin("scratch", level, n, **{"weight to target": recorder.sums})
     whole, named = program.whole, numbered
     touched = [
-        whole(named(name, level), Way.WRITE)
+        whole(named(name, level), Access.WRITE)
         for name in ("refined", "sub totals", "sub sizes", "external weight")
     ]
     every = np.arange(n, dtype=np.uint32)
@@ -53,11 +53,11 @@ def refine(recorder: Recorder, event: Event, work: Any) -> None:
         ("labels", recorder.labels, every),
         ("refined", work["parts"], work["queue"]),
     ):
-        slots = recorder.slots_of(level, recorder.sums, labels)
-        arcs = running(offsets, queue)
+        slots = recorder.slots_of(level, labels)
+        arcs = arcs_before(offsets, queue)
         for begin, end in stretches(arcs, 0, len(queue), recorder.stretch):
             counting.decide(
-                slots.book, widths, recorder.hubs, offsets, targets, values, queue, begin, end
+                slots.counters, widths, recorder.hubs, offsets, targets, values, queue, begin, end
             )
             touched.append(slots.take())
     program.launch("refine", touched, "refine", level)
@@ -130,32 +130,38 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
     slots = Slots(
         program,
         [
-            (own["members"], Way.READ), (f"offsets.{level}", Way.GATHER),
-            (f"targets.{level}", Way.READ), (f"weights.{level}", Way.READ),
-            (labels, Way.GATHER), (own["room_targets"], Way.WRITE),
-            (own["room_weights"], Way.WRITE), (own["starts"], Way.ATOMIC),
-            (own["members"], Way.SCATTER), (labels, Way.READ), (f"degrees.{level}", Way.READ),
-            (f"degrees.{after}", Way.ATOMIC), ("", Way.ATOMIC),
+            (own["members"], Access.READ), (f"offsets.{level}", Access.GATHER),
+            (f"targets.{level}", Access.READ), (f"weights.{level}", Access.READ),
+            (labels, Access.GATHER), (own["room_targets"], Access.WRITE),
+            (own["room_weights"], Access.WRITE), (own["starts"], Access.ATOMIC),
+            (own["members"], Access.SCATTER), (labels, Access.READ),
+            (f"degrees.{level}", Access.READ),
+            (f"degrees.{after}", Access.ATOMIC), ("", Access.ATOMIC),
         ],
     )  # fmt: skip
     widths = recorder.widths(level)
-    touched = [program.whole(labels, Way.READ), program.whole(labels, Way.WRITE)]
+    touched = [program.whole(labels, Access.READ), program.whole(labels, Access.WRITE)]
     cursor = starts[:-1].copy()
     for begin in range(0, n, recorder.stretch):
-        counting.group(slots.book, widths, numbers, cursor, begin, min(n, begin + recorder.stretch))
+        end = min(n, begin + recorder.stretch)
+        counting.group(slots.counters, widths, numbers, cursor, begin, end)
         touched.append(slots.take())
-    touched += [program.whole(own["before"], Way.WRITE), program.whole(own["before"], Way.READ)]
-    touched.append(program.whole(own["rooms"], Way.WRITE))
+    for name, access in (
+        ("before", Access.WRITE),
+        ("before", Access.READ),
+        ("rooms", Access.WRITE),
+    ):
+        touched.append(program.whole(own[name], access))
     program.launch("group_members", touched, "aggregate", level)
 
-    before = running(offsets, members[:n])[starts]
-    waits = adding(n, np.diff(before), np.diff(found), recorder.sums)
+    before = arcs_before(offsets, members[:n])[starts]
+    waits = aggregation_waits(n, np.diff(before), np.diff(found), recorder.sums)
     state = program.numbers[own["state"]]
     together = Slots(
         program,
         [
-            (own["room_targets"], Way.READ), (own["room_weights"], Way.READ),
-            (f"targets.{after}", Way.WRITE), (f"weights.{after}", Way.WRITE),
+            (own["room_targets"], Access.READ), (own["room_weights"], Access.READ),
+            (f"targets.{after}", Access.WRITE), (f"weights.{after}", Access.WRITE),
         ],
     )  # fmt: skip
     for first, last in stretches(before, 0, k, room):
@@ -163,28 +169,28 @@ def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
         places = np.minimum(before - before[first], max(0, room - 1))
         places = np.minimum(places, np.maximum(0, room - np.diff(found, append=found[-1])))
         lists = (numbers, members, starts, places, found)
-        touched = added_up(
+        touched = aggregation_touches(
             slots, widths, (offsets, targets), lists, np.arange(first, last), IN_FLIGHT,
             recorder.stretch,
         )  # fmt: skip
         at, queued = hub_rows(np.diff(found), np.diff(before), recorder.sums, first, last)
         if len(at):
             number = program.numbers[f"offsets.{after}"]
-            touched.append(Touches.of(number, at, Way.CONTENDED, queued))
+            touched.append(Touches.of(number, at, Access.CONTENDED, queued))
         if first == 0:
             # What all members of the largest community queue for is there, too.
             queue = counting.longest_queue(numbers, k)
             amounts = [waits.arrivals, waits.claims + queue, waits.looks]
-            ways = [Way.BARRIER, Way.CONTENDED, Way.GATHER]
+            ways = [Access.BARRIER, Access.CONTENDED, Access.GATHER]
             touched.append(Touches.runs(state, 0, 1, ways, amounts))
         program.launch(
             "sum_arcs", touched, "aggregate", level,
             chain=waits.chain if first == 0 else 0, host_seconds=waits.seconds if first == 0 else 0,
         )  # fmt: skip
-        counting.move_together(together.book, recorder.sums, places, found, first, last)
+        counting.move_together(together.counters, recorder.sums, places, found, first, last)
         program.launch("move_arcs", [together.take()], "aggregate", level)
-    program.launch("offsets", [program.whole(own["rooms"], Way.READ),
-                               program.whole(f"offsets.{after}", Way.WRITE),
-                               program.whole(f"loops.{after}", Way.WRITE)],
+    program.launch("offsets", [program.whole(own["rooms"], Access.READ),
+                               program.whole(f"offsets.{after}", Access.WRITE),
+                               program.whole(f"loops.{after}", Access.WRITE)],
                    "aggregate", level)  # fmt: skip
     program.end(*own.values(), named("totals", level))

@@ -15,7 +15,15 @@ from louvain_um.events import Phase
 from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.profiling.session import PageMap, PhaseSpan, SessionData
 from louvain_um.profiling.session.storage import load as load_session
-from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, Way, join, load_trace
+from louvain_um.profiling.simulator import (
+    Access,
+    Array,
+    Launch,
+    Touches,
+    Trace,
+    concatenate_touches,
+    load_trace,
+)
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 
 STREAMED = ("targets", "weights", "queue", "proposed", "active", "aggregate room")
@@ -76,7 +84,7 @@ def of_session(session: SessionData) -> Trace:
     steps = []
     for begin in edges[:-1].tolist():
         touched = [_touches(number, page, begin) for number, page in enumerate(maps)]
-        whole = join([each for each in touched if each is not None])
+        whole = concatenate_touches([each for each in touched if each is not None])
         if len(whole):
             span = _span_at(spans, begin)
             steps.append(
@@ -111,7 +119,7 @@ def _touches(number: int, page: PageMap, begin: int) -> Touches | None:
     streamed = page.array.startswith(STREAMED)
     # Every page of a row has its share of the row's accesses, one at least.
     amount: NDArray[np.int64] = np.maximum(1, counts[rows] // pages) * (4 if streamed else 1)
-    way = Way.READ if streamed else Way.GATHER
+    way = Access.READ if streamed else Access.GATHER
     return Touches.runs(number, rows * pages, pages, way, amount)
 
 

@@ -36,7 +36,7 @@ Measured: 374 µs for one sweep of a level of 57 vertices, whose steps take 85
 
 ADD_SECONDS: Final = 400e-6
 ADD_SMALL_SECONDS: Final = 160e-6
-"""The same for adding up, a large level by five launches, a small one by one: 410 µs for 850 arcs
+"""The same for aggregation, a large level by five launches, a small one by one: 410 µs for 850 arcs
 and 88,366 vertices, 268 for 954 and 94, steps among it (the same, rmat18 and stencil150)."""
 
 ENDS: Final = 3
@@ -83,8 +83,8 @@ def sweep_steps(degrees: Any, starts: Any, sum_bytes: int, *, wakes: bool) -> in
 
 
 @dataclass(frozen=True, slots=True)
-class Adding:
-    """What adding up a level's arcs waits for.
+class AggregationWaits:
+    """What aggregating a level waits for.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def blocks_for(items: int, most: int = RESIDENT) -> int:
     return max(1, min(most, items // ARCS_A_BLOCK))
 
 
-def adding(n: int, arcs: Any, kept: Any, sum_bytes: int) -> Adding:
-    """Return what adding up a level waits for, by the steps of `aggregate.cu`.
+def aggregation_waits(n: int, arcs: Any, kept: Any, sum_bytes: int) -> AggregationWaits:
+    """Return what aggregating a level waits for, by the steps of `aggregate.cu`.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ def adding(n: int, arcs: Any, kept: Any, sum_bytes: int) -> Adding:
     Examples
     --------
     >>> import numpy as np
-    >>> from louvain_um.profiling.access.waits import adding
-    >>> adding(100, np.array([300, 200]), np.array([1, 1]), 4).arrivals
+    >>> from louvain_um.profiling.access.waits import aggregation_waits
+    >>> aggregation_waits(100, np.array([300, 200]), np.array([1, 1]), 4).arrivals
     0
     """
     k, total = len(arcs), int(arcs.sum())
@@ -150,7 +150,7 @@ def adding(n: int, arcs: Any, kept: Any, sum_bytes: int) -> Adding:
     warps = blocks * WARPS
     share = max(1, min(32, k // chunks // (warps * 8)))
     claims = -(-k // share) + chunks * (warps + blocks) + 2 * block_bin + hubs + 4 * blocks
-    return Adding(
+    return AggregationWaits(
         chain=barriers,
         arrivals=barriers * blocks if blocks > 1 else 0,
         claims=claims,
@@ -160,7 +160,7 @@ def adding(n: int, arcs: Any, kept: Any, sum_bytes: int) -> Adding:
 
 
 def batches_of(slots: Any, arcs: int) -> list[tuple[int, int]]:
-    """Return the hubs, first and one behind the last, that are added up at one time.
+    """Return the hubs, first and one behind the last, that are summed at one time.
 
     `slots` are those of each one's table, of which there is room for one in so many `arcs`.
 

@@ -16,12 +16,12 @@ from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Event
 from louvain_um.profiling.facade import Session
-from louvain_um.profiling.record.spans import Book
+from louvain_um.profiling.record.spans import Timeline
 from louvain_um.profiling.session.attribution import event_arrays, with_phases
 from louvain_um.profiling.session.events import MOST_LEVELS, EventTable, concatenate
 from louvain_um.profiling.session.merge_events import MOST_EVENTS, merge
 from louvain_um.profiling.session.storage import check_target
-from louvain_um.profiling.sources.source import Clock, Source, SourceUnavailableError
+from louvain_um.profiling.sources.source import EventSource, SessionClock, SourceUnavailableError
 
 TICK = 0.2
 """Seconds between looks at the sources."""
@@ -40,7 +40,7 @@ class Recording:
 
     Parameters
     ----------
-    sources : sequence of Source
+    sources : sequence of EventSource
         Those that cannot work here are noted and left out.
     metadata : mapping, optional
         What is known before the run.
@@ -65,7 +65,7 @@ class Recording:
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[EventSource],
         *,
         metadata: Mapping[str, Any] | None = None,
         missing: Mapping[str, str] | None = None,
@@ -91,13 +91,13 @@ class Recording:
         self._lock = threading.RLock()
         self._tables: list[EventTable] = []
         self._merged = ""
-        self._failed: list[Source] = []
+        self._failed: list[EventSource] = []
         self._halt = threading.Event()
         self._session: Session | None = None
 
     def __enter__(self) -> Recording:
-        self.clock = Clock()
-        self.book = Book(self.clock)
+        self.clock = SessionClock()
+        self.timeline = Timeline(self.clock)
         self.metadata.setdefault("created", datetime.datetime.now(datetime.UTC).isoformat())
         self.metadata.setdefault("host", platform.node())
         working = []
@@ -141,7 +141,7 @@ class Recording:
 
     def __call__(self, event: Event) -> None:
         """Observe an engine."""
-        self.book(event)
+        self.timeline(event)
         for source in self.sources:
             observe = getattr(source, "observe", None)
             if observe is not None:
@@ -163,11 +163,11 @@ class Recording:
         """
         if not (isinstance(level, int) and -1 <= level < MOST_LEVELS):
             raise OptionError(f"level must lie in -1 … {MOST_LEVELS - 1}, not {level!r}")
-        self.book.begin(str(name), level)
+        self.timeline.begin(str(name), level)
         try:
             yield
         finally:
-            self.book.end(str(name))
+            self.timeline.end(str(name))
 
     def array(self, name: str, array: Any, group: Group = "graph") -> None:
         """Tell of an array by name, so that events at its addresses are known to be its.
@@ -187,11 +187,11 @@ class Recording:
         if group not in GROUPS:
             raise OptionError(f"group must be one of {', '.join(GROUPS)}, not {group!r}")
         address, nbytes = _extent(array)
-        self.book.enter(str(name), group, address, nbytes, self.clock.now())
+        self.timeline.enter(str(name), group, address, nbytes, self.clock.now())
 
     def freed(self, name: str) -> None:
         """Tell that an array is gone."""
-        self.book.leave(name, None, self.clock.now())
+        self.timeline.leave(name, None, self.clock.now())
 
     def snapshot(self) -> Session:
         """Return a session of what is known so far."""
@@ -202,7 +202,7 @@ class Recording:
             notes = [*self.notes, *(note for source in self.sources for note in source.notes)]
             if self._merged:
                 notes.append(self._merged)
-        phases, lifetimes = self.book.phases(), self.book.lifetimes()
+        phases, lifetimes = self.timeline.phases(), self.timeline.lifetimes()
         energy = next((s.energy() for s in self.sources if hasattr(s, "energy")), None)
         metadata = {
             "version": __version__,
@@ -225,7 +225,7 @@ class Recording:
             energy=energy,
         )
 
-    def _end(self, source: Source) -> None:
+    def _end(self, source: EventSource) -> None:
         """Stop a source and take what it still has; a failure of its own is noted."""
         try:
             source.stop()
@@ -239,7 +239,7 @@ class Recording:
         if lost is not None and lost():
             self.notes.append(lost())
 
-    def _look(self, source: Source) -> None:
+    def _look(self, source: EventSource) -> None:
         """Take what a source has; one that fails is noted, and the others go on."""
         if source in self._failed:
             return
@@ -249,7 +249,7 @@ class Recording:
             self._failed.append(source)
             self.notes.append(f"{source.name} failed ({_reason(error)}); what came later is lost")
 
-    def _take(self, source: Source, *, last: bool = False) -> None:
+    def _take(self, source: EventSource, *, last: bool = False) -> None:
         table = source.drain(last=last)
         if table is not None and len(table):
             with self._lock:
@@ -259,8 +259,8 @@ class Recording:
         """Join the tables that came in, and merge rows if there are too many."""
         table = concatenate(self._tables)
         if len(table) > self.most_events:
-            rows, lifetimes = len(table), self.book.lifetimes()
-            table = with_phases(table, self.book.phases())
+            rows, lifetimes = len(table), self.timeline.lifetimes()
+            table = with_phases(table, self.timeline.phases())
             table, ns, size = merge(table, event_arrays(table, lifetimes), self.most_events // 2)
             self._merged = (
                 f"events were merged from {rows:,} rows into {len(table):,} where they were alike: "

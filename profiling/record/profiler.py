@@ -14,7 +14,7 @@ from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.capture import Recording
 from louvain_um.profiling.session.merge_events import MOST_EVENTS
 from louvain_um.profiling.session.storage import check_target
-from louvain_um.profiling.sources.source import Source, SourceUnavailableError
+from louvain_um.profiling.sources.source import EventSource, SourceUnavailableError
 
 if TYPE_CHECKING:
     from louvain_um.gpu.runtime.device import Choice
@@ -230,7 +230,7 @@ def check(
 
 def watching(
     chosen: Choice, sources: Sequence[str], *, tracer: bool = False
-) -> tuple[list[Source], dict[str, str]]:
+) -> tuple[list[EventSource], dict[str, str]]:
     """Return the sources for a device, and why others are not there."""
     known = tuple(dict.fromkeys(SOURCES + LIGHT))
     if isinstance(sources, str):
@@ -248,7 +248,7 @@ def watching(
     from louvain_um.profiling.sources.nvml import Nvml
     from louvain_um.profiling.sources.uvm import Uvm
 
-    watchers: list[Source] = []
+    watchers: list[EventSource] = []
     missing = {}
     if "uvm" in sources or "uvm-light" in sources:
         runtime.setDevice(chosen.index)
@@ -310,7 +310,7 @@ def _graph(graph: Any) -> dict[str, Any]:
 
 def _outcome(result: Communities, recording: Recording) -> dict[str, Any]:
     """Return what a session keeps of the result; compiling is no part of the run's seconds."""
-    compiling = sum(span.seconds for span in recording.book.spans if span.phase == "compile")
+    compiling = sum(span.seconds for span in recording.timeline.spans if span.phase == "compile")
     return {
         **result.provenance,
         "seconds": result.timings["total"] - compiling,

@@ -1,4 +1,4 @@
-"""An observer of engines that keeps book: phases with their iterations, arrays with their lives."""
+"""An observer of engines that notes phases with their iterations, and the lifetimes of arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import cast, get_args
 from louvain_um.core.ledger import Group
 from louvain_um.events import Event
 from louvain_um.profiling.session import Lifetime, PhaseSpan
-from louvain_um.profiling.sources.source import Clock
+from louvain_um.profiling.sources.source import SessionClock
 
 
 @dataclass(slots=True)
@@ -28,10 +28,10 @@ class _Open:
         return replace(span, phase=self.phase, level=self.level)
 
 
-class Book:
+class Timeline:
     """Phases and arrays of one run, as an engine announces them."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: SessionClock) -> None:
         self.clock = clock
         self.spans: list[PhaseSpan] = []
         self.open: list[_Open] = []

@@ -1,4 +1,4 @@
-"""Whose event it is: arrays by address through their lifetimes, phases by time."""
+"""Attribute events: to arrays by address and lifetime, to phases by time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ I64 = NDArray[np.int64]
 def event_arrays(events: EventTable, lifetimes: Sequence[Lifetime]) -> I32:
     """Return for each event the index of the lifetime it belongs to; −1 for none.
 
-    The array alive at that address and time. If there is none: the one that lived there last,
-    since its pages stay behind and are evicted long after it was freed; else the one that ends
-    before that address in the same 2 MiB, since the driver moves the rest of a block with it;
-    else the first that will ever live there, for which the memory is being made ready. A row of
-    several pages belongs to the array with its first byte, or, where that lies in no array, to
-    the first array in it.
+    The array alive at that address and time. If there is none: the last one that lived there,
+    since its pages stay and are evicted long after it was freed; else the one that ends before
+    that address in the same 2 MiB, since the driver moves whole blocks; else the first that will
+    ever live there, since its memory is prepared before it is announced. A row of several pages
+    belongs to the array that holds its first byte, or, if none does, to the first array in it.
 
     Parameters
     ----------
@@ -42,26 +41,26 @@ def event_arrays(events: EventTable, lifetimes: Sequence[Lifetime]) -> I32:
     times = events["time"][rows]
     low = events["address"][rows].astype(np.int64)
     high = low + np.maximum(events["bytes"][rows], 1)
-    mine = np.full(len(rows), -1, np.int32)
-    for since, until, book in _epochs(lifetimes):
+    array = np.full(len(rows), -1, np.int32)
+    for since, until, addresses in _epochs(lifetimes):
         part = slice(*np.searchsorted(times, (since, until), "left"))
         if part.start < part.stop:
-            mine[part] = book.look_up(low[part], high[part])
-    nobody = np.flatnonzero(mine < 0)
-    if len(nobody):
+            array[part] = addresses.look_up(low[part], high[part])
+    missing = np.flatnonzero(array < 0)
+    if len(missing):
         order = sorted(range(len(lifetimes)), key=lambda n: lifetimes[n].start_ns, reverse=True)
         first = _paint([(number, _span(lifetimes[number])) for number in order])
-        mine[nobody] = _look_up(first, low[nobody], high[nobody])
-    found[rows] = mine
+        array[missing] = _look_up(first, low[missing], high[missing])
+    found[rows] = array
     return found
 
 
 Painted = tuple[I64, I32]
-"""Addresses at which the owner changes, and who it is from there on."""
+"""Addresses at which the array changes, and its index from there on; −1 for none."""
 
 
-class _Book:
-    """Which array each stretch of addresses belongs to, now or last."""
+class _AddressMap:
+    """The array that each range of addresses belongs to, or belonged to last."""
 
     def __init__(self) -> None:
         self.alive: dict[int, tuple[int, int]] = {}
@@ -69,7 +68,7 @@ class _Book:
         self._painted: Painted | None = None
 
     def enter(self, number: int, array: Lifetime) -> None:
-        """Note a new array; those that lived at its addresses before are forgotten."""
+        """Note a new array; freed ones whose addresses it takes are forgotten."""
         low, high = _span(array)
         for other, (first, end) in list(self.gone.items()):
             if low <= first and end <= high:
@@ -78,14 +77,14 @@ class _Book:
         self._painted = None
 
     def leave(self, number: int) -> None:
-        """Note that an array is gone, its pages are not."""
+        """Note that an array is freed; its pages stay."""
         self.gone[number] = self.alive.pop(number)
         self._painted = None
 
     def look_up(self, low: I64, high: I64) -> I32:
-        """Return the owner of each stretch of addresses, −1 for none."""
+        """Return the array of each range of addresses, −1 for none."""
         if self._painted is None:
-            # The living lie on top.
+            # Arrays alive cover freed ones.
             self._painted = _paint([*self.gone.items(), *self.alive.items()])
         return _look_up(self._painted, low, high)
 
@@ -95,7 +94,7 @@ def _span(array: Lifetime) -> tuple[int, int]:
 
 
 def _paint(spans: Sequence[tuple[int, tuple[int, int]]]) -> Painted:
-    """Lay spans over each other, the last on top, and below all what fills their blocks up."""
+    """Overlay spans, the last on top; the rest of their 2 MiB blocks lies below all."""
     if not spans:
         return np.empty(0, np.int64), np.empty(0, np.int32)
     rest = [(number, (end, -(-end // BLOCK_BYTES) * BLOCK_BYTES)) for number, (_, end) in spans]
@@ -109,34 +108,34 @@ def _paint(spans: Sequence[tuple[int, tuple[int, int]]]) -> Painted:
 
 
 def _look_up(painted: Painted, low: I64, high: I64) -> I32:
-    """Return the owner of each stretch of addresses, −1 for none."""
+    """Return the array of each range of addresses, −1 for none."""
     edges, owner = painted
     if not len(edges):
         return np.full(len(low), -1, np.int32)
     at = np.searchsorted(edges, low, "right") - 1
     mine = np.where(at >= 0, owner[at], -1)
-    # Where the first byte is nobody's, the next stretch is somebody's, if it begins in time.
+    # Where the first byte lies in no array, the next array counts if it begins inside the range.
     after = np.minimum(at + 1, len(edges) - 1)
     follows = (mine < 0) & (edges[after] > low) & (edges[after] < high)
     return np.where(follows, owner[after], mine).astype(np.int32)
 
 
-def _epochs(lifetimes: Sequence[Lifetime]) -> Iterator[tuple[int, int, _Book]]:
-    """Yield stretches of time in which no array comes or goes, with the book of that time."""
+def _epochs(lifetimes: Sequence[Lifetime]) -> Iterator[tuple[int, int, _AddressMap]]:
+    """Yield periods in which no array is made or freed, with the addresses of that time."""
     changes = [(array.end_ns, 0, number) for number, array in enumerate(lifetimes)]
     changes += [(array.start_ns, 1, number) for number, array in enumerate(lifetimes)]
     changes.sort()
-    book = _Book()
+    addresses = _AddressMap()
     since = np.iinfo(np.int64).min
     for time, comes, number in changes:
         if time > since:
-            yield since, time, book
+            yield since, time, addresses
             since = time
         if comes:
-            book.enter(number, lifetimes[number])
-        elif number in book.alive:
-            book.leave(number)
-    yield since, np.iinfo(np.int64).max, book
+            addresses.enter(number, lifetimes[number])
+        elif number in addresses.alive:
+            addresses.leave(number)
+    yield since, np.iinfo(np.int64).max, addresses
 
 
 def with_phases(events: EventTable, phases: Sequence[PhaseSpan]) -> EventTable:

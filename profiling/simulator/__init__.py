@@ -1,9 +1,10 @@
 """A page-level model of NVIDIA's UVM driver: page touches in, events and seconds out."""
 
+from louvain_um.deprecated import getattr_of
 from louvain_um.profiling.simulator.driver.options import Driver
 from louvain_um.profiling.simulator.result import TERMS, TOTALS, Simulation
 from louvain_um.profiling.simulator.simulate import simulate
-from louvain_um.profiling.simulator.touches import Touches, Way, join
+from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_touches
 from louvain_um.profiling.simulator.trace import (
     Allocate,
     Array,
@@ -18,6 +19,7 @@ from louvain_um.profiling.simulator.trace import (
 __all__ = [
     "TERMS",
     "TOTALS",
+    "Access",
     "Allocate",
     "Array",
     "Driver",
@@ -28,8 +30,9 @@ __all__ = [
     "Simulation",
     "Touches",
     "Trace",
-    "Way",
-    "join",
+    "concatenate_touches",
     "load_trace",
     "simulate",
 ]
+
+__getattr__ = getattr_of(__name__)

@@ -13,7 +13,7 @@ from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.options import EVICTIONS, Driver
 from louvain_um.profiling.simulator.driver.state import State, empty_state
 from louvain_um.profiling.simulator.layout import Layout
-from louvain_um.profiling.simulator.touches import Touches, Way
+from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Allocate, Array, Trace, live_peak
 
 CONTENDED_NS = 140.0
@@ -94,7 +94,7 @@ def arrivals(touches: Touches, chain: int, machine: Machine) -> NDArray[np.int64
     if not chain:
         return touches.amount
     most = chain * int(BLOCKS * machine.faults_in_flight)
-    barrier = touches.way == Way.BARRIER
+    barrier = touches.way == Access.BARRIER
     return np.where(barrier, np.minimum(touches.amount, most), touches.amount)
 
 

@@ -46,7 +46,7 @@ Placement = str | Sequence[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class AdvisedRange:
     """Pages of one array, or arena, under one advice; they count through the address space.
 
     `array` is the arena's first.
@@ -69,11 +69,11 @@ class Layout:
 
     starts: NDArray[np.int64]
     pages: int
-    ranges: tuple[Range, ...]
+    ranges: tuple[AdvisedRange, ...]
     blocks: NDArray[np.int64]
     pooled: bool = False
 
-    def parts(self, array: int, pages: int) -> Iterator[Range]:
+    def parts(self, array: int, pages: int) -> Iterator[AdvisedRange]:
         """Yield the stretches of an array of so many pages, as they are advised."""
         begin = int(self.starts[array])
         for part in self.ranges:
@@ -118,7 +118,7 @@ def lay_out(
         if name not in known:
             raise OptionError(f"no array or group is called {name!r}; known: {', '.join(known)}")
     starts = np.zeros(len(arrays), np.int64)
-    ranges: list[Range] = []
+    ranges: list[AdvisedRange] = []
     page = 0
     lives = lives_of(steps, len(arrays)) if steps is not None else None
     for members, placement, held in _arenas(arrays, placements, hold, shared=steps is not None):
@@ -134,7 +134,7 @@ def lay_out(
         for end, name in _spell_out(whole, placement):
             if name not in ADVICE:
                 raise OptionError(f"placement {name!r} is unknown; known: {', '.join(ADVICE)}")
-            part = Range(members[0], page + begin, page + end, ADVICE[name] | held,
+            part = AdvisedRange(members[0], page + begin, page + end, ADVICE[name] | held,
                          name == "prefetched")  # fmt: skip
             ranges.append(part)
             begin = end

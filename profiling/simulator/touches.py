@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 
 
-class Way(IntEnum):
+class Access(IntEnum):
     """How a page is touched: streamed, at random, or by atomics, those that queue apart."""
 
     READ = 0
@@ -37,14 +37,14 @@ class Touches:
     first, length : int64[n]
         First page of the run, counted from the array's beginning, and its pages.
     way : uint8[n]
-        A `Way`.
+        A `Access`.
     amount : int64[n]
         Bytes read or written on each page (streamed), or accesses to each page (at random).
 
     Examples
     --------
-    >>> from louvain_um.profiling.simulator import Touches, Way
-    >>> stream = Touches.of(0, [7, 8, 9, 3, 3], Way.GATHER)
+    >>> from louvain_um.profiling.simulator import Touches, Access
+    >>> stream = Touches.of(0, [7, 8, 9, 3, 3], Access.GATHER)
     >>> len(stream), stream.first.tolist(), stream.length.tolist(), stream.amount.tolist()
     (2, [7, 3], [3, 1], [1, 2])
     """
@@ -69,7 +69,7 @@ class Touches:
         array: ArrayLike,
         first: ArrayLike,
         length: ArrayLike,
-        way: ArrayLike = Way.READ,
+        way: ArrayLike = Access.READ,
         amount: ArrayLike | None = None,
     ) -> Touches:
         """Return touches from runs; single values stand for all rows.
@@ -78,7 +78,7 @@ class Touches:
         """
         ways = np.asarray(way)
         if amount is None:
-            amount = np.where(ways <= Way.WRITE, PAGE_BYTES, 1)
+            amount = np.where(ways <= Access.WRITE, PAGE_BYTES, 1)
         rows = np.broadcast_arrays(*np.atleast_1d(array, first, length, ways, np.asarray(amount)))
         kinds: tuple[Any, ...] = (np.int16, np.int64, np.int64, np.uint8, np.int64)
         return cls(
@@ -90,7 +90,7 @@ class Touches:
         cls,
         array: ArrayLike,
         pages: ArrayLike,
-        way: ArrayLike = Way.READ,
+        way: ArrayLike = Access.READ,
         amount: ArrayLike | None = None,
     ) -> Touches:
         """Return touches of single pages, in time order, compressed to runs.
@@ -106,7 +106,7 @@ class Touches:
         return Touches(*_compressor()(self.array, self.first, self.length, self.way, self.amount))
 
 
-def join(parts: Iterable[Touches]) -> Touches:
+def concatenate_touches(parts: Iterable[Touches]) -> Touches:
     """Return the touches of all parts, one after the other."""
     streams = list(parts)
     if not streams:

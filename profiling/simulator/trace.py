@@ -19,7 +19,7 @@ from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Phase
 from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES, WAYS
-from louvain_um.profiling.simulator.touches import Touches, join
+from louvain_um.profiling.simulator.touches import Touches, concatenate_touches
 
 SCHEMA = "louvain-um trace 2"
 
@@ -174,7 +174,7 @@ class Trace:
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the trace as a compressed NPZ file."""
         streams = [step.touches for step in self.steps if isinstance(step, Touching)]
-        whole = join(streams)
+        whole = concatenate_touches(streams)
         header = {
             "schema": SCHEMA,
             "arrays": [asdict(array) for array in self.arrays],

@@ -13,11 +13,10 @@ from louvain_um.graph.graph import Graph
 from louvain_um.profiling.access.access_maps import BINS, by_page, shift_of
 from louvain_um.profiling.access.recorder import Recorder
 from louvain_um.profiling.session import PageMap
-from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.session.events import Source as Seen
+from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.trace import Array, Launch
-from louvain_um.profiling.sources.source import Clock
+from louvain_um.profiling.sources.source import SessionClock
 
 TWINS: Final = {
     "active": "wake", "next active": "wake", "proposed": "goals", "refined": "parts",
@@ -47,7 +46,7 @@ class _Count:
 
 
 class RecorderSource:
-    """Tells of the accesses of a CPU run; see `louvain_um.profiling.sources.source.Source`.
+    """Tells of the accesses of a CPU run; see `louvain_um.profiling.sources.source.EventSource`.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ class RecorderSource:
         self.edges: list[int] = []
         self.fresh: list[tuple[int, int, int, int, str]] = []
 
-    def start(self, clock: Clock) -> None:
+    def start(self, clock: SessionClock) -> None:
         """Begin to record."""
         self.clock = clock
         self.edges = [clock.now()]
@@ -136,7 +135,7 @@ class RecorderSource:
         names = tuple(dict.fromkeys(kernels))
         columns: dict[str, Any] = {
             "time": np.array(times),
-            "source": np.full(len(fresh), Seen.ENGINE),
+            "source": np.full(len(fresh), Source.ENGINE),
             "kind": np.full(len(fresh), Kind.ACCESS),
             "address": np.array(addresses, np.uint64),
             "bytes": np.array(sizes),

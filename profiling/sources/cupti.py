@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, concatenate
 from louvain_um.profiling.sources.cupti_library import Library
-from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
+from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 from louvain_um.profiling.sources.uvm import Totals
 
 BUFFER_BYTES = 4 << 20
@@ -170,7 +170,7 @@ class Cupti:
         self._stopped = False
         self._mine = True
 
-    def start(self, clock: Clock) -> None:
+    def start(self, clock: SessionClock) -> None:
         """Switch recording on."""
         from cupy.cuda import runtime
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable
-from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
+from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 
 PERIOD = 0.1
 """Seconds between samples at first; the driver's own figure changes no faster."""
@@ -46,7 +46,7 @@ class Nvml:
         self._first: int | None = None
         self._last: int | None = None
 
-    def start(self, clock: Clock) -> None:
+    def start(self, clock: SessionClock) -> None:
         """Read the energy counter and begin to sample."""
         self.clock = clock
         if self._library is None:

@@ -16,7 +16,7 @@ class SourceUnavailableError(LouvainUmError):
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class SessionClock:
     """Nanoseconds since a session began; all sources tell their times by it."""
 
     origin: int = field(default_factory=time.perf_counter_ns)
@@ -26,7 +26,7 @@ class Clock:
         return time.perf_counter_ns() - self.origin
 
 
-class Source(Protocol):
+class EventSource(Protocol):
     """One way of watching a run.
 
     `start` raises `SourceUnavailableError` where the source cannot work; all else may be called
@@ -39,7 +39,7 @@ class Source(Protocol):
     name: str
     notes: list[str]
 
-    def start(self, clock: Clock) -> None:
+    def start(self, clock: SessionClock) -> None:
         """Begin to record."""
 
     def drain(self, *, last: bool = False) -> EventTable | None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.sources.source import Clock
+from louvain_um.profiling.sources.source import SessionClock
 from louvain_um.profiling.sources.uvm_driver import COUNTERS, Tracker
 from louvain_um.profiling.sources.uvm_events import MIGRATION, WANTED, Decoder
 
@@ -97,7 +97,7 @@ class Uvm:
         self._lock = threading.Lock()
         self._halt = threading.Event()
 
-    def start(self, clock: Clock) -> None:
+    def start(self, clock: SessionClock) -> None:
         """Begin to listen."""
         self.clock = clock
         self.totals = Totals()

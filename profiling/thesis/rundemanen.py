@@ -16,9 +16,15 @@ import numpy as np
 
 from louvain_um.events import Event
 from louvain_um.graph.graph import Graph
-from louvain_um.profiling.access.program import Program, Slots, added_up, running, stretches
+from louvain_um.profiling.access.program import (
+    Program,
+    Slots,
+    aggregation_touches,
+    arcs_before,
+    stretches,
+)
 from louvain_um.profiling.access.recorder import STAYS, STRETCH
-from louvain_um.profiling.simulator.touches import Touches, Way
+from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Trace
 
 DEGREES: Final = ((319, 1 << 62), (5, 8), (9, 16), (1, 4), (17, 32), (33, 83), (84, 318))
@@ -95,11 +101,11 @@ class Rundemanen:
     def trace(self) -> Trace:
         """Return the program, communities on the host at its end."""
         program = self.program
-        program.on_host(program.whole("n2c", Way.READ))
+        program.on_host(program.whole("n2c", Access.READ))
         program.end(*sorted(program.alive - {"offsets.0", "targets.0", "weights.0"}))
         return program.trace()
 
-    def _whole(self, way: Way, *names: str) -> list[Touches]:
+    def _whole(self, way: Access, *names: str) -> list[Touches]:
         return [self.program.whole(name, way) for name in names]
 
     def _start(self, level: int, work: Any) -> None:
@@ -117,19 +123,19 @@ class Rundemanen:
         large = np.sort(np.concatenate([degrees[buckets[0]], degrees[buckets[-1]]]))
         self.slots = 2 * int(large[-self.tables[0] :].sum())
         program.begin("globalHashTable", "hash", ITEM, self.slots)
-        touched = self._whole(Way.READ, f"offsets.{level}", f"weights.{level}")
-        touched += self._whole(Way.WRITE, *MOVING, "n2c", "tot", "in", "cardinality")
+        touched = self._whole(Access.READ, f"offsets.{level}", f"weights.{level}")
+        touched += self._whole(Access.WRITE, *MOVING, "n2c", "tot", "in", "cardinality")
         program.launch("initialize", touched, "move", level)
         self.counts = Slots(
             program,
             [
-                ("g_next.indices", Way.READ), (f"offsets.{level}", Way.GATHER),
-                ("wDegs", Way.GATHER), ("n2c", Way.GATHER), (f"targets.{level}", Way.READ),
-                (f"weights.{level}", Way.READ), ("n2c", Way.GATHER), ("tot", Way.GATHER),
-                ("globalHashTable", Way.ATOMIC), ("globalHashTable", Way.ATOMIC),
-                ("n2c_new", Way.WRITE),
-                ("n2c_new", Way.READ), ("n2c", Way.SCATTER), ("tot_new", Way.ATOMIC),
-                ("cardinality_new", Way.ATOMIC), ("", Way.SCATTER),
+                ("g_next.indices", Access.READ), (f"offsets.{level}", Access.GATHER),
+                ("wDegs", Access.GATHER), ("n2c", Access.GATHER), (f"targets.{level}", Access.READ),
+                (f"weights.{level}", Access.READ), ("n2c", Access.GATHER), ("tot", Access.GATHER),
+                ("globalHashTable", Access.ATOMIC), ("globalHashTable", Access.ATOMIC),
+                ("n2c_new", Access.WRITE),
+                ("n2c_new", Access.READ), ("n2c", Access.SCATTER), ("tot_new", Access.ATOMIC),
+                ("cardinality_new", Access.ATOMIC), ("", Access.SCATTER),
             ],
         )  # fmt: skip
 
@@ -142,21 +148,21 @@ class Rundemanen:
         slots, order = self.counts, self.order
         offsets, targets = work["offsets"], work["targets"]
         widths = (self.weight if level == 0 else 4), 4
-        touched = self._whole(Way.WRITE, "n2c_new", "tot_new", "cardinality_new")
-        arcs = running(offsets, order)
+        touched = self._whole(Access.WRITE, "n2c_new", "tot_new", "cardinality_new")
+        arcs = arcs_before(offsets, order)
         for begin, end in stretches(arcs, 0, len(order), self.stretch):
             counting.decide(
-                slots.book, widths, (318, self.slots), offsets, targets, self.labels, order, begin,
-                end,
+                slots.counters, widths, (318, self.slots), offsets, targets, self.labels, order,
+                begin, end,
             )  # fmt: skip
             touched.append(slots.take())
         last = int(work["starts"][-1])
         counting.apply(
-            slots.book, widths, self.labels, work["queue"], work["goals"], 0, last, STAYS
+            slots.counters, widths, self.labels, work["queue"], work["goals"], 0, last, STAYS
         )
         touched.append(slots.take())
-        touched += self._whole(Way.READ, "n2c_new", "tot_new", "cardinality_new", "in")
-        touched += self._whole(Way.WRITE, "n2c", "n2c_old", "tot", "cardinality", "result_array")
+        touched += self._whole(Access.READ, "n2c_new", "tot_new", "cardinality_new", "in")
+        touched += self._whole(Access.WRITE, "n2c", "n2c_old", "tot", "cardinality", "result_array")
         self.program.launch("move", touched, "move", level, iteration)
 
     def _aggregate(self, level: int, work: Any) -> None:
@@ -170,7 +176,7 @@ class Rundemanen:
         program.end("n2c_old", "tot", "tot_new", "cardinality_new", "in", "globalHashTable",
                     "sizesOfNhoods", "wDegs", "result_array", "g_next.links")  # fmt: skip
         sizes = np.diff(starts)
-        before = running(offsets, members[:n])[starts]
+        before = arcs_before(offsets, members[:n])[starts]
         room = np.diff(before)
         large = np.sort(room[sizes >= TABLED])[::-1][: self.tables[1]]
         slots = int(large.sum())
@@ -183,7 +189,7 @@ class Rundemanen:
         lists = ("new_neighbor_lists", "new_weight_lists")
         for name in lists:
             program.begin(name, "scratch", 4, arcs)
-        program.launch("fill", self._whole(Way.WRITE, *lists), "aggregate", level)
+        program.launch("fill", self._whole(Access.WRITE, *lists), "aggregate", level)
         program.begin(f"offsets.{after}", "scratch", 8, k + 1)
         for name in (f"targets.{after}", f"weights.{after}"):
             program.begin(name, "scratch", 4, kept)
@@ -191,38 +197,38 @@ class Rundemanen:
         counts = Slots(
             program,
             [
-                ("comm_nodes", Way.READ), (f"offsets.{level}", Way.GATHER),
-                (f"targets.{level}", Way.READ), (f"weights.{level}", Way.READ),
-                ("n2c", Way.GATHER), ("new_neighbor_lists", Way.WRITE),
-                ("new_weight_lists", Way.WRITE), ("pos_ptr_of_new_comm", Way.ATOMIC),
-                ("comm_nodes", Way.SCATTER), ("n2c", Way.READ), ("renumber", Way.READ),
-                ("estimatedSizeOfNeighborhoods", Way.ATOMIC),
-                ("globalHashTable", Way.ATOMIC),
+                ("comm_nodes", Access.READ), (f"offsets.{level}", Access.GATHER),
+                (f"targets.{level}", Access.READ), (f"weights.{level}", Access.READ),
+                ("n2c", Access.GATHER), ("new_neighbor_lists", Access.WRITE),
+                ("new_weight_lists", Access.WRITE), ("pos_ptr_of_new_comm", Access.ATOMIC),
+                ("comm_nodes", Access.SCATTER), ("n2c", Access.READ), ("renumber", Access.READ),
+                ("estimatedSizeOfNeighborhoods", Access.ATOMIC),
+                ("globalHashTable", Access.ATOMIC),
             ],
         )  # fmt: skip
         widths = (self.weight if level == 0 else 4), 4
-        touched = self._whole(Way.WRITE, "renumber")
-        touched += self._whole(Way.READ, "cardinality", "renumber")
+        touched = self._whole(Access.WRITE, "renumber")
+        touched += self._whole(Access.READ, "cardinality", "renumber")
         cursor = starts[:-1].copy()
         for begin in range(0, n, self.stretch):
             end = min(n, begin + self.stretch)
-            counting.group(counts.book, widths, numbers, cursor, begin, end)
+            counting.group(counts.counters, widths, numbers, cursor, begin, end)
             touched.append(counts.take())
-        touched += self._whole(Way.WRITE, "super_node_ptrs", "estimatedSizeOfNeighborhoods")
+        touched += self._whole(Access.WRITE, "super_node_ptrs", "estimatedSizeOfNeighborhoods")
         program.launch("renumber", touched, "aggregate", level)
 
         tables = (numbers, members, starts, before[:-1], found)
         for low, high in SIZES:
             order = np.flatnonzero((sizes >= low) & (sizes <= high))
             workers = WARPS if low < TABLED else BLOCKS
-            touched = added_up(
+            touched = aggregation_touches(
                 counts, widths, (offsets, targets), tables, order, workers, self.stretch,
                 (slots, TABLED),
             )  # fmt: skip
             program.launch("aggregate", touched, "aggregate", level)
-        touched = self._whole(Way.READ, *lists, "member_count_per_new_comm")
+        touched = self._whole(Access.READ, *lists, "member_count_per_new_comm")
         touched += self._whole(
-            Way.WRITE, f"targets.{after}", f"weights.{after}", f"offsets.{after}"
+            Access.WRITE, f"targets.{after}", f"weights.{after}", f"offsets.{after}"
         )
         program.launch("to_csr", touched, "aggregate", level)
         # The new graph takes the place of the old one; that of the input is read no more.

@@ -60,7 +60,7 @@ def needed(way):
 
 @compiled
 def settle(s, sums):
-    """Book the amounts gathered in `sums[array, LOCAL or REMOTE, way]` and clear them."""
+    """Add up the amounts gathered in `sums[array, LOCAL or REMOTE, way]` and clear them."""
     for owner in range(sums.shape[0]):
         totals = s.totals[owner]
         for way in range(WAYS):
@@ -118,7 +118,7 @@ def replay(s, sums, tracked):
 def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, rows, cursor):
     """Run touches from `cursor` (row, page in the row) until a window of them waits or all ran.
 
-    The hot loop: it takes arrays, not the state, and books amounts in `sums` alone.
+    The hot loop: it takes arrays, not the state, and adds amounts to `sums` alone.
     """
     first, length, ways, amounts, owners = rows
     policy = switches[POLICY]

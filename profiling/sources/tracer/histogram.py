@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.profiling.sources.tracer.counter_rows import CountedArray, CounterRows
 from louvain_um.profiling.sources.tracer.device import TracedDevice
 from louvain_um.profiling.sources.tracer.maps import MOST, Maps
-from louvain_um.profiling.sources.tracer.ranges import Range, Ranges
 from louvain_um.profiling.sources.tracer.state import COPIES, LOG, STATE, USES
 
 U64 = NDArray[np.uint64]
@@ -27,7 +27,7 @@ SLACK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class NewCounts:
     """What was counted for an array since it was asked before; no name is "in no array".
 
     `counts` are reads, writes and atomics; `until` is when the array was freed, 0 if it lives.
@@ -82,10 +82,10 @@ class Histogram:
         self.cells = device.zeros((len(USES), self.rows, bins), np.uint32)
         self.log = device.zeros(((records if period else 1) * LOG.itemsize,), np.uint8)
         self.logged = device.zeros((1,), np.uint64)
-        self.ranges = Ranges(page_bytes, self.rows)
+        self.ranges = CounterRows(page_bytes, self.rows)
         self.maps = Maps(nbytes)
         self.elsewhere = np.zeros(len(USES), np.uint64)
-        self.pending: list[News] = []
+        self.pending: list[NewCounts] = []
         self.refused: list[str] = []
         self.version = 0
         self.ahead = device.ahead(clock)
@@ -125,29 +125,29 @@ class Histogram:
             self.ranges.leave(name, self.clock())
             self._changed()
 
-    def news(self) -> list[News]:
+    def new_counts(self) -> list[NewCounts]:
         """Return what was counted since the last time."""
         found, self.pending = self.pending, []
         sums = self._sums()
         for known in self.ranges.known:
             found.append(self._news(known, sums))
         elsewhere = sums[:, :COPIES].sum(axis=1)
-        found.append(News("", 0, 0, elsewhere - self.elsewhere))
+        found.append(NewCounts("", 0, 0, elsewhere - self.elsewhere))
         self.elsewhere = elsewhere
         return [each for each in found if each.counts.any()]
 
-    def collect(self, arrays: Iterable[Range]) -> None:
+    def collect(self, arrays: Iterable[CountedArray]) -> None:
         """Bring the counts of arrays to the host, and give their counters to others."""
         sums = self._sums()
         for known in list(arrays):
             self.pending.append(self._news(known, sums))
-            if known.told.any():
-                wide = int(known.told.sum()) > MOST
+            if known.reported.any():
+                wide = int(known.reported.sum()) > MOST
                 self.maps.add(known.name, known.shift, self._counts(known, wide))
                 self.cells[:, known.all_rows] = 0
             self.ranges.release(known)
 
-    def _counts(self, known: Range, wide: bool) -> NDArray[Any]:
+    def _counts(self, known: CountedArray, wide: bool) -> NDArray[Any]:
         """Return the counts of an array's pages by bin, of all uses; in 64 bits if `wide`."""
         kind: Any = np.uint64 if wide else np.uint32
         bins = self.cells.shape[2]
@@ -194,11 +194,11 @@ class Histogram:
         sums: U64 = self.cells[:, : self.ranges.end].sum(axis=2, dtype=np.uint64).get()
         return sums
 
-    def _news(self, known: Range, sums: U64) -> News:
+    def _news(self, known: CountedArray, sums: U64) -> NewCounts:
         counts = sums[:, known.all_rows].sum(axis=1)
-        new = counts - known.told
-        known.told = counts
-        return News(known.name, known.address, known.until, new)
+        new = counts - known.reported
+        known.reported = counts
+        return NewCounts(known.name, known.address, known.until, new)
 
     def _changed(self) -> None:
         self.state["ranges"], self.state["count"] = self.ranges.pack()

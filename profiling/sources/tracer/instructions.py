@@ -40,7 +40,7 @@ class UnknownInstruction(ValueError):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class PtxAccess:
     """One access of global memory.
 
     Parameters
@@ -60,7 +60,7 @@ class Access:
     nbytes: str = ""
 
 
-def access_of(instruction: Statement) -> Access | None:
+def access_of(instruction: Statement) -> PtxAccess | None:
     """Return the access of global memory that an instruction makes, None for none.
 
     Raises
@@ -80,7 +80,7 @@ def access_of(instruction: Statement) -> Access | None:
     modifiers = instruction.modifiers
     if (spaces and spaces[0] != "global") or (opcode == "st" and "bulk" in modifiers):
         return None
-    return Access(use, _addresses(instruction)[0], generic=not spaces)
+    return PtxAccess(use, _addresses(instruction)[0], generic=not spaces)
 
 
 def callee(call: Statement) -> str:
@@ -102,7 +102,7 @@ def spelled(instruction: Statement) -> str:
     return ".".join((instruction.opcode, *instruction.modifiers))
 
 
-def _copy(instruction: Statement) -> Access | None:
+def _copy(instruction: Statement) -> PtxAccess | None:
     """Return the access of an asynchronous copy: only one of its ends is global memory."""
     modifiers = instruction.modifiers
     if {"commit_group", "wait_group", "wait_all", "mbarrier", "prefetch"} & set(modifiers):
@@ -115,9 +115,9 @@ def _copy(instruction: Statement) -> Access | None:
     addresses = _addresses(instruction)
     size = "".join(instruction.operands[2]) if "bulk" in modifiers else ""
     if spaces[1] == "global":
-        return Access("read", addresses[1], nbytes=size)
+        return PtxAccess("read", addresses[1], nbytes=size)
     use: Use = "atomic" if "reduce" in modifiers else "write"
-    return Access(use, addresses[0], nbytes=size)
+    return PtxAccess(use, addresses[0], nbytes=size)
 
 
 def _spaces(instruction: Statement) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from louvain_um.profiling.sources.tracer import snippet
 from louvain_um.profiling.sources.tracer.instructions import (
-    Access,
+    PtxAccess,
     UnknownInstruction,
     access_of,
     callee,
@@ -95,7 +95,7 @@ def rewrite(ptx: str, *, log: bool = False) -> Rewritten:
     )
 
 
-Site = tuple[int, str, Access]
+Site = tuple[int, str, PtxAccess]
 """An access: where its instruction begins, the instruction's predicate, what it does."""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from louvain_um.profiling.sources.tracer.instructions import Access
+from louvain_um.profiling.sources.tracer.instructions import PtxAccess
 from louvain_um.profiling.sources.tracer.state import (
     FIRST_RANGE,
     GRAIN,
@@ -25,12 +25,12 @@ Whatever stands in it is tried, not trusted, so that nobody need set it or keep 
 """
 
 
-def count(access: Access, predicate: str, site: int, function: int, log: bool) -> str:
+def count(access: PtxAccess, predicate: str, site: int, function: int, log: bool) -> str:
     """Return the block that counts an access, to stand before its instruction.
 
     Parameters
     ----------
-    access : Access
+    access : PtxAccess
     predicate : str
         The instruction's own, empty for none.
     site, function : int
@@ -78,7 +78,7 @@ def _guard(predicate: str) -> str:
     return f"@{unless} bra $_out;\n"
 
 
-def _address(access: Access) -> str:
+def _address(access: PtxAccess) -> str:
     """Put the address into %_a, and leave if it is not of global memory."""
     base, plus, distance = access.address.partition("+")
     if plus and base.startswith("%"):

@@ -10,7 +10,7 @@ SYMBOL: Final = "louvain_um_trace"
 """Name of the block in every instrumented module."""
 
 RANGES: Final = 256
-"""Ranges of addresses in the block; the first stands for all that lies in none."""
+"""CounterRows of addresses in the block; the first stands for all that lies in none."""
 
 GRAIN: Final = 4096
 """Bytes of a bulk copy that count as one access."""

@@ -15,12 +15,18 @@ from louvain_um.events import Event
 from louvain_um.gpu.runtime import compile, nvrtc
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import PHASES, EventTable
-from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
+from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 from louvain_um.profiling.sources.tracer.device import TracedDevice
 from louvain_um.profiling.sources.tracer.histogram import Histogram
 from louvain_um.profiling.sources.tracer.kernels import MODULES, Register, TracedKernels
 from louvain_um.profiling.sources.tracer.state import LOG
-from louvain_um.profiling.sources.tracer.trace import Row, Trace, Uses, notes, table
+from louvain_um.profiling.sources.tracer.traced_accesses import (
+    AccessCounts,
+    Row,
+    TracedAccesses,
+    notes,
+    table,
+)
 
 
 class Tracer:
@@ -98,11 +104,11 @@ class Tracer:
             "records": records,
         }
         self.notes: list[str] = []
-        self.trace: Trace | None = None
+        self.trace: TracedAccesses | None = None
         self._lock = threading.Lock()
 
     def __enter__(self) -> Tracer:
-        self.start(Clock())
+        self.start(SessionClock())
         return self
 
     def __exit__(
@@ -113,7 +119,7 @@ class Tracer:
     ) -> None:
         self.stop()
 
-    def start(self, clock: Clock) -> None:
+    def start(self, clock: SessionClock) -> None:
         """Serve counting kernels to the engine from now on, in this context.
 
         Raises
@@ -213,7 +219,7 @@ class Tracer:
             found["dropped"] = self.trace.dropped
         return found
 
-    def result(self) -> Trace:
+    def result(self) -> TracedAccesses:
         """Return what was seen, once the tracer has stopped.
 
         Raises
@@ -275,23 +281,23 @@ class Tracer:
         now = self.clock.now()
         phase, level = self._phases[-1] if self._phases else (-1, -1)
         rows = []
-        for news in self.histogram.news():
-            known = self.counts.setdefault(news.name, np.zeros(3, np.uint64))
-            known += news.counts
-            total = int(news.counts.sum())
-            rows.append(Row(news.until or now, news.address, total, phase, level))
+        for new_counts in self.histogram.new_counts():
+            known = self.counts.setdefault(new_counts.name, np.zeros(3, np.uint64))
+            known += new_counts.counts
+            total = int(new_counts.counts.sum())
+            rows.append(Row(new_counts.until or now, new_counts.address, total, phase, level))
         with self._lock:
             self._rows += rows
         self._all_rows += rows
 
-    def _uses(self, name: str) -> Uses:
-        return Uses(*(int(count) for count in self.counts.get(name, (0, 0, 0))))
+    def _uses(self, name: str) -> AccessCounts:
+        return AccessCounts(*(int(count) for count in self.counts.get(name, (0, 0, 0))))
 
-    def _trace(self, maps: tuple[PageMap, ...], log: NDArray[Any], dropped: int) -> Trace:
+    def _trace(self, maps: tuple[PageMap, ...], log: NDArray[Any], dropped: int) -> TracedAccesses:
         first = np.cumsum([0, *(len(names) for names in self.register.modules)])
         modules, functions = np.divmod(log["kernel"], MODULES)
         log["kernel"] = first[modules] + functions
-        return Trace(
+        return TracedAccesses(
             maps=maps,
             events=table(self._all_rows),
             counts={name: self._uses(name) for name in self.counts if name},

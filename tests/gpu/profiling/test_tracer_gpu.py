@@ -16,7 +16,7 @@ from louvain_um.events import Event
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.device import Choice
 from louvain_um.profiling.session.events import PHASES, Source
-from louvain_um.profiling.sources.tracer import Trace, Tracer, Uses
+from louvain_um.profiling.sources.tracer import AccessCounts, TracedAccesses, Tracer
 from louvain_um.profiling.sources.tracer.state import USES
 
 pytestmark = pytest.mark.gpu
@@ -45,18 +45,18 @@ ARRAYS = {
 
 THIRDS = -(-N // 3)
 EXPECTED = {
-    "reads": Uses(reads=5 * N),
-    "wide": Uses(reads=N),
-    "writes": Uses(writes=3 * N),
-    "pairs": Uses(writes=N),
-    "sums": Uses(atomics=4 * N),
-    "sums64": Uses(atomics=2 * N),
-    "guarded": Uses(reads=THIRDS, writes=N - THIRDS),
-    "mixed": Uses(reads=N // 2),
-    "copied": Uses(reads=N),
-    "bulk": Uses(writes=3),
-    "strided": Uses(writes=N),
-    "one": Uses(reads=1, writes=1),
+    "reads": AccessCounts(reads=5 * N),
+    "wide": AccessCounts(reads=N),
+    "writes": AccessCounts(writes=3 * N),
+    "pairs": AccessCounts(writes=N),
+    "sums": AccessCounts(atomics=4 * N),
+    "sums64": AccessCounts(atomics=2 * N),
+    "guarded": AccessCounts(reads=THIRDS, writes=N - THIRDS),
+    "mixed": AccessCounts(reads=N // 2),
+    "copied": AccessCounts(reads=N),
+    "bulk": AccessCounts(writes=3),
+    "strided": AccessCounts(writes=N),
+    "one": AccessCounts(reads=1, writes=1),
 }
 
 
@@ -65,7 +65,7 @@ def _cache(gpu: Choice, tmp_path_factory: pytest.TempPathFactory, monkeypatch: A
     monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
-def touch(launches: int = 1, **options: Any) -> tuple[Trace, dict[str, Any]]:
+def touch(launches: int = 1, **options: Any) -> tuple[TracedAccesses, dict[str, Any]]:
     """Return what a tracer saw of the kernel, and its arrays."""
     import cupy
 
@@ -99,7 +99,7 @@ def touch(launches: int = 1, **options: Any) -> tuple[Trace, dict[str, Any]]:
 def test_every_form_of_access_is_counted_exactly(period: int) -> None:
     trace, _ = touch(period=period)
     assert trace.counts == EXPECTED
-    assert trace.elsewhere == Uses(writes=N)
+    assert trace.elsewhere == AccessCounts(writes=N)
     assert any("1,000 accesses" in note and "in no array" in note for note in trace.notes)
 
 
@@ -177,7 +177,7 @@ def test_a_sample_is_about_one_in_so_many() -> None:
 def test_bins_are_joined_when_time_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
     trace, _ = touch(launches=200, bins=4, seconds=1e-6)
     assert trace.counts == {
-        name: Uses(*(200 * count for count in uses)) for name, uses in EXPECTED.items()
+        name: AccessCounts(*(200 * count for count in uses)) for name, uses in EXPECTED.items()
     }
     assert all(
         page.total == 200 * EXPECTED[page.array].total and page.counts.shape[1] <= 4

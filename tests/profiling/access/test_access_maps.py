@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 
 from louvain_um.profiling.access.access_maps import BINS, ROWS, access_maps
-from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, Way
-from louvain_um.profiling.simulator.touches import join
+from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace
+from louvain_um.profiling.simulator.touches import concatenate_touches
 from louvain_um.profiling.simulator.trace import Allocate
 
 PAGE = 4096
@@ -13,8 +13,8 @@ PAGE = 4096
 def test_every_access_is_in_the_cell_of_its_page_and_launch():
     data = Array(name="targets", group="graph", nbytes=4 * PAGE)
     table = Array(name="table", group="hash", nbytes=100, itemsize=8)
-    first = join([Touches.runs(0, 1, 2), Touches.runs(1, 0, 1, Way.ATOMIC, 7)])
-    last = Touches.runs(0, 3, 1, Way.WRITE, 8)
+    first = concatenate_touches([Touches.runs(0, 1, 2), Touches.runs(1, 0, 1, Access.ATOMIC, 7)])
+    last = Touches.runs(0, 3, 1, Access.WRITE, 8)
     steps = (Launch(touches=first), Allocate(array=1), Launch(touches=last))
     found = {m.array: m for m in access_maps(Trace((data, table), steps), np.array([0, 5, 5, 9]))}
     assert found["targets"].edges.tolist() == [0, 5, 5, 9]

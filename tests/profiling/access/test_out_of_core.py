@@ -13,6 +13,7 @@ from louvain_um.planning import measure, plan
 from louvain_um.profiling.access.out_of_core import in_pages
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.simulator import (
+    Access,
     Allocate,
     Array,
     Driver,
@@ -20,7 +21,6 @@ from louvain_um.profiling.simulator import (
     Prefetch,
     Touches,
     Trace,
-    Way,
     simulate,
 )
 from louvain_um.profiling.sweep.replay import plan_of, run
@@ -164,7 +164,7 @@ def test_what_the_host_writes_brings_the_rest_of_a_dense_block_along(pages, ther
     given = Array(name="given", group="graph", nbytes=4096 * pages)
     later = Array(name="later", group="graph", nbytes=4 << 20, starts="nowhere")
     scan = Launch(touches=Touches.runs(0, 0, pages))
-    steps = (scan, Allocate(array=1), Launch(touches=Touches.runs(1, 0, 1024, Way.WRITE)))
+    steps = (scan, Allocate(array=1), Launch(touches=Touches.runs(1, 0, 1024, Access.WRITE)))
     trace = Trace((given, later), steps)
     program = simulate(trace, "h200", driver=PROGRAM)
     assert program.bytes_to_device == 4096 * there

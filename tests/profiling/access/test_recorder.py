@@ -10,7 +10,7 @@ from louvain_um.profiling.access.program import Program, Slots, stretches
 from louvain_um.profiling.access.recorder import Recorder, record
 from louvain_um.profiling.record.profiler import profile
 from louvain_um.profiling.session.events import Kind
-from louvain_um.profiling.simulator import Allocate, Free, Launch, Way, load_trace, simulate
+from louvain_um.profiling.simulator import Access, Allocate, Free, Launch, load_trace, simulate
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def graph() -> lu.Graph:
     return lfr(3000, seed=3).graph
 
 
-def accesses(trace, name: str, way: Way, kernel: str) -> int:
+def accesses(trace, name: str, way: Access, kernel: str) -> int:
     number = [array.name for array in trace.arrays].index(name)
     total = 0
     for step in trace.steps:
@@ -61,8 +61,8 @@ def test_every_visited_arc_is_counted():
         if isinstance(step, Launch) and step.kernel == "move" and step.level == 0:
             names = np.array([array.name for array in trace.arrays])[step.touches.array]
             way, count = step.touches.way, step.touches.length * step.touches.amount
-            goals = int(count[(names == "proposed") & (way == Way.WRITE)].sum()) // 4
-            degrees = int(count[(names == "degrees.0") & (way == Way.GATHER)].sum())
+            goals = int(count[(names == "proposed") & (way == Access.WRITE)].sum()) // 4
+            degrees = int(count[(names == "degrees.0") & (way == Access.GATHER)].sum())
             cycles += step.iteration == 0
             asked, decided = asked + goals, decided + degrees
             # Who decides looks at a degree, who moves at one more, and wakes neighbours, but not
@@ -70,7 +70,7 @@ def test_every_visited_arc_is_counted():
             if wakes(cycles == 1, step.iteration):
                 woken_by += degrees - goals
     assert asked == visited // 8
-    arcs = accesses(trace, "targets.0", Way.READ, "move") // 4
+    arcs = accesses(trace, "targets.0", Access.READ, "move") // 4
     assert 0 < woken_by < decided - visited // 8
     assert arcs == visited + 8 * woken_by
 
@@ -119,7 +119,7 @@ def test_hubs_use_tables_in_global_memory(method):
     u = np.concatenate([np.zeros(hub, np.int64), ring])
     v = np.concatenate([np.arange(1, hub + 1), (ring + 1) % n])
     trace = record(lu.Graph.from_edges(u, v), method=method)
-    assert accesses(trace, "hub keys", Way.ATOMIC, "move") >= hub
+    assert accesses(trace, "hub keys", Access.ATOMIC, "move") >= hub
     assert ("refined" in {array.name for array in trace.arrays}) == (method == "leiden")
     assert simulate(trace, "p4000", record=False).seconds > 0
 
@@ -130,7 +130,7 @@ def test_weights_are_touched_where_there_are_any():
         plain.offsets, plain.targets, np.full(plain.n_arcs, 3, np.uint32), plain.loops
     )
     trace = record(weighted)
-    assert accesses(trace, "weights.0", Way.READ, "move") > 0
+    assert accesses(trace, "weights.0", Access.READ, "move") > 0
     assert "weights.0" not in {array.name for array in record(plain).arrays}
 
 
@@ -139,10 +139,10 @@ def test_counts_are_kept_and_evened_out_only_between_likes():
 
     program = Program()
     program.given("labels", "community", 4, 8 * 1024)
-    slots = Slots(program, [("labels", Way.GATHER), ("missing", Way.READ)])
+    slots = Slots(program, [("labels", Access.GATHER), ("missing", Access.READ)])
     for page, amount in ((0, 10), (1, 7), (2, 100), (5, 1)):
-        note(slots.book, 0, 4096 * page, amount)
-    note(slots.book, 1, 0, 99)
+        note(slots.counters, 0, 4096 * page, amount)
+    note(slots.counters, 1, 0, 99)
     rows = slots.take()
     assert rows.first.tolist() == [0, 1, 2, 5]
     assert rows.amount.tolist() == [9, 8, 100, 1]

@@ -11,14 +11,14 @@ from louvain_um.errors import OptionError
 from louvain_um.generators import lfr, rmat
 from louvain_um.placement.machine.machine import load_machine
 from louvain_um.profiling.access.recorder import record
-from louvain_um.profiling.access.waits import adding, batches_of, blocks_for, sweep_steps
+from louvain_um.profiling.access.waits import aggregation_waits, batches_of, blocks_for, sweep_steps
 from louvain_um.profiling.simulator import (
+    Access,
     Array,
     Launch,
     Prefetch,
     Touches,
     Trace,
-    Way,
     load_trace,
     simulate,
 )
@@ -44,7 +44,7 @@ def test_steps_in_a_row_take_their_time_unless_computing_takes_longer():
 
 
 def test_a_barrier_costs_by_its_blocks_where_its_memory_is_on_the_host():
-    arrive = Launch(touches=Touches.runs(0, 0, 1, Way.BARRIER, 660))
+    arrive = Launch(touches=Touches.runs(0, 0, 1, Access.BARRIER, 660))
     there = run(arrive, placements=ON_HOST)
     assert there.costs["remote_barrier"] == pytest.approx(660 * H200.arrival_seconds)
     assert there.costs["remote_atomic"] == 0
@@ -98,15 +98,15 @@ def test_a_sweep_has_a_step_for_each_class_of_vertices_in_each_sub_round():
 
 
 def test_adding_up_waits_by_blocks_and_batches_of_hubs():
-    small = adding(100, np.full(10, 200), np.full(10, 9), 4)
+    small = aggregation_waits(100, np.full(10, 200), np.full(10, 9), 4)
     assert (small.chain, small.arrivals, small.looks) == (20, 0, 0)
-    large = adding(1 << 20, np.full(1 << 14, 500), np.full(1 << 14, 9), 4)
+    large = aggregation_waits(1 << 20, np.full(1 << 14, 500), np.full(1 << 14, 9), 4)
     assert large.arrivals == large.chain * blocks_for(1 << 30) == 20 * 660
-    twice = adding(1 << 20, np.full(1 << 14, 1000), np.full(1 << 14, 9), 4)
+    twice = aggregation_waits(1 << 20, np.full(1 << 14, 1000), np.full(1 << 14, 9), 4)
     assert twice.chain == 25  # two chunks
     hubs = np.full(1 << 14, 500)
     hubs[:8] = 1 << 20
-    wide = adding(1 << 20, hubs, np.full(1 << 14, 9), 4)
+    wide = aggregation_waits(1 << 20, hubs, np.full(1 << 14, 9), 4)
     assert wide.chain > large.chain
     assert wide.looks == 8 * 7 * 660
     assert batches_of(np.array([], np.int64), 100) == []

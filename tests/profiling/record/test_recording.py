@@ -18,10 +18,10 @@ from louvain_um.events import Event
 from louvain_um.profiling import Session, load
 from louvain_um.profiling.record.capture import Recording
 from louvain_um.profiling.record.profiler import profile, recording
-from louvain_um.profiling.record.spans import Book
+from louvain_um.profiling.record.spans import Timeline
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, Source
-from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
+from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 
 
 class Flood:
@@ -33,7 +33,7 @@ class Flood:
         self.rows = rows
         self.notes: list[str] = []
 
-    def start(self, clock: Clock) -> None:
+    def start(self, clock: SessionClock) -> None:
         self.clock = clock
 
     def drain(self, *, last: bool = False) -> EventTable | None:
@@ -60,7 +60,7 @@ class Flood:
 class Absent(Flood):
     name = "cupti"
 
-    def start(self, clock: Clock) -> None:
+    def start(self, clock: SessionClock) -> None:
         raise SourceUnavailableError("CUPTI: run as root")
 
 
@@ -132,13 +132,13 @@ def test_how_fast_a_run_was_is_known_when_it_has_ended():
     assert "arcs/s" not in str(cut)
 
 
-def test_the_book_follows_arrays_as_they_shrink_and_return():
-    book = Book(Clock())
-    book(Event(kind="array", name="rows.1", group="scratch", address=4096, nbytes=400))
-    book(Event(kind="freed", name="rows.1", group="scratch", address=4196, nbytes=300))
-    book(Event(kind="freed", name="rows.1", group="scratch", address=4096, nbytes=100))
-    book(Event(kind="array", name="rows.1", group="scratch", address=8192, nbytes=8))
-    lives = book.lifetimes()
+def test_the_timeline_follows_arrays_as_they_shrink_and_return():
+    timeline = Timeline(SessionClock())
+    timeline(Event(kind="array", name="rows.1", group="scratch", address=4096, nbytes=400))
+    timeline(Event(kind="freed", name="rows.1", group="scratch", address=4196, nbytes=300))
+    timeline(Event(kind="freed", name="rows.1", group="scratch", address=4096, nbytes=100))
+    timeline(Event(kind="array", name="rows.1", group="scratch", address=8192, nbytes=8))
+    lives = timeline.lifetimes()
     assert [(a.address, a.nbytes, a.level) for a in lives] == [
         (4096, 400, 1),
         (4096, 100, 1),
@@ -148,13 +148,13 @@ def test_the_book_follows_arrays_as_they_shrink_and_return():
 
 
 def test_iterations_told_afterwards_lie_where_they_were():
-    book = Book(Clock())
-    book(Event(kind="start", phase="move", level=0))
+    timeline = Timeline(SessionClock())
+    timeline(Event(kind="start", phase="move", level=0))
     time.sleep(0.03)
     for number, ago in ((0, 0.02), (1, 0.01)):
-        book(Event(kind="iteration", phase="move", iteration=number, seconds_ago=ago))
-    book(Event(kind="end", phase="move", level=0))
-    whole, first, second = book.phases()
+        timeline(Event(kind="iteration", phase="move", iteration=number, seconds_ago=ago))
+    timeline(Event(kind="end", phase="move", level=0))
+    whole, first, second = timeline.phases()
     assert (whole.iteration, first.iteration, second.iteration) == (-1, 0, 1)
     assert whole.start_ns == first.start_ns < first.end_ns == second.start_ns
     assert second.seconds == pytest.approx(0.01, abs=0.005)

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from louvain_um.placement.machine.machine import load_machine
-from louvain_um.profiling.simulator import Array, Launch, Simulation, Touches, Trace, Way, simulate
+from louvain_um.profiling.simulator import (
+    Access,
+    Array,
+    Launch,
+    Simulation,
+    Touches,
+    Trace,
+    simulate,
+)
 
 BLOCK = 2 << 20
 PAGES = 512
@@ -19,11 +27,11 @@ def array(blocks: float = 1, *, name: str = "data", group: Any = "graph", starts
     return Array(name=name, group=group, nbytes=int(blocks * BLOCK), starts=starts)
 
 
-def scan(item: Array, number: int = 0, way: Way = Way.READ) -> Launch:
+def scan(item: Array, number: int = 0, way: Access = Access.READ) -> Launch:
     return Launch(touches=Touches.runs(number, 0, item.pages, way))
 
 
-def touch(*pages: int, way: Way = Way.READ, number: int = 0) -> Launch:
+def touch(*pages: int, way: Access = Access.READ, number: int = 0) -> Launch:
     return Launch(touches=Touches.runs(number, list(pages), 1, way))
 
 

@@ -8,7 +8,7 @@ from simulator_cases import BLOCK, KIB, PAGES, array, run, scan, touch
 
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.simulator import HostTouches, Prefetch, Touches, Way
+from louvain_um.profiling.simulator import Access, HostTouches, Prefetch, Touches
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.residency import (
     DUPLICATE,
@@ -18,7 +18,7 @@ from louvain_um.profiling.simulator.driver.residency import (
     choose_for_gpu,
 )
 
-WRITTEN_BY_HOST = HostTouches(touches=Touches.runs(0, 0, PAGES, Way.WRITE))
+WRITTEN_BY_HOST = HostTouches(touches=Touches.runs(0, 0, PAGES, Access.WRITE))
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def test_of_the_rules_of_residency_the_first_that_matches_wins(
 
 
 @pytest.mark.parametrize("advice", ["host_mapped", "pinned"])
-@pytest.mark.parametrize("way", list(Way))
+@pytest.mark.parametrize("way", list(Access))
 def test_zero_copy_never_faults(advice, way):
     data = array(8)
     result = run(data, [scan(data, way=way)] * 2, placements={"graph": advice}, capacity=2 * BLOCK)
     assert result.batches == 0
     assert result.bytes_to_device == result.bytes_to_host == 0
-    each = data.nbytes if way <= Way.WRITE else data.pages * 32
+    each = data.nbytes if way <= Access.WRITE else data.pages * 32
     assert result.bytes_remote == 2 * each
 
 
@@ -107,7 +107,11 @@ def test_prefetching_read_mostly_to_the_host_drops_nothing():
 
 def test_writing_a_duplicate_drops_the_other_copy():
     data = array()
-    steps = [scan(data), scan(data, way=Way.WRITE), HostTouches(touches=Touches.runs(0, 0, 1))]
+    steps = [
+        scan(data),
+        scan(data, way=Access.WRITE),
+        HostTouches(touches=Touches.runs(0, 0, 1)),
+    ]
     result = run(data, steps, placements={"data": "read_mostly"})
     assert result.bytes_to_device == BLOCK
     assert result.total("bytes_copies_dropped") == BLOCK
@@ -117,14 +121,18 @@ def test_writing_a_duplicate_drops_the_other_copy():
 
 def test_a_host_read_of_read_mostly_leaves_the_gpu_copy():
     data = array(starts="nowhere")
-    steps = [scan(data, way=Way.WRITE), HostTouches(touches=Touches.runs(0, 0, PAGES)), scan(data)]
+    steps = [
+        scan(data, way=Access.WRITE),
+        HostTouches(touches=Touches.runs(0, 0, PAGES)),
+        scan(data),
+    ]
     result = run(data, steps, placements={"data": "read_mostly"})
     assert (result.bytes_to_host, result.bytes_to_device) == (BLOCK, 0)
 
 
 def test_reads_map_for_writing_when_nobody_else_may_write():
     data = array()
-    assert run(data, [scan(data), scan(data, way=Way.ATOMIC)]).batches == 2
+    assert run(data, [scan(data), scan(data, way=Access.ATOMIC)]).batches == 2
 
 
 def test_host_touches_bring_pages_back():
@@ -138,7 +146,7 @@ def test_host_touches_bring_pages_back():
 
 def test_a_coherent_host_reads_the_gpu_in_place():
     data = array(starts="nowhere")
-    steps = [scan(data, way=Way.WRITE), HostTouches(touches=Touches.runs(0, 0, PAGES))]
+    steps = [scan(data, way=Access.WRITE), HostTouches(touches=Touches.runs(0, 0, PAGES))]
     advice = {"data": "preferred_gpu"}
     assert run(data, steps, placements=advice).bytes_to_host == BLOCK
     assert run(data, steps, placements=advice, coherent=True).bytes_to_host == 0
@@ -195,7 +203,7 @@ def test_unknown_placements_are_refused(placements):
 def test_random_touches_of_host_memory_cost_a_sector_each():
     data = array()
     pages = np.arange(PAGES)[::-1]
-    launch = scan(data).__class__(touches=Touches.of(0, pages, Way.GATHER, 10))
+    launch = scan(data).__class__(touches=Touches.of(0, pages, Access.GATHER, 10))
     result = run(data, [launch], placements={"data": "host_mapped"})
     assert result.bytes_remote == PAGES * 10 * 32
     assert result.costs["remote_random"] == pytest.approx(PAGES * 10 / 567e6)

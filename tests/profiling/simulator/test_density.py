@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from simulator_cases import BLOCK, KIB, PAGES, array, growth, run, touch
 
-from louvain_um.profiling.simulator import Driver, HostTouches, Touches, Way
+from louvain_um.profiling.simulator import Access, Driver, HostTouches, Touches
 
 
 def test_sequential_single_faults_double():
@@ -64,7 +64,7 @@ def test_the_prefetcher_works_on_under_memory_pressure():
 
 def test_where_something_else_is_preferred_nothing_comes_along():
     # To the host come pages of a block that prefers the GPU: one by one.
-    written = touch(*range(PAGES), way=Way.WRITE)
+    written = touch(*range(PAGES), way=Access.WRITE)
     back = HostTouches(touches=Touches.runs(0, 0, PAGES))
     steps = [written, back]
     preferred = run(array(starts="nowhere"), steps, placements={"data": "preferred_gpu"})

@@ -3,13 +3,13 @@ from __future__ import annotations
 from simulator_cases import BLOCK, array, run, scan, touch
 
 from louvain_um.profiling.session.events import Kind
-from louvain_um.profiling.simulator import Driver, HostTouches, Launch, Touches, Way
+from louvain_um.profiling.simulator import Access, Driver, HostTouches, Launch, Touches
 
-HOST_WRITES = HostTouches(touches=Touches.runs(0, 0, 1, Way.WRITE))
+HOST_WRITES = HostTouches(touches=Touches.runs(0, 0, 1, Access.WRITE))
 
 
 def ping_pong(times: int, **options):
-    steps = [step for _ in range(times) for step in (touch(0, way=Way.WRITE), HOST_WRITES)]
+    steps = [step for _ in range(times) for step in (touch(0, way=Access.WRITE), HOST_WRITES)]
     return run(array(), steps, **options)
 
 
@@ -26,7 +26,7 @@ def test_ping_pong_is_noticed_throttled_and_pinned():
 
 
 def test_a_pin_runs_out():
-    steps = [step for _ in range(30) for step in (touch(0, way=Way.WRITE), HOST_WRITES)]
+    steps = [step for _ in range(30) for step in (touch(0, way=Access.WRITE), HOST_WRITES)]
     later = Launch(touches=touch(1).touches, compute_seconds=0.2)
     pinned = run(array(), steps)
     assert run(array(), [*steps, touch(0)]).batches == pinned.batches

@@ -8,6 +8,7 @@ from simulator_cases import array, run, scan
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.profiling.simulator import (
+    Access,
     Array,
     Driver,
     HostTouches,
@@ -15,8 +16,7 @@ from louvain_um.profiling.simulator import (
     Prefetch,
     Touches,
     Trace,
-    Way,
-    join,
+    concatenate_touches,
     load_trace,
     simulate,
 )
@@ -28,7 +28,7 @@ def unrolled(t: Touches) -> list[tuple[int, int, int, int]]:
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4), st.sampled_from(Way))))
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4), st.sampled_from(Access))))
 def test_compression_keeps_every_touch_and_its_order(rows):
     array_, pages, ways = ([row[i] for row in rows] for i in range(3))
     plain = Touches.runs(array_, pages, 1, np.array(ways, np.uint8))
@@ -48,10 +48,10 @@ def test_compression_keeps_every_touch_and_its_order(rows):
 
 
 def test_streams_join_in_order():
-    both = join([Touches.runs(0, 1, 2), Touches.runs(0, 9, 1, Way.ATOMIC)])
+    both = concatenate_touches([Touches.runs(0, 1, 2), Touches.runs(0, 9, 1, Access.ATOMIC)])
     assert both.first.tolist() == [1, 9]
     assert both.touches == 3
-    assert len(join([])) == 0
+    assert len(concatenate_touches([])) == 0
 
 
 def test_a_saved_trace_replays_alike(tmp_path):
@@ -124,7 +124,7 @@ def test_measured_compute_time_replaces_the_modelled():
 def test_an_empty_program_takes_no_time():
     empty = simulate(Trace((), ()))
     assert (empty.seconds, len(empty.events)) == (0.0, 0)
-    nothing = Launch(touches=join([]))
+    nothing = Launch(touches=concatenate_touches([]))
     one = simulate(Trace((Array(name="a", group="hash", nbytes=0),), (nothing,)))
     assert one.seconds == pytest.approx(3.7e-6)
 

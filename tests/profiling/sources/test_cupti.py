@@ -28,7 +28,7 @@ from louvain_um.profiling.sources.cupti_records import (
     split,
 )
 from louvain_um.profiling.sources.nvml import Nvml
-from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
+from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 
 SIZES = {UNIFIED_MEMORY: 104, CONCURRENT_KERNEL: 216, MEMCPY: 96, OVERHEAD: 56, 99: 32}
 
@@ -227,7 +227,7 @@ class FakeNvml:
 @pytest.mark.parametrize(("energy", "counter"), [(True, "total energy"), (False, "integrated")])
 def test_energy_is_counted_or_integrated(energy: bool, counter: str):
     source = Nvml("0000:01:00.0", FakeNvml(energy=energy), period=0.005)
-    source.start(Clock())
+    source.start(SessionClock())
     time.sleep(0.1)
     source.stop()
     found = source.energy()
@@ -239,16 +239,16 @@ def test_energy_is_counted_or_integrated(energy: bool, counter: str):
 
 def test_energy_that_nobody_tells_is_not_made_up():
     with pytest.raises(SourceUnavailableError, match="neither energy nor power"):
-        Nvml("0000:01:00.0", FakeNvml(energy=False, power=False)).start(Clock())
+        Nvml("0000:01:00.0", FakeNvml(energy=False, power=False)).start(SessionClock())
     with pytest.raises(SourceUnavailableError, match="root"):
-        Nvml("0000:01:00.0", FakeNvml(status=4)).start(Clock())
+        Nvml("0000:01:00.0", FakeNvml(status=4)).start(SessionClock())
     with pytest.raises(SourceUnavailableError, match="status 6"):
-        Nvml("0000:02:00.0", FakeNvml()).start(Clock())
+        Nvml("0000:02:00.0", FakeNvml()).start(SessionClock())
 
 
 def test_a_run_too_short_for_the_counter_cost_no_zero_joules():
     source = Nvml("0000:01:00.0", FakeNvml(step=1000.0))
-    source.start(Clock())
+    source.start(SessionClock())
     source.stop()
     assert source.energy() is None
     assert "energy is not known" in source.notes[0]
@@ -260,7 +260,7 @@ def test_a_run_too_short_for_the_counter_cost_no_zero_joules():
 def test_samples_stay_few(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("louvain_um.profiling.sources.nvml.MOST_SAMPLES", 20)
     source = Nvml("0000:01:00.0", FakeNvml(), period=0.0005)
-    source.start(Clock())
+    source.start(SessionClock())
     time.sleep(0.1)
     source.stop()
     assert len(source.samples) < 20

@@ -10,7 +10,7 @@ import pytest
 from louvain_um.profiling.record.capture import Recording
 from louvain_um.profiling.session.events import Cause, Kind, Source
 from louvain_um.profiling.sources import uvm, uvm_driver
-from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
+from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 from louvain_um.profiling.sources.uvm import Totals, Uvm
 from louvain_um.profiling.sources.uvm_driver import COUNTERS, DEVICE, Tracker
 from louvain_um.profiling.sources.uvm_events import (
@@ -215,7 +215,7 @@ def test_the_source_brings_everything_in_and_lets_go(monkeypatch: pytest.MonkeyP
     driver = Driver(monkeypatch)
     monkeypatch.setattr(uvm, "ENTRIES", 64)
     source = Uvm()
-    source.start(Clock())
+    source.start(SessionClock())
     put = [migration(0, 1, BASE, PAGE, 1, 0), fault(1, BASE, 2), replay(1, 3)]
     driver.put(source.queue, *put)
     source.totals.tracker.control[:8].view(np.int64)[0] = PAGE

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from louvain_um.errors import LouvainUmError, OptionError
-from louvain_um.profiling.sources.tracer import Tracer, Uses
+from louvain_um.profiling.sources.tracer import AccessCounts, Tracer
+from louvain_um.profiling.sources.tracer.counter_rows import CounterRows
 from louvain_um.profiling.sources.tracer.maps import Maps
-from louvain_um.profiling.sources.tracer.ranges import Ranges
 from louvain_um.profiling.sources.tracer.state import COPIES, RANGES
 
 
 def test_pages_grow_until_the_rows_fit_and_there_is_always_room_for_another() -> None:
-    ranges = Ranges(4096, 1024 + COPIES)
+    ranges = CounterRows(4096, 1024 + COPIES)
     known = [ranges.enter(f"a{k}", (k + 1) << 32, 1 << 31) for k in range(8)]
     entered = [each for each in known if each is not None]
     assert len(entered) == 8
@@ -29,7 +29,7 @@ def test_pages_grow_until_the_rows_fit_and_there_is_always_room_for_another() ->
 
 
 def test_a_small_array_has_copies_of_its_rows() -> None:
-    ranges = Ranges(4096, 10_000)
+    ranges = CounterRows(4096, 10_000)
     sizes = {"one": 1, "ten": 40_960, "many": 1_000 * 4096}
     entered = {
         name: ranges.enter(name, (1 + k) << 32, size)
@@ -41,7 +41,7 @@ def test_a_small_array_has_copies_of_its_rows() -> None:
 
 
 def test_rows_of_freed_arrays_are_kept_until_they_are_read() -> None:
-    ranges = Ranges(4096, 100 + COPIES)
+    ranges = CounterRows(4096, 100 + COPIES)
     first = ranges.enter("a", 1 << 20, 50 * 4096)
     assert first is not None
     ranges.leave("a", now=7)
@@ -59,7 +59,7 @@ def test_rows_of_freed_arrays_are_kept_until_they_are_read() -> None:
 
 
 def test_the_table_is_sorted_by_address_and_full_at_some_time() -> None:
-    ranges = Ranges(4096, 10_000)
+    ranges = CounterRows(4096, 10_000)
     for k in range(RANGES - 1):
         assert ranges.enter(str(k), (1000 - k) << 20, 100) is not None
     assert ranges.enter("one more", 1 << 50, 1) is None
@@ -70,7 +70,7 @@ def test_the_table_is_sorted_by_address_and_full_at_some_time() -> None:
 
 
 def test_an_empty_array_hides_no_other() -> None:
-    ranges = Ranges(4096, 1000)
+    ranges = CounterRows(4096, 1000)
     ranges.enter("a", 1 << 20, 100)
     ranges.enter("nothing", 1 << 20, 0)
     table, count = ranges.pack()
@@ -79,7 +79,7 @@ def test_an_empty_array_hides_no_other() -> None:
 
 
 def test_stretches_that_overlap() -> None:
-    ranges = Ranges(4096, 100)
+    ranges = CounterRows(4096, 100)
     ranges.enter("a", 1000, 100)
     assert ranges.overlapping(1099, 1) == ["a"]
     assert ranges.overlapping(1100, 50) == []
@@ -151,4 +151,4 @@ def test_a_result_comes_at_the_end() -> None:
 
 
 def test_uses_add_up() -> None:
-    assert Uses(1, 2, 3).total == 6
+    assert AccessCounts(1, 2, 3).total == 6

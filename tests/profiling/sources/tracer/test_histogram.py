@@ -66,8 +66,8 @@ class Run:
         column = min(elapsed >> int(state["bin_shift"]), int(state["last_bin"]))
         histogram.cells[use, row, column] += times
 
-    def news(self) -> dict[str, list[int]]:
-        return {each.name: each.counts.tolist() for each in self.histogram.news()}
+    def new_counts(self) -> dict[str, list[int]]:
+        return {each.name: each.counts.tolist() for each in self.histogram.new_counts()}
 
 
 def test_news_are_of_arrays_and_uses_and_come_once() -> None:
@@ -79,14 +79,14 @@ def test_news_are_of_arrays_and_uses_and_come_once() -> None:
         run.access((1 << 20) + 9_999, 0, 3, block)
         run.access((1 << 20) + 10_239, 2, 1, block)
         run.access((1 << 20) + 10_240, 1, 1, block)
-    assert run.news() == {
+    assert run.new_counts() == {
         "a": [6 * COPIES, 0, 0],
         "b": [0, 2 * COPIES, 0],
         "": [0, 0, 2 * COPIES],
     }
-    assert run.news() == {}
+    assert run.new_counts() == {}
     run.access(1 << 20, 2)
-    assert run.news() == {"a": [0, 0, 1]}
+    assert run.new_counts() == {"a": [0, 0, 1]}
 
 
 def test_counts_outlive_their_array_and_go_to_its_map() -> None:
@@ -102,13 +102,13 @@ def test_counts_outlive_their_array_and_go_to_its_map() -> None:
     # Another in the same place; the counters of the first are needed again.
     run.histogram.enter("b", 1 << 20, 4096)
     run.access(1 << 20, 1, times=2)
-    news = run.histogram.news()
-    assert {each.name: (each.until, each.counts.tolist()) for each in news} == {
+    new_counts = run.histogram.new_counts()
+    assert {each.name: (each.until, each.counts.tolist()) for each in new_counts} == {
         "a": (when, [12, 0, 0]),
         "b": (0, [0, 2, 0]),
     }
     run.histogram.collect(run.histogram.ranges.known)
-    assert run.news() == {}
+    assert run.new_counts() == {}
     assert not run.histogram.cells.any()
     maps = {page.array: page for page in run.histogram.maps.page_maps(run.histogram.edges())}
     assert maps["a"].counts.sum(axis=1).tolist() == [5, 7]
@@ -159,7 +159,7 @@ def test_an_array_that_shrinks_and_one_that_comes_again() -> None:
     run.histogram.enter("a", 1 << 21, 4096)
     run.access(1 << 21, times=2)
     run.access(1 << 20, times=3)
-    found = run.histogram.news()
+    found = run.histogram.new_counts()
     assert [(each.name, each.address, each.counts[0]) for each in found] == [
         ("a", 1 << 20, 1),
         ("a", 1 << 21, 2),

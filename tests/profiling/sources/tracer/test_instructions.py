@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from louvain_um.profiling.sources.tracer.instructions import (
-    Access,
+    PtxAccess,
     UnknownInstruction,
     access_of,
     callee,
@@ -16,31 +16,31 @@ A = "%rd1"
 @pytest.mark.parametrize(
     ("text", "access"),
     [
-        ("ld.global.u32 %r1, [%rd1];", Access("read", A)),
+        ("ld.global.u32 %r1, [%rd1];", PtxAccess("read", A)),
         ("ld.global.nc.L1::no_allocate.L2::128B.v4.f32 {%f1,%f2,%f3,%f4}, [%rd1+16];",
-         Access("read", "%rd1+16")),
-        ("@%p1 ld.volatile.global.u8 %rs1, [%rd1];", Access("read", A)),
-        ("ld.relaxed.gpu.global.L2::cache_hint.u64 %rd2, [%rd1], %rd9;", Access("read", A)),
-        ("ld.u32 %r1, [%rd1];", Access("read", A, generic=True)),
-        ("ld.acquire.sys.b64 %rd2, [ %rd1 + -8 ];", Access("read", "%rd1+-8", generic=True)),
-        ("ldu.global.u32 %r1, [table+4];", Access("read", "table+4")),
-        ("st.global.cs.v2.u32 [%rd1+8], {%r1, %r2};", Access("write", "%rd1+8")),
-        ("st.wt.u16 [%rd1], %rs1;", Access("write", A, generic=True)),
-        ("atom.global.cas.b32 %r1, [%rd1], %r2, %r3;", Access("atomic", A)),
-        ("atom.add.noftz.f16x2 %r1, [%rd1], %r2;", Access("atomic", A, generic=True)),
-        ("red.relaxed.gpu.global.add.u64 [%rd1], %rd2;", Access("atomic", A)),
-        ("cp.async.ca.shared.global [%r1], [%rd1], 16;", Access("read", A)),
+         PtxAccess("read", "%rd1+16")),
+        ("@%p1 ld.volatile.global.u8 %rs1, [%rd1];", PtxAccess("read", A)),
+        ("ld.relaxed.gpu.global.L2::cache_hint.u64 %rd2, [%rd1], %rd9;", PtxAccess("read", A)),
+        ("ld.u32 %r1, [%rd1];", PtxAccess("read", A, generic=True)),
+        ("ld.acquire.sys.b64 %rd2, [ %rd1 + -8 ];", PtxAccess("read", "%rd1+-8", generic=True)),
+        ("ldu.global.u32 %r1, [table+4];", PtxAccess("read", "table+4")),
+        ("st.global.cs.v2.u32 [%rd1+8], {%r1, %r2};", PtxAccess("write", "%rd1+8")),
+        ("st.wt.u16 [%rd1], %rs1;", PtxAccess("write", A, generic=True)),
+        ("atom.global.cas.b32 %r1, [%rd1], %r2, %r3;", PtxAccess("atomic", A)),
+        ("atom.add.noftz.f16x2 %r1, [%rd1], %r2;", PtxAccess("atomic", A, generic=True)),
+        ("red.relaxed.gpu.global.add.u64 [%rd1], %rd2;", PtxAccess("atomic", A)),
+        ("cp.async.ca.shared.global [%r1], [%rd1], 16;", PtxAccess("read", A)),
         ("cp.async.cg.shared::cta.global.L2::cache_hint [%r1], [%rd1+4], 16, %r9, %rd9;",
-         Access("read", "%rd1+4")),
+         PtxAccess("read", "%rd1+4")),
         ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, "
-         "[%r3];", Access("read", A, nbytes="%r2")),
+         "[%r3];", PtxAccess("read", A, nbytes="%r2")),
         ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 256;",
-         Access("write", A, nbytes="256")),
+         PtxAccess("write", A, nbytes="256")),
         ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r1], %r2;",
-         Access("atomic", A, nbytes="%r2")),
+         PtxAccess("atomic", A, nbytes="%r2")),
     ],
 )  # fmt: skip
-def test_accesses_of_global_memory(text: str, access: Access) -> None:
+def test_accesses_of_global_memory(text: str, access: PtxAccess) -> None:
     assert access_of(statements(text)[0]) == access
 
 

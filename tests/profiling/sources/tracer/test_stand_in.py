@@ -10,8 +10,8 @@ import pytest
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import Event
 from louvain_um.gpu.runtime import compile, nvrtc
-from louvain_um.profiling.sources.source import Clock, SourceUnavailableError
-from louvain_um.profiling.sources.tracer import Tracer, Uses
+from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
+from louvain_um.profiling.sources.tracer import AccessCounts, Tracer
 
 
 class Others(compile.Kernels):
@@ -73,20 +73,20 @@ def test_without_a_compiler_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(nvrtc, "compiler", missing)
     with pytest.raises(SourceUnavailableError, match="pip install it"):
-        Tracer().start(Clock())
+        Tracer().start(SessionClock())
 
 
 def test_a_tracer_that_saw_nothing_says_so() -> None:
     pytest.importorskip("cupy")
     tracer = Tracer()
     try:
-        tracer.start(Clock())
+        tracer.start(SessionClock())
     except SourceUnavailableError as error:
         pytest.skip(str(error))
     tracer.stop()
     assert compile._others.get() is None
     assert tracer.result().counts == {}
-    assert tracer.result().elsewhere == Uses()
+    assert tracer.result().elsewhere == AccessCounts()
     assert tracer.maps() == ()
     assert tracer.drain(last=True) is None
     assert tracer.notes == ["the tracer saw no kernel of the engine's"]
@@ -97,7 +97,7 @@ def test_a_run_without_kernels_needs_no_device() -> None:
     pytest.importorskip("cupy")
     tracer = Tracer()
     try:
-        tracer.start(Clock())
+        tracer.start(SessionClock())
     except SourceUnavailableError as error:
         pytest.skip(str(error))
     tracer.observe(Event(kind="start", phase="load"))

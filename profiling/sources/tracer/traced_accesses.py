@@ -15,7 +15,7 @@ from louvain_um.profiling.sources.tracer.histogram import Histogram
 from louvain_um.profiling.sources.tracer.kernels import Register
 
 
-class Uses(NamedTuple):
+class AccessCounts(NamedTuple):
     """How often something was accessed."""
 
     reads: int = 0
@@ -29,7 +29,7 @@ class Uses(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class TracedAccesses:
     """What a tracer saw.
 
     Parameters
@@ -38,9 +38,9 @@ class Trace:
         Of each array: accesses by page and time.
     events : EventTable
         A row of kind ACCESS for each array in each phase: `count` accesses.
-    counts : mapping of str to Uses
+    counts : mapping of str to AccessCounts
         Accesses by array.
-    elsewhere : Uses
+    elsewhere : AccessCounts
         Accesses outside all arrays.
     log : ndarray of `state.LOG`
         Sampled accesses: address, time in nanoseconds since the session began, use (an index
@@ -55,8 +55,8 @@ class Trace:
 
     maps: tuple[PageMap, ...]
     events: EventTable
-    counts: Mapping[str, Uses]
-    elsewhere: Uses
+    counts: Mapping[str, AccessCounts]
+    elsewhere: AccessCounts
     log: NDArray[Any]
     kernels: tuple[str, ...]
     dropped: int
@@ -89,8 +89,8 @@ def notes(
     counters: Histogram,
     register: Register,
     maps: Sequence[PageMap],
-    counts: Mapping[str, Uses],
-    elsewhere: Uses,
+    counts: Mapping[str, AccessCounts],
+    elsewhere: AccessCounts,
     dropped: int,
 ) -> list[str]:
     """Say what the numbers mean, and what they lack."""

@@ -22,7 +22,7 @@ NOWHERE: Final = 63
 
 
 @dataclass(slots=True, kw_only=True)
-class Range:
+class CountedArray:
     """An array and its counters.
 
     Parameters
@@ -35,7 +35,7 @@ class Range:
         How many times it has so many rows, one behind the other.
     shift : int
         log2 of the bytes that a row stands for.
-    told : uint64[3]
+    reported : uint64[3]
         Reads, writes and atomics that are accounted for already.
     until : int
         When it was freed, in nanoseconds since the session began; 0 while it lives.
@@ -48,7 +48,7 @@ class Range:
     rows: int
     copies: int
     shift: int
-    told: U64 = field(default_factory=lambda: np.zeros(len(USES), np.uint64))
+    reported: U64 = field(default_factory=lambda: np.zeros(len(USES), np.uint64))
     until: int = 0
 
     @property
@@ -57,7 +57,7 @@ class Range:
         return slice(self.row, self.row + self.rows * self.copies)
 
 
-class Ranges:
+class CounterRows:
     """Arrays, each with rows of counters, which it keeps when it is freed until they are read.
 
     A page is a stretch of an array, counted from its first byte. Pages double until an array's
@@ -72,8 +72,8 @@ class Ranges:
 
     Examples
     --------
-    >>> from louvain_um.profiling.sources.tracer.ranges import Ranges
-    >>> ranges = Ranges(4096, 1032)
+    >>> from louvain_um.profiling.sources.tracer.counter_rows import CounterRows
+    >>> ranges = CounterRows(4096, 1032)
     >>> labels = ranges.enter("labels", 1 << 21, 1 << 20)
     >>> labels.rows, 1 << labels.shift
     (256, 4096)
@@ -84,10 +84,10 @@ class Ranges:
     def __init__(self, page_bytes: int, rows: int) -> None:
         self.shift = page_bytes.bit_length() - 1
         self.free = FreeList((rows - COPIES) * UNIT)
-        self.live: dict[str, Range] = {}
-        self.retired: list[Range] = []
+        self.live: dict[str, CountedArray] = {}
+        self.retired: list[CountedArray] = []
 
-    def enter(self, name: str, address: int, nbytes: int) -> Range | None:
+    def enter(self, name: str, address: int, nbytes: int) -> CountedArray | None:
         """Return the counters of a new array, None if there is no room for another."""
         if len(self.live) == RANGES - 1:
             return None
@@ -103,7 +103,7 @@ class Ranges:
                 return None
             shift += 1
         row = COPIES + taken // UNIT
-        self.live[name] = Range(
+        self.live[name] = CountedArray(
             name=name,
             address=address,
             nbytes=nbytes,
@@ -127,7 +127,7 @@ class Ranges:
         gone.until = now
         self.retired.append(gone)
 
-    def release(self, known: Range) -> None:
+    def release(self, known: CountedArray) -> None:
         """Take the counters of an array back."""
         self.free.give((known.row - COPIES) * UNIT)
         if self.live.get(known.name) is known:
@@ -136,7 +136,7 @@ class Ranges:
             self.retired.remove(known)
 
     @property
-    def known(self) -> list[Range]:
+    def known(self) -> list[CountedArray]:
         """The arrays that have counters."""
         return [*self.retired, *self.live.values()]
 
