@@ -210,23 +210,45 @@ def test_readme_python_runs(tmp_path, monkeypatch):
     assert known["r"].n_communities == 1
 
 
-def test_readme_tells_what_was_measured():
+KINDS = {"lfr": "LFR", "rmat": "R-MAT", "stencil": "27-point stencil"}
+
+
+def test_readme_states_what_was_measured():
     found = HOUSE / "benchmarks/results"
     runs = {
-        (f"{row['arcs'] / 1e6:.0f} M", row["method"].capitalize()): row
+        (row["graph"], row["method"]): row
         for name in ("gpu_detect_h200", "gpu_detect_h200_leiden")
         for row in json.loads((found / f"{name}.json").read_text())["results"]
         if not row.get("older_code")
     }
-    told = re.findall(
-        r"^\| .*, .* \| (\w+) \| (.* M) \| (.*) \| (.*) \| (.*) \|$", README, re.MULTILINE
-    )
-    assert len(told) == len(runs) == 11
-    for method, arcs, ms, each, modularity in told:
-        row = runs[arcs, method]
-        assert ms == f"{1e3 * row['algorithm_median']:.1f}"
-        assert each == f"{row['bytes_taken'] / row['arcs']:.1f}"
-        assert modularity == f"{row['modularity']:.3f}"[1:]
+    peers = json.loads((found / "peers_h200.json").read_text())
+    assert f"{peers['peer']} on an {peers['device'].removeprefix('NVIDIA ')}" in README
+    peer_runs = {(row["graph"], row["method"]): row for row in peers["results"]}
+
+    def modularity(row: dict[str, float | None]) -> str:
+        return "" if row["modularity"] is None else f" ({row['modularity']:.3f})".replace("0.", ".")
+
+    expected = []
+    for key, row in runs.items():
+        kind = KINDS[re.sub(r"\d", "", row["graph"])]
+        size = f"{row['vertices'] / 1e6:.1f} M | {row['arcs'] / 1e6:.0f} M"
+        milliseconds = f"{1e3 * row['algorithm_median']:.1f} ms"
+        bytes_per_arc = f"{row['bytes_taken'] / row['arcs']:.1f}"
+        head = f"| {kind} | {size} | {row['method'].capitalize()} |"
+        if key not in peer_runs:
+            expected.append(f"{head} {milliseconds}{modularity(row)} | {bytes_per_arc} |")
+            continue
+        peer = peer_runs.pop(key)
+        times = peer["seconds"] / row["algorithm_median"]
+        expected.append(
+            f"{head} **{milliseconds}**{modularity(row)} "
+            f"| {1e3 * peer['seconds']:,.0f} ms{modularity(peer)} "
+            f"| {times:.0f} × | {bytes_per_arc} |"
+        )
+    assert not peer_runs
+    shown = re.findall(r"^\| .* \| (?:Louvain|Leiden) \|.*\|$", README, re.MULTILINE)
+    assert sorted(shown) == sorted(expected)
+    assert len(shown) == 11
     for vertices in (1 << 22, 1 << 24):
         fetch = [
             1e3 * sum(phase["seconds"] for phase in row["phases"] if phase["phase"] == "fetch")
