@@ -1,4 +1,4 @@
-"""What an engine tells the world while it runs; progress bars and profilers listen."""
+"""Events that an engine announces while it runs; progress bars and profilers observe them."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ class Event:
 
     Parameters
     ----------
-    kind : {"start", "iteration", "end", "array", "freed", "work"}
-        A phase began, an iteration of it ended, the phase ended; an array was made or given back;
-        a step's arrays can be looked at (the CPU engine only, before its "iteration" or "end").
+    kind : {"start", "iteration", "end", "array", "freed", "step"}
+        A phase began, an iteration of it ended, the phase ended; an array was allocated or freed;
+        a step's arrays can be inspected (CPU engine only, before its "iteration" or "end").
     phase : str
         "compile", "load", "move", "refine", "aggregate" or "fetch" (labels to the host); "" for
         an array, which may outlive phases.
     level, iteration : int
-        Where the run stands; −1 outside levels or iterations.
+        Position of the run; −1 outside levels or iterations.
     vertices, arcs : int
         Size of the level's graph.
     moved : int
         Vertices moved in the iteration.
     modularity : float
-        Modularity known so far; NaN before any is.
+        Best modularity so far; NaN before the first.
     arrays : tuple of str
         Names of the arrays the phase touches.
     seconds_ago : float
-        How long ago the iteration ended; its kernel may have run on before it could be told.
+        Age of the iteration's end: a kernel may run several before the host announces them.
     name, group : str
         The array of "array" and "freed".
     address, nbytes : int
-        Where it lies (or lay), and its bytes.
-    work : mapping of str to Any
-        The engine's own arrays of "work", by name: to be read, and only until the observer returns.
+        Its address and bytes.
+    step : mapping of str to Any
+        The engine's own arrays of a "step" by name: read only, and only until the observer returns.
     """
 
-    kind: Literal["start", "iteration", "end", "array", "freed", "work"]
+    kind: Literal["start", "iteration", "end", "array", "freed", "step"]
     phase: Phase | Literal[""] = ""
     level: int = -1
     iteration: int = -1
@@ -55,14 +55,14 @@ class Event:
     group: str = ""
     address: int = 0
     nbytes: int = 0
-    work: Mapping[str, Any] = field(default_factory=dict)
+    step: Mapping[str, Any] = field(default_factory=dict)
 
 
 Observer = Callable[[Event], None]
 
 
-def tell_arrays(observer: Observer) -> Callable[[str, str, str, int, int], None] | None:
-    """Return a ledger's listener that tells an observer of arrays; None if nobody observes."""
+def array_listener(observer: Observer) -> Callable[[str, str, str, int, int], None] | None:
+    """Return a ledger's listener that announces arrays to an observer; None for `ignore`."""
     if observer is ignore:
         return None
 

@@ -74,7 +74,9 @@ def detect(
             labels, iterations, visited, gain = move(
                 level, reached, total, resolution, seed, cycle, len(path), alone
             )
-            if levels and rules.gained(gain) <= threshold * rules.stakes(cycle, len(path)):
+            if levels and rules.as_modularity(gain) <= threshold * rules.min_gain_factor(
+                cycle, len(path)
+            ):
                 break
             parts = labels
             if method == "leiden":
@@ -167,9 +169,9 @@ def move(
                 active.update(u for u in net.neighbours[v] if labels[u] != labels[v])
             moves += len(moved)
         gains += gain
-        if not rules.wakes(alone, iteration):
+        if not rules.prunes(alone, iteration):
             active = set(net.vertices)
-        if moves == 0 or rules.dried_up(number, iteration, gain, before):
+        if moves == 0 or rules.is_last_sweep(number, iteration, gain, before):
             break
         before = gain
     return labels, iteration + 1, visited, gains

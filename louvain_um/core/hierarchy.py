@@ -44,7 +44,7 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MoveStats:
     """What moving on one level did.
 
     Parameters
@@ -73,13 +73,13 @@ class Engine(Protocol[L]):
     def restart(self, path: list[L]) -> L:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
 
-    def forget(self, level: L) -> None:
+    def discard_move(self, level: L) -> None:
         """Give back what moving left behind on a level where nothing moved."""
 
     def size(self, level: L) -> tuple[int, int]:
         """Return vertices and arcs of a level."""
 
-    def move(self, level: L) -> Moved:
+    def move(self, level: L) -> MoveStats:
         """Move vertices between communities until the gain dries up."""
 
     def refine(self, level: L) -> None:
@@ -91,16 +91,16 @@ class Engine(Protocol[L]):
     def sums(self, level: L) -> Sums:
         """Return the sums of the communities a level starts in."""
 
-    def split(self, level: L) -> None:
+    def split_disconnected(self, level: L) -> None:
         """Make every connected part of a community a community of its own."""
 
     def release(self, level: L) -> None:
         """Free the graph of a level; the input's, which every cycle needs, stays."""
 
-    def maps(self, path: list[L]) -> tuple[NDArray[np.uint32], ...]:
+    def coarse_vertices(self, path: list[L]) -> tuple[NDArray[np.uint32], ...]:
         """Return each level's map to the next."""
 
-    def cuts(self, path: list[L]) -> tuple[NDArray[np.uint32], ...]:
+    def coarse_labels(self, path: list[L]) -> tuple[NDArray[np.uint32], ...]:
         """Return, for each level but the first, the communities its vertices start in."""
 
     def labels(self, path: list[L]) -> NDArray[np.uint32]:
@@ -170,25 +170,27 @@ class Run:
             if self.gained <= self.options.threshold:
                 break
         if self.options.method == "leiden" and len(path) > 1:
-            self.engine.split(level)
+            self.engine.split_disconnected(level)
             self.best, communities = self.quality(level)
             self.levels[-1] = replace(
                 self.levels[-1], modularity=self.best, communities=communities
             )
         return path
 
-    def pays(self, moved: Moved, cycle: int, number: int) -> bool:
+    def pays(self, moved: MoveStats, cycle: int, number: int) -> bool:
         """Whether what moved is worth adding up."""
-        return rules.gained(moved.gain) > self.options.threshold * rules.stakes(cycle, number)
+        return rules.as_modularity(moved.gain) > self.options.threshold * rules.min_gain_factor(
+            cycle, number
+        )
 
     def step(self, level: Any, cycle: int, number: int) -> Any:
         """Move, refine and aggregate; return the next level, or None if nothing was gained."""
         engine, watch, since = self.engine, self.watch, time.perf_counter()
         vertices, arcs = engine.size(level)
         where = {"level": number, "vertices": vertices, "arcs": arcs, "modularity": self.best}
-        moved: Moved = watch.run("move", engine.move, level, **where)
+        moved: MoveStats = watch.run("move", engine.move, level, **where)
         if not moved.moves or (self.levels and not self.pays(moved, cycle, number)):
-            engine.forget(level)
+            engine.discard_move(level)
             self.gained = 0.0
             return None
         if self.options.method == "leiden":
@@ -233,8 +235,8 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
         path = run.cycle(level, number)
         if len(path) == 1:
             break
-        maps.extend(run.watch.run("fetch", engine.maps, path))
-        cuts.extend(run.watch.run("fetch", engine.cuts, path))
+        maps.extend(run.watch.run("fetch", engine.coarse_vertices, path))
+        cuts.extend(run.watch.run("fetch", engine.coarse_labels, path))
         if run.best - before <= options.threshold or not run.room:
             break
     labels = run.watch.run("fetch", engine.labels, path)

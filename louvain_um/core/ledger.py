@@ -1,4 +1,4 @@
-"""Who holds how many bytes: every array of a run is asked for by name and group."""
+"""Bytes held by each group; every array of a run is requested by name and group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Allocator(Protocol):
         """Return an uninitialised one-dimensional array."""
 
     def free(self, *names: str) -> None:
-        """Give arrays back; the caller drops its own references."""
+        """Free arrays; the caller drops its own references."""
 
     @property
     def peak_bytes(self) -> Mapping[Group, int]:
@@ -28,7 +28,7 @@ class Allocator(Protocol):
 
 
 Listener = Callable[[str, str, str, int, int], None]
-"""Is told "array" or "freed", name, group, address and bytes."""
+"""Called with "array" or "freed", name, group, address and bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +41,20 @@ class Entry:
 
 
 class Ledger:
-    """Book of live arrays: bytes by group now, at each group's peak, and at the joint peak.
+    """Live arrays, and bytes by group: now, at each group's peak and at the joint peak.
 
     Parameters
     ----------
     listener : callable, optional
-        Is told of every array that comes and goes.
+        Called for every array that is added, freed or shrunk.
 
     Examples
     --------
     >>> from louvain_um.core.ledger import Ledger
-    >>> book = Ledger()
-    >>> book.enter("labels", "community", 400)
-    >>> book.leave("labels")
-    >>> book.peak_bytes["community"], book.live_bytes["community"], book.peak_total
+    >>> ledger = Ledger()
+    >>> ledger.add("labels", "community", 400)
+    >>> ledger.remove("labels")
+    >>> ledger.peak_bytes["community"], ledger.live_bytes["community"], ledger.peak_total
     (400, 0, 400)
     """
 
@@ -65,10 +65,10 @@ class Ledger:
         self.peak_bytes: dict[Group, int] = dict.fromkeys(GROUPS, 0)
         self.peak_total = 0
 
-    def enter(self, name: str, group: Group, nbytes: int, address: int = 0) -> None:
-        """Note a new array; a name in use is an error of the engine's."""
+    def add(self, name: str, group: Group, nbytes: int, address: int = 0) -> None:
+        """Add a new array; a name in use is an error in the engine."""
         if name in self.entries:
-            raise KeyError(f"array {name!r} is live already")
+            raise KeyError(f"array {name!r} already exists")
         if self.listener:
             self.listener("array", name, group, address, nbytes)
         self.entries[name] = Entry(group, nbytes, address)
@@ -76,15 +76,15 @@ class Ledger:
         self.peak_bytes[group] = max(self.peak_bytes[group], self.live_bytes[group])
         self.peak_total = max(self.peak_total, sum(self.live_bytes.values()))
 
-    def leave(self, name: str) -> None:
-        """Note that an array is gone."""
+    def remove(self, name: str) -> None:
+        """Remove a freed array."""
         entry = self.entries.pop(name)
         self.live_bytes[entry.group] -= entry.nbytes
         if self.listener:
             self.listener("freed", name, entry.group, entry.address, entry.nbytes)
 
     def shrink(self, name: str, nbytes: int) -> None:
-        """Note that an array gave back its tail."""
+        """Shorten an array whose tail was freed."""
         entry = self.entries[name]
         self.live_bytes[entry.group] -= entry.nbytes - nbytes
         self.entries[name] = Entry(entry.group, nbytes, entry.address)
@@ -103,13 +103,13 @@ class HostAllocator:
         import numpy as np  # here, because the command line's help names groups and policies
 
         array = np.empty(shape, dtype)
-        self.ledger.enter(name, group, array.nbytes, array.ctypes.data)
+        self.ledger.add(name, group, array.nbytes, array.ctypes.data)
         return array
 
     def free(self, *names: str) -> None:
-        """Take arrays off the ledger."""
+        """Remove arrays from the ledger."""
         for name in names:
-            self.ledger.leave(name)
+            self.ledger.remove(name)
 
     @property
     def peak_bytes(self) -> Mapping[Group, int]:

@@ -19,8 +19,8 @@ from louvain_um.core.intrinsics import atomic_add, atomic_load, give_way
 from louvain_um.errors import OptionError
 from louvain_um.options import MOST_THREADS
 
-PATIENCE = 1000
-"""Looks at a counter before another thread is given the core: some microseconds."""
+SPINS = 1000
+"""Polls of a counter before yielding the core to another thread: some microseconds."""
 
 
 def default_threads() -> int:
@@ -117,9 +117,9 @@ def finish(progress, stage, items):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def wait(progress, stage, items):  # type: ignore[no-untyped-def]
-    """Wait until all items of a stage are done; give way when that takes long."""
-    looks = 0
+    """Wait until all items of a stage are done; yield the core when that takes long."""
+    polls = 0
     while atomic_load(progress, 2 * stage + 1) < items:
-        looks += 1
-        if looks > PATIENCE:
+        polls += 1
+        if polls > SPINS:
             give_way()

@@ -11,17 +11,17 @@ from typing import Final
 MASK: Final = 0xFFFF_FFFF
 
 SUB_ROUNDS: Final = 8
-"""Parts of a sweep; vertices of one part decide from one frozen state."""
+"""Parts of a sweep; all vertices of a part decide from the same frozen state."""
 
 SEED_STEP: Final = 0x9E37_79B9
 """Odd number that spreads seeds over the 32-bit range (2³² ÷ golden ratio)."""
 
 FIRST_STREAM: Final = 5
-"""Stream of sub-rounds that seed 0 takes.
+"""Offset added to the seed.
 
-Seeds scatter: on soc-Epinions1 Louvain ends between .430 and .450, .443 in the mean of twelve. Of
-streams 0 … 11 this one stays furthest above what igraph and leidenalg reach on every graph tried,
-so that the default seed is not one of the unlucky ones.
+Results scatter with the seed: on soc-Epinions1 Louvain ends between .430 and .450, .443 in the mean
+of twelve. Of offsets 0 … 11 this one stays furthest above igraph and leidenalg on every graph
+tried, so that the default seed 0 is not an unlucky one.
 """
 
 GAIN_BITS: Final = 50
@@ -43,12 +43,12 @@ def mix32(x: int) -> int:
 
 
 def seed_salt(seed: int) -> int:
-    """Return what a seed adds to every salt."""
+    """Return the term that a seed contributes to every salt."""
     return (seed + FIRST_STREAM) * SEED_STEP & MASK
 
 
 def salt(cycle: int, iteration: int, seed: int) -> int:
-    """Return what is xored into a vertex id to find its sub-round in a sweep."""
+    """Return the value xored into a vertex id to find its sub-round in a sweep."""
     return mix32((cycle << 16) + iteration + seed_salt(seed))
 
 
@@ -58,41 +58,41 @@ def bucket(vertex: int, salt_: int, sub_rounds: int = SUB_ROUNDS) -> int:
 
 
 CYCLES: Final = {"louvain": 2, "leiden": 3}
-"""Times the level loop runs, each but the first from the communities found before."""
+"""Number of cycles of the level loop; each but the first starts from the previous result."""
 
 MAX_ITERATIONS: Final = 100
-"""Sweeps of a level at most: simultaneous moves could undo each other without end."""
+"""Maximum number of sweeps per level: simultaneous moves could undo each other forever."""
 
-RESTLESS: Final = 2
-"""First sweeps of a level where every vertex begins alone, after which all decide once more.
+FULL_SWEEPS: Final = 2
+"""Sweeps that keep every vertex active on a level that starts from single vertices.
 
-Most move, so that nearly all would be woken: on LFR 18, 97 and 90 % of the arcs are visited again
-anyhow, and to find those who sleep would mean to read the rows of all who moved.
+Most vertices move in them, so pruning would save little: on LFR 18, 97 and 90 % of the arcs are
+visited again anyway, and finding the inactive vertices would read the rows of all that moved.
 """
 
 
-def wakes(alone: bool, iteration: int) -> bool:
-    """Return whether a sweep sends to sleep whom nothing concerns, and wakes whom a move does."""
-    return not alone or iteration >= RESTLESS
+def prunes(single: bool, iteration: int) -> bool:
+    """Return whether a sweep keeps only vertices near a move active for the next one."""
+    return not single or iteration >= FULL_SWEEPS
 
 
-PATIENCE: Final = 8
-"""Sweeps after which the first that gains no less than the one before is a level's last.
+MIN_SWEEPS: Final = 8
+"""Sweeps after which a level ends as soon as a sweep gains no less than the one before.
 
-Where vertices move to and fro, each sweep promises the same gain and none keeps it: a level of LFR
-22 that Leiden dropped took a hundred sweeps, half of the run. Lattices, which need 34, take a few
+Vertices that oscillate predict the same gain in each sweep without reaching it: one level of LFR 22
+that Leiden discarded took a hundred sweeps, half of the run. Lattices, which need 34, take a few
 less; modularity stays the same.
 """
 
 
-def dried_up(level: int, iteration: int, gain: int, before: int) -> bool:
-    """Return whether a sweep of a level is the last, by its gain and that of the sweep before."""
-    return gain < tolerance(level) or (iteration >= PATIENCE and gain >= before)
+def is_last_sweep(level: int, iteration: int, gain: int, before: int) -> bool:
+    """Return whether a sweep is its level's last, from its gain and that of the sweep before."""
+    return gain < tolerance(level) or (iteration >= MIN_SWEEPS and gain >= before)
 
 
 FIRST_TOLERANCE: Final = 1e-3
 TOLERANCE_STEP: Final = 0.3
-"""A level's tolerance over that of the level before.
+"""Ratio of a level's tolerance to that of the level before.
 
 Against 0.1, over 12 seeds: the same modularity (Leiden on soc-Epinions1 .4546 for .4536), fewer
 sweeps (54 for 70) and hence fewer launches.
@@ -104,23 +104,23 @@ def tolerance(level: int) -> int:
     return round(FIRST_TOLERANCE * TOLERANCE_STEP**level * 2.0**GAIN_BITS)
 
 
-ANEW: Final = 100
-"""Thresholds that the first moving of a second cycle must gain for the cycle to go on.
+NEW_CYCLE_FACTOR: Final = 100
+"""A further cycle continues only if its first move phase gains more than this × threshold.
 
-Where the first cycle left nothing to do (LFR: 0 to 4e-7, R-MAT: .003, lattices: .005), adding
-level 0 up once more would be a fifth of the run.
+Where the first cycle left little to gain (LFR: 0 to 4e-7, R-MAT: .003, lattices: .005), aggregating
+level 0 again would take a fifth of the run.
 """
 
 
-def stakes(cycle: int, level: int) -> int:
-    """Return how many thresholds moving on a level must gain to be worth adding up."""
-    return ANEW if cycle and not level else 1
+def min_gain_factor(cycle: int, level: int) -> int:
+    """Return the multiple of `threshold` that a move phase must gain for aggregation to follow."""
+    return NEW_CYCLE_FACTOR if cycle and not level else 1
 
 
-def gained(gain: int) -> float:
-    """Return a sum of gains as modularity."""
+def as_modularity(gain: int) -> float:
+    """Return an integer sum of gains as a difference of modularity."""
     return gain / 2.0**GAIN_BITS
 
 
 REFINE_SWEEP: Final = 0xFFFF
-"""Stands for the iteration in the salt of a refinement, apart from every moving sweep."""
+"""Used in place of the iteration in the salt of a refinement; no sweep of moving reaches it."""

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from louvain_um.core import parallel, rules
-from louvain_um.core.hierarchy import Moved, Sums
+from louvain_um.core.hierarchy import MoveStats, Sums
 from louvain_um.core.ledger import HostAllocator
 from louvain_um.core.numbering import number_by_size
 from louvain_um.cpu import aggregate, move, refine
 from louvain_um.cpu.hash_table import EMPTY, slots_for
-from louvain_um.cpu.level import I64, NOBODY, NONE, U8, U32, CpuLevel, widest
-from louvain_um.events import Event, Observer, Phase, tell_arrays
+from louvain_um.cpu.level import EMPTY_I64, EMPTY_U32, I64, U8, U32, CpuLevel, max_degree
+from louvain_um.events import Event, Observer, Phase, array_listener
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.quality import sum_of_squares
@@ -30,12 +30,12 @@ class CpuEngine:
         self.options = options
         self.observer = observer
         self.threads = options.threads or parallel.default_threads()
-        self.memory = HostAllocator(tell_arrays(observer))
+        self.memory = HostAllocator(array_listener(observer))
         self.total = 0
 
     def load(self, graph: Graph) -> CpuLevel:
-        """Return level 0, every vertex alone; the graph's arrays are shared, not copied."""
-        enter = self.memory.ledger.enter
+        """Return level 0, each vertex its own community; shares the graph's arrays."""
+        enter = self.memory.ledger.add
         self.total = graph.total_weight
         weights = self.weights(0) if graph.weights is None else graph.weights
         for name in ("offsets", "targets", "weights", "loops"):
@@ -44,10 +44,10 @@ class CpuEngine:
         degrees = graph.degrees
         enter("degrees.0", "community", degrees.nbytes, degrees.ctypes.data)
         arrays = (graph.offsets, graph.targets, weights, graph.loops, degrees)
-        return CpuLevel(0, 0, *arrays, widest=widest(graph.offsets))
+        return CpuLevel(0, 0, *arrays, max_degree=max_degree(graph.offsets))
 
     def weights(self, arcs: int) -> U32 | I64:
-        """Return room for weights; of one type at every level, so that Numba compiles once."""
+        """Return an array for weights, of one type at every level so that Numba compiles once."""
         if self.total < 2**32:
             return np.empty(arcs, np.uint32)
         return np.empty(arcs, np.int64)
@@ -65,7 +65,7 @@ class CpuEngine:
         """Return vertices and arcs of a level."""
         return level.vertices, len(level.targets)
 
-    def move(self, level: CpuLevel) -> Moved:
+    def move(self, level: CpuLevel) -> MoveStats:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
         n, empty = level.vertices, self.memory.empty
         number, tag = level.number, f"{level.cycle}.{level.number}"
@@ -73,37 +73,42 @@ class CpuEngine:
         labels[:] = np.arange(n, dtype=np.uint32) if level.start is None else level.start
         totals = empty("totals", "community", n, np.int64)
         sizes = empty("sizes", "community", n, np.uint32)
-        wake = empty("wake", "scratch", n, np.uint8)
+        active = empty("active", "scratch", n, np.uint8)
         queue = empty("queue", "scratch", n, np.uint32)
-        goals = empty("goals", "scratch", n, np.uint32)
-        tallies = self.tallies(level, min(level.widest, n))
+        proposed = empty("proposed", "scratch", n, np.uint32)
+        tallies = self.tallies(level, min(level.max_degree, n))
         graph = (level.offsets, level.targets, level.weights, level.degrees)
-        state = (labels, totals, sizes, wake, goals)
+        state = (labels, totals, sizes, active, proposed)
         if level.start is None:
             totals[:], sizes[:] = level.degrees, 1
         else:
             move.start(level.degrees, labels, totals, sizes)
-        wake[:] = move.AWAKE
+        active[:] = move.ACTIVE
 
         rate, seed = self.options.resolution / self.total, np.uint32(self.options.seed)
         total, iteration, visited, moves, gains, before = float(self.total), 0, 0, 0, 0, 0
         while iteration < rules.MAX_ITERATIONS:
             salt = np.uint32(rules.salt(level.cycle, iteration, self.options.seed))
-            starts, arcs = self.enqueue(level, wake, goals, queue, salt)
+            starts, arcs = self.enqueue(level, active, proposed, queue, salt)
             visited += arcs
-            wakes = rules.wakes(level.start is None, iteration)
+            prunes = rules.prunes(level.start is None, iteration)
             iteration += 1
             progress, result = np.zeros(2 * move.STAGES, np.int64), np.zeros(2, np.int64)
             parallel.run(
                 move.sweep, self.threads if arcs >= move.SERIAL_ARCS else 1, graph, state, tallies,
-                queue, starts, rate, total, seed, wakes, progress, result,
+                queue, starts, rate, total, seed, prunes, progress, result,
             )  # fmt: skip
             count, gain = result.tolist()
             moves, gains = moves + count, gains + gain
-            if not wakes:
-                wake[:] = move.AWAKE
+            if not prunes:
+                active[:] = move.ACTIVE
             self.show(
-                "move", level, iteration=iteration - 1, queue=queue, starts=starts, goals=goals
+                "move",
+                level,
+                iteration=iteration - 1,
+                queue=queue,
+                starts=starts,
+                proposed=proposed,
             )
             self.observer(
                 Event(
@@ -116,35 +121,35 @@ class CpuEngine:
                     moved=count,
                 )
             )
-            if count == 0 or rules.dried_up(number, iteration - 1, gain, before):
+            if count == 0 or rules.is_last_sweep(number, iteration - 1, gain, before):
                 break
             before = gain
         level.labels, level.totals = labels, totals
-        self.memory.free("totals", "sizes", "wake", "queue", "goals")
+        self.memory.free("totals", "sizes", "active", "queue", "proposed")
         self.free_tallies()
-        return Moved(iteration, moves, visited, gains)
+        return MoveStats(iteration, moves, visited, gains)
 
-    def show(self, phase: Phase, level: CpuLevel, iteration: int = -1, **work: Any) -> None:
-        """Let the observer look at what a step worked on."""
-        whole, k = level.work | work, level.number
-        self.observer(Event(kind="work", phase=phase, level=k, iteration=iteration, work=whole))
+    def show(self, phase: Phase, level: CpuLevel, iteration: int = -1, **step: Any) -> None:
+        """Show the observer the arrays of a step."""
+        arrays, k = level.observed | step, level.number
+        self.observer(Event(kind="step", phase=phase, level=k, iteration=iteration, step=arrays))
 
     def enqueue(
-        self, level: CpuLevel, wake: U8, listed: U32, queue: U32, salt: np.uint32
+        self, level: CpuLevel, active: U8, listed: U32, queue: U32, salt: np.uint32
     ) -> tuple[I64, int]:
-        """Queue the awake vertices; return where each sub-round starts, and their arcs.
+        """Queue the active vertices; return where each sub-round starts, and their arcs.
 
-        `listed` is room for one entry a vertex.
+        `listed` is scratch with one entry per vertex.
         """
         threads = self.threads if level.vertices >= move.SERIAL_ARCS else 1
         counts = np.empty((threads, rules.SUB_ROUNDS + 1), np.int64)
         arcs, starts = np.empty(threads, np.int64), np.empty(rules.SUB_ROUNDS + 1, np.int64)
-        parallel.run(move.list_awake, threads, level.offsets, wake, salt, listed, counts, arcs)
-        parallel.run(move.fill_queue, threads, wake, listed, counts, queue, starts)
+        parallel.run(move.list_active, threads, level.offsets, active, salt, listed, counts, arcs)
+        parallel.run(move.fill_queue, threads, active, listed, counts, queue, starts)
         return starts, int(arcs.sum())
 
     def tallies(self, level: CpuLevel, distinct: int) -> tuple[U32, I64, U32, U32, U32 | I64]:
-        """Return hash tables for so many communities at once, one row a thread."""
+        """Return hash tables for `distinct` communities, one row per thread."""
         shape = (self.threads, -1)
 
         def room(name: str, items: int, dtype: DTypeLike) -> Any:
@@ -154,36 +159,44 @@ class CpuEngine:
         slots = slots_for(distinct)
         keys, sums = room("keys", slots, np.uint32), room("sums", slots, np.int64)
         keys[:] = EMPTY
-        names = room("names", level.widest + 1, np.uint32)
+        names = room("names", level.max_degree + 1, np.uint32)
         weighted = len(level.weights) > 0
-        loads = room("loads", level.widest + 1 if weighted else 0, level.weights.dtype)
+        loads = room("loads", level.max_degree + 1 if weighted else 0, level.weights.dtype)
         return keys, sums, room("used", distinct + 1, np.uint32), names, loads
 
     def free_tallies(self) -> None:
-        """Give the hash tables back."""
+        """Free the hash tables."""
         self.memory.free(*(f"tally {name}" for name in ("keys", "sums", "used", "names", "loads")))
 
     def refine(self, level: CpuLevel) -> None:
-        """Split communities into sub-communities that hold together (`level.parts`)."""
+        """Split communities into sub-communities that are connected (`level.refined`)."""
         n, empty, threads = level.vertices, self.memory.empty, self.threads
-        parts = empty(f"parts.{level.cycle}.{level.number}", "community", n, np.uint32)
-        part_totals = empty("part totals", "community", n, np.int64)
-        part_sizes = empty("part sizes", "community", n, np.uint32)
-        cuts = empty("cuts", "community", n, np.int64)
+        refined = empty(f"refined.{level.cycle}.{level.number}", "community", n, np.uint32)
+        sub_totals = empty("sub totals", "community", n, np.int64)
+        sub_sizes = empty("sub sizes", "community", n, np.uint32)
+        external_weight = empty("external weight", "community", n, np.int64)
         queue = empty("queue", "scratch", n, np.uint32)
         moved = empty("moved", "scratch", n, np.uint32)
-        goals = empty("goals", "scratch", n, np.uint32)
-        ties = empty("ties", "scratch", n, np.int64)
-        tallies = self.tallies(level, min(level.widest, n))
+        proposed = empty("proposed", "scratch", n, np.uint32)
+        weight_to_target = empty("weight to target", "scratch", n, np.int64)
+        tallies = self.tallies(level, min(level.max_degree, n))
         graph = (level.offsets, level.targets, level.weights, level.degrees)
         parallel.run(
-            refine.start, threads, graph, level.labels, parts, part_totals, part_sizes, cuts
+            refine.start,
+            threads,
+            graph,
+            level.labels,
+            refined,
+            sub_totals,
+            sub_sizes,
+            external_weight,
         )
-        everyone = np.full(n, move.AWAKE, np.uint8)
+        all_active = np.full(n, move.ACTIVE, np.uint8)
         salt = np.uint32(rules.salt(level.cycle, rules.REFINE_SWEEP, self.options.seed))
-        starts, _ = self.enqueue(level, everyone, goals, queue, salt)
+        starts, _ = self.enqueue(level, all_active, proposed, queue, salt)
         state = (
-            level.labels, level.totals, parts, part_totals, part_sizes, cuts, moved, goals, ties
+            level.labels, level.totals, refined, sub_totals, sub_sizes, external_weight, moved,
+            proposed, weight_to_target,
         )  # fmt: skip
         claim = np.zeros(3, np.int64)
         rate, seed = self.options.resolution / self.total, np.uint32(self.options.seed)
@@ -194,22 +207,23 @@ class CpuEngine:
                 starts[r], starts[r + 1], rate, seed, claim,
             )  # fmt: skip
             parallel.run(refine.apply, threads, graph, state, claim)
-        level.parts = parts
-        self.show("refine", level, queue=queue, starts=starts, parts=parts)
-        self.memory.free("part totals", "part sizes", "cuts", "queue", "moved", "goals", "ties")
+        level.refined = refined
+        self.show("refine", level, queue=queue, starts=starts, refined=refined)
+        self.memory.free("sub totals", "sub sizes", "external weight", "weight to target")
+        self.memory.free("queue", "moved", "proposed")
         self.free_tallies()
 
     def aggregate(self, level: CpuLevel) -> CpuLevel:
-        """Return the next level; vertices that share a label (or part) become one."""
+        """Return the next level; vertices that share a label (or sub-community) become one."""
         (n, arcs), empty = self.size(level), self.memory.empty
         number, tag = level.number + 1, f"{level.cycle}.{level.number + 1}"
         ranks = empty("ranks", "scratch", n, np.uint32)
-        numbers = level.labels if level.parts is None else level.parts
-        carried = None
+        numbers = level.labels if level.refined is None else level.refined
+        coarse = None
         count = aggregate.renumber(numbers, ranks)
-        if level.parts is not None:
-            carried = empty(f"start.{tag}", "community", count, np.uint32)
-            refine.relabel_communities(level.labels, numbers, ranks, carried)
+        if level.refined is not None:
+            coarse = empty(f"start.{tag}", "community", count, np.uint32)
+            refine.relabel_communities(level.labels, numbers, ranks, coarse)
         self.memory.free("ranks")
 
         members = empty("members", "scratch", n, np.uint32)
@@ -228,33 +242,38 @@ class CpuEngine:
             "aggregate", level, numbers=numbers, members=members, member_starts=starts,
             coarse_offsets=offsets,
         )  # fmt: skip
-        # Shrinking in place gives the room behind the arcs back without a copy.
+        # Shrinking in place frees the unused tail without a copy.
         targets.resize(kept, refcheck=False)
         weights.resize(kept, refcheck=False)
-        self.memory.ledger.enter(f"targets.{number}", "graph", targets.nbytes, targets.ctypes.data)
-        self.memory.ledger.enter(f"weights.{number}", "graph", weights.nbytes, weights.ctypes.data)
+        self.memory.ledger.add(f"targets.{number}", "graph", targets.nbytes, targets.ctypes.data)
+        self.memory.ledger.add(f"weights.{number}", "graph", weights.nbytes, weights.ctypes.data)
         self.memory.free("members", "member starts", "rooms")
         self.free_tallies()
 
         degrees = empty(f"degrees.{number}", "community", count, np.int64)
         degrees[:] = 0
         move.add_degrees(level.degrees, numbers, degrees)
-        # What led to the numbers is not needed again, and a path of levels is long kept.
-        level.numbers, level.labels, level.totals, level.parts = numbers, NOBODY, NONE, None
+        # Levels stay alive until the end of the cycle; keep only what the result needs.
+        level.numbers, level.labels, level.totals, level.refined = (
+            numbers,
+            EMPTY_U32,
+            EMPTY_I64,
+            None,
+        )
         arrays = (offsets, targets, weights, loops, degrees)
-        return CpuLevel(level.cycle, number, *arrays, widest=widest(offsets), start=carried)
+        return CpuLevel(level.cycle, number, *arrays, max_degree=max_degree(offsets), start=coarse)
 
     def add_up(
         self, graph: Any, numbers: U32, members: U32, starts: I64, rooms: I64, tallies: Any,
         targets: U32, weights: U32 | I64, loops: I64, offsets: I64,
     ) -> int:  # fmt: skip
-        """Write the next level's rows, a chunk of communities at a time; return their arcs."""
+        """Write the next level's rows, chunk by chunk of communities; return its arcs."""
         arcs, count = int(rooms[-1]), len(rooms) - 1
         threads = self.threads if arcs > move.SERIAL_ARCS else 1
-        goal = max(arcs // aggregate.CHUNKS, aggregate.LEAST_ARCS)
+        target_arcs = max(arcs // aggregate.CHUNKS, aggregate.LEAST_ARCS)
         ends = [0]
         while ends[-1] < count:
-            ends.append(aggregate.end_of_chunk(rooms, ends[-1], goal))
+            ends.append(aggregate.end_of_chunk(rooms, ends[-1], target_arcs))
         size = max((int(rooms[b] - rooms[a]) for a, b in pairwise(ends)), default=0)
         room_targets, room_weights = np.empty(size, np.uint32), self.weights(size)
         out = (room_targets, room_weights, loops, offsets)
@@ -268,9 +287,9 @@ class CpuEngine:
             aggregate.append(rooms, chunk, offsets, room_targets, room_weights, targets, weights)
         return int(offsets[-1])
 
-    def forget(self, level: CpuLevel) -> None:
-        """Give back what moving left behind on a level where nothing moved."""
-        level.labels, level.totals = NOBODY, NONE
+    def discard_move(self, level: CpuLevel) -> None:
+        """Free temporaries after a move phase without moves."""
+        level.labels, level.totals = EMPTY_U32, EMPTY_I64
 
     def sums(self, level: CpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""
@@ -281,8 +300,8 @@ class CpuEngine:
         inside = move.weigh(graph, level.start, totals)
         return Sums(int(inside), sum_of_squares(totals), len(np.unique(level.start)))
 
-    def split(self, level: CpuLevel) -> None:
-        """Make every connected part of a community a community of its own."""
+    def split_disconnected(self, level: CpuLevel) -> None:
+        """Make every connected component of a community a community of its own."""
         if level.start is None:
             return
         refine.split(level.offsets, level.targets, level.start, np.empty_like(level.start))
@@ -294,14 +313,14 @@ class CpuEngine:
             return
         self.memory.free(*(f"{name}.{k}" for name in ("offsets", "targets", "weights", "loops")))
         self.memory.free(f"degrees.{k}")
-        level.offsets = level.degrees = NONE
-        level.targets, level.weights = NOBODY, NONE
+        level.offsets = level.degrees = EMPTY_I64
+        level.targets, level.weights = EMPTY_U32, EMPTY_I64
 
-    def maps(self, path: list[CpuLevel]) -> tuple[U32, ...]:
+    def coarse_vertices(self, path: list[CpuLevel]) -> tuple[U32, ...]:
         """Return each level's map to the next."""
         return tuple(level.numbers for level in path[:-1])
 
-    def cuts(self, path: list[CpuLevel]) -> tuple[U32, ...]:
+    def coarse_labels(self, path: list[CpuLevel]) -> tuple[U32, ...]:
         """Return, for each level but the first, the communities its vertices start in."""
         return tuple(level.start for level in path[1:] if level.start is not None)
 
@@ -314,7 +333,7 @@ class CpuEngine:
         last = path[-1]
         alone = np.arange(last.vertices, dtype=np.uint32)
         labels = alone if last.start is None else last.start
-        for map_ in reversed(self.maps(path)):
+        for map_ in reversed(self.coarse_vertices(path)):
             labels = labels[map_]
         return labels
 

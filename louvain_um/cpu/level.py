@@ -1,4 +1,4 @@
-"""One level in host memory: its graph, where its vertices start, and what became of them."""
+"""One level in host memory: its graph, start communities and results."""
 
 from __future__ import annotations
 
@@ -8,33 +8,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NONE = np.zeros(0, np.int64)
-NOBODY = np.zeros(0, np.uint32)
+EMPTY_I64 = np.zeros(0, np.int64)
+EMPTY_U32 = np.zeros(0, np.uint32)
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 
 
-def widest(offsets: I64) -> int:
-    """Return the arcs of the vertex that has most."""
+def max_degree(offsets: I64) -> int:
+    """Return the largest number of arcs of a vertex."""
     return int(np.diff(offsets).max(initial=0))
 
 
 @dataclass(slots=True)
 class CpuLevel:
-    """One level: its graph, where its vertices start, and what became of them.
+    """One level: its graph, start communities and results.
 
     Parameters
     ----------
     cycle, number : int
     offsets, targets, weights, loops, degrees
         As in `Graph`; no weights is an empty array.
-    widest : int
-        Arcs of the vertex that has most.
+    max_degree : int
+        Largest number of arcs of a vertex.
     start : uint32[n] or None
-        Community each vertex starts in; None when every one is alone.
+        Community each vertex starts in; None when each vertex is its own community.
     labels : uint32[n]
         Communities after moving.
+    totals : int64[n]
+        Degree sum of each community.
+    refined : uint32[n] or None
+        Sub-communities after refinement.
     numbers : uint32[n]
         Vertex of the next level for each vertex.
     """
@@ -46,12 +50,12 @@ class CpuLevel:
     weights: U32 | I64
     loops: I64
     degrees: I64
-    widest: int
+    max_degree: int
     start: U32 | None = None
-    labels: U32 = field(default_factory=lambda: NOBODY)
-    totals: I64 = field(default_factory=lambda: NONE)
-    parts: U32 | None = None
-    numbers: U32 = field(default_factory=lambda: NOBODY)
+    labels: U32 = field(default_factory=lambda: EMPTY_U32)
+    totals: I64 = field(default_factory=lambda: EMPTY_I64)
+    refined: U32 | None = None
+    numbers: U32 = field(default_factory=lambda: EMPTY_U32)
 
     @property
     def vertices(self) -> int:
@@ -59,11 +63,11 @@ class CpuLevel:
         return len(self.loops)
 
     @property
-    def work(self) -> dict[str, Any]:
-        """What an observer of any step may look at."""
+    def observed(self) -> dict[str, Any]:
+        """Arrays that every step shows to observers."""
         return {
             "cycle": self.cycle,
-            "widest": self.widest,
+            "max_degree": self.max_degree,
             "start": self.start,
             "offsets": self.offsets,
             "targets": self.targets,

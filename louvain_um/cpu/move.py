@@ -1,9 +1,9 @@
 """Moving vertices between communities: one sweep in sub-rounds of frozen state.
 
-A sub-round has three steps: `decide` reads the frozen labels and totals and notes each queued
-vertex's goal, `apply` carries the moves out with integer adds, `activate` wakes the neighbours
-left behind. No step depends on the order of its items, and `activate` writes nothing that
-`decide` reads, so it shares a stage with the next sub-round's.
+A sub-round has three steps: `decide` reads the frozen labels and totals and records each queued
+vertex's proposed community, `apply` carries the moves out with integer adds, `activate` marks the
+neighbours left behind as active. No step depends on the order of its items. `activate` writes
+nothing that `decide` reads, so it shares a stage with the next sub-round's.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -33,11 +33,11 @@ STRETCH = 256
 """Vertices a thread claims at a time: short enough to even out skewed degrees."""
 
 STAYS = EMPTY
-"""Stands for the goal of a vertex that does not move."""
+"""Proposal of a vertex that does not move."""
 
-AWAKE = np.uint8(255)
-"""A vertex's state is AWAKE, 0 (asleep), or 1 + its sub-round in the present sweep: woken before
-that sub-round is over it decides anyway, so only a later one wakes it for the next sweep."""
+ACTIVE = np.uint8(255)
+"""A vertex's state is ACTIVE, 0 (inactive), or 1 + its sub-round in the current sweep. Until that
+sub-round is over the vertex still decides, so only a later move activates it for the next sweep."""
 
 STAGES = 3 * SUB_ROUNDS
 """Stages of a sweep: decide, apply and activate of every sub-round."""
@@ -45,7 +45,7 @@ STAGES = 3 * SUB_ROUNDS
 GAIN_UNIT = 2.0**GAIN_BITS
 
 SERIAL_ARCS = 1 << 15
-"""Arcs of a sweep below which waking a second thread costs more than it brings."""
+"""Arcs of a sweep below which a second thread costs more than it saves."""
 
 
 @njit(nogil=True, cache=True)
@@ -59,30 +59,30 @@ def start(degrees, labels, totals, sizes):
 
 
 @njit(nogil=True, cache=True)
-def list_awake(t, threads, offsets, wake, salt, listed, counts, arcs):
-    """List a thread's share of the awake vertices; count them by sub-round, and their arcs.
+def list_active(t, threads, offsets, active, salt, listed, counts, arcs):
+    """List a thread's share of the active vertices; count them by sub-round, and their arcs.
 
-    Every vertex goes to sleep, those listed with a note of their sub-round.
+    Every vertex becomes inactive; those listed store their sub-round.
     """
-    first, last = len(wake) * t // threads, len(wake) * (t + 1) // threads
+    first, last = len(active) * t // threads, len(active) * (t + 1) // threads
     counts[t] = 0
     found, visited = first, 0
     for v in range(first, last):
         listed[found] = v
-        found += wake[v] == AWAKE
+        found += active[v] == ACTIVE
     counts[t, SUB_ROUNDS] = found - first
-    wake[first:last] = 0
+    active[first:last] = 0
     for i in range(first, found):
         v = listed[i]
         r = bucket(v, salt, SUB_ROUNDS)
-        wake[v] = r + 1
+        active[v] = r + 1
         counts[t, r] += 1
         visited += offsets[np.uint64(v) + np.uint64(1)] - offsets[v]
     arcs[t] = visited
 
 
 @njit(nogil=True, cache=True)
-def fill_queue(t, threads, wake, listed, counts, queue, starts):
+def fill_queue(t, threads, active, listed, counts, queue, starts):
     """Sort a thread's list by sub-round, ascending in each, behind those of threads before it.
 
     `starts[r]` becomes the start of a sub-round in the queue.
@@ -98,22 +98,22 @@ def fill_queue(t, threads, wake, listed, counts, queue, starts):
             at += counts[other, r]
     if t == 0:
         starts[SUB_ROUNDS] = at
-    first = len(wake) * t // threads
+    first = len(active) * t // threads
     for i in range(first, first + counts[t, SUB_ROUNDS]):
         v = listed[i]
-        r = wake[v] - 1
+        r = active[v] - 1
         queue[next_[r]] = v
         next_[r] += 1
 
 
 @njit(nogil=True, cache=True)
 def decide(graph, state, tally, queue, begin, end, rate, total, seed):
-    """Note the goals of queue[begin:end]; return how many move and the sum of their gains.
+    """Propose a community for each of queue[begin:end]; return moves and the sum of their gains.
 
     `rate` is γ / 2m and `total` 2m.
     """
     offsets, targets, weights, degrees = graph
-    labels, totals, sizes, _, goals = state
+    labels, totals, sizes, _, proposed = state
     keys, sums, used, names, loads = tally
     weighted = len(weights) > 0
     moves, gain = 0, 0
@@ -125,7 +125,7 @@ def decide(graph, state, tally, queue, begin, end, rate, total, seed):
         prefetch(degrees, after)
 
         v = queue[i]
-        goals[i] = STAYS
+        proposed[i] = STAYS
         own = labels[v]
         low, high = offsets[v], offsets[np.uint64(v) + np.uint64(1)]
         if weighted:
@@ -155,58 +155,58 @@ def decide(graph, state, tally, queue, begin, end, rate, total, seed):
         if best != own and not (sizes[own] == 1 and sizes[best] == 1 and best > own):
             gain += np.int64(np.rint((best_score - stay) / total * GAIN_UNIT))
             moves += 1
-            goals[i] = best
+            proposed[i] = best
     return moves, gain
 
 
 @njit(nogil=True, cache=True)
 def apply(degrees, state, queue, begin, end):
     """Carry out the moves of queue[begin:end]."""
-    labels, totals, sizes, _, goals = state
+    labels, totals, sizes, _, proposed = state
     for i in range(begin, end):
-        goal = goals[i]
-        if goal == STAYS:
+        target = proposed[i]
+        if target == STAYS:
             continue
         v = queue[i]
         own = labels[v]
-        labels[v] = goal
+        labels[v] = target
         atomic_add(totals, own, -degrees[v])
-        atomic_add(totals, goal, degrees[v])
+        atomic_add(totals, target, degrees[v])
         atomic_add(sizes, own, np.uint32(0xFFFFFFFF))
-        atomic_add(sizes, goal, np.uint32(1))
+        atomic_add(sizes, target, np.uint32(1))
 
 
 @njit(nogil=True, cache=True)
 def activate(graph, state, names, queue, begin, end, sub_round):
-    """Wake the neighbours of moved vertices that are not in their new community.
+    """Activate the neighbours of moved vertices that are not in their new community.
 
-    They are listed in `names` first: no branch depends on who is woken.
+    They are listed in `names` first, so that no branch depends on which ones are activated.
     """
     offsets, targets = graph[0], graph[1]
-    labels, _, _, wake, goals = state
+    labels, _, _, active, proposed = state
     latest = np.uint8(sub_round + 1)
     for i in range(begin, end):
         fetch_row(offsets, targets, queue[min(i + AHEAD, end - 1)])
-        goal = goals[i]
-        if goal == STAYS:
+        target = proposed[i]
+        if target == STAYS:
             continue
         v = queue[i]
         count = np.uint32(0)
         for j in range(offsets[v], offsets[np.uint64(v) + np.uint64(1)]):
             u = targets[np.uint64(j)]
             names[count] = u
-            count = np.uint32(count + np.uint32((labels[u] != goal) & (wake[u] <= latest)))
+            count = np.uint32(count + np.uint32((labels[u] != target) & (active[u] <= latest)))
         for k in range(count):
-            wake[names[k]] = AWAKE
+            active[names[k]] = ACTIVE
 
 
 @njit(nogil=True, cache=True)
 def sweep(
-    t, threads, graph, state, tallies, queue, starts, rate, total, seed, wakes, progress, result
+    t, threads, graph, state, tallies, queue, starts, rate, total, seed, prunes, progress, result
 ):
     """Run all sub-rounds of a sweep; add moves and gain to `result`.
 
-    Unless it `wakes`, nobody is woken: all decide again in the next sweep.
+    Without `prunes` no vertex is activated: the caller keeps all active for the next sweep.
 
     Threads claim stretches of a stage, two counters each in `progress`, and wait for its work
     to be finished, never for each other: any one of them could do a sweep alone.
@@ -216,7 +216,7 @@ def sweep(
     moves, gain = 0, 0
     for r in range(SUB_ROUNDS + 1):
         deciding, applying, activating = 3 * r, 3 * r + 1, 3 * r - 1
-        if r > 0 and wakes:
+        if r > 0 and prunes:
             first, last = starts[r - 1], starts[r]
             step = stretch(last - first, threads)
             begin = first + claim(progress, activating, step)
@@ -237,7 +237,7 @@ def sweep(
             gain += found[1]
             finish(progress, deciding, end - begin)
             begin = first + claim(progress, deciding, step)
-        if r > 0 and wakes:
+        if r > 0 and prunes:
             wait(progress, activating, starts[r] - starts[r - 1])
         wait(progress, deciding, last - first)
         begin = first + claim(progress, applying, step)

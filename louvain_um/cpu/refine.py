@@ -1,7 +1,7 @@
-"""Leiden's refinement: inside each community, vertices that stand alone join sub-communities.
+"""Leiden's refinement: inside each community, single vertices join sub-communities.
 
-Only a vertex still alone may move, and a sub-community of one may be joined only while its
-member cannot move itself; so no sub-community ever loses a vertex and each stays connected.
+Only a vertex still alone may move, and a sub-community of one vertex may be joined only while that
+vertex cannot move itself. So no sub-community ever loses a vertex, and each stays connected.
 One sweep in sub-rounds of frozen state, like moving (Traag, Waltman and van Eck 2019, §3, with
 the best candidate in place of a random one).
 """
@@ -24,26 +24,26 @@ STRETCH = 256
 
 
 @njit(nogil=True, cache=True)
-def start(t, threads, graph, labels, subs, sub_totals, sub_sizes, cuts):
-    """Put every vertex alone; `cuts[v]` becomes its weight to the rest of its community."""
+def start(t, threads, graph, labels, refined, sub_totals, sub_sizes, external_weight):
+    """Make every vertex a sub-community; set `external_weight` to its arcs within its community."""
     offsets, targets, weights, degrees = graph
     weighted = len(weights) > 0
     n = len(labels)
     for v in range(n * t // threads, n * (t + 1) // threads):
-        subs[v] = v
+        refined[v] = v
         sub_totals[v] = degrees[v]
         sub_sizes[v] = 1
-        cut = 0
+        external = 0
         for j in range(offsets[v], offsets[v + 1]):
             if labels[targets[j]] == labels[v]:
-                cut += np.int64(weights[j]) if weighted else np.int64(1)
-        cuts[v] = cut
+                external += np.int64(weights[j]) if weighted else np.int64(1)
+        external_weight[v] = external
 
 
 @njit(nogil=True, cache=True, inline="always")
-def well_connected(cut, total, community_total, rate):
-    """Whether a part is tied to its community at least as chance would have it."""
-    return np.float64(cut) >= (rate * np.float64(total)) * np.float64(community_total - total)
+def well_connected(external, total, community_total, rate):
+    """Whether a sub-community has at least the weight to its community expected at random."""
+    return np.float64(external) >= (rate * np.float64(total)) * np.float64(community_total - total)
 
 
 @njit(nogil=True, cache=True)
@@ -51,12 +51,13 @@ def decide(
     t, threads, graph, state, tallies, salt, sub_rounds, sub_round, queue, first, last, rate,
     seed, claim,
 ):  # fmt: skip
-    """List in `moved`, `goals` and `ties` which lone vertices join which sub-community.
+    """List in `moved` and `proposed` which single vertices join which sub-community.
 
-    `ties` is the weight between the vertex and the sub-community it joins.
+    `weight_to_target` becomes the weight between the vertex and the sub-community it joins.
     """
     offsets, targets, weights, degrees = graph
-    labels, totals, subs, sub_totals, sub_sizes, cuts, moved, goals, ties = state
+    labels, totals, refined, sub_totals, sub_sizes, external_weight = state[:6]
+    moved, proposed, weight_to_target = state[6:]
     weighted = len(weights) > 0
     keys, sums, used, names, loads = of_thread(tallies, t)
     while True:
@@ -68,20 +69,20 @@ def decide(
             v = np.int64(queue[i])
             low, high = offsets[v], offsets[v + 1]
             degree, community_total = degrees[v], totals[labels[v]]
-            if low == high or subs[v] != v or sub_sizes[v] != 1:
+            if low == high or refined[v] != v or sub_sizes[v] != 1:
                 continue
-            if not well_connected(cuts[v], degree, community_total, rate):
+            if not well_connected(external_weight[v], degree, community_total, rate):
                 continue
             count = np.uint32(0)
             for j in range(low, high):
                 u = targets[np.uint64(j)]
-                names[count] = subs[u]
+                names[count] = refined[u]
                 if weighted:
                     loads[count] = weights[np.uint64(j)]
                 count = np.uint32(count + np.uint32(labels[u] == labels[v]))
             n_used = add(keys, sums, used, names, loads, count, bits_for(count), 0)
             pull = rate * np.float64(degree)
-            best, best_score, tie = np.uint32(v), 0.0, np.int64(0)
+            best, best_score, best_weight = np.uint32(v), 0.0, np.int64(0)
             for k in range(n_used):
                 slot = used[k]
                 sub, weight = keys[slot], sums[slot]
@@ -93,33 +94,33 @@ def decide(
                     continue
                 if sub_sizes[sub] == 1 and bucket(sub, salt, sub_rounds) == sub_round:
                     continue
-                if well_connected(cuts[sub], sub_totals[sub], community_total, rate):
-                    best, best_score, tie = sub, score, weight
+                if well_connected(external_weight[sub], sub_totals[sub], community_total, rate):
+                    best, best_score, best_weight = sub, score, weight
             if best != v:
                 at = atomic_add(claim, 1, 1)
                 moved[at] = v
-                goals[at] = best
-                ties[at] = tie
+                proposed[at] = best
+                weight_to_target[at] = best_weight
 
 
 @njit(nogil=True, cache=True)
 def apply(t, threads, graph, state, claim):
-    """Carry out the listed moves. A vertex left behind no one: its own entries stay unused."""
+    """Carry out the listed moves. A vertex that moves leaves an empty sub-community behind."""
     degrees = graph[3]
-    _, _, subs, sub_totals, sub_sizes, cuts, moved, goals, ties = state
+    _, _, refined, sub_totals, sub_sizes, external_weight, moved, proposed, weight_to_target = state
     count = claim[1]
     for i in range(count * t // threads, count * (t + 1) // threads):
-        v, goal = np.int64(moved[i]), np.int64(goals[i])
-        subs[v] = goal
+        v, target = np.int64(moved[i]), np.int64(proposed[i])
+        refined[v] = target
         sub_sizes[v] = 0
-        atomic_add(sub_totals, goal, degrees[v])
-        atomic_add(sub_sizes, goal, np.uint32(1))
-        atomic_add(cuts, goal, cuts[v] - 2 * ties[i])
+        atomic_add(sub_totals, target, degrees[v])
+        atomic_add(sub_sizes, target, np.uint32(1))
+        atomic_add(external_weight, target, external_weight[v] - 2 * weight_to_target[i])
 
 
 @njit(nogil=True, cache=True)
 def split(offsets, targets, labels, parents):
-    """Give each connected part of a community its smallest member as label, in place."""
+    """Label each connected component of a community with its smallest member, in place."""
     n = len(labels)
     for v in range(n):
         parents[v] = v
@@ -143,10 +144,10 @@ def _root(parents, v):
 
 
 @njit(nogil=True, cache=True)
-def relabel_communities(labels, numbers, first, carried):
-    """Carry communities over to the next level, whose vertices are sub-communities.
+def relabel_communities(labels, numbers, first, coarse):
+    """Translate communities to the next level, whose vertices are sub-communities.
 
-    `numbers[v]` is the number of v's sub-community; `carried[s]` becomes the smallest number
+    `numbers[v]` is the number of v's sub-community; `coarse[s]` becomes the smallest number
     of a sub-community in s's community; `first` is room for one entry a vertex.
     """
     n = len(labels)
@@ -155,4 +156,4 @@ def relabel_communities(labels, numbers, first, carried):
     for v in range(n):
         first[labels[v]] = min(first[labels[v]], numbers[v])
     for v in range(n):
-        carried[numbers[v]] = first[labels[v]]
+        coarse[numbers[v]] = first[labels[v]]

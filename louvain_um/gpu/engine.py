@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.hierarchy import Moved, Sums
-from louvain_um.events import Event, Observer, tell_arrays
+from louvain_um.core.hierarchy import MoveStats, Sums
+from louvain_um.events import Event, Observer, array_listener
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import LIMITS, aggregate, prepare
 from louvain_um.gpu.aggregate.limits import low_scratch_limits
@@ -101,7 +101,7 @@ class GpuEngine:
             device,
             budget=self.plan.limit,
             out_of_core=self.plan.out_of_core,
-            listener=tell_arrays(self.observer),
+            listener=array_listener(self.observer),
         )
         self.low_scratch = self.plan.low_scratch
         if self.plan.out_of_core:
@@ -173,7 +173,7 @@ class GpuEngine:
         """Return vertices and arcs of a level."""
         return level.vertices, level.arcs
 
-    def move(self, level: GpuLevel) -> Moved:
+    def move(self, level: GpuLevel) -> MoveStats:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
         run = (kernels, self.memory, self.options, self.total, level)
         pages = self.pages if level.number == 0 else None
@@ -199,7 +199,7 @@ class GpuEngine:
             )
         return moved
 
-    def learn(self, moved: Moved, seconds: float) -> None:
+    def learn(self, moved: MoveStats, seconds: float) -> None:
         """Correct the plan by how the first moving went, and follow it where that is possible."""
         found = self.plan.corrected([moved.arcs_visited], seconds)
         if found.layout != self.plan.layout:
@@ -233,7 +233,7 @@ class GpuEngine:
             level.labels = None
         return coarse
 
-    def forget(self, level: GpuLevel) -> None:
+    def discard_move(self, level: GpuLevel) -> None:
         """Give back what moving left behind on a level where nothing moved."""
         self.memory.free("totals")
 
@@ -243,7 +243,7 @@ class GpuEngine:
             return Sums(level.inside, level.squares, level.vertices)
         return relabel.community_sums(kernels, self.memory, level)
 
-    def split(self, level: GpuLevel) -> None:
+    def split_disconnected(self, level: GpuLevel) -> None:
         """Make every connected part of a community a community of its own."""
         if level.offsets is None:
             # The next level gained nothing, and took this one's place.
@@ -260,11 +260,11 @@ class GpuEngine:
             return
         reaggregate.give_back(self.memory, level)
 
-    def maps(self, path: list[GpuLevel]) -> tuple[U32, ...]:
+    def coarse_vertices(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return each level's map to the next, on the host."""
         return tuple(level.numbers.get() for level in path[:-1])
 
-    def cuts(self, path: list[GpuLevel]) -> tuple[U32, ...]:
+    def coarse_labels(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return, for each level but the first, the communities its vertices start in."""
         return tuple(level.start.get() for level in path[1:] if level.start is not None)
 

@@ -126,7 +126,7 @@ class Allocator:
         else:
             home = self._overflow(name, group, nbytes, arena)
         self.homes[name] = home
-        self.ledger.enter(name, group, nbytes, home.address)
+        self.ledger.add(name, group, nbytes, home.address)
         self.live[name] = view(home.address, shape, kind, home.arena)
         return self.live[name]
 
@@ -135,7 +135,7 @@ class Allocator:
         for name in names:
             self.live.pop(name, None)
             home = self.homes.pop(name, None)  # the ledger may know arrays that another made
-            self.ledger.leave(name)
+            self.ledger.remove(name)
             if home is None:
                 continue
             if home.own:
@@ -228,7 +228,7 @@ class Allocator:
         self.live.clear()
         self.homes.clear()
         for name in list(self.ledger.entries):
-            self.ledger.leave(name)
+            self.ledger.remove(name)
         failures: list[LouvainUmError] = []
         if arenas:
             with cuda_calls.current(self.device):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from louvain_um.core.array_spec import Stage
-from louvain_um.core.rules import RESTLESS, SUB_ROUNDS
+from louvain_um.core.rules import FULL_SWEEPS, SUB_ROUNDS
 from louvain_um.errors import OptionError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import H200
@@ -212,7 +212,7 @@ def sweeps(kind: GraphKind, method: str) -> dict[Stage, float]:
     cycles = kind.methods[method].cycles
     refining = cycles * (SUB_ROUNDS + 1) if method == "leiden" else 0
     # One pass more wakes those whom the last sub-round left behind, after the first sweeps.
-    moving = kind.iterations * (SUB_ROUNDS + 1) - RESTLESS
+    moving = kind.iterations * (SUB_ROUNDS + 1) - FULL_SWEEPS
     return {"move": moving, "refine": refining, "aggregate": 2 * cycles}
 
 

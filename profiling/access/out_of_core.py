@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.rules import SUB_ROUNDS, wakes
+from louvain_um.core.rules import SUB_ROUNDS, prunes
 from louvain_um.placement.layout import ARCS, HELD_BLOCKS
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.lru_residency import Mode, Residency, Span
@@ -129,7 +129,7 @@ class _Writer:
         self._launch(head, replace(self.now, chain=ENDS))
         # A level's first sweeps wake nobody. The pass behind the last sub-round is then over no
         # block, but turns around like any other.
-        waking = wakes(self.begun == 1, self.now.iteration)
+        waking = prunes(self.begun == 1, self.now.iteration)
         left, there = concatenate_touches([]), set[int]()
         for decided, moved in rounds:
             here = self._blocks(decided)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core.ledger import Group
-from louvain_um.core.rules import SUB_ROUNDS, wakes
+from louvain_um.core.rules import SUB_ROUNDS, prunes
 from louvain_um.events import Event
 from louvain_um.gpu.memory.degree_stats import degree_stats
 from louvain_um.gpu.runtime.launch import BLOCK_MAX, hub_table_sizes
@@ -94,14 +94,14 @@ class Recorder:
 
     def __call__(self, event: Event) -> None:
         """Observe."""
-        if event.kind != "work":
+        if event.kind != "step":
             return
         if event.phase == "move":
-            self._move(event, event.work)
+            self._move(event, event.step)
         elif event.phase == "refine":
-            refine(self, event, event.work)
+            refine(self, event, event.step)
         else:
-            aggregate(self, event, event.work)
+            aggregate(self, event, event.step)
 
     def trace(self) -> Trace:
         """Return the program; its end copies labels to the host, which moves no page."""
@@ -162,7 +162,7 @@ class Recorder:
         """Make the tables of vertices too wide for shared memory; return degree and slots."""
         n, arcs = len(work["offsets"]) - 1, len(work["targets"])
         wide = self.degrees.hub_arcs if level == 0 else None  # as the engine knows it
-        count, slots = hub_table_sizes(n, arcs, work["widest"], self.sums, wide=wide)
+        count, slots = hub_table_sizes(n, arcs, work["max_degree"], self.sums, wide=wide)
         self.begin("hash", level, slots, **{"hub keys": 4, "hub sums": self.sums})
         self.begin("hash", level, count, **{"hub slots": 8})
         return BLOCK_MAX[self.sums], slots
@@ -206,10 +206,10 @@ class Recorder:
             self.slots = self.slots_of(level)
         program, slots, widths = self.program, self.slots, self.widths(level)
         offsets, targets = work["offsets"], work["targets"]
-        queue, starts, goals = work["queue"], work["starts"], work["goals"]
+        queue, starts, goals = work["queue"], work["starts"], work["proposed"]
         total = int(starts[-1])
         arcs = arcs_before(offsets, queue[:total])
-        waking = wakes(work["start"] is None, event.iteration)
+        waking = prunes(work["start"] is None, event.iteration)
         chain = sweep_steps(np.diff(arcs), starts, self.sums, wakes=waking)
         touched = self._enqueued(level, total)
         for r in range(SUB_ROUNDS):
@@ -281,7 +281,7 @@ def record(
 
     def tell(event: Event) -> None:
         recorder(event)
-        if observer is not None and event.kind != "work":
+        if observer is not None and event.kind != "step":
             observer(event)
 
     run(graph, Options(method=method, seed=seed, device="cpu", **options), tell)

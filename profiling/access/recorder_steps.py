@@ -51,7 +51,7 @@ def refine(recorder: Recorder, event: Event, work: Any) -> None:
     every = np.arange(n, dtype=np.uint32)
     for labels, values, queue in (
         ("labels", recorder.labels, every),
-        ("refined", work["parts"], work["queue"]),
+        ("refined", work["refined"], work["queue"]),
     ):
         slots = recorder.slots_of(level, labels)
         arcs = arcs_before(offsets, queue)

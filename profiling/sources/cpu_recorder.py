@@ -19,15 +19,13 @@ from louvain_um.profiling.simulator.trace import Array, Launch
 from louvain_um.profiling.sources.source import SessionClock
 
 TWINS: Final = {
-    "active": "wake", "next active": "wake", "proposed": "goals", "refined": "parts",
-    "sub totals": "part totals", "sub sizes": "part sizes", "external weight": "cuts",
-    "weight to target": "ties", "aggregate members": "members",
+    "next active": "active", "aggregate members": "members",
     "aggregate starts": "member starts", "aggregate rooms": "rooms", "hub keys": "tally keys",
     "hub sums": "tally sums",
 }  # fmt: skip
 """Arrays of the GPU engine that the CPU engine knows by another name."""
 
-CYCLED: Final = ("labels", "start", "parts")
+CYCLED: Final = ("labels", "start", "refined")
 """Arrays that it numbers by cycle and level."""
 
 NOTE: Final = (
@@ -81,7 +79,7 @@ class RecorderSource:
                 self.alive[event.name] = (address, nbytes - event.nbytes)
             else:
                 self.alive.pop(event.name, None)
-        elif event.kind == "work":
+        elif event.kind == "step":
             self.recorder(event)
             self._count(event)
 
@@ -121,7 +119,7 @@ class RecorderSource:
         if not number.isdecimal():
             stem, number = name, "0"
         stem = TWINS.get(stem, stem)
-        cycle = event.work["cycle"]
+        cycle = event.step["cycle"]
         if stem in CYCLED:
             return f"{stem}.{cycle}.{number}"
         return name if stem in ("offsets", "targets", "weights", "loops", "degrees") else stem

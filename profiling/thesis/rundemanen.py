@@ -92,11 +92,11 @@ class Rundemanen:
 
     def __call__(self, event: Event) -> None:
         """Observe; the thesis's program runs the levels once."""
-        if event.kind == "work" and event.work["cycle"] == 0:
+        if event.kind == "step" and event.step["cycle"] == 0:
             if event.phase == "move" and (self.passes is None or event.iteration < self.passes):
-                self._move(event.level, event.iteration, event.work)
+                self._move(event.level, event.iteration, event.step)
             elif event.phase == "aggregate":
-                self._aggregate(event.level, event.work)
+                self._aggregate(event.level, event.step)
 
     def trace(self) -> Trace:
         """Return the program, communities on the host at its end."""
@@ -158,7 +158,7 @@ class Rundemanen:
             touched.append(slots.take())
         last = int(work["starts"][-1])
         counting.apply(
-            slots.counters, widths, self.labels, work["queue"], work["goals"], 0, last, STAYS
+            slots.counters, widths, self.labels, work["queue"], work["proposed"], 0, last, STAYS
         )
         touched.append(slots.take())
         touched += self._whole(Access.READ, "n2c_new", "tot_new", "cardinality_new", "in")

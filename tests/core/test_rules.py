@@ -57,20 +57,20 @@ def test_tolerances_fall_from_level_to_level() -> None:
 
 
 def test_only_levels_that_begin_alone_have_restless_sweeps() -> None:
-    assert [rules.wakes(True, k) for k in range(4)] == [False, False, True, True]
-    assert all(rules.wakes(False, k) for k in range(4))
+    assert [rules.prunes(True, k) for k in range(4)] == [False, False, True, True]
+    assert all(rules.prunes(False, k) for k in range(4))
 
 
 def test_a_level_ends_when_gains_dry_up_or_no_longer_fall() -> None:
     least = rules.tolerance(0)
-    assert rules.dried_up(0, 0, least - 1, 0)
-    assert not rules.dried_up(0, 0, least, 0)
-    assert not rules.dried_up(0, rules.PATIENCE - 1, 5 * least, 5 * least)
-    assert rules.dried_up(0, rules.PATIENCE, 5 * least, 5 * least)
-    assert not rules.dried_up(0, rules.PATIENCE, 5 * least, 6 * least)
+    assert rules.is_last_sweep(0, 0, least - 1, 0)
+    assert not rules.is_last_sweep(0, 0, least, 0)
+    assert not rules.is_last_sweep(0, rules.MIN_SWEEPS - 1, 5 * least, 5 * least)
+    assert rules.is_last_sweep(0, rules.MIN_SWEEPS, 5 * least, 5 * least)
+    assert not rules.is_last_sweep(0, rules.MIN_SWEEPS, 5 * least, 6 * least)
 
 
 def test_a_second_cycle_has_to_promise_more() -> None:
-    assert rules.stakes(0, 0) == rules.stakes(1, 1) == 1
-    assert rules.stakes(1, 0) == rules.stakes(2, 0) == rules.ANEW
-    assert rules.gained(2**rules.GAIN_BITS) == 1.0
+    assert rules.min_gain_factor(0, 0) == rules.min_gain_factor(1, 1) == 1
+    assert rules.min_gain_factor(1, 0) == rules.min_gain_factor(2, 0) == rules.NEW_CYCLE_FACTOR
+    assert rules.as_modularity(2**rules.GAIN_BITS) == 1.0

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louvain_um import Graph, api
-from louvain_um.core.rules import PATIENCE
+from louvain_um.core.rules import MIN_SWEEPS
 from louvain_um.cpu import move
 from louvain_um.generators import stencil
 from tests import oracle
@@ -60,4 +60,4 @@ def test_levels_of_many_sweeps_end_as_the_oracles_do(method: str) -> None:
     result = getattr(api, method)(graph, device="cpu")
     assert result.labels.tolist() == labels
     assert [x.iterations for x in result.levels] == [x.iterations for x in levels]
-    assert levels[0].iterations > PATIENCE
+    assert levels[0].iterations > MIN_SWEEPS

@@ -148,7 +148,7 @@ def test_communities_are_carried_summed_split_and_numbered(graph: Graph) -> None
             level.start, expected.start = cupy.asarray(start), start.copy()
             assert relabel.community_sums(kernels, gpu.memory, level) == cpu.sums(expected), name
             relabel.split(kernels, gpu.memory, level)
-            cpu.split(expected)
+            cpu.split_disconnected(expected)
             assert np.array_equal(level.start.get(), expected.start), name
             numbered = cupy.asarray(start)
             relabel.number_by_size(kernels, gpu.memory, numbered)
@@ -184,7 +184,7 @@ def test_parts_start_in_the_community_of_their_members(graph: Graph) -> None:
         parts = first[inverse].astype(np.uint32)
         cpu = CpuEngine(Options(threads=1), ignore)
         expected = cpu.load(graph)
-        expected.labels, expected.parts = labels.astype(np.uint32), parts.copy()
+        expected.labels, expected.refined = labels.astype(np.uint32), parts.copy()
         coarse = cpu.aggregate(expected)
         with GpuEngine(Options(), ignore) as gpu:
             level = gpu.load(graph)

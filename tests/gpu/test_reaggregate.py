@@ -108,6 +108,6 @@ def test_levels_are_those_of_the_cpu_and_come_back(graph: Graph) -> None:
         assert np.array_equal(targets, exact.targets[order])
         assert np.array_equal(weights, exact.weights[order].astype(np.int64))
         gpu.release(level)
-        gpu.split(first)
+        gpu.split_disconnected(first)
         for a, b in zip(arcs_of(first), before, strict=True):
             assert np.array_equal(a, b)

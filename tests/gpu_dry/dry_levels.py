@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.core.hierarchy import Moved, Sums
+from louvain_um.core.hierarchy import MoveStats, Sums
 from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.graph.graph import Graph
 from tests.gpu_dry.dry_script import Range, Rows, Script
@@ -187,5 +187,5 @@ def _add(
     uneven: float,
     isolated: int,
 ) -> None:
-    script.moves.append(Moved(4, n, 4 * arcs, 1 << 48))
+    script.moves.append(MoveStats(4, n, 4 * arcs, 1 << 48))
     script.steps.append(Guess(n, arcs, k, kept, inside, total, uneven, isolated))

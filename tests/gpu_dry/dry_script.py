@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.hierarchy import Moved, Sums, detect
+from louvain_um.core.hierarchy import MoveStats, Sums, detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel
 from louvain_um.gpu.memory.degree_stats import DegreeStats
@@ -111,7 +111,7 @@ class Script:
     widest: int = 0
     survey: DegreeStats | None = None
     communities: int = 0
-    moves: list[Moved] = field(default_factory=list)
+    moves: list[MoveStats] = field(default_factory=list)
     steps: list[Any] = field(default_factory=list)
     sums: list[Sums] = field(default_factory=list)
 
@@ -130,10 +130,10 @@ class Recorder(CpuEngine):
         level = super().load(graph)
         self.script.inside = 2 * int(level.loops.sum())
         self.script.squares = sum_of_squares(level.degrees)
-        self.script.widest = level.widest
+        self.script.widest = level.max_degree
         return level
 
-    def move(self, level: CpuLevel) -> Moved:
+    def move(self, level: CpuLevel) -> MoveStats:
         self.script.moves.append(super().move(level))
         return self.script.moves[-1]
 
@@ -150,7 +150,7 @@ class Recorder(CpuEngine):
             inside=2 * int(coarse.loops.sum()),
             squares=sum_of_squares(coarse.degrees),
             total=int(coarse.degrees.sum()),
-            widest=coarse.widest,
+            widest=coarse.max_degree,
             rows=Rows(arcs, kept, kept),
             offsets=offsets.copy(),
         )

@@ -158,7 +158,7 @@ def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
         ctypes.c_double(graph.total_weight), ctypes.c_uint32(SEED),
         address(np.array([salt, 0, rules.SUB_ROUNDS], np.uint32)),
     )  # fmt: skip
-    np.testing.assert_array_equal(parts, level.parts)
+    np.testing.assert_array_equal(parts, level.refined)
 
     coarse = engine.aggregate(level)
     for chunk in (0, graph.n_arcs // 9):
@@ -172,10 +172,10 @@ def moved_by(
     """Return labels, totals, and what the kernel tells of moving."""
     n, told = device.graph.n_vertices, np.zeros(4, np.uint64)
     labels, totals = (np.zeros(n, np.uint32) for _ in range(2))
-    restless = 0 if cycle else rules.RESTLESS
+    restless = 0 if cycle else rules.FULL_SWEEPS
     text = [
         rules.seed_salt(SEED), cycle, rules.SUB_ROUNDS, rules.MAX_ITERATIONS, restless,
-        rules.PATIENCE,
+        rules.MIN_SWEEPS,
     ]  # fmt: skip
     library.move_level(
         *device.arguments, address(start), address(labels), address(totals),
@@ -227,7 +227,7 @@ def test_communities_between_levels(emulated: dict[str, ctypes.CDLL], device: De
     emulated["relabel"].sum_level(*device.arguments, address(level.start), address(told))
     assert told.tolist() == [sums.inside, sums.squares, sums.communities]
     labels = level.start.copy()
-    engine.split(level)
+    engine.split_disconnected(level)
     emulated["relabel"].split_level(*device.arguments[:5], address(labels))
     np.testing.assert_array_equal(labels, level.start)
     assert len(np.unique(labels)) > sums.communities

@@ -69,7 +69,7 @@ def adopt(memory: Allocator, graph: DeviceGraph) -> GpuLevel:
     given = {name: getattr(graph, name) for name in ("offsets", "targets", "weights")}
     for name, array in given.items():
         if array is not None:
-            memory.ledger.enter(f"{name}.0", "graph", array.nbytes, array.data.ptr)
+            memory.ledger.add(f"{name}.0", "graph", array.nbytes, array.data.ptr)
     loops = None
     if graph.loops is not None:
         loops = memory.empty("loops.0", "graph", graph.n_vertices, sum_type(graph))

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core import rules
-from louvain_um.core.hierarchy import Moved
+from louvain_um.core.hierarchy import MoveStats
 from louvain_um.gpu.level import GpuLevel, or_null
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import CONTROL, THREADS, HubTables, grid_for, new_control
@@ -49,7 +49,7 @@ def move(
     total: int,
     level: GpuLevel,
     low_scratch: bool = False,
-) -> tuple[Moved, list[Sweep]]:
+) -> tuple[MoveStats, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance.
 
     Leaves `labels` and `totals` on the level; whoever aggregates frees "totals".
@@ -61,7 +61,7 @@ def move(
     hubs = HubTables(memory, level, low_scratch)
     control = new_control(memory)
     seed_salt = rules.seed_salt(options.seed)
-    restless = rules.RESTLESS if level.start is None else 0
+    restless = rules.FULL_SWEEPS if level.start is None else 0
     kernel(
         (blocks,),
         (THREADS,),
@@ -73,7 +73,7 @@ def move(
             hubs.argument, control, np.float64(options.resolution / total), np.float64(total),
             np.uint32(options.seed), np.uint32(seed_salt), np.uint32(level.cycle),
             np.uint32(rules.SUB_ROUNDS), np.uint32(rules.MAX_ITERATIONS), np.uint32(restless),
-            np.uint32(rules.PATIENCE), np.int64(rules.tolerance(level.number)),
+            np.uint32(rules.MIN_SWEEPS), np.int64(rules.tolerance(level.number)),
         ),
     )  # fmt: skip
     found = control.get().view(CONTROL)[0]
@@ -83,7 +83,7 @@ def move(
     ended, gone = found["ended"][:count].tolist(), found["moved"][:count].tolist()
     sweeps = [Sweep(m, (ended[-1] - at) * 1e-9) for m, at in zip(gone, ended, strict=True)]
     moves, visited, gain = (int(found[key]) for key in ("total_moves", "visited", "total_gain"))
-    return Moved(count, moves, visited, gain), sweeps
+    return MoveStats(count, moves, visited, gain), sweeps
 
 
 def add_degrees(kernels: Kernels, level: GpuLevel) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core import rules
-from louvain_um.core.hierarchy import Moved
+from louvain_um.core.hierarchy import MoveStats
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.move.move import MOVE_ARRAYS, Sweep, move_arrays
 from louvain_um.gpu.refine.refine import REFINE_ARRAYS, refine_arrays
@@ -128,7 +128,7 @@ def move_in_pages(
     level: GpuLevel,
     pages: Pages,
     low_scratch: bool,
-) -> tuple[Moved, list[Sweep]]:
+) -> tuple[MoveStats, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance."""
     n, empty = level.vertices, memory.empty
     sizes, queue, proposed, active, next_active = move_arrays(memory, options, level)
@@ -154,7 +154,7 @@ def move_in_pages(
         steps.fields[8] = salt | rounds << 32
         present.fill(0)
         steps.run("begin_sweep")
-        wakes = rules.wakes(level.start is None, iteration)
+        wakes = rules.prunes(level.start is None, iteration)
         sweep(steps, hubs, present.get().reshape(blocks, rounds), wakes)
         found = control.get().view(CONTROL)[0]
         iteration += 1
@@ -162,7 +162,7 @@ def move_in_pages(
         gained = int(found["gain"][0])
         moves, gain = moves + gone, gain + gained
         ended.append((gone, time.perf_counter()))
-        if gone == 0 or rules.dried_up(level.number, iteration - 1, gained, before):
+        if gone == 0 or rules.is_last_sweep(level.number, iteration - 1, gained, before):
             break
         before = gained
         if wakes:
@@ -171,7 +171,7 @@ def move_in_pages(
     memory.free(*MOVE_ARRAYS, "spans", "present", "control")
     last = ended[-1][1]
     sweeps = [Sweep(gone, last - at) for gone, at in ended]
-    return Moved(iteration, moves, int(found["visited"]), gain), sweeps
+    return MoveStats(iteration, moves, int(found["visited"]), gain), sweeps
 
 
 def sweep(steps: Steps, hubs: HubTables, present: Any, wakes: bool) -> None:

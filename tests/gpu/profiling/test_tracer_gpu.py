@@ -259,7 +259,7 @@ def test_reads_of_targets_are_the_arcs_that_moving_visits() -> None:
     moved = sum(
         event.moved
         for event in seen
-        if event.kind == "iteration" and rules.wakes(True, event.iteration)
+        if event.kind == "iteration" and rules.prunes(True, event.iteration)
     )
     where = next(e.address for e in seen if e.kind == "array" and e.name == "targets.0")
     events = tracer.result().events

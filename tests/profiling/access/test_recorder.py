@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um.core.rules import wakes
+from louvain_um.core.rules import prunes
 from louvain_um.generators import lfr, stencil
 from louvain_um.profiling.access.program import Program, Slots, stretches
 from louvain_um.profiling.access.recorder import Recorder, record
@@ -36,9 +36,9 @@ def test_a_recorder_follows_the_engine_and_changes_nothing(graph, method):
 
     def watch(event):
         recorder(event)
-        if event.kind == "work" and event.phase == "aggregate" and method == "louvain":
+        if event.kind == "step" and event.phase == "aggregate" and method == "louvain":
             numbers = np.unique(recorder.labels, return_inverse=True)[1]
-            seen.append(np.array_equal(numbers, event.work["numbers"]))
+            seen.append(np.array_equal(numbers, event.step["numbers"]))
 
     run = lu.louvain if method == "louvain" else lu.leiden
     watched = run(graph, device="cpu", observer=watch)
@@ -67,7 +67,7 @@ def test_every_visited_arc_is_counted():
             asked, decided = asked + goals, decided + degrees
             # Who decides looks at a degree, who moves at one more, and wakes neighbours, but not
             # in the first sweeps.
-            if wakes(cycles == 1, step.iteration):
+            if prunes(cycles == 1, step.iteration):
                 woken_by += degrees - goals
     assert asked == visited // 8
     arcs = accesses(trace, "targets.0", Access.READ, "move") // 4
