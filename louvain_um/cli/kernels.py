@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Final
-
-BLAS: Final = "scipy.linalg.cython_blas"
+from typing import Any
 
 
 def folder() -> Path:
@@ -28,15 +26,22 @@ def compiled() -> bool:
 
 
 def import_numba() -> None:
-    """Import what of Numba every kernel needs, without the BLAS that none of ours calls.
+    """Import Numba without SciPy's BLAS, which no kernel here calls: 0.13 s less.
 
-    Numba looks for SciPy's as it is imported, a sixth of a second: more than small graphs take.
+    While `arraymath` is imported, it asks `ensure_blas` whether `numpy.dot` can be compiled.
     """
-    if BLAS in sys.modules or "numba.np.arraymath" in sys.modules:
+    if "numba.np.arraymath" in sys.modules:
         return
-    hidden: dict[str, Any] = sys.modules
-    hidden[BLAS] = None
+    from numba.np import linalg
+
+    module: Any = linalg
+    check = module.ensure_blas
+    module.ensure_blas = _no_blas
     try:
         import numba.np.arraymath  # noqa: F401  # it is imported for what it keeps
     finally:
-        del hidden[BLAS]
+        module.ensure_blas = check
+
+
+def _no_blas() -> None:
+    raise ImportError("louvain-um compiles nothing that calls BLAS")

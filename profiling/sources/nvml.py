@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from typing import Any
 
@@ -16,9 +15,6 @@ PERIOD = 0.1
 MOST_SAMPLES = 10_000
 """With so many, every other one is dropped and the period doubles."""
 
-NO_PERMISSION = 4
-BUS_ID_BYTES = 32
-
 
 class Nvml:
     """Total energy and power samples of one device.
@@ -28,7 +24,7 @@ class Nvml:
     bus_id : str
         PCI bus id of the device: NVML counts devices differently from CUDA.
     library : object, optional
-        NVML itself; a test's stand-in.
+        The module `pynvml`, or a test's stand-in.
     period : float
         Seconds between samples.
     """
@@ -41,7 +37,7 @@ class Nvml:
         self.period = period
         self.samples: list[tuple[int, float]] = []
         self._library = library
-        self._device = ctypes.c_void_p()
+        self._device: Any = None
         self._halt = threading.Event()
         self._first: int | None = None
         self._last: int | None = None
@@ -50,43 +46,33 @@ class Nvml:
         """Read the energy counter and begin to sample."""
         self.clock = clock
         if self._library is None:
-            try:
-                self._library = ctypes.CDLL("libnvidia-ml.so.1")
-            except OSError:
-                raise SourceUnavailableError(
-                    "NVML is not there; it comes with the NVIDIA driver"
-                ) from None
-        self._check(self._library.nvmlInit_v2())
-        self._check(
-            self._library.nvmlDeviceGetHandleByPciBusId_v2(
-                self.bus_id.encode(), ctypes.byref(self._device)
-            )
-        )
+            self._library = _pynvml()
+        try:
+            self._library.nvmlInit()
+            self._device = self._library.nvmlDeviceGetHandleByPciBusId(self.bus_id)
+        except self._library.NVMLError as error:
+            raise SourceUnavailableError(f"NVML: {_reason(self._library, error)}") from None
         self.began = clock.now()
         self._first = self._energy()
         if self._watts() is None and self._first is None:
-            raise SourceUnavailableError("NVML: this GPU tells neither energy nor power")
+            raise SourceUnavailableError("NVML: this GPU reports neither energy nor power")
         self._thread = threading.Thread(target=self._sample, name="nvml", daemon=True)
         self._thread.start()
 
-    def _check(self, status: int) -> None:
-        if status == NO_PERMISSION:
-            raise SourceUnavailableError("NVML: not permitted; run as root or ask for permission")
-        if status:
-            raise SourceUnavailableError(
-                f"NVML refused with status {status}; see whether nvidia-smi works"
-            )
-
     def _energy(self) -> int | None:
         """Return millijoules since the driver was loaded, if the GPU counts them."""
-        value = ctypes.c_ulonglong()
-        function = self._library.nvmlDeviceGetTotalEnergyConsumption
-        return value.value if function(self._device, ctypes.byref(value)) == 0 else None
+        return self._ask("nvmlDeviceGetTotalEnergyConsumption")
 
     def _watts(self) -> float | None:
-        value = ctypes.c_uint()
-        function = self._library.nvmlDeviceGetPowerUsage
-        return value.value / 1e3 if function(self._device, ctypes.byref(value)) == 0 else None
+        milliwatts = self._ask("nvmlDeviceGetPowerUsage")
+        return None if milliwatts is None else milliwatts / 1e3
+
+    def _ask(self, function: str) -> int | None:
+        """Return what NVML reports of the device; None if it does not."""
+        try:
+            return int(getattr(self._library, function)(self._device))
+        except self._library.NVMLError:
+            return None
 
     def _sample(self) -> None:
         while True:
@@ -142,6 +128,25 @@ class Nvml:
             "times_ns": [time for time, _ in samples],
             "watts": [watts for _, watts in samples],
         }
+
+
+def _pynvml() -> Any:
+    try:
+        import pynvml
+    except ImportError:
+        raise SourceUnavailableError(
+            "NVML needs nvidia-ml-py: pip install 'louvain-um[cuda12]' or [cuda13]"
+        ) from None
+    return pynvml
+
+
+def _reason(library: Any, error: Any) -> str:
+    """Return why NVML refused, and what to do."""
+    if error.value == library.NVML_ERROR_NO_PERMISSION:
+        return "not permitted; run as root or ask for permission"
+    if error.value == library.NVML_ERROR_LIBRARY_NOT_FOUND:
+        return "its library is missing; it comes with the NVIDIA driver"
+    return f"refused ({error}); see whether nvidia-smi works"
 
 
 def _integral(samples: list[tuple[int, float]], start: int, end: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -205,23 +206,38 @@ class FakeNvml:
         self.energy, self.power, self.status, self.step = energy, power, status, step
         self.began = time.perf_counter()
 
-    def nvmlInit_v2(self) -> int:  # noqa: N802
-        return self.status
+    NVML_ERROR_NO_PERMISSION = 4
+    NVML_ERROR_LIBRARY_NOT_FOUND = 12
 
-    def nvmlShutdown(self) -> int:  # noqa: N802
-        return 0
+    class NVMLError(Exception):
+        """An error of NVML, with its number."""
 
-    def nvmlDeviceGetHandleByPciBusId_v2(self, bus: bytes, handle: Any) -> int:  # noqa: N802
-        return 0 if bus == b"0000:01:00.0" else 6
+        def __init__(self, value: int) -> None:
+            super().__init__(f"status {value}")
+            self.value = value
 
-    def nvmlDeviceGetTotalEnergyConsumption(self, device: Any, value: Any) -> int:  # noqa: N802
+    def nvmlInit(self) -> None:  # noqa: N802
+        if self.status:
+            raise self.NVMLError(self.status)
+
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        pass
+
+    def nvmlDeviceGetHandleByPciBusId(self, bus: str) -> str:  # noqa: N802
+        if bus != "0000:01:00.0":
+            raise self.NVMLError(6)
+        return bus
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, device: str) -> int:  # noqa: N802
+        if not self.energy:
+            raise self.NVMLError(3)
         steps = int((time.perf_counter() - self.began) / self.step)
-        value._obj.value = round(steps * self.step * 1e5)
-        return 0 if self.energy else 3
+        return round(steps * self.step * 1e5)
 
-    def nvmlDeviceGetPowerUsage(self, device: Any, value: Any) -> int:  # noqa: N802
-        value._obj.value = 100_000
-        return 0 if self.power else 3
+    def nvmlDeviceGetPowerUsage(self, device: str) -> int:  # noqa: N802
+        if not self.power:
+            raise self.NVMLError(3)
+        return 100_000
 
 
 @pytest.mark.parametrize(("energy", "counter"), [(True, "total energy"), (False, "integrated")])
@@ -237,13 +253,18 @@ def test_energy_is_counted_or_integrated(energy: bool, counter: str):
     assert len(found["watts"]) == len(found["times_ns"]) > 3
 
 
-def test_energy_that_nobody_tells_is_not_made_up():
+def test_energy_that_is_not_reported_is_not_made_up(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(SourceUnavailableError, match="neither energy nor power"):
         Nvml("0000:01:00.0", FakeNvml(energy=False, power=False)).start(SessionClock())
     with pytest.raises(SourceUnavailableError, match="root"):
         Nvml("0000:01:00.0", FakeNvml(status=4)).start(SessionClock())
     with pytest.raises(SourceUnavailableError, match="status 6"):
         Nvml("0000:02:00.0", FakeNvml()).start(SessionClock())
+    with pytest.raises(SourceUnavailableError, match="driver"):
+        Nvml("0000:01:00.0", FakeNvml(status=12)).start(SessionClock())
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(SourceUnavailableError, match="pip install"):
+        Nvml("0000:01:00.0").start(SessionClock())
 
 
 def test_a_run_too_short_for_the_counter_cost_no_zero_joules():
