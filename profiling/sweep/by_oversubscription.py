@@ -31,13 +31,13 @@ def format_rate_ranges(rates: Iterable[float], every: Iterable[float]) -> str:
     '0 to 10 % and 50 %'
     """
     order = sorted(set(every))
-    found: list[list[float]] = []
+    groups: list[list[float]] = []
     for rate in sorted(set(rates)):
-        if found and order.index(rate) == order.index(found[-1][-1]) + 1:
-            found[-1].append(rate)
+        if groups and order.index(rate) == order.index(groups[-1][-1]) + 1:
+            groups[-1].append(rate)
         else:
-            found.append([rate])
-    return " and ".join(map(format_rates, found))
+            groups.append([rate])
+    return " and ".join(map(format_rates, groups))
 
 
 def merge_equal(
@@ -53,12 +53,12 @@ def merge_equal(
     [('0 to 30 %', 1), ('50 %', 4)]
     """
     order = sorted({row["oversubscription"] for row in rows})
-    found: list[tuple[T, list[float]]] = []
+    groups: list[tuple[T, list[float]]] = []
     for rate in order:
         value = of([row for row in rows if row["oversubscription"] == rate])
-        same = next((at for known, at in found if known == value), None)
+        same = next((at for known, at in groups if known == value), None)
         if same is None:
-            found.append((value, [rate]))
+            groups.append((value, [rate]))
         else:
             same.append(rate)
-    return [(format_rate_ranges(at, order), value) for value, at in found]
+    return [(format_rate_ranges(at, order), value) for value, at in groups]

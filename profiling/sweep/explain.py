@@ -30,14 +30,14 @@ def explain(rows: Sequence[Row]) -> list[str]:
     rows : sequence of mapping
         A sweep's results.
     """
-    found = []
+    sentences = []
     known = [row for row in rows if row["feasible"] and row.get("seconds_faults") is not None]
     for gpu in dict.fromkeys(row["gpu"] for row in known):
         mine = [row for row in known if row["gpu"] == gpu]
-        found += [
+        sentences += [
             f"why, modelled on {gpu} at {at}: {text}" for at, text in merge_equal(mine, _at) if text
         ]
-    return found
+    return sentences
 
 
 def _at(rows: Sequence[Row]) -> str:

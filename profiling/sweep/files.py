@@ -40,8 +40,8 @@ def read(path: str | Path) -> Sweep:
     tables: dict[str, Any] = dict.fromkeys(TABLES, ())
     order = SUFFIXES if find_spec("pyarrow") else SUFFIXES[::-1]
     for name in TABLES:
-        found = [folder / f"{name}{suffix}" for suffix in order]
-        file = next((file for file in found if file.is_file()), None)
+        candidates = [folder / f"{name}{suffix}" for suffix in order]
+        file = next((file for file in candidates if file.is_file()), None)
         if first is not None and name == "results":
             file = first
         elif first is not None and first.stem != "results":
@@ -49,10 +49,10 @@ def read(path: str | Path) -> Sweep:
         if file is not None:
             tables[name] = _rows(file)
     notes = folder / "notes.txt"
-    told = notes.read_text("utf-8").splitlines() if notes.is_file() else []
+    notes_text = notes.read_text("utf-8").splitlines() if notes.is_file() else []
     try:
         return Sweep.of(tables["results"], groups=tables["groups"],
-                        iterations=tables["iterations"], notes=told)  # fmt: skip
+                        iterations=tables["iterations"], notes=notes_text)  # fmt: skip
     except LouvainUmError as error:
         raise LouvainUmError(f"{path}: {error}") from None
 

@@ -42,7 +42,9 @@ def parse_policies(text: str) -> tuple[str, ...]:
     """
     every = ("base", *(f"adv{i}" for i in range(1, 10)), AUTO.name)
     names = [name.strip() for name in text.split(",") if name.strip()]
-    found = tuple(dict.fromkeys(n for name in names for n in (every if name == "all" else (name,))))
-    for name in found or ("",):
+    policies = tuple(
+        dict.fromkeys(n for name in names for n in (every if name == "all" else (name,)))
+    )
+    for name in policies or ("",):
         find_policy(name)
-    return found
+    return policies

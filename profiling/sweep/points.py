@@ -111,8 +111,8 @@ def policy_name(policy: str) -> str:
 
 
 def _policy(policy: str) -> dict[str, str]:
-    found = find_policy(policy)
-    places = [*found.placements.items(), *found.arrays.items()]
+    parsed = find_policy(policy)
+    places = [*parsed.placements.items(), *parsed.arrays.items()]
     return {str(name): str(placement) for name, placement in places}
 
 

@@ -97,19 +97,19 @@ def replay(
         return known[key]
 
     row["reason"] = None
-    found = tried(point.policy)
+    simulation = tried(point.policy)
     if point.policy == AUTO.name:
-        if found is not None:
-            row |= {"chosen": "plan", "seconds_of_plan": found.seconds}
+        if simulation is not None:
+            row |= {"chosen": "plan", "seconds_of_plan": simulation.seconds}
         for rival in RIVALS:
             other = tried(rival)
-            if other is not None and (found is None or other.seconds < found.seconds):
-                found, row["chosen"] = other, rival
-    if found is None:
+            if other is not None and (simulation is None or other.seconds < simulation.seconds):
+                simulation, row["chosen"] = other, rival
+    if simulation is None:
         row["reason"] = row["reason"] or "needs more device memory than there is"
         return row | {"feasible": False, **dict.fromkeys(FIGURES)}, None
-    terms = {f"seconds_{name}": value for name, value in found.costs.items()}
-    return row | {"reason": None, **found.summary(), **terms}, found
+    terms = {f"seconds_{name}": value for name, value in simulation.costs.items()}
+    return row | {"reason": None, **simulation.summary(), **terms}, simulation
 
 
 def run(

@@ -148,16 +148,16 @@ def gains(results: Iterable[Row]) -> dict[str, dict[float, float]]:
     """
     rows = [row for row in results if row["feasible"] and row["seconds"]]
     base = {_cell(row): row["seconds"] for row in rows if row["policy"] == "base"}
-    found: dict[str, dict[float, list[float]]] = {}
+    ratios: dict[str, dict[float, list[float]]] = {}
     for row in rows:
         if row["policy"] != "base" and _cell(row) in base:
-            by_rate = found.setdefault(row["policy"], {})
+            by_rate = ratios.setdefault(row["policy"], {})
             by_rate.setdefault(row["oversubscription"], []).append(
                 base[_cell(row)] / row["seconds"]
             )
     return {
         policy: {rate: sum(values) / len(values) for rate, values in sorted(by_rate.items())}
-        for policy, by_rate in found.items()
+        for policy, by_rate in ratios.items()
     }
 
 

@@ -106,17 +106,17 @@ def sweep(
         if any(subject.scale is not None for subject in subjects):
             told += against_thesis(tables["results"])
         store.write(tables, told)
-        found = Sweep.of(tables["results"], groups=tables["groups"],
+        result = Sweep.of(tables["results"], groups=tables["groups"],
                          iterations=tables["iterations"], notes=told)  # fmt: skip
-        render(found, Path(folder))
-    return found
+        render(result, Path(folder))
+    return result
 
 
-def render(found: Sweep, folder: Path) -> None:
+def render(result: Sweep, folder: Path) -> None:
     """Write the report of a sweep's folder."""
     from louvain_um.profiling.views.html import write
 
-    write(None, folder / "report.html", sweep=found, force=True)
+    write(None, folder / "report.html", sweep=result, force=True)
 
 
 def recorded(subject: Subject, settings: Settings, folder: Path, *, anew: bool) -> Trace:
@@ -171,11 +171,11 @@ def _replay(
             gpu=gpu,
             reserved=subject.reserved,
         )
-        row, found = replay(trace, point, machines[gpu], driver=settings.driver, known=known[gpu])
+        row, result = replay(trace, point, machines[gpu], driver=settings.driver, known=known[gpu])
         tables: dict[str, list[dict[str, Any]]] = {}
-        if key["policy"] == "base" and gpu == settings.gpus[0] and found is not None:
-            tables["iterations"] = iterations(key["graph"], found, rate)
-            tables["groups"] = groups(trace, key["graph"], found, rate)
+        if key["policy"] == "base" and gpu == settings.gpus[0] and result is not None:
+            tables["iterations"] = iterations(key["graph"], result, rate)
+            tables["groups"] = groups(trace, key["graph"], result, rate)
         return {**row, **_told(key), "scale": subject.scale}, tables
 
     for row, tables in parallel.stream(one, keys, parallel.default_threads()):

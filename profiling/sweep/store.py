@@ -76,7 +76,7 @@ class Store:
     def _read(self) -> dict[tuple[Any, ...], dict[str, Any]]:
         """Return the points on disc; the last line, if a kill cut it short, is dropped."""
         try:
-            found, whole = read_points(self.folder)
+            points, whole = read_points(self.folder)
         except LouvainUmError as error:
             # Nothing is dropped that may be somebody's.
             self.file.close()
@@ -84,7 +84,7 @@ class Store:
                 f"{error}; name another folder, or pass --force (force=True) to begin anew"
             ) from None
         self.file.truncate(whole)
-        return found
+        return points
 
     def __contains__(self, row: Mapping[str, Any]) -> bool:
         return key_of(row) in self.points
@@ -106,10 +106,10 @@ class Store:
     def rows(self, keys: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
         """Return the rows of each table, of some points, in their order."""
         points = [self.points[key_of(key)] for key in keys if key_of(key) in self.points]
-        found = {"results": [point["row"] for point in points]}
+        tables = {"results": [point["row"] for point in points]}
         for name in TABLES[1:]:
-            found[name] = [row for point in points for row in point.get(name, ())]
-        return found
+            tables[name] = [row for point in points for row in point.get(name, ())]
+        return tables
 
     def write(
         self, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str]
@@ -144,16 +144,16 @@ def read_points(folder: Path) -> tuple[dict[tuple[Any, ...], dict[str, Any]], in
         A line is something else.
     """
     *lines, rest = (folder / POINTS).read_bytes().split(b"\n")
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    points: dict[tuple[Any, ...], dict[str, Any]] = {}
     for number, line in enumerate(lines, 1):
         try:
             point: dict[str, Any] = json.loads(line)
-            found[key_of(point["row"])] = point
+            points[key_of(point["row"])] = point
         except (ValueError, TypeError, KeyError, RecursionError):
             raise LouvainUmError(f"{folder / POINTS}:{number}: is no point of a sweep") from None
     if rest and not (rest.startswith(BEGINNING) or BEGINNING.startswith(rest)):
         raise LouvainUmError(f"{folder / POINTS}:{len(lines) + 1}: is no point of a sweep")
-    return found, sum(len(line) + 1 for line in lines)
+    return points, sum(len(line) + 1 for line in lines)
 
 
 def check_folder(folder: str | Path, *, force: bool = False) -> None:

@@ -171,8 +171,17 @@ class Rundemanen:
 
         program, after = self.program, level + 1
         offsets, targets, numbers = work["offsets"], work["targets"], work["numbers"]
-        members, starts, found = work["members"], work["member_starts"], work["coarse_offsets"]
-        n, k, arcs, kept = len(offsets) - 1, len(found) - 1, len(targets), int(found[-1])
+        members, starts, coarse_offsets = (
+            work["members"],
+            work["member_starts"],
+            work["coarse_offsets"],
+        )
+        n, k, arcs, kept = (
+            len(offsets) - 1,
+            len(coarse_offsets) - 1,
+            len(targets),
+            int(coarse_offsets[-1]),
+        )
         program.end("n2c_old", "tot", "tot_new", "cardinality_new", "in", "globalHashTable",
                     "sizesOfNhoods", "wDegs", "result_array", "g_next.links")  # fmt: skip
         sizes = np.diff(starts)
@@ -217,7 +226,7 @@ class Rundemanen:
         touched += self._whole(Access.WRITE, "super_node_ptrs", "estimatedSizeOfNeighborhoods")
         program.launch("renumber", touched, "aggregate", level)
 
-        tables = (numbers, members, starts, before[:-1], found)
+        tables = (numbers, members, starts, before[:-1], coarse_offsets)
         for low, high in SIZES:
             order = np.flatnonzero((sizes >= low) & (sizes <= high))
             workers = WARPS if low < TABLED else BLOCKS

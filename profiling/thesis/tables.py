@@ -8,14 +8,20 @@ from typing import Any
 from louvain_um.profiling.sweep.results import Row, Sweep, base_coverage, gains
 from louvain_um.profiling.thesis import published
 from louvain_um.profiling.views.sweep import cost_breakdown
-from louvain_um.profiling.views.sweep.runs import evidence_of, format_rate, machines, of, told
+from louvain_um.profiling.views.sweep.runs import (
+    evidence_of,
+    format_rate,
+    machine_label,
+    machines,
+    runs_on,
+)
 from louvain_um.profiling.views.sweep.validation import by_policy, validation
 from louvain_um.profiling.views.table import As, Column, Table
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:
     """Return all tables that a sweep has rows for."""
-    found = [
+    result = [
         *grids(sweep),
         mean_gains(sweep),
         by_policy(sweep),
@@ -23,27 +29,29 @@ def tables(sweep: Sweep) -> tuple[Table, ...]:
         peaks(sweep),
         accesses(sweep),
         rates(sweep),
-        cost_breakdown.why(sweep),
+        cost_breakdown.traffic(sweep),
         everything(sweep),
     ]
-    return tuple(table for table in found if table.rows)
+    return tuple(table for table in result if table.rows)
 
 
 def grids(sweep: Sweep) -> list[Table]:
     """Return seconds of policy × oversubscription, a table a graph: Figures 4.20 to 4.22."""
-    found: list[Table] = []
+    result: list[Table] = []
     for graph in dict.fromkeys(row["graph"] for row in sweep.results):
         for number, machine in enumerate(machines(sweep.results)):
-            rows = [row for row in of(sweep.results, machine) if row["graph"] == graph]
+            rows = [row for row in runs_on(sweep.results, machine) if row["graph"] == graph]
             if rows:
-                found.append(_grid(graph, rows, f"grid-{len(found)}-{number}", told(machine)))
+                result.append(
+                    _grid(graph, rows, f"grid-{len(result)}-{number}", machine_label(machine))
+                )
     evidences = {row["evidence"] for row in sweep.results}
     if len(evidences) > 1:
-        found = [
+        result = [
             replace(grid, title=f"{grid.title}, {grid.evidence.removeprefix('seconds ')}")
-            for grid in found
+            for grid in result
         ]
-    return found
+    return result
 
 
 def _grid(graph: str, rows: list[Row], name: str, how: str) -> Table:
@@ -62,7 +70,7 @@ def _grid(graph: str, rows: list[Row], name: str, how: str) -> Table:
         rows=tuple(by.values()),
         evidence=f"seconds {how}",
         about="– where the policy cannot keep its arrays within the budget.",
-        wins="least",
+        highlight="least",
     )
 
 
@@ -71,8 +79,8 @@ def mean_gains(sweep: Sweep) -> Table:
     rows: list[dict[str, Any]] = []
     percents: list[float] = sorted({row["oversubscription"] for row in sweep.results})
     for machine in machines(sweep.results):
-        for policy, by_rate in gains(of(sweep.results, machine)).items():
-            row: dict[str, Any] = {"policy": policy, "from": told(machine)}
+        for policy, by_rate in gains(runs_on(sweep.results, machine)).items():
+            row: dict[str, Any] = {"policy": policy, "from": machine_label(machine)}
             row |= {_key(rate): gain for rate, gain in by_rate.items()}
             rows.append(row)
     seen = {row["policy"] for row in rows}
@@ -103,15 +111,15 @@ def mean_gains(sweep: Sweep) -> Table:
 
 def _left_out(sweep: Sweep) -> list[str]:
     """Return on how many graphs base ran, where that was not all of them."""
-    found = []
+    result = []
     for machine in machines(sweep.results):
-        graphs, ran = base_coverage(of(sweep.results, machine))
+        graphs, ran = base_coverage(runs_on(sweep.results, machine))
         some = [f"{count} of {graphs} at {format_rate(rate)}" for rate, count in ran.items()
                 if count < graphs]  # fmt: skip
         if some:
-            found.append(f"Means are of the graphs that base could run: {', '.join(some)} "
-                         f"({told(machine)}).")  # fmt: skip
-    return found
+            result.append(f"Means are of the graphs that base could run: {', '.join(some)} "
+                         f"({machine_label(machine)}).")  # fmt: skip
+    return result
 
 
 def peaks(sweep: Sweep) -> Table:

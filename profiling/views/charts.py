@@ -1,7 +1,4 @@
-"""Charts for print, in the forms of the thesis's figures, drawn by matplotlib.
-
-Figures are made without pyplot: no window, no global state, no back end to choose.
-"""
+"""Charts for print, in the forms of the thesis's figures, drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -19,7 +16,12 @@ from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.canvas import TALL, WIDE, new_figure, require_matplotlib
 from louvain_um.profiling.views.colours import colour
 from louvain_um.profiling.views.session import all_tables, residency
-from louvain_um.profiling.views.session.analysis import NAMES, OTHER, TITLES, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import (
+    GROUP_NAMES,
+    GROUP_TITLES,
+    OTHER,
+    SessionAnalysis,
+)
 from louvain_um.profiling.views.session.compare import names
 from louvain_um.profiling.views.session.evidence import evidence
 from louvain_um.profiling.views.session.level_times import times_by_level
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from louvain_um.profiling.sweep.results import Sweep
 
 ROWS, COLUMNS, DOTS = 320, 512, 300
-"""Cells of a map, about, and dots an inch: a panel has a dot for every cell, or it would lose some.
+"""Approximate cells of a map, and dots per inch: at least one dot per cell, so that none is lost.
 """
 
 MOST_LEVELS = 24
@@ -48,14 +50,14 @@ def save(
     force: bool = False,
     suffix: str = ".pdf",
 ) -> list[Path]:
-    """Draw every chart that there are numbers for, each into a file of a folder.
+    """Draw every chart that has data, each into a file of a folder.
 
     Parameters
     ----------
     sessions : sequence of SessionData
         Charts of the first; iteration times of all.
     folder : path
-        Made if it is not there.
+        Created if missing.
     sweep : Sweep, optional
     force : bool
         Whether files may replace others.
@@ -81,7 +83,7 @@ def save(
     for path in paths:
         check_output(path, force=force)
     for path, figure in zip(paths, drawn.values(), strict=True):
-        # In memory first: on a full disc Matplotlib hides what the system said.
+        # In memory first: Matplotlib hides the system's error if the disc is full.
         drawing = io.BytesIO()
         figure.savefig(drawing, format=suffix.lstrip("."), bbox_inches="tight", dpi=DOTS)
         with replacing(path, force=force) as part:
@@ -90,7 +92,7 @@ def save(
 
 
 def charts(sessions: Sequence[SessionData], sweep: Sweep | None = None) -> dict[str, Figure]:
-    """Return every chart that there are numbers for, by name.
+    """Return every chart that has data, by name.
 
     Examples
     --------
@@ -100,20 +102,20 @@ def charts(sessions: Sequence[SessionData], sweep: Sweep | None = None) -> dict[
     >>> list(charts([SessionData(phases=(span,))]))
     ['level-times']
     """
-    found: dict[str, Figure | None] = {}
+    figures: dict[str, Figure | None] = {}
     if sessions:
         analysis = SessionAnalysis(sessions[0])
         axis = Axis.of(analysis, ROWS, COLUMNS)
-        found["access-by-group"] = by_group(analysis, "accesses")
-        found["faults-by-group"] = by_group(analysis, "gpu_faults")
-        found["access-map"] = page_map(analysis, axis, accesses, "Memory accesses")
-        found["fault-map"] = page_map(analysis, axis, faults, "Page faults")
-        found["level-times"] = level_times(sessions)
-        found["iteration-times"] = iteration_times(sessions)
-        found["residency"] = bytes_over_time(analysis)
+        figures["access-by-group"] = by_group(analysis, "accesses")
+        figures["faults-by-group"] = by_group(analysis, "gpu_faults")
+        figures["access-map"] = page_map(analysis, axis, accesses, "Memory accesses")
+        figures["fault-map"] = page_map(analysis, axis, faults, "Page faults")
+        figures["level-times"] = level_times(sessions)
+        figures["iteration-times"] = iteration_times(sessions)
+        figures["residency"] = bytes_over_time(analysis)
     if sweep is not None:
-        found |= sweep_charts(sweep)
-    return {name: figure for name, figure in found.items() if figure is not None}
+        figures |= sweep_charts(sweep)
+    return {name: figure for name, figure in figures.items() if figure is not None}
 
 
 def by_group(analysis: SessionAnalysis, key: str) -> Figure | None:
@@ -126,7 +128,7 @@ def by_group(analysis: SessionAnalysis, key: str) -> Figure | None:
     for row in rows:
         share = 100 * row[key] / whole
         axes.barh(
-            [0], [share], left=left, color=colour(row["group"], 0), label=TITLES[row["group"]]
+            [0], [share], left=left, color=colour(row["group"], 0), label=GROUP_TITLES[row["group"]]
         )
         if share > 4:
             axes.text(left + share / 2, 0, f"{share:.1f} %", ha="center", va="center", fontsize=8)
@@ -153,7 +155,7 @@ def page_map(
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
-    spans = {name: axis.rows_of(name) for name in NAMES}
+    spans = {name: axis.rows_of(name) for name in GROUP_NAMES}
     present = [
         name for name, (low, high) in spans.items()
         if high > low and (name != OTHER or layer.values[low:high].any())
@@ -172,7 +174,7 @@ def page_map(
                             interpolation="nearest", rasterized=True,
                             extent=(first / 1e9, end / 1e9, 0, high - low))  # fmt: skip
         _name_arrays(axes, axis, low, high)
-        axes.set_title("All groups" if at == 0 else TITLES[name], fontsize=9)
+        axes.set_title("All groups" if at == 0 else GROUP_TITLES[name], fontsize=9)
         axes.tick_params(labelsize=7)
         axes.set_xlabel("seconds", fontsize=8)
     figure.colorbar(image, ax=figure.axes, label=layer.unit, fraction=0.03)
@@ -189,10 +191,10 @@ def _name_arrays(axes: Axes, axis: Axis, low: int, high: int) -> None:
 
 
 def level_times(sessions: Sequence[SessionData]) -> Figure | None:
-    """Return seconds of every level by phase, a bar a session (Figure 4.11's iterations)."""
-    found = [times_by_level(SessionAnalysis(session)) for session in sessions]
+    """Return seconds of every level by phase, one bar per session (Figure 4.11's iterations)."""
+    figures = [times_by_level(SessionAnalysis(session)) for session in sessions]
     places = sorted(
-        {(each.cycle, each.level): each.label for runs in found for each in runs}.items()
+        {(each.cycle, each.level): each.label for runs in figures for each in runs}.items()
     )
     if not places:
         return None
@@ -200,9 +202,9 @@ def level_times(sessions: Sequence[SessionData]) -> Figure | None:
 
     number = {place: at for at, (place, _) in enumerate(places[:MOST_LEVELS])}
     figure, axes = new_figure(WIDE, TALL)
-    wide = 0.8 / len(found)
+    wide = 0.8 / len(figures)
     named: set[str] = set()
-    for at, runs in enumerate(found):
+    for at, runs in enumerate(figures):
         for each in runs:
             if (each.cycle, each.level) not in number:
                 continue
@@ -219,13 +221,13 @@ def level_times(sessions: Sequence[SessionData]) -> Figure | None:
     axes.set_xticks(range(len(labels)), labels, rotation=90 if crowded else 0, fontsize=8)
     axes.margins(y=0.05)
     axes.set_ylabel(f"seconds, {evidence(sessions[0], 'time')}")
-    told, _ = axes.get_legend_handles_labels()
-    if len(found) > 1:
-        told += [
+    handles, _ = axes.get_legend_handles_labels()
+    if len(figures) > 1:
+        handles += [
             Patch(facecolor="black", alpha=_shade(at), label=name or "run")
             for at, name in enumerate(names(sessions))
         ]
-    axes.legend(handles=told, frameon=False, fontsize=8)
+    axes.legend(handles=handles, frameon=False, fontsize=8)
     return figure
 
 
@@ -235,7 +237,7 @@ def _shade(at: int) -> float:
 
 
 def iteration_times(sessions: Sequence[SessionData]) -> Figure | None:
-    """Return seconds of every iteration of moving, a line a session."""
+    """Return seconds of every iteration of the move phase, one line per session."""
     if not any(SessionAnalysis(session).iterations for session in sessions):
         return None
     from matplotlib.ticker import MaxNLocator
@@ -246,7 +248,7 @@ def iteration_times(sessions: Sequence[SessionData]) -> Figure | None:
         axes.plot(range(1, len(spans) + 1), [span.seconds for span in spans], ".-",
                   label=name or "run", linewidth=1)  # fmt: skip
     axes.set_yscale("log")
-    axes.set_xlabel("iteration of moving, all levels in turn")
+    axes.set_xlabel("iteration of the move phase, all levels in order")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(f"seconds, {evidence(sessions[0], 'time')}")
     axes.legend(frameon=False, fontsize=8)
@@ -254,7 +256,7 @@ def iteration_times(sessions: Sequence[SessionData]) -> Figure | None:
 
 
 def bytes_over_time(analysis: SessionAnalysis) -> Figure | None:
-    """Return arrays alive and managed bytes on the device, over time."""
+    """Return allocated and resident bytes over time."""
     curves = [c for c in (residency.allocated(analysis), residency.resident(analysis)) if c]
     if not curves:
         return None

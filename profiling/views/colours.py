@@ -1,4 +1,4 @@
-"""Groups, phases and policies look the same in every chart, on paper and on the screen."""
+"""Colours: groups, phases, policies and terms of cost look the same in every chart."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ COLOURS = {
     "refine": "#2aa5a0",
     "fetch": "#9a6bc9",
 }
-"""Groups look the same in every chart, and so do phases."""
+"""Colours of groups and phases."""
 
-MORE = ("#3b7dd8", "#d98a1f", "#3a9d5d", "#9a6bc9", "#c94f4f", "#2aa5a0", "#b8a11c", "#d36fa8",
+PALETTE = ("#3b7dd8", "#d98a1f", "#3a9d5d", "#9a6bc9", "#c94f4f", "#2aa5a0", "#b8a11c", "#d36fa8",
         "#6b7280", "#7c5c3e", "#5566cc", "#88aa33", "#1c2f5c")  # fmt: skip
 
 POLICIES = ("adv1", "adv2", "adv3", "adv4", "adv5", "adv6", "adv7", "adv8", "adv9", "auto", "base",
             "device", "zero_copy")  # fmt: skip
-"""Policies look the same in every chart, too."""
+"""Policies, in the order of their colours in `PALETTE`."""
 
 TERMS = ("compute", "launch", "faults", "migration", "write back", "prefetch", "remote sequential",
          "remote random", "remote atomic", "host", "waiting", "remote barrier")  # fmt: skip
-"""And so do the terms that a run's seconds consist of."""
+"""Terms of cost, in the order of their colours in `PALETTE`."""
 
 
 def colour(name: str, at: int) -> str:
-    """Return the colour of a group, policy, phase or term of cost, or the next one."""
+    """Return the colour of a group, policy, phase or term of cost, or the palette's entry `at`."""
     first = name.split(",")[0].split(" ")[0]
     if first in POLICIES:
-        return MORE[POLICIES.index(first) % len(MORE)]
+        return PALETTE[POLICIES.index(first) % len(PALETTE)]
     if name in TERMS:
-        return MORE[TERMS.index(name)]
-    return COLOURS.get(name) or MORE[at % len(MORE)]
+        return PALETTE[TERMS.index(name)]
+    return COLOURS.get(name) or PALETTE[at % len(PALETTE)]

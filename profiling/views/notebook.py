@@ -23,12 +23,11 @@ def html(session: SessionData) -> str:
     True
     """
     analysis = SessionAnalysis(session)
-    found = verdict(analysis)
+    conclusion = verdict(analysis)
     table = by_group(analysis)
     pieces = [
         f"<b>{escape(next(iter(lines(session))))}</b>",
-        f"<p>{escape(found.finding)} {escape(found.remedy)} <small>({escape(found.grounds)})"
-        "</small></p>",
+        f"<p>{escape(str(conclusion))} <small>({escape(conclusion.grounds)})</small></p>",
     ]
     if table.rows:
         pieces += [_table(table), f"<p><small>{escape(table.evidence)}</small></p>"]

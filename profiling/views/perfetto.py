@@ -39,8 +39,8 @@ def trace(session: SessionData) -> dict[str, Any]:
     >>> from louvain_um.profiling.session import PhaseSpan, SessionData
     >>> from louvain_um.profiling.views.perfetto import trace
     >>> span = PhaseSpan(phase="move", level=0, iteration=-1, start_ns=0, end_ns=2000)
-    >>> found = trace(SessionData(phases=(span,)))["traceEvents"]
-    >>> [(event["name"], event["dur"]) for event in found if event["ph"] == "X"]
+    >>> events = trace(SessionData(phases=(span,)))["traceEvents"]
+    >>> [(event["name"], event["dur"]) for event in events if event["ph"] == "X"]
     [('move 0', 2.0)]
     """
     tracks: dict[tuple[str, str], tuple[int, int]] = {}

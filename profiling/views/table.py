@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 As = Literal["text", "count", "bytes", "seconds", "share", "times", "score", "rate"]
-"""How a column's values are meant."""
+"""How a column's values are formatted."""
 
-PLACES = ("level", "oversubscription", "oversubscribed")
-"""Headings of numbers that tell which row it is, beside its texts: 0 is a name there, too."""
+ROW_NUMBERS = ("level", "oversubscription", "oversubscribed")
+"""Headings of numeric columns that identify a row: a 0 there is no missing value."""
 
-BRIEFLY = 1e9
-"""Counts from which on there may be no room for every digit."""
+SHORTENED_FROM = 1e9
+"""Counts from here on are shortened where space is scarce."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its key in the rows, its heading, how its values are meant."""
+    """One column: its key in the rows, its heading, how its values are formatted."""
 
     key: str
     head: str
@@ -28,7 +28,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under headings, and how their numbers came about.
+    """Rows under headings, with the evidence for their numbers.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class Table:
     evidence : str
         "measured", "modelled" or "not available", and by what.
     about : str
-        A sentence for those who see it for the first time.
-    wins : {"", "least", "most"}
-        Which value of a column of numbers stands out.
+        One sentence that explains the table.
+    highlight : {"", "least", "most"}
+        Which value of each numeric column is emphasised.
 
     Examples
     --------
@@ -60,14 +60,14 @@ class Table:
     rows: tuple[Mapping[str, Any], ...]
     evidence: str = ""
     about: str = ""
-    wins: Literal["", "least", "most"] = ""
+    highlight: Literal["", "least", "most"] = ""
 
     def best(self, row: Mapping[str, Any], column: Column) -> bool:
-        """Say whether a cell is the best of its column."""
-        if not self.wins or column.kind == "text" or row.get(column.key) is None:
+        """Say whether a cell is the one to emphasise in its column."""
+        if not self.highlight or column.kind == "text" or row.get(column.key) is None:
             return False
         values = [each[column.key] for each in self.rows if each.get(column.key) is not None]
-        best: Any = min(values) if self.wins == "least" else max(values)
+        best: Any = min(values) if self.highlight == "least" else max(values)
         return bool(row[column.key] == best)
 
     def text(self, row: Mapping[str, Any], column: Column) -> str:
@@ -83,20 +83,20 @@ class Table:
         )
 
     def split(self) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-        """Return the columns that tell something, and those in which nothing happened."""
+        """Return the columns with information, and those that are zero in every row."""
         used = self.used()
-        idle = tuple(
+        zero = tuple(
             column
             for column in used
             if column.kind in ("count", "bytes", "share")
-            and column.head not in PLACES
+            and column.head not in ROW_NUMBERS
             and not any(row.get(column.key) for row in self.rows)
         )
-        return tuple(column for column in used if column not in idle), idle
+        return tuple(column for column in used if column not in zero), zero
 
 
 def format_value(value: Any, kind: As = "count") -> str:
-    """Return a value as people read it.
+    """Return a value as text, with its unit.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def format_value(value: Any, kind: As = "count") -> str:
 
 
 def format_short(value: Any, kind: As = "count") -> str:
-    """Return a value in few letters, where there is no room for a count of billions.
+    """Return a value as short text: counts of a billion or more are rounded.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def format_short(value: Any, kind: As = "count") -> str:
     >>> format_short(28_336_058_572), format_short(92_192), format_short(None)
     ('28.3 G', '92,192', '–')
     """
-    large = kind == "count" and value is not None and abs(value) >= BRIEFLY
+    large = kind == "count" and value is not None and abs(value) >= SHORTENED_FROM
     return format_value(value, "rate" if large else kind)
 
 

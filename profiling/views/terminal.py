@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
-from louvain_um.profiling.views.table import PLACES, Column, Table
+from louvain_um.profiling.views.table import ROW_NUMBERS, Column, Table
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table as Drawn
+    from rich.table import Table as RichTable
 
     from louvain_um.profiling.session import SessionData
     from louvain_um.profiling.sweep.results import Sweep
@@ -19,7 +19,7 @@ MOST = 30
 """Rows printed of a table."""
 
 PROSE = 60
-"""Letters of a text from which on it is a sentence, and printed under its table."""
+"""Width in characters from which a column of texts is printed under its table."""
 
 
 def show(
@@ -36,56 +36,58 @@ def show(
     out = console or Console(highlight=False, markup=False, emoji=False)
     readings = [SessionAnalysis(session) for session in sessions]
     for analysis in readings:
-        out.print(str(analysis.recorded).partition("\n")[0], style="bold")
+        out.print(str(analysis.original).partition("\n")[0], style="bold")
         out.print(str(verdict(analysis)))
         if len(readings) == 1:
             for table in all_tables.tables(analysis):
-                put(table, out)
-            for text in data_sources(analysis.recorded):
+                print_table(table, out)
+            for text in data_sources(analysis.original):
                 out.print(text)
             for note in analysis.session.notes:
                 out.print(f"note: {note}")
     if len(readings) > 1:
         for table in compared(*readings[:2]):
-            put(table, out)
+            print_table(table, out)
     if sweep is not None:
         from louvain_um.profiling.thesis import tables
         from louvain_um.profiling.views.sweep import cost_breakdown
 
-        out.print(str(cost_breakdown.best(sweep)))
+        out.print(str(cost_breakdown.fastest(sweep)))
         for table in tables.tables(sweep):
-            put(table, out)
-        for text in cost_breakdown.sentences(sweep):
+            print_table(table, out)
+        for text in cost_breakdown.explanations(sweep):
             out.print(text)
         for note in sweep.notes:
             out.print(f"note: {note}")
 
 
-def put(table: Table, console: Console) -> None:
+def print_table(table: Table, console: Console) -> None:
     """Print one table under its title, in as many parts as its width takes."""
-    parts, idle = layout(table, console.width)
+    parts, zero = layout(table, console.width)
     for number, columns in enumerate(parts):
         console.print()
-        console.print(drawn(table, columns, more=number > 0))
+        console.print(rich_table(table, columns, continued=number > 0))
     left = len(table.rows) - MOST
     for text in prose(table):
         console.print(text)
     if left > 0:
         console.print(f"… and {left:,} more")
-    same = throughout(table)
+    same = constant_columns(table)
     if same:
         texts = ", ".join(f"{column.head} {text}" for column, text in same)
-        console.print(f"throughout: {texts}", style="dim")
-    if idle:
-        console.print(f"zero throughout: {', '.join(column.head for column in idle)}", style="dim")
+        console.print(f"the same in every row: {texts}", style="dim")
+    if zero:
+        console.print(
+            f"zero in every row: {', '.join(column.head for column in zero)}", style="dim"
+        )
     if table.evidence:
         console.print(table.evidence, style="dim")
 
 
 def layout(table: Table, width: int) -> tuple[list[list[Column]], list[Column]]:
-    """Return the columns of each part that fits in a width, and those in which nothing happened.
+    """Return the columns of each part that fits in a width, and those that are zero in every row.
 
-    What names a row is repeated in every part.
+    Columns that identify a row are repeated in every part.
 
     Examples
     --------
@@ -96,11 +98,11 @@ def layout(table: Table, width: int) -> tuple[list[list[Column]], list[Column]]:
     >>> [[column.key for column in part] for part in layout(table, 13)[0]]
     [['n', 'a'], ['n', 'b']]
     """
-    some, idle = table.split()
-    same = [column for column, _ in throughout(table)]
-    told = [c for c in some if c not in same and not _is_prose(table, c)]
-    names = [column for column in told if column.kind == "text" or column.head in PLACES]
-    rest = [column for column in told if column not in names]
+    some, zero = table.split()
+    same = [column for column, _ in constant_columns(table)]
+    shown = [c for c in some if c not in same and not _is_prose(table, c)]
+    names = [column for column in shown if column.kind == "text" or column.head in ROW_NUMBERS]
+    rest = [column for column in shown if column not in names]
     own = sum(_width(table, column) for column in names)
     parts, room = [[*names]], width - own
     for column in rest:
@@ -110,27 +112,27 @@ def layout(table: Table, width: int) -> tuple[list[list[Column]], list[Column]]:
             room = width - own
         parts[-1].append(column)
         room -= wide
-    return parts, list(idle)
+    return parts, list(zero)
 
 
-def throughout(table: Table) -> list[tuple[Column, str]]:
-    """Return texts that every row repeats, which are told once, under the table."""
-    told, _ = table.split()
-    found = []
-    for column in told[1:]:
+def constant_columns(table: Table) -> list[tuple[Column, str]]:
+    """Return the columns of texts that are equal in every row, with that text."""
+    columns, _ = table.split()
+    result = []
+    for column in columns[1:]:
         values = {table.text(row, column) for row in table.rows}
         if column.kind == "text" and len(values) == 1 and len(table.rows) > 1:
-            found.append((column, _printable(values.pop())))
-    return found
+            result.append((column, _printable(values.pop())))
+    return result
 
 
 def _is_prose(table: Table, column: Column) -> bool:
-    """Say whether a column holds sentences, which no width of a terminal has room for."""
+    """Say whether a column holds sentences, too wide for a terminal."""
     return column.kind == "text" and _width(table, column) > PROSE
 
 
 def prose(table: Table) -> list[str]:
-    """Return a line for each sentence that stands in no column, after what names its row.
+    """Return a line for each sentence that is in no column, prefixed by its row's name.
 
     Examples
     --------
@@ -142,21 +144,25 @@ def prose(table: Table) -> list[str]:
     >>> prose(Table(name="t", title="T", columns=columns, rows=(row,)))[0][:31]
     'adv1, level 2: because because '
     """
-    told, _ = table.split()
-    long = [column for column in told if _is_prose(table, column)]
-    same = [column for column, _ in throughout(table)]
-    short = [c for c in told if c not in [*long, *same] and (c.kind == "text" or c.head in PLACES)]
-    found = []
+    columns, _ = table.split()
+    long = [column for column in columns if _is_prose(table, column)]
+    same = [column for column, _ in constant_columns(table)]
+    short = [
+        c
+        for c in columns
+        if c not in [*long, *same] and (c.kind == "text" or c.head in ROW_NUMBERS)
+    ]
+    result = []
     for row in table.rows[:MOST]:
         names = [
             table.text(row, c) if c.kind == "text" else f"{c.head} {table.text(row, c)}"
             for c in short
             if row.get(c.key) is not None
         ]
-        found += [
+        result += [
             f"{', '.join(names)}: {_printable(table.text(row, c))}" for c in long if row.get(c.key)
         ]
-    return found
+    return result
 
 
 def _width(table: Table, column: Column) -> int:
@@ -164,31 +170,33 @@ def _width(table: Table, column: Column) -> int:
     return max(map(len, [column.head, *texts])) + 2
 
 
-def drawn(table: Table, columns: Sequence[Column] | None = None, *, more: bool = False) -> Drawn:
-    """Return a table, or some of its columns, as rich draws it; `more` of one begun before.
+def rich_table(
+    table: Table, columns: Sequence[Column] | None = None, *, continued: bool = False
+) -> RichTable:
+    """Return a table, or some of its columns, as a table of rich.
 
     Examples
     --------
     >>> from louvain_um.profiling.views.table import Column, Table
-    >>> from louvain_um.profiling.views.terminal import drawn
+    >>> from louvain_um.profiling.views.terminal import rich_table
     >>> table = Table(name="t", title="T", columns=(Column("b", "size"),), rows=({"b": 1},))
-    >>> drawn(table).row_count
+    >>> rich_table(table).row_count
     1
     """
-    from rich.table import Table as Drawn
+    from rich.table import Table as RichTable
     from rich.text import Text
 
-    found = Drawn(box=None, pad_edge=False, header_style="bold", title_justify="left")
-    found.title = Text(f"{table.title}, continued" if more else table.title, style="bold")
+    result = RichTable(box=None, pad_edge=False, header_style="bold", title_justify="left")
+    result.title = Text(f"{table.title}, continued" if continued else table.title, style="bold")
     columns = table.used() if columns is None else columns
     for column in columns:
         text = column.kind == "text"
-        found.add_column(
+        result.add_column(
             column.head, justify="left" if text else "right", overflow="fold", no_wrap=not text
         )
     for row in table.rows[:MOST]:
-        found.add_row(*(_printable(table.text(row, column)) for column in columns))
-    return found
+        result.add_row(*(_printable(table.text(row, column)) for column in columns))
+    return result
 
 
 def _printable(text: str) -> str:

@@ -11,15 +11,15 @@ import numpy as np
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.attribution import event_arrays
 from louvain_um.profiling.session.compile_time import COMPILE
-from louvain_um.profiling.session.events import EventTable, Kind
+from louvain_um.profiling.session.events import Cause, EventTable, Kind
 from louvain_um.profiling.session.merge_events import merge
 from louvain_um.profiling.views.session import residency
-from louvain_um.profiling.views.session.analysis import CAUSES, NAMES, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, GROUP_NAMES, SessionAnalysis
 
 MOST = 300_000
-"""Events in a trace; more are merged where they are alike, and the trace says so."""
+"""Most events in a trace; beyond, similar ones are merged, which a note states."""
 
-WAYS = {
+DIRECTIONS = {
     Kind.HTOD: "to the device",
     Kind.DTOH: "to the host",
     Kind.DTOD: "between devices",
@@ -37,7 +37,7 @@ WAYS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """Something on a track; a `duration` of 0 is a moment. Times in nanoseconds."""
+    """An interval on a track, or an instant if `duration` is 0; times in nanoseconds."""
 
     track: tuple[str, str]
     name: str
@@ -56,8 +56,8 @@ class Counter:
 
 
 def items(session: SessionData) -> Iterator[Slice | Counter]:
-    """Yield everything that a trace shows, track by track."""
-    # A timeline tells what the clock on the wall did, compiling among it.
+    """Yield all slices and counters of a trace, track by track."""
+    # A timeline shows wall-clock time, compiling included.
     uncut = tuple(span for span in session.phases if span.phase != COMPILE)
     analysis = SessionAnalysis(replace(session, phases=uncut))
     for span in session.phases:
@@ -72,7 +72,7 @@ def items(session: SessionData) -> Iterator[Slice | Counter]:
         )
     yield from _apart(_events(merged_events(session)[0], session))
     for title, curves in (
-        ("arrays alive, bytes", residency.allocated(analysis)),
+        ("allocated arrays, bytes", residency.allocated(analysis)),
         ("managed on the device, bytes", residency.resident(analysis)),
     ):
         if curves is not None:
@@ -87,7 +87,7 @@ def items(session: SessionData) -> Iterator[Slice | Counter]:
 
 
 def merged_events(session: SessionData) -> tuple[EventTable, list[str]]:
-    """Return the events, few enough, and a sentence if they had to be merged."""
+    """Return at most `MOST` events, and a note if some were merged."""
     if len(session.events) <= MOST:
         return session.events, []
     table, ns, size = merge(session.events, session.event_arrays(), MOST)
@@ -98,10 +98,12 @@ def merged_events(session: SessionData) -> tuple[EventTable, list[str]]:
 
 
 def _events(events: EventTable, session: SessionData) -> Iterable[Slice]:
-    groups = np.array([*(NAMES.index(life.group) for life in session.lifetimes), len(NAMES) - 1])
+    groups = np.array(
+        [*(GROUP_NAMES.index(life.group) for life in session.lifetimes), len(GROUP_NAMES) - 1]
+    )
     owners = event_arrays(events, session.lifetimes)
     names = [*(life.name for life in session.lifetimes), "no array of the run"]
-    wanted = np.isin(events["kind"], [Kind.KERNEL, *WAYS])
+    wanted = np.isin(events["kind"], [Kind.KERNEL, *DIRECTIONS])
     columns = ("time", "duration", "kind", "bytes", "count", "rows", "cause", "kernel", "level")
     rows = np.flatnonzero(wanted)
     values = (events[name][rows].tolist() for name in columns)
@@ -114,21 +116,21 @@ def _events(events: EventTable, session: SessionData) -> Iterable[Slice]:
             yield Slice(track=("GPU", "kernels"), name=name, time=time,
                         duration=max(duration, 1), about=about)  # fmt: skip
             continue
-        way = WAYS[Kind(kind)]
+        way = DIRECTIONS[Kind(kind)]
         owner = owners[row]
         about = {"array": names[owner], "bytes": size, "count": count, "level": level}
         copy = kind >= Kind.COPY_TO_DEVICE
         if kind <= Kind.DTOD and not copy:
-            about["cause"] = CAUSES.get(cause, "no cause given")
-        track = ("GPU", "copies") if copy else (f"memory: {NAMES[groups[owner]]}", way)
+            about["cause"] = CAUSE_LABELS.get(cause, CAUSE_LABELS[Cause.UNKNOWN])
+        track = ("GPU", "copies") if copy else (f"memory: {GROUP_NAMES[groups[owner]]}", way)
         yield Slice(track=track, name=way if copy else f"{way}: {names[owner]}",
                     time=time, duration=duration, about=about)  # fmt: skip
 
 
 def _apart(slices: Iterable[Slice]) -> Iterator[Slice]:
-    """Cut slices short where the next one of their track begins: viewers cannot draw overlaps.
+    """End slices where the next one of their track begins: viewers cannot draw overlaps.
 
-    They come about where copies went on side by side, and where merged rows add up durations.
+    Concurrent copies and merged rows, whose durations are summed, would overlap.
     """
     waiting: dict[tuple[str, str], Slice] = {}
     for item in slices:

@@ -1,4 +1,4 @@
-"""The page put together: template, style and script from their files, parts from the views."""
+"""Assembles the page: template, style and scripts from files, parts from the views."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from louvain_um.profiling.views.html.parts import Part, comparison, heading, session_parts
+from louvain_um.profiling.views.html.cards import heading
+from louvain_um.profiling.views.html.part import Part
 from louvain_um.profiling.views.html.payload import ROOM
+from louvain_um.profiling.views.html.session_parts import comparison, session_parts
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def render(session: SessionData | None, *, other: SessionData | None, sweep: Swe
 
 
 def embedded(data: object) -> str:
-    """Return JSON that no HTML parser takes for markup."""
+    """Return JSON without characters that an HTML parser could take for markup."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

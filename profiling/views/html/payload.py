@@ -35,16 +35,16 @@ KINDS = {
 def packed(analysis: SessionAnalysis, room: int = ROOM) -> dict[str, Any] | None:
     """Return what the page's script draws maps from; None where there is nothing to draw."""
     axis = Axis.of(analysis)
-    found = layers(analysis, axis)
-    if not found:
+    drawn = layers(analysis, axis)
+    if not drawn:
         return None
-    texts = [encoded(layer) for layer in found]
+    texts = [encoded(layer) for layer in drawn]
     while sum(map(len, texts)) > room:
         at = max(range(len(texts)), key=lambda each: len(texts[each]))
-        if found[at].values.shape[1] < 64:
+        if drawn[at].values.shape[1] < 64:
             break
-        found[at] = halved(found[at])
-        texts[at] = encoded(found[at])
+        drawn[at] = halved(drawn[at])
+        texts[at] = encoded(drawn[at])
     first, end = analysis.window
     return {
         "rows": axis.rows,
@@ -69,7 +69,7 @@ def packed(analysis: SessionAnalysis, room: int = ROOM) -> dict[str, Any] | None
                 "colours": [KINDS.get(code, "#c0c7d0") for code in layer.codes],
                 "data": text,
             }
-            for layer, text in zip(found, texts, strict=True)
+            for layer, text in zip(drawn, texts, strict=True)
         ],
     }
 
@@ -87,8 +87,8 @@ def cells(layer: Layer) -> NDArray[np.uint8]:
     level = np.where(layer.values > 0, np.maximum(level, 1), 0).astype(np.uint8)
     if layer.kinds is None:
         return level
-    found: NDArray[np.uint8] = np.where(level > 0, layer.kinds << 4 | level, 0).astype(np.uint8)
-    return found
+    drawn: NDArray[np.uint8] = np.where(level > 0, layer.kinds << 4 | level, 0).astype(np.uint8)
+    return drawn
 
 
 def halved(layer: Layer) -> Layer:

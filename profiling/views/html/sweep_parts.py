@@ -1,4 +1,4 @@
-"""What a page shows of a sweep: the thesis's tables and charts for one's own runs."""
+"""What a page shows of a sweep: the thesis's tables and charts, from a sweep's runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from louvain_um.profiling.sweep.by_oversubscription import merge_equal
 from louvain_um.profiling.sweep.results import Row, Sweep, gains
 from louvain_um.profiling.thesis import published, tables
 from louvain_um.profiling.views.html import svg
-from louvain_um.profiling.views.html.parts import Figure, Part
+from louvain_um.profiling.views.html.part import Figure, Part, non_empty
 from louvain_um.profiling.views.sweep import cost_breakdown, runs
 from louvain_um.profiling.views.sweep.validation import by_policy, validation
 from louvain_um.profiling.views.table import Table
@@ -21,8 +21,8 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
         Part(
             anchor="sweep",
             title="Policies by oversubscription",
-            verdict=cost_breakdown.best(sweep),
-            items=[*_gain_charts(sweep), *_there(tables.mean_gains(sweep))],
+            verdict=cost_breakdown.fastest(sweep),
+            items=[*_gain_charts(sweep), *non_empty(tables.mean_gains(sweep))],
             notes=sweep.notes,
         ),
         Part(
@@ -32,10 +32,10 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
             items=[*times[:MOST_CHARTS], *tables.grids(sweep)],
         ),
         Part(
-            anchor="why-part",
-            title="Why",
-            texts=cost_breakdown.sentences(sweep),
-            items=[*_term_charts(sweep), *_there(cost_breakdown.why(sweep))],
+            anchor="cost-breakdown",
+            title="Cost breakdown",
+            texts=cost_breakdown.explanations(sweep),
+            items=[*_term_charts(sweep), *non_empty(cost_breakdown.traffic(sweep))],
         ),
     ]
     checked = validation(sweep)
@@ -43,37 +43,39 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
         parts.append(
             Part(anchor="validation-part", title="Validation", items=[by_policy(sweep), checked])
         )
-    shapes = [*_shares(sweep), *_there(tables.peaks(sweep), tables.accesses(sweep))]
+    shapes = [*_shares(sweep), *non_empty(tables.peaks(sweep), tables.accesses(sweep))]
     if shapes:
-        parts.append(Part(anchor="study-groups", title="Groups, graph by graph", items=shapes))
+        parts.append(Part(anchor="study-groups", title="Groups by graph", items=shapes))
     iterations = _iteration_chart(sweep)
     if iterations:
         parts.append(Part(anchor="study-iterations", title="Iterations", items=iterations))
     fitting = tables.rates(sweep)
     if fitting.rows:
         parts.append(Part(anchor="fitting", title="Graphs that do not fit", items=[fitting]))
-    parts.append(Part(anchor="all-runs", title="All runs", items=_there(tables.everything(sweep))))
+    parts.append(
+        Part(anchor="all-runs", title="All runs", items=non_empty(tables.everything(sweep)))
+    )
     return parts
 
 
 def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
-    """Return gains by oversubscription, own beside published."""
-    found: list[Table | Figure] = []
+    """Return gains by oversubscription, and the published ones."""
+    items: list[Table | Figure] = []
     for number, machine in enumerate(runs.machines(sweep.results)):
-        mine = gains(runs.of(sweep.results, machine))
+        mine = gains(runs.runs_on(sweep.results, machine))
         series = {policy: (list(by), list(by.values())) for policy, by in mine.items() if by}
         if series:
-            found.append(
+            items.append(
                 Figure(
                     name=f"gain-chart-{number}",
                     title="Mean gain over base by oversubscription in percent",
                     svg=svg.lines(series, "times", x_title="oversubscription, %", logarithmic=True),
-                    evidence=f"seconds {runs.told(machine)}",
+                    evidence=f"seconds {runs.machine_label(machine)}",
                 )
             )
-    if found:
+    if items:
         theirs = {name: (published.RATES, row) for name, row in published.GAINS.items()}
-        found.append(
+        items.append(
             Figure(
                 name="gain-chart-published",
                 title="The same as published (Table 4.6)",
@@ -81,12 +83,12 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
                 evidence="published: Rundemanen on P4000 and RTX 3060 Ti",
             )
         )
-    return found
+    return items
 
 
 def _time_charts(sweep: Sweep) -> list[Table | Figure]:
-    """Return seconds by policy, a chart a graph; measured and modelled beside each other."""
-    found: list[Table | Figure] = []
+    """Return seconds by policy, one chart per graph, measured and modelled."""
+    items: list[Table | Figure] = []
     pairs = runs.machines(sweep.results)
     for graph in dict.fromkeys(row["graph"] for row in sweep.results):
         rows = [row for row in sweep.results if row["graph"] == graph and row["feasible"]]
@@ -97,58 +99,60 @@ def _time_charts(sweep: Sweep) -> list[Table | Figure]:
                 x.append(row["oversubscription"])
                 y.append(row["seconds"])
         if series:
-            found.append(
+            items.append(
                 Figure(
-                    name=f"time-chart-{len(found)}",
+                    name=f"time-chart-{len(items)}",
                     title=f"{graph}: seconds by oversubscription (Figures 4.20 to 4.23)",
                     svg=svg.lines(series, "seconds", x_title="oversubscription, %",
                                   logarithmic=True),
                     evidence=f"seconds {_lines(rows)}",
                 )
             )  # fmt: skip
-    return found
+    return items
 
 
 def _order(row: Row) -> tuple[str, str, float]:
-    """Return what sorts runs: measured first, whose lines are solid."""
+    """Return the sort key of runs: measured first, drawn as solid lines."""
     return str(row["evidence"]), str(row.get("gpu") or ""), row["oversubscription"]
 
 
 def _lines(rows: list[Row]) -> str:
-    """Return what solid and dashed lines stand for."""
-    every = [runs.told(machine) for machine in runs.machines(rows)]
-    kinds = ("solid", "dashed", *["dotted"] * len(every))
-    told = zip(every, kinds, strict=False)
-    return "; ".join(f"{name} ({kind})" for name, kind in told) if len(every) > 1 else every[0]
+    """Return the meaning of solid and dashed lines."""
+    labels = [runs.machine_label(machine) for machine in runs.machines(rows)]
+    kinds = ("solid", "dashed", *["dotted"] * len(labels))
+    if len(labels) == 1:
+        return labels[0]
+    pairs = zip(labels, kinds, strict=False)
+    return "; ".join(f"{name} ({kind})" for name, kind in pairs)
 
 
 def _name(row: Row, both: bool) -> str:
     machine = str(row["evidence"]), str(row.get("gpu") or "")
-    return f"{row['policy']}, {runs.told(machine)}" if both else str(row["policy"])
+    return f"{row['policy']}, {runs.machine_label(machine)}" if both else str(row["policy"])
 
 
 def _term_charts(sweep: Sweep) -> list[Table | Figure]:
-    """Return what the seconds of each policy consist of, a chart an oversubscription."""
-    found: list[Table | Figure] = []
+    """Return the cost breakdown of each policy, one chart per oversubscription."""
+    items: list[Table | Figure] = []
     for machine in runs.machines(sweep.results):
-        rows = runs.of(sweep.results, machine)
+        rows = runs.runs_on(sweep.results, machine)
         for at, means in merge_equal(rows, cost_breakdown.mean_terms):
             if means:
-                found.append(
+                items.append(
                     Figure(
-                        name=f"terms-{len(found)}",
-                        title=f"What the seconds consist of at {at}",
+                        name=f"terms-{len(items)}",
+                        title=f"Cost breakdown at {at}",
                         svg=svg.bars(list(means.items()), "seconds"),
-                        evidence=f"means over graphs, {runs.told(machine)}; what overlaps "
-                        "counts twice",
+                        evidence=f"means over graphs, {runs.machine_label(machine)}; costs that "
+                        "overlap are counted twice",
                     )
                 )
-    return found[:MOST_CHARTS]
+    return items[:MOST_CHARTS]
 
 
 def _shares(sweep: Sweep) -> list[Table | Figure]:
-    """Return shares by group, a bar a graph, the published mean last: Figures 4.1 and 4.10."""
-    found: list[Table | Figure] = []
+    """Return shares by group, one bar per graph, the published mean last: Figures 4.1 and 4.10."""
+    items: list[Table | Figure] = []
     for key, title, mean in (
         ("accesses", "Shares of accesses (Figure 4.1)", published.ACCESS_SHARE),
         ("gpu_faults", "Shares of page faults (Figure 4.10)", published.FAULT_SHARE),
@@ -163,33 +167,29 @@ def _shares(sweep: Sweep) -> list[Table | Figure]:
             theirs = dict(zip(published.GROUPS, mean, strict=True))
             chart = svg.bars([*bars.items(), ("published, mean", theirs)], "rate", share=True)
             how = f"{runs.evidence_of(rows)}; last bar published"
-            found.append(Figure(name=f"{key}-shares", title=title, svg=chart, evidence=how))
-    return found
+            items.append(Figure(name=f"{key}-shares", title=title, svg=chart, evidence=how))
+    return items
 
 
 def _iteration_chart(sweep: Sweep) -> list[Table | Figure]:
-    """Return iteration times by oversubscription, a chart a graph: Figure 4.11."""
-    found: list[Table | Figure] = []
+    """Return iteration times by oversubscription, one chart per graph: Figure 4.11."""
+    items: list[Table | Figure] = []
     for graph in list(dict.fromkeys(row["graph"] for row in sweep.iterations))[:MOST_CHARTS]:
         rows = [row for row in sweep.iterations if row["graph"] == graph]
         series: dict[str, tuple[list[float], list[float]]] = {}
         for row in sorted(rows, key=lambda row: (row["oversubscription"], row["number"])):
-            # Named by what differs, or all were drawn in the policy's colour.
+            # The rate comes first: lines are coloured by the start of their name.
             name = f"{runs.format_rate(row['oversubscription'])}, {row.get('policy') or 'base'}"
             x, y = series.setdefault(name, ([], []))
             x.append(row["number"])
             y.append(row["seconds"])
         chart = svg.lines(series, "seconds", x_title="iteration of the run", logarithmic=True)
-        found.append(
+        items.append(
             Figure(
-                name=f"iterations-{len(found)}",
+                name=f"iterations-{len(items)}",
                 title=f"{graph}: iteration times (Figure 4.11)",
                 svg=chart,
                 evidence=f"seconds {runs.evidence_of(rows)}",
             )
         )
-    return found
-
-
-def _there(*tables: Table) -> list[Table | Figure]:
-    return [table for table in tables if table.rows]
+    return items

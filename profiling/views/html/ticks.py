@@ -42,11 +42,11 @@ def decades(low: float, high: float) -> list[float]:
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for parts in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)):
-        found = [float(f"{part}e{at}") for at in range(first, last + 1) for part in parts]
-        found = [value for value in found if low <= value <= high]
-        if len(found) > 2:
+        marks = [float(f"{part}e{at}") for at in range(first, last + 1) for part in parts]
+        marks = [value for value in marks if low <= value <= high]
+        if len(marks) > 2:
             break
-    return found[:: max(1, len(found) // 7)]
+    return marks[:: max(1, len(marks) // 7)]
 
 
 def brief(value: float, kind: As) -> str:

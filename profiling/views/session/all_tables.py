@@ -8,7 +8,7 @@ from typing import Any
 
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.views.session import kernels, phase_tables
-from louvain_um.profiling.views.session.analysis import CAUSES, NAMES, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, GROUP_NAMES, SessionAnalysis
 from louvain_um.profiling.views.session.blocks import ping_pong
 from louvain_um.profiling.views.session.traffic import (
     MOST_ROWS,
@@ -26,22 +26,22 @@ def tables(analysis: SessionAnalysis) -> tuple[Table, ...]:
         by_group, phase_tables.by_phase, phase_tables.by_phase_and_group, by_array, by_cause,
         phase_tables.iterations, kernels.kernels, kernels.copies, ping_pong,
     )  # fmt: skip
-    found = (maker(analysis) for maker in makers)
-    return tuple(table for table in found if table.rows)
+    made = (maker(analysis) for maker in makers)
+    return tuple(table for table in made if table.rows)
 
 
 def by_group(analysis: SessionAnalysis) -> Table:
     """Return accesses, faults and bytes of each group: the thesis's Table 4.4 and more."""
-    rows = traffic_by(analysis, analysis.group_of, len(NAMES))
+    rows = traffic_by(analysis, analysis.group_of, len(GROUP_NAMES))
     counted = analysis.accesses_by_array
     peaks = analysis.session.metadata.get("peak_bytes") or {}
-    for at, (name, row) in enumerate(zip(NAMES, rows, strict=True)):
+    for at, (name, row) in enumerate(zip(GROUP_NAMES, rows, strict=True)):
         row["group"] = name
         row["peak_bytes"] = peaks.get(name)
         row["arrays"] = sum(array.group == name for array in analysis.arrays)
         if counted is not None:
             mine = [c for c, a in zip(counted, analysis.arrays, strict=False) if a.group == name]
-            row["accesses"] = sum(mine) if at < len(NAMES) - 1 else counted[-1]
+            row["accesses"] = sum(mine) if at < len(GROUP_NAMES) - 1 else counted[-1]
     used = [
         row
         for row in rows
@@ -57,9 +57,9 @@ def by_group(analysis: SessionAnalysis) -> Table:
         Column("arrays", "arrays"),
         Column("peak_bytes", "peak", "bytes"),
         Column("accesses", "accesses"),
-        Column("access_share", "of accesses", "share"),
+        Column("access_share", "share of accesses", "share"),
         *TRAFFIC_COLUMNS[:6],
-        Column("fault_share", "of faults", "share"),
+        Column("fault_share", "share of faults", "share"),
         *TRAFFIC_COLUMNS[6:],
     )
     return Table(
@@ -68,8 +68,8 @@ def by_group(analysis: SessionAnalysis) -> Table:
         columns=columns,
         rows=tuple(used),
         evidence=memory_and_access_evidence(analysis),
-        about="A group is one of the four kinds of arrays that a policy places together; its "
-        "accesses are what the thesis's Table 4.4 counts.",
+        about="A group is one of the four sets of arrays that a policy places together; the "
+        "thesis's Table 4.4 counts accesses in the same way.",
     )
 
 
@@ -100,23 +100,23 @@ def by_array(analysis: SessionAnalysis) -> Table:
             Column("array", "array", "text"),
             Column("group", "group", "text"),
             Column("nbytes", "bytes", "bytes"),
-            Column("alive", "alive", "seconds"),
+            Column("alive", "lifetime", "seconds"),
             Column("accesses", "accesses"),
             *TRAFFIC_COLUMNS,
         ),
         rows=tuple(rows),
         evidence=memory_and_access_evidence(analysis),
-        about="An array that came back under the same name counts once; its largest size is shown.",
+        about="Arrays of the same name count as one, with the largest size.",
     )
 
 
 def by_cause(analysis: SessionAnalysis) -> Table:
-    """Return how many bytes moved each way, and why."""
+    """Return migrated bytes by direction and cause."""
     rows: list[dict[str, Any]] = []
     for kind, way in ((Kind.HTOD, "to the device"), (Kind.DTOH, "to the host"),
                       (Kind.DTOD, "between devices")):  # fmt: skip
-        for cause, why in CAUSES.items():
-            some = analysis.of(kind, cause)
+        for cause, why in CAUSE_LABELS.items():
+            some = analysis.rows_of(kind, cause)
             if len(some):
                 nbytes = int(analysis.events["bytes"][some].sum())
                 seconds = int(analysis.events["duration"][some].sum()) / 1e9
@@ -130,17 +130,17 @@ def by_cause(analysis: SessionAnalysis) -> Table:
         name="by-cause",
         title="Migrations by cause",
         columns=(
-            Column("way", "way", "text"),
+            Column("way", "direction", "text"),
             Column("cause", "cause", "text"),
             Column("bytes", "bytes", "bytes"),
             Column("copies", "copies"),
-            Column("each", "a copy", "bytes"),
-            Column("seconds", "copying", "seconds"),
+            Column("each", "per copy", "bytes"),
+            Column("seconds", "copy time", "seconds"),
             Column("speed", "bytes/s", "rate"),
         ),
         rows=tuple(rows),
         evidence=memory_evidence(analysis),
-        about="What the driver moved on its own or was asked to; plain copies are told apart.",
+        about="The driver's migrations, automatic or requested; explicit copies not included.",
     )
 
 
@@ -149,7 +149,7 @@ def _keys(columns: tuple[Column, ...], *more: str) -> list[str]:
 
 
 def _rest(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return one row for those that a table has no room for."""
+    """Return one row with the sums of those that a table leaves out."""
     sums: dict[str, Any] = defaultdict(int)
     for row in rows:
         for key, value in row.items():

@@ -1,4 +1,4 @@
-"""A session as views look at it: what several of them need, worked out once."""
+"""What several views derive from a session, computed once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from louvain_um.profiling.session.compile_time import compile_spans, without_com
 from louvain_um.profiling.session.events import Cause, Kind
 
 OTHER = "other"
-NAMES = (*GROUPS, OTHER)
+GROUP_NAMES = (*GROUPS, OTHER)
 """Groups, and memory that belongs to no array of the run."""
 
-TITLES = {
+GROUP_TITLES = {
     "graph": "Graph's CSR",
     "hash": "Hash tables",
     "community": "Community info",
@@ -26,12 +26,12 @@ TITLES = {
     "other": "No array of the run",
 }
 
-CAUSES = {
-    Cause.UNKNOWN: "no cause given",
-    Cause.USER: "the program asked",
-    Cause.COHERENCE: "a fault: someone needed it there",
+CAUSE_LABELS = {
+    Cause.UNKNOWN: "unknown cause",
+    Cause.USER: "request of the program",
+    Cause.COHERENCE: "page fault",
     Cause.PREFETCH: "density prefetcher",
-    Cause.EVICTION: "eviction: room was needed",
+    Cause.EVICTION: "eviction",
     Cause.ACCESS_COUNTERS: "access counters",
 }
 """Causes of migrations in words."""
@@ -39,7 +39,7 @@ CAUSES = {
 
 @dataclass(frozen=True, slots=True)
 class ArraySummary:
-    """All arrays of one name: the largest extent, and for how long there was one of them."""
+    """All arrays of one name: the largest size and the total lifetime."""
 
     name: str
     group: str
@@ -52,7 +52,7 @@ class SessionAnalysis:
     """Everything that is derived from a session's events more than once.
 
     Its `session`, phases, maps and times are those of the run without compiling, which is told
-    apart: `compiled` are its seconds, `recorded` is the session as it came.
+    apart: `compile_seconds` are its seconds, `original` is the session as it came.
 
     Examples
     --------
@@ -63,32 +63,32 @@ class SessionAnalysis:
     """
 
     def __init__(self, session: SessionData) -> None:
-        self.recorded = session
+        self.original = session
         self.session = without_compiling(session)
         self.events = self.session.events
-        self.compiled = float(np.diff(compile_spans(session)).sum()) / 1e9
+        self.compile_seconds = float(np.diff(compile_spans(session)).sum()) / 1e9
 
     @cached_property
     def owners(self) -> NDArray[np.int32]:
-        """Which lifetime each event belongs to, −1 for none."""
-        return self.recorded.event_arrays()  # what came before what is lost where time stands still
+        """Index of each event's lifetime, −1 for none."""
+        return self.original.event_arrays()  # before compile time is cut out
 
     @cached_property
     def arrays(self) -> tuple[ArraySummary, ...]:
         """Arrays by name, group by group, those of low levels and large ones first."""
-        found: dict[str, ArraySummary] = {}
+        summaries: dict[str, ArraySummary] = {}
         for life in self.session.lifetimes:
-            old = found.get(life.name)
-            found[life.name] = ArraySummary(
+            old = summaries.get(life.name)
+            summaries[life.name] = ArraySummary(
                 life.name,
                 life.group,
                 life.level,
                 max(life.nbytes, old.nbytes if old else 0),
                 life.end_ns - life.start_ns + (old.alive_ns if old else 0),
             )
-        order = {group: at for at, group in enumerate(NAMES)}
+        order = {group: at for at, group in enumerate(GROUP_NAMES)}
         return tuple(
-            sorted(found.values(), key=lambda a: (order[a.group], max(a.level, 0), -a.nbytes))
+            sorted(summaries.values(), key=lambda a: (order[a.group], max(a.level, 0), -a.nbytes))
         )
 
     @cached_property
@@ -100,37 +100,37 @@ class SessionAnalysis:
 
     @cached_property
     def group_of(self) -> NDArray[np.int8]:
-        """Index into `NAMES` of each event."""
-        table = [NAMES.index(array.group) for array in self.arrays]
-        return np.array([*table, NAMES.index(OTHER)], np.int8)[self.array_of]
+        """Index into `GROUP_NAMES` of each event."""
+        table = [GROUP_NAMES.index(array.group) for array in self.arrays]
+        return np.array([*table, GROUP_NAMES.index(OTHER)], np.int8)[self.array_of]
 
     @cached_property
-    def rows(self) -> dict[Kind, NDArray[np.intp]]:
+    def rows_by_kind(self) -> dict[Kind, NDArray[np.intp]]:
         """Rows of each kind that occurs."""
         kinds = self.events["kind"]
         present = np.flatnonzero(np.bincount(kinds, minlength=1))
         known = {int(kind): kind for kind in Kind}
         return {known[k]: np.flatnonzero(kinds == k) for k in present.tolist() if k in known}
 
-    def of(self, kind: Kind, cause: Cause | None = None) -> NDArray[np.intp]:
+    def rows_of(self, kind: Kind, cause: Cause | None = None) -> NDArray[np.intp]:
         """Return the rows of a kind, and of a cause if one is given."""
-        rows = self.rows.get(kind, np.empty(0, np.intp))
+        rows = self.rows_by_kind.get(kind, np.empty(0, np.intp))
         return rows if cause is None else rows[self.events["cause"][rows] == cause]
 
     def total(self, kind: Kind, column: str = "bytes", cause: Cause | None = None) -> int:
         """Return the sum of a column over a kind and cause."""
-        return int(self.events[column][self.of(kind, cause)].sum())
+        return int(self.events[column][self.rows_of(kind, cause)].sum())
 
     def sums(
         self, key: NDArray[Any], size: int, kind: Kind, column: str, cause: Cause | None = None
     ) -> list[int]:
         """Return the sums of a column by a key of each event; exact below 2⁵³."""
-        rows = self.of(kind, cause)
+        rows = self.rows_of(kind, cause)
         return [int(v) for v in np.bincount(key[rows], self.events[column][rows], size)]
 
     @cached_property
-    def totals(self) -> dict[str, int] | None:
-        """Bytes that moved, as the driver counted them where nobody recorded each migration.
+    def driver_totals(self) -> dict[str, int] | None:
+        """Migrated bytes as counted by the driver, where single migrations were not recorded.
 
         None where migrations are among the events.
         """
@@ -141,7 +141,7 @@ class SessionAnalysis:
 
     @cached_property
     def window(self) -> tuple[int, int]:
-        """From when to when there is something to see, in nanoseconds; never empty."""
+        """First and last time of phases, maps and events, in nanoseconds; never empty."""
         spans = self.session.phases
         starts = [span.start_ns for span in spans] + [int(page.edges[0]) for page in self.maps]
         ends = [span.end_ns for span in spans] + [int(page.edges[-1]) for page in self.maps]
@@ -172,7 +172,7 @@ class SessionAnalysis:
 
     @cached_property
     def accesses_by_array(self) -> list[int] | None:
-        """Accesses of each of `arrays` and of none; None where nobody counted them."""
+        """Accesses of each of `arrays` and of none; None if no source counted them."""
         size = len(self.arrays) + 1
         if self.total(Kind.ACCESS, "count"):
             return self.sums(self.array_of, size, Kind.ACCESS, "count")

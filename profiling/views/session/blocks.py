@@ -1,4 +1,4 @@
-"""Blocks that came and went: which 2 MiB of which array paid for oversubscription most."""
+"""Blocks of 2 MiB migrated more than once: where oversubscription costs most."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from louvain_um.profiling.views.table import Column, Table
 BLOCK = 2 << 20
 TOP = 50
 CHUNK = 1 << 20
-"""Rows looked at in one go."""
+"""Rows handled at once."""
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
@@ -49,15 +49,15 @@ def spread(low: I64, high: I64, weight: F64) -> tuple[NDArray[np.intp], I64, F64
 
 
 def chunks(rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Yield rows in parts that fit in little memory."""
+    """Yield rows in parts of bounded size."""
     for at in range(0, len(rows), CHUNK):
         yield rows[at : at + CHUNK]
 
 
 def last_byte(analysis: SessionAnalysis, rows: NDArray[np.intp]) -> I64:
-    """Return the address of the last byte that each row is about.
+    """Return the address of the last byte of each row.
 
-    A row that stands for several of its source's rows tells where the first of them was, no more.
+    A row merged from several events knows the address of the first of them only.
     """
     events = analysis.events
     size = np.where(events["rows"][rows] > 1, 1, np.maximum(events["bytes"][rows], 1))
@@ -69,7 +69,7 @@ def by_block(analysis: SessionAnalysis, kind: Kind) -> tuple[I64, F64]:
     """Return the blocks that a kind of migration touched, and the bytes of each."""
     blocks: I64 = np.empty(0, np.int64)
     sums: F64 = np.empty(0)
-    for rows in chunks(analysis.of(kind)):
+    for rows in chunks(analysis.rows_of(kind)):
         low = analysis.events["address"][rows].astype(np.int64) // BLOCK
         high = last_byte(analysis, rows) // BLOCK
         weight = analysis.events["bytes"][rows].astype(np.float64)
@@ -80,20 +80,20 @@ def by_block(analysis: SessionAnalysis, kind: Kind) -> tuple[I64, F64]:
 
 
 def ping_pong(analysis: SessionAnalysis) -> Table:
-    """Return the blocks whose bytes came to the device most often again."""
+    """Return the blocks whose bytes were migrated to the device most often."""
     blocks, bytes_in = by_block(analysis, Kind.HTOD)
     gone, bytes_out = by_block(analysis, Kind.DTOH)
     both = np.zeros(len(blocks))
-    found = np.searchsorted(gone, blocks)
-    hit = (found < len(gone)) & (gone[np.minimum(found, max(len(gone) - 1, 0))] == blocks) \
+    position = np.searchsorted(gone, blocks)
+    hit = (position < len(gone)) & (gone[np.minimum(position, max(len(gone) - 1, 0))] == blocks) \
         if len(gone) else np.zeros(len(blocks), np.bool_)  # fmt: skip
-    both[hit] = bytes_out[found[hit]]
-    again = np.minimum(np.maximum(bytes_in - BLOCK, 0), both)
-    order = [at for at in np.argsort(-again, kind="stable")[:TOP].tolist() if again[at] > 0]
+    both[hit] = bytes_out[position[hit]]
+    repeated = np.minimum(np.maximum(bytes_in - BLOCK, 0), both)
+    order = [at for at in np.argsort(-repeated, kind="stable")[:TOP].tolist() if repeated[at] > 0]
     rows = []
     for at in order:
         address = int(blocks[at]) * BLOCK
-        name, group, offset = _whose(analysis, address)
+        name, group, offset = _array_at(analysis, address)
         rows.append(
             {
                 "array": name,
@@ -107,23 +107,23 @@ def ping_pong(analysis: SessionAnalysis) -> Table:
         )
     return Table(
         name="ping-pong",
-        title="Blocks that came and went most",
+        title="Blocks migrated most often",
         columns=(
             Column("array", "array", "text"),
             Column("group", "group", "text"),
-            Column("offset", "begins at", "bytes"),
+            Column("offset", "offset in array", "bytes"),
             Column("address", "address", "text"),
             Column("bytes_in", "to the device", "bytes"),
             Column("bytes_out", "to the host", "bytes"),
-            Column("times", "filled", "times"),
+            Column("times", "times filled", "times"),
         ),
         rows=tuple(rows),
         evidence=f"memory {evidence(analysis.session, 'memory')}",
-        about="Blocks of 2 MiB, the driver's unit of eviction, that came to the device again.",
+        about="Blocks of 2 MiB, the driver's unit of eviction, migrated in more than once.",
     )
 
 
-def _whose(analysis: SessionAnalysis, address: int) -> tuple[str, str, int | None]:
+def _array_at(analysis: SessionAnalysis, address: int) -> tuple[str, str, int | None]:
     """Return the array with most bytes in a block, its group, and where in it the block begins."""
     best, most = None, 0
     for life in analysis.session.lifetimes:
@@ -135,7 +135,7 @@ def _whose(analysis: SessionAnalysis, address: int) -> tuple[str, str, int | Non
     return best.name, best.group, max(0, address - best.address)
 
 
-def fetched_again(analysis: SessionAnalysis) -> tuple[int, int]:
-    """Return bytes that came to the device, and those of them that a block had had before."""
+def refetched_bytes(analysis: SessionAnalysis) -> tuple[int, int]:
+    """Return bytes migrated to the device, and how many of them beyond a block's first filling."""
     _, bytes_in = by_block(analysis, Kind.HTOD)
     return int(bytes_in.sum()), int(np.maximum(bytes_in - BLOCK, 0).sum())

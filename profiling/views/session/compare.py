@@ -15,7 +15,7 @@ from louvain_um.profiling.views.table import As, Column, Table, format_value
 
 WHOLE: tuple[tuple[str, str, As], ...] = (
     ("seconds", "run", "seconds"),
-    ("arcs_per_second", "arcs a second", "rate"),
+    ("arcs_per_second", "arcs per second", "rate"),
     ("bytes_to_device", "moved to the device", "bytes"),
     ("bytes_to_host", "moved to the host", "bytes"),
     ("bytes_evicted", "evicted by the driver", "bytes"),
@@ -25,7 +25,7 @@ WHOLE: tuple[tuple[str, str, As], ...] = (
     ("remote_maps", "remote maps", "count"),
     ("accesses", "accesses", "count"),
     ("joules", "joules", "count"),
-    ("arcs_per_joule", "arcs a joule", "rate"),
+    ("arcs_per_joule", "arcs per joule", "rate"),
 )
 
 GRAPH: tuple[tuple[str, str, As], ...] = (
@@ -33,21 +33,21 @@ GRAPH: tuple[tuple[str, str, As], ...] = (
     ("vertices", "vertices", "count"),
     ("arcs", "arcs", "count"),
 )
-"""What is told of both graphs."""
+"""Properties shown of both graphs."""
 
 KINDS: dict[str, As] = {"modularity": "score", "communities": "count", "budget_bytes": "bytes"}
-"""How what else is told of both is meant, where it is no text."""
+"""Formats of the other metadata shown, where they are not text."""
 
 
 def compared(first: SessionAnalysis, second: SessionAnalysis) -> tuple[Table, ...]:
     """Return tables that compare two sessions: as a whole, by group, by phase."""
-    found = (whole(first, second), groups(first, second), phases(first, second))
-    return tuple(table for table in found if table.rows)
+    tables = (whole(first, second), groups(first, second), phases(first, second))
+    return tuple(table for table in tables if table.rows)
 
 
 def whole(first: SessionAnalysis, second: SessionAnalysis) -> Table:
-    """Return the figures that matter of both."""
-    a, b = summary(first.recorded), summary(second.recorded)
+    """Return the main figures of both sessions."""
+    a, b = summary(first.original), summary(second.original)
     rows = [_row(name, a.get(key), b.get(key), kind) for key, name, kind in WHOLE]
     rows.append(_row("read in place", _remote(first), _remote(second), "bytes"))
     one, other = (analysis.session.metadata.get("graph") or {} for analysis in (first, second))
@@ -69,8 +69,10 @@ def whole(first: SessionAnalysis, second: SessionAnalysis) -> Table:
 
 
 def _remote(analysis: SessionAnalysis) -> int | None:
-    """Return bytes read over the bus; None where nobody told."""
-    return analysis.total(Kind.REMOTE_ACCESS) if Kind.REMOTE_ACCESS in analysis.rows else None
+    """Return bytes read over the bus; None if no source recorded it."""
+    return (
+        analysis.total(Kind.REMOTE_ACCESS) if Kind.REMOTE_ACCESS in analysis.rows_by_kind else None
+    )
 
 
 def groups(first: SessionAnalysis, second: SessionAnalysis) -> Table:
@@ -119,7 +121,7 @@ def _by(
 
 
 def names(sessions: Sequence[SessionData]) -> list[str]:
-    """Return what sessions are called beside each other: graphs are named where they differ.
+    """Return a label for each session; graphs are named if they differ.
 
     Examples
     --------
@@ -184,9 +186,9 @@ def _row(what: str, left: Any, right: Any, kind: As) -> dict[str, Any]:
 
 
 def _evidence(first: SessionAnalysis, second: SessionAnalysis) -> str:
-    told = [
+    parts = [
         f"{at}: time {evidence(analysis.session, 'time')}, memory "
         f"{evidence(analysis.session, 'memory')}"
         for at, analysis in enumerate((first, second), 1)
     ]
-    return "; ".join(told)
+    return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""How each number came about: measured, modelled, or not available."""
+"""Evidence: whether a number is measured, modelled or not available."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from louvain_um.profiling.session.events import Kind, Source
 Matter = Literal["time", "memory", "access", "energy", "kernel"]
 """What a number is about."""
 
-TELLS: dict[Matter, tuple[str, ...]] = {
+SOURCES: dict[Matter, tuple[str, ...]] = {
     "time": ("engine", "cupti", "nsys", "simulator"),
     "memory": ("uvm", "cupti", "nsys", "simulator"),
     "access": ("tracer", "recorder", "simulator"),
     "energy": ("nvml",),
     "kernel": ("cupti", "nsys", "simulator"),
 }
-"""Sources that know of each, the best first."""
+"""Sources that record each kind of number, the most direct first."""
 
 KINDS: dict[Matter, tuple[Kind, ...]] = {
     "memory": tuple(kind for kind in Kind if kind <= Kind.DTOD),
@@ -29,7 +29,7 @@ KINDS: dict[Matter, tuple[Kind, ...]] = {
 
 
 def evidence(session: SessionData, matter: Matter) -> str:
-    """Return how numbers of a kind came about in a session, and who told them.
+    """Return whether a kind of numbers was measured or modelled, and by which source.
 
     Examples
     --------
@@ -41,13 +41,13 @@ def evidence(session: SessionData, matter: Matter) -> str:
     'measured (uvm)'
     """
     sources = session.metadata.get("sources", {})
-    known = [(name, sources[name]) for name in TELLS[matter] if name in sources]
+    known = [(name, sources[name]) for name in SOURCES[matter] if name in sources]
     for name, status in known:
         if status in ("measured", "modelled"):
             return f"{status} ({name})"
     if matter == "access" and session.maps:
         return "measured (page by page)"
-    # Sessions put together by hand name no sources; their events still do.
+    # Sessions made by hand list no sources, but each event names its own.
     seen = np.unique(
         session.events["source"][np.isin(session.events["kind"], KINDS.get(matter, ()))]
     )

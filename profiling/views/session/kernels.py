@@ -1,4 +1,4 @@
-"""Kernels and plain copies: what the program itself asked for."""
+"""Kernels and explicit copies: what the program itself issued."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from louvain_um.profiling.views.session.traffic import first_rows
 from louvain_um.profiling.views.table import Column, Table
 
 LONG = 48
-"""Letters of a kernel's name that a table shows whole."""
+"""Longest kernel name shown in full."""
 
 
-def short(name: str) -> str:
-    """Return a kernel's name without what makes those of templates fill a page.
+def short_name(name: str) -> str:
+    """Return a kernel's name without long template arguments.
 
     Examples
     --------
-    >>> from louvain_um.profiling.views.session.kernels import short
-    >>> short("cub::detail::radix_sort::Histogram<cub::Policy<long, int>, (cub::Order)0, long>")
+    >>> from louvain_um.profiling.views.session.kernels import short_name
+    >>> short_name("cub::detail::radix_sort::Histogram<cub::Policy<long, int>, (cub::Order)0>")
     'cub::Histogram<…>'
-    >>> short("move<Weights8, unsigned int>")
+    >>> short_name("move<Weights8, unsigned int>")
     'move<Weights8, unsigned int>'
     """
     if len(name) <= LONG:
@@ -33,14 +33,14 @@ def short(name: str) -> str:
     while bare != before:
         before, bare = bare, re.sub(r"\([^()]*\)", "", re.sub(r"<[^<>]*>", "\0", bare))
     parts = bare.removeprefix("void ").split("::")
-    told = parts[0] if len(parts) == 1 else f"{parts[0]}::{parts[-1]}"
-    told = re.sub("\0+", "<…>", told).strip()
-    return told if len(told) <= LONG else f"{told[: LONG - 1]}…"
+    label = parts[0] if len(parts) == 1 else f"{parts[0]}::{parts[-1]}"
+    label = re.sub("\0+", "<…>", label).strip()
+    return label if len(label) <= LONG else f"{label[: LONG - 1]}…"
 
 
 def kernels(analysis: SessionAnalysis) -> Table:
     """Return launches and time of each kernel, the costliest first."""
-    rows = analysis.of(Kind.KERNEL)
+    rows = analysis.rows_of(Kind.KERNEL)
     rows = rows[analysis.events["kernel"][rows] >= 0]
     which = analysis.events["kernel"][rows]
     size = len(analysis.events.kernels)
@@ -48,9 +48,9 @@ def kernels(analysis: SessionAnalysis) -> Table:
     spent = np.bincount(which, analysis.events["duration"][rows], size) / 1e9
     whole = float(spent.sum())
     order = np.argsort(-spent, kind="stable")
-    found = [
+    table_rows = [
         {
-            "kernel": short(analysis.events.kernels[at]),
+            "kernel": short_name(analysis.events.kernels[at]),
             "whole": analysis.events.kernels[at],
             "launches": int(launches[at]),
             "seconds": float(spent[at]),
@@ -67,20 +67,20 @@ def kernels(analysis: SessionAnalysis) -> Table:
             Column("kernel", "kernel", "text"),
             Column("launches", "launches"),
             Column("seconds", "seconds", "seconds"),
-            Column("each", "a launch", "seconds"),
-            Column("share", "of all kernels", "share"),
+            Column("each", "per launch", "seconds"),
+            Column("share", "share of kernel time", "share"),
         ),
         evidence=evidence(analysis.session, "kernel"),
-        **first_rows(found, "Time in a kernel holds the time that it waits for pages."),
+        **first_rows(table_rows, "Kernel time includes waiting for pages."),
     )
 
 
 def copies(analysis: SessionAnalysis) -> Table:
-    """Return what the program copied by name."""
+    """Return bytes and time of the program's explicit copies."""
     rows = []
     for kind, way in ((Kind.COPY_TO_DEVICE, "to the device"), (Kind.COPY_TO_HOST, "to the host"),
                       (Kind.COPY, "on the device")):  # fmt: skip
-        some = analysis.of(kind)
+        some = analysis.rows_of(kind)
         if len(some):
             rows.append(
                 {
@@ -92,14 +92,14 @@ def copies(analysis: SessionAnalysis) -> Table:
             )
     return Table(
         name="copies",
-        title="Plain copies",
+        title="Explicit copies",
         columns=(
-            Column("way", "way", "text"),
+            Column("way", "direction", "text"),
             Column("bytes", "bytes", "bytes"),
             Column("copies", "copies"),
             Column("seconds", "seconds", "seconds"),
         ),
         rows=tuple(rows),
         evidence=evidence(analysis.session, "kernel"),
-        about="Copies and fills that the program asked for by name; no page moved home.",
+        about="Copies and fills issued by the program; they migrate no page.",
     )

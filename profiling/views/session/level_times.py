@@ -1,4 +1,4 @@
-"""Passes of a run: a level is moved and aggregated; in the thesis, that is an iteration."""
+"""Seconds per level and phase; the thesis calls a level an iteration."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from louvain_um.profiling.views.session.analysis import SessionAnalysis
 
 
 @dataclass(slots=True)
-class Pass:
-    """Seconds of one pass, by phase."""
+class LevelTime:
+    """Seconds of one level in one cycle, by phase."""
 
     cycle: int
     level: int
@@ -17,7 +17,7 @@ class Pass:
 
     @property
     def label(self) -> str:
-        """What it is called beside others."""
+        """Level, and cycle from the second on."""
         cycle = "" if self.cycle == 1 else f"cycle {self.cycle}, "
         return f"{cycle}level {self.level}"
 
@@ -27,8 +27,8 @@ class Pass:
         return sum(self.seconds.values())
 
 
-def times_by_level(analysis: SessionAnalysis) -> list[Pass]:
-    """Return the passes of a session in their order; a cycle begins where levels do again.
+def times_by_level(analysis: SessionAnalysis) -> list[LevelTime]:
+    """Return the levels of a session in order; a cycle begins where levels restart.
 
     Examples
     --------
@@ -41,18 +41,18 @@ def times_by_level(analysis: SessionAnalysis) -> list[Pass]:
     >>> [each.label for each in times_by_level(SessionAnalysis(SessionData(phases=tuple(spans))))]
     ['level 0', 'level 1', 'cycle 2, level 0']
     """
-    found: list[Pass] = []
+    result: list[LevelTime] = []
     for span in sorted(analysis.phases, key=lambda span: span.start_ns):
         if span.level < 0:
             continue
-        last = found[-1] if found else None
+        last = result[-1] if result else None
         if last is None or span.level > last.level:
-            found.append(Pass(last.cycle if last else 1, span.level))
+            result.append(LevelTime(last.cycle if last else 1, span.level))
         elif span.level < last.level or (span.phase == "move" and last.seconds.keys() - {"move"}):
-            found.append(Pass(last.cycle + 1, span.level))
-        seconds = found[-1].seconds
+            result.append(LevelTime(last.cycle + 1, span.level))
+        seconds = result[-1].seconds
         seconds[span.phase] = seconds.get(span.phase, 0.0) + span.seconds
-    return found
+    return result
 
 
 def times_outside_levels(analysis: SessionAnalysis) -> dict[str, float]:
@@ -62,3 +62,16 @@ def times_outside_levels(analysis: SessionAnalysis) -> dict[str, float]:
         if span.level < 0:
             seconds[span.phase] = seconds.get(span.phase, 0.0) + span.seconds
     return seconds
+
+
+def iteration_cycles(analysis: SessionAnalysis) -> list[int]:
+    """Return the cycle of each iteration, from 1; a cycle begins where the move phase restarts."""
+    result: list[int] = []
+    cycle, last = 1, (-1, -1)
+    for span in analysis.iterations:
+        if span.phase == "move":
+            place = (span.level, span.iteration)
+            cycle += place <= last
+            last = place
+        result.append(cycle)
+    return result

@@ -1,4 +1,4 @@
-"""Page × time: every array's bytes as rows, the run's time as columns, what happened in cells."""
+"""Page × time maps: rows are the arrays' bytes, columns the run's time, cells the events."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.views.session.analysis import CAUSES, OTHER, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, OTHER, SessionAnalysis
 from louvain_um.profiling.views.session.blocks import chunks, last_byte, spread
 from louvain_um.profiling.views.session.evidence import evidence
 
 ROWS, COLUMNS = 1024, 1024
-"""Cells of a map at most, about."""
+"""Approximate most cells of a map."""
 
 BRIEF = 1 / 16
-"""Height of what lived for a moment, to that of what lived as long as the run."""
+"""Least height of a short-lived array, relative to one as large that lives through the run."""
 
 MOST_STRIPES = 120
 """Arrays that get rows of their own; the smallest of a group share some."""
@@ -60,7 +60,7 @@ class Axis:
         """Return the axis of a session; every array has a row, large and lasting ones more."""
         arrays = analysis.arrays
         first, end = analysis.window
-        # Else buffers that come by dozens, for a moment each, leave no room for the graph.
+        # Otherwise dozens of short-lived buffers would leave no rows for the graph.
         weight = [a.nbytes * min(max(a.alive_ns / (end - first), BRIEF), 1.0) for a in arrays]
         large = sorted(range(len(arrays)), key=lambda at: -weight[at])[:MOST_STRIPES]
         own = set(large)
@@ -126,7 +126,7 @@ def _stripe(before: Sequence[Stripe], name: str, group: str, nbytes: int, rows: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One kind of happening on an axis.
+    """One kind of event on an axis.
 
     Parameters
     ----------
@@ -148,10 +148,10 @@ class Layer:
 
 
 def layers(analysis: SessionAnalysis, axis: Axis) -> list[Layer]:
-    """Return every layer that has anything in it."""
-    made = (accesses, faults, migrations, evictions, cpu_faults, remote)
-    found = (make(analysis, axis) for make in made)
-    return [layer for layer in found if layer is not None and layer.values.any()]
+    """Return every layer that is not empty."""
+    makers = (accesses, faults, migrations, evictions, cpu_faults, remote)
+    every = (make(analysis, axis) for make in makers)
+    return [layer for layer in every if layer is not None and layer.values.any()]
 
 
 def accesses(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
@@ -177,8 +177,8 @@ def cpu_faults(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
 
 
 def evictions(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
-    """Return evicted bytes where migrations, which hold them, were not recorded."""
-    if analysis.totals is None:
+    """Return evicted bytes; None if migrations were recorded, which include them."""
+    if analysis.driver_totals is None:
         return None
     values = of_kind(analysis, axis, Kind.EVICTION, column="bytes")
     return _layer(analysis, "memory", "Evictions", "bytes", values)
@@ -191,17 +191,17 @@ def remote(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
 
 
 def migrations(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
-    """Return bytes that moved, and in each cell the way and cause of most of them."""
+    """Return migrated bytes, and in each cell the main direction and cause."""
     whole = np.zeros((axis.rows, axis.columns))
     most = np.zeros_like(whole)
     kinds = np.zeros(whole.shape, np.uint8)
     names, codes = [], []
     for kind, way in ((Kind.HTOD, "to the device"), (Kind.DTOH, "to the host")):
         for cause in Cause:
-            if not len(analysis.of(kind, cause)):
+            if not len(analysis.rows_of(kind, cause)):
                 continue
             values = of_kind(analysis, axis, kind, cause, column="bytes")
-            names.append(f"{way}: {CAUSES[cause]}")
+            names.append(f"{way}: {CAUSE_LABELS[cause]}")
             codes.append(f"{kind.name}-{cause.name}")
             kinds[values > most] = len(names)
             np.maximum(most, values, out=most)
@@ -242,7 +242,7 @@ def of_kind(
     first_of = np.array([stripe.first for stripe in axis.stripes], np.int64)
     rows_of = np.array([stripe.rows for stripe in axis.stripes], np.int64)
     step_of = np.array([stripe.step for stripe in axis.stripes])
-    for rows in chunks(analysis.of(kind, cause)):
+    for rows in chunks(analysis.rows_of(kind, cause)):
         stripe = axis.stripe_of[analysis.array_of[rows]]
         owner = analysis.owners[rows]
         begin = np.where(owner >= 0, starts[owner], 0)
@@ -288,5 +288,5 @@ def rebin(values: F64, edges: F64, target: F64) -> F64:
     width = np.maximum(edges[at + 1] - edges[at], 1e-9)
     part = np.clip((target - edges[at]) / width, 0, 1)[:, None]
     reached = total[at] + part * (total[at + 1] - total[at])
-    found: F64 = np.diff(reached, axis=0)
-    return found
+    made: F64 = np.diff(reached, axis=0)
+    return made

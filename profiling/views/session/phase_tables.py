@@ -1,4 +1,4 @@
-"""What happened when: by phase and level, by group within them, iteration by iteration."""
+"""Tables by phase and level, by group within them, and by iteration."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from louvain_um.profiling.session.compile_time import COMPILE
 from louvain_um.profiling.session.events import MOST_LEVELS, Kind
 from louvain_um.profiling.views.session import residency
-from louvain_um.profiling.views.session.analysis import NAMES, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import GROUP_NAMES, SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence, is_available
+from louvain_um.profiling.views.session.level_times import iteration_cycles
 from louvain_um.profiling.views.session.pages import rebin
 from louvain_um.profiling.views.session.traffic import (
     TRAFFIC_COLUMNS,
@@ -24,7 +25,7 @@ from louvain_um.profiling.views.table import Column, Table
 
 
 def by_phase(analysis: SessionAnalysis) -> Table:
-    """Return what happened in each phase of each level."""
+    """Return time, size and memory traffic of each phase of each level."""
     events = analysis.events
     spans: dict[tuple[str, int], dict[str, Any]] = {}
     for span in analysis.phases:
@@ -38,14 +39,14 @@ def by_phase(analysis: SessionAnalysis) -> Table:
     for span in analysis.iterations:
         row = spans.get((span.phase, span.level), {})
         row["iterations"] = row.get("iterations", 0) + 1
-    if analysis.compiled:
-        spans[COMPILE, -1] = {"phase": COMPILE, "level": None, "seconds": analysis.compiled}
+    if analysis.compile_seconds:
+        spans[COMPILE, -1] = {"phase": COMPILE, "level": None, "seconds": analysis.compile_seconds}
     if len(events) and is_available(analysis.session, "memory"):
         where, which = _occurring(analysis)
-        found = traffic_by(analysis, which, len(where))
+        result = traffic_by(analysis, which, len(where))
         for row in spans.values():
-            row.update(dict.fromkeys(found[0], 0))  # unless something happened, nothing did
-        for (name, level), row in zip(where, found, strict=True):
+            row.update(dict.fromkeys(result[0], 0))  # phases without events had no traffic
+        for (name, level), row in zip(where, result, strict=True):
             if any(row.values()):
                 new = {"phase": name, "level": _level(level)}
                 spans.setdefault((name, level), new).update(row)
@@ -64,8 +65,8 @@ def by_phase(analysis: SessionAnalysis) -> Table:
         evidence=f"seconds {evidence(analysis.session, 'time')}; {memory_evidence(analysis)}",
         **first_rows(
             tuple(spans.values()),
-            "Levels count from the input graph, 0; each is the one before, aggregated."
-            + (" Compiling is no part of any other phase." if analysis.compiled else ""),
+            "Level 0 is the input graph; each further level is the previous one, aggregated."
+            + (" Compile time is not part of any other phase." if analysis.compile_seconds else ""),
         ),
     )
 
@@ -73,22 +74,22 @@ def by_phase(analysis: SessionAnalysis) -> Table:
 def by_phase_and_group(analysis: SessionAnalysis) -> Table:
     """Return accesses, faults, bytes moved and residency of each group in each phase."""
     places = list(dict.fromkeys((span.phase, span.level) for span in analysis.phases))
-    places += [(COMPILE, -1)] if analysis.compiled else []
+    places += [(COMPILE, -1)] if analysis.compile_seconds else []
     number = {place: at for at, place in enumerate(places)}
-    size = (len(places) + 1) * len(NAMES)
-    key = _places(analysis, number) * len(NAMES) + analysis.group_of
+    size = (len(places) + 1) * len(GROUP_NAMES)
+    key = _places(analysis, number) * len(GROUP_NAMES) + analysis.group_of
     rows = traffic_by(analysis, key, size)
     for at, counts in enumerate(_accesses(analysis, number, key, size)):
         rows[at]["accesses"] = counts
     for (stage, name), nbytes in _resident_at_end(analysis).items():
-        rows[number[stage] * len(NAMES) + NAMES.index(name)]["resident"] = nbytes
-    found = []
+        rows[number[stage] * len(GROUP_NAMES) + GROUP_NAMES.index(name)]["resident"] = nbytes
+    result = []
     for at, row in enumerate(rows):
         if any(row.values()):
-            place, group = divmod(at, len(NAMES))
+            place, group = divmod(at, len(GROUP_NAMES))
             phase, level = places[place] if place < len(places) else ("outside phases", -1)
-            about = {"phase": phase, "level": _level(level), "group": NAMES[group]}
-            found.append({**about, **row})
+            about = {"phase": phase, "level": _level(level), "group": GROUP_NAMES[group]}
+            result.append({**about, **row})
     return Table(
         name="by-phase-and-group",
         title="By phase, level and group",
@@ -98,23 +99,23 @@ def by_phase_and_group(analysis: SessionAnalysis) -> Table:
             Column("group", "group", "text"),
             Column("accesses", "accesses"),
             *TRAFFIC_COLUMNS,
-            Column("resident", "came and there at its end", "bytes"),
+            Column("resident", "resident at the end", "bytes"),
         ),
         evidence=f"{memory_and_access_evidence(analysis)}; residency modelled from migrations",
         **first_rows(
-            found,
-            "What came and is there is what came less what left, of managed memory; pages first "
-            "touched on the device are not seen.",
+            result,
+            "Resident bytes are managed bytes migrated to the device less those that left; pages "
+            "first touched on the device are not counted.",
         ),
     )
 
 
 def _places(analysis: SessionAnalysis, number: dict[tuple[str, int], int]) -> NDArray[np.int64]:
-    """Return which place each event belongs to, the last for none."""
+    """Return the index of each event's phase and level, the last index for none."""
     where, which = _occurring(analysis)
     places = np.array([number.get(place, len(number)) for place in where], np.int64)
-    found: NDArray[np.int64] = places[which]
-    return found
+    result: NDArray[np.int64] = places[which]
+    return result
 
 
 def _occurring(analysis: SessionAnalysis) -> tuple[list[tuple[str, int]], NDArray[np.intp]]:
@@ -129,30 +130,30 @@ def _occurring(analysis: SessionAnalysis) -> tuple[list[tuple[str, int]], NDArra
 def _accesses(
     analysis: SessionAnalysis, number: dict[tuple[str, int], int], key: NDArray[np.int64], size: int
 ) -> list[int]:
-    """Return accesses by key; maps have no phases, so their bins are shared out by time."""
+    """Return accesses by key; maps have no phases, so their bins are split by time."""
     if analysis.total(Kind.ACCESS, "count"):
         return analysis.sums(key, size, Kind.ACCESS, "count")
     maps = [page for page in analysis.maps if page.kind == "access"]
     if not maps:
         return []
     counts = np.zeros(size)
-    groups = {array.name: NAMES.index(array.group) for array in analysis.arrays}
+    groups = {array.name: GROUP_NAMES.index(array.group) for array in analysis.arrays}
     for page in maps:
-        group = groups.get(page.array, len(NAMES) - 1)
+        group = groups.get(page.array, len(GROUP_NAMES) - 1)
         bins = page.counts.sum(axis=0, dtype=np.float64)[:, None]
         edges = page.edges.astype(np.float64)
         left = float(bins.sum())
         for span in analysis.phases:
             mine = rebin(bins, edges, np.array([span.start_ns, span.end_ns], np.float64))
-            counts[number[span.phase, span.level] * len(NAMES) + group] += mine[0, 0]
+            counts[number[span.phase, span.level] * len(GROUP_NAMES) + group] += mine[0, 0]
             left -= mine[0, 0]
         if left >= 0.5:
-            counts[len(number) * len(NAMES) + group] += left
+            counts[len(number) * len(GROUP_NAMES) + group] += left
     return [round(value) for value in counts]
 
 
 def _resident_at_end(analysis: SessionAnalysis) -> dict[tuple[tuple[str, int], str], int]:
-    """Return managed bytes on the device when a phase last ended."""
+    """Return managed bytes on the device at the last end of each phase."""
     ends = {(span.phase, span.level): span.end_ns for span in analysis.phases}
     times = np.array(list(ends.values()), np.float64)
     curves = residency.resident(analysis, times)
@@ -167,10 +168,10 @@ def _resident_at_end(analysis: SessionAnalysis) -> dict[tuple[tuple[str, int], s
 
 
 def iterations(analysis: SessionAnalysis) -> Table:
-    """Return the sweeps of moving, one a row; the cycle is told where there are several."""
-    cycles = _cycles(analysis)
+    """Return the iterations of the move phase; with their cycle if there are several."""
+    cycles = iteration_cycles(analysis)
     several = max(cycles, default=1) > 1
-    told = any(span.moved for span in analysis.iterations)
+    known = any(span.moved for span in analysis.iterations)
     rows = [
         {
             "cycle": cycle,
@@ -178,7 +179,7 @@ def iterations(analysis: SessionAnalysis) -> Table:
             "level": _level(span.level),
             "iteration": span.iteration,
             "seconds": span.seconds,
-            "moved": span.moved if told else None,
+            "moved": span.moved if known else None,
         }
         for cycle, span in zip(cycles, analysis.iterations, strict=True)
     ]
@@ -195,22 +196,9 @@ def iterations(analysis: SessionAnalysis) -> Table:
         ),
         evidence=f"seconds {evidence(analysis.session, 'time')}",
         **first_rows(
-            rows, "Each cycle begins on the input graph, level 0, anew." if several else ""
+            rows, "Each cycle starts again at level 0, the input graph." if several else ""
         ),
     )
-
-
-def _cycles(analysis: SessionAnalysis) -> list[int]:
-    """Return which cycle each iteration belongs to, from 1: one begins where moving goes back."""
-    found: list[int] = []
-    cycle, last = 1, (-1, -1)
-    for span in analysis.iterations:
-        if span.phase == "move":
-            place = (span.level, span.iteration)
-            cycle += place <= last
-            last = place
-        found.append(cycle)
-    return found
 
 
 def _level(level: int) -> int | None:

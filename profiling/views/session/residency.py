@@ -1,4 +1,4 @@
-"""Bytes over time: what was allocated, and what managed memory had on the device."""
+"""Bytes over time: allocated, and resident on the device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.views.session.analysis import NAMES, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import GROUP_NAMES, SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence, is_available
 
 POINTS = 400
@@ -16,7 +16,7 @@ POINTS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """One line a group over common times.
+    """One line per group over common times.
 
     Parameters
     ----------
@@ -34,31 +34,33 @@ class Curves:
 
 
 def allocated(analysis: SessionAnalysis) -> Curves | None:
-    """Return the bytes of arrays alive, by group: in each step those of its fullest moment."""
+    """Return allocated bytes by group: for each step those at its highest total."""
     lives = [life for life in analysis.session.lifetimes if life.nbytes]
     if not analysis.session.lifetimes:
         return None
     edges = _edges(analysis)
     times = np.array([life.start_ns for life in lives] + [life.end_ns for life in lives], np.int64)
-    group = np.array([NAMES.index(life.group) for life in lives] * 2, np.intp)
+    group = np.array([GROUP_NAMES.index(life.group) for life in lives] * 2, np.intp)
     size = np.array([life.nbytes for life in lives], np.float64)
     starts = np.arange(len(times)) < len(lives)
-    # What ends when another begins makes room for it.
+    # Of changes at the same time, frees come first.
     order = np.lexsort((starts, times))
-    levels = np.zeros((len(NAMES), len(times) + 1))
+    levels = np.zeros((len(GROUP_NAMES), len(times) + 1))
     levels[group[order], np.arange(len(times)) + 1] = np.concatenate([size, -size])[order]
     levels = np.cumsum(levels, axis=1)
     whole = levels.sum(axis=0)
-    # Level `n` is that after the first `n` changes; a step sees what it begins with and on.
+    # Level `n` is the state after `n` changes; a step covers its first state and all changes.
     first = np.searchsorted(times[order], edges)
     last = np.append(first[1:], first[-1])
     fullest = [
         low + int(np.argmax(whole[low : high + 1]))
         for low, high in zip(first.tolist(), last.tolist(), strict=True)
     ]
-    values = {name: levels[at, fullest] for at, name in enumerate(NAMES) if np.any(group == at)}
+    values = {
+        name: levels[at, fullest] for at, name in enumerate(GROUP_NAMES) if np.any(group == at)
+    }
     return Curves(
-        title="Arrays alive",
+        title="Allocated arrays",
         evidence=evidence(analysis.session, "time"),
         times=edges / 1e9,
         values=values,
@@ -66,43 +68,43 @@ def allocated(analysis: SessionAnalysis) -> Curves | None:
 
 
 def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None) -> Curves | None:
-    """Return the managed bytes on the device by group, as migrations tell.
+    """Return the managed bytes on the device by group, derived from migrations.
 
-    What came, less what left. Pages that the device touched first came from nowhere and are not
-    seen; copies that the host keeps as well (read-mostly) count while they are on the device.
+    Bytes in less bytes out. Pages first touched on the device are never migrated and are not
+    counted; read-mostly copies count while they are on the device.
     Levels are exact at the times of the curve, of which there are `more` if given, in nanoseconds.
     """
-    if not is_available(analysis.session, "memory") or Kind.HTOD not in analysis.rows:
+    if not is_available(analysis.session, "memory") or Kind.HTOD not in analysis.rows_by_kind:
         return None
     edges = _edges(analysis)
     if more is not None:
         edges = np.union1d(edges, more)
-    # A driver that tells of evictions tells of all that leaves by them, moved or dropped.
+    # Eviction events, where recorded, cover all evicted bytes, copied back or dropped.
     leaving: list[tuple[Kind, Cause | None]] = [(Kind.DTOH, None)]
-    if Kind.EVICTION in analysis.rows:
+    if Kind.EVICTION in analysis.rows_by_kind:
         leaving = [(Kind.DTOH, cause) for cause in Cause if cause != Cause.EVICTION]
         leaving.append((Kind.EVICTION, None))
-    flow = np.zeros((len(NAMES), len(edges) + 1))
+    flow = np.zeros((len(GROUP_NAMES), len(edges) + 1))
     for kind, cause, sign in ((Kind.HTOD, None, 1), *((k, c, -1) for k, c in leaving)):
-        rows = analysis.of(kind, cause)
+        rows = analysis.rows_of(kind, cause)
         key = analysis.group_of[rows] * np.int64(len(edges) + 1)
         key += np.searchsorted(edges, analysis.events["time"][rows])
         flow += sign * np.bincount(key, analysis.events["bytes"][rows], flow.size).reshape(
             flow.shape
         )
     level = _never_negative(np.cumsum(flow[:, :-1], axis=1))
-    values = {name: row for name, row in zip(NAMES, level, strict=True) if row.any()}
+    values = {name: row for name, row in zip(GROUP_NAMES, level, strict=True) if row.any()}
     return Curves(
-        title="Managed memory that came to the device and stayed",
-        evidence="modelled from migrations: what came, less what left; "
-        "pages first touched on the device are not seen",
+        title="Managed memory resident on the device",
+        evidence="modelled from migrations: bytes in less bytes out; "
+        "pages first touched on the device are not counted",
         times=edges / 1e9,
         values=values,
     )
 
 
 def _never_negative(level: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lift curves as far as they ever sank below nothing: what left first was there before."""
+    """Raise curves by their lowest value below zero: bytes that left first were there before."""
     lifted: NDArray[np.float64] = level - np.minimum(np.minimum.accumulate(level, axis=1), 0)
     return lifted
 

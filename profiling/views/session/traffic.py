@@ -1,4 +1,4 @@
-"""What memory did, summed by any key: the columns that many tables share."""
+"""Memory traffic summed by any key: the columns that many tables share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from louvain_um.profiling.views.session.evidence import evidence, is_available
 from louvain_um.profiling.views.table import Column
 
 MOST_ROWS = 400
-"""Rows of a table; what comes after them is added up in one, or left out and told."""
+"""Most rows of a table; the others are summed in one row or left out, with a note."""
 
 TRAFFIC_COLUMNS = (
     Column("bytes_to_device", "to the device", "bytes"),
@@ -25,7 +25,7 @@ TRAFFIC_COLUMNS = (
     Column("bytes_remote", "read in place", "bytes"),
     Column("thrashing", "thrashing"),
 )
-"""What memory did, in every table that tells of it."""
+"""Columns of memory traffic."""
 
 
 def first_rows(rows: Sequence[Mapping[str, Any]], about: str = "") -> dict[str, Any]:
@@ -36,7 +36,7 @@ def first_rows(rows: Sequence[Mapping[str, Any]], about: str = "") -> dict[str, 
 
 
 def traffic_by(analysis: SessionAnalysis, key: Any, size: int) -> list[dict[str, Any]]:
-    """Return what `TRAFFIC_COLUMNS` names for each value of a key, one for every event."""
+    """Return the values of `TRAFFIC_COLUMNS` summed by `key`, which has one entry per event."""
     if not is_available(analysis.session, "memory"):
         return [{} for _ in range(size)]
     sums = analysis.sums
@@ -50,21 +50,21 @@ def traffic_by(analysis: SessionAnalysis, key: Any, size: int) -> list[dict[str,
         "remote_maps": sums(key, size, Kind.REMOTE_MAP, "count"),
         "thrashing": sums(key, size, Kind.THRASHING, "count"),
     }
-    if Kind.EVICTION in analysis.rows:
+    if Kind.EVICTION in analysis.rows_by_kind:
         columns["evictions"] = sums(key, size, Kind.EVICTION, "rows")
-    if analysis.totals is not None:
+    if analysis.driver_totals is not None:
         for name in ("bytes_to_device", "bytes_to_host", "bytes_evicted"):
-            del columns[name]  # known of the whole run alone
-    if Kind.REMOTE_ACCESS in analysis.rows:
+            del columns[name]  # known for the whole run only
+    if Kind.REMOTE_ACCESS in analysis.rows_by_kind:
         columns["bytes_remote"] = sums(key, size, Kind.REMOTE_ACCESS, "bytes")
     return [{name: values[at] for name, values in columns.items()} for at in range(size)]
 
 
 def memory_evidence(analysis: SessionAnalysis) -> str:
-    """Return how numbers of memory came about."""
+    """Return the evidence for memory traffic."""
     return f"memory {evidence(analysis.session, 'memory')}"
 
 
 def memory_and_access_evidence(analysis: SessionAnalysis) -> str:
-    """Return how numbers of memory and of accesses came about."""
+    """Return the evidence for memory traffic and accesses."""
     return f"{memory_evidence(analysis)}; accesses {evidence(analysis.session, 'access')}"

@@ -1,30 +1,30 @@
-"""What held a run back, and what to try: the first thing a report says."""
+"""The verdict on a run: what limited it, and what to try."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.views.session.analysis import NAMES, OTHER, SessionAnalysis
-from louvain_um.profiling.views.session.blocks import fetched_again
+from louvain_um.profiling.views.session.analysis import GROUP_NAMES, OTHER, SessionAnalysis
+from louvain_um.profiling.views.session.blocks import refetched_bytes
 from louvain_um.profiling.views.session.evidence import evidence, is_available
 from louvain_um.profiling.views.table import format_value
 
-AGAIN = 0.25
-"""Share of the bytes that came in more than once from which eviction is to blame."""
+REFETCHED = 0.25
+"""Share of migrated bytes beyond a block's first filling from which eviction is to blame."""
 
-SHARE = 0.2
-"""Share of the run from which something is said to hold it back."""
+LIMITING = 0.2
+"""Share of the run from which a cause is said to hold it back."""
 
 BUSY = 0.5
-"""Share of the run below which kernels are not what it waited for."""
+"""Share of the run below which kernels do not limit it."""
 
 FAULT_RATE, REMOTE_RATE = 12.9e9, 51.3e9
-"""Bytes/s of paging in on demand, and of reading over the bus (H200, PCIe 5); used where the
-session has no durations or plan to tell."""
+"""Bytes/s of migration on demand, and of reading over the bus (H200, PCIe 5); used if the session
+has neither durations nor a plan."""
 
 PAGING = ("faults", "migration", "write_back", "prefetch")
-"""Terms of a simulated run's cost that are the moving of pages."""
+"""Terms of a simulated run's cost that belong to migration."""
 
 HOST_MAPPED = {
     frozenset({"graph"}): "adv2",
@@ -70,11 +70,11 @@ def verdict(analysis: SessionAnalysis) -> Verdict:
             grounds="no phase, event or map in the session",
         )
     if not session.metadata.get("complete", True):
-        found = _of_whole(analysis)
+        conclusion = _of_whole(analysis)
         return Verdict(
-            finding=f"The run was cut short; until then: {found.finding}",
-            remedy=found.remedy,
-            grounds=found.grounds,
+            finding=f"The run was interrupted; until then: {conclusion.finding}",
+            remedy=conclusion.remedy,
+            grounds=conclusion.grounds,
         )
     return _of_whole(analysis)
 
@@ -83,15 +83,15 @@ def _of_whole(analysis: SessionAnalysis) -> Verdict:
     session = analysis.session
     if not is_available(session, "memory"):
         return _by_time(analysis)
-    flow = _flow(analysis)
+    traffic = _traffic(analysis)
     seconds = max(session.seconds, 1e-9)
-    if flow.left and flow.again > AGAIN * flow.came:
-        return _evicted(analysis, flow)
-    moving, how = _moving_seconds(analysis, flow)
-    if moving > SHARE * seconds:
-        return _paged(analysis, flow, moving / seconds, how)
+    if traffic.bytes_out and traffic.refetched > REFETCHED * traffic.bytes_in:
+        return _evicted(analysis, traffic)
+    moving, how = _moving_seconds(analysis, traffic)
+    if moving > LIMITING * seconds:
+        return _paged(analysis, traffic, moving / seconds, how)
     remote = analysis.total(Kind.REMOTE_ACCESS)
-    if remote / REMOTE_RATE > SHARE * seconds:
+    if remote / REMOTE_RATE > LIMITING * seconds:
         share = min(remote / REMOTE_RATE / seconds, 1.0)
         return Verdict(
             finding=f"Reading {format_value(remote, 'bytes')} in place over the bus took about "
@@ -101,52 +101,54 @@ def _of_whole(analysis: SessionAnalysis) -> Verdict:
             grounds=f"bytes {evidence(session, 'memory')}; their time modelled at "
             f"{REMOTE_RATE / 1e9:.1f} GB/s",
         )
-    found = _by_time(analysis)
-    moved = flow.came + flow.left
+    conclusion = _by_time(analysis)
+    moved = traffic.bytes_in + traffic.bytes_out
     still = f"only {format_value(moved, 'bytes')} moved" if moved else "no page moved"
     return Verdict(
-        finding=f"Memory did not hold the run back ({still}): {_lower(found.finding)}",
-        remedy=found.remedy,
-        grounds=found.grounds,
+        finding=f"Memory did not hold the run back ({still}): {_lower(conclusion.finding)}",
+        remedy=conclusion.remedy,
+        grounds=conclusion.grounds,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Flow:
-    """Bytes that came to the device and left it, and how many of them came again."""
+class _Traffic:
+    """Bytes migrated to and from the device, and how many of them repeatedly."""
 
-    came: int
-    left: int
-    again: int
-    how: str
+    bytes_in: int
+    bytes_out: int
+    refetched: int
+    grounds: str
     groups: list[tuple[str, float]]
 
 
-def _flow(analysis: SessionAnalysis) -> _Flow:
-    """Return what moved; where only totals are known, what was evicted counts as come again."""
+def _traffic(analysis: SessionAnalysis) -> _Traffic:
+    """Return the run's migrations; if only totals are known, evicted bytes count as repeated."""
     kind, bytes_in = Kind.HTOD, analysis.total(Kind.HTOD)
-    if analysis.totals is None:
-        again, left = fetched_again(analysis)[1], analysis.total(Kind.DTOH)
-        how = "what had been there before is counted in blocks of 2 MiB"
+    if analysis.driver_totals is None:
+        again, left = refetched_bytes(analysis)[1], analysis.total(Kind.DTOH)
+        how = "repeated migrations counted per block of 2 MiB"
     else:
         kind = Kind.EVICTION
-        bytes_in = analysis.totals.get("bytes_to_device", 0)
-        left = analysis.totals.get("bytes_to_host", 0)
+        bytes_in = analysis.driver_totals.get("bytes_to_device", 0)
+        left = analysis.driver_totals.get("bytes_to_host", 0)
         again = min(analysis.total(kind), bytes_in)
-        how = "what was evicted is taken to have come again"
-    sums = analysis.sums(analysis.group_of, len(NAMES), kind, "bytes")
-    shares = [(name, value / max(sum(sums), 1)) for name, value in zip(NAMES, sums, strict=True)]
+        how = "evicted bytes are assumed to be migrated again"
+    sums = analysis.sums(analysis.group_of, len(GROUP_NAMES), kind, "bytes")
+    shares = [
+        (name, value / max(sum(sums), 1)) for name, value in zip(GROUP_NAMES, sums, strict=True)
+    ]
     shares.sort(key=lambda pair: -pair[1])
-    return _Flow(came=bytes_in, left=left, again=again, how=how, groups=shares)
+    return _Traffic(bytes_in=bytes_in, bytes_out=left, refetched=again, grounds=how, groups=shares)
 
 
-def _evicted(analysis: SessionAnalysis, flow: _Flow) -> Verdict:
-    """Blame eviction: the same bytes came again and again."""
+def _evicted(analysis: SessionAnalysis, traffic: _Traffic) -> Verdict:
+    """Blame eviction: the same bytes migrated repeatedly."""
     session = analysis.session
-    most, part = flow.groups[0]
-    seconds, how = _moving_seconds(analysis, flow)
+    most, part = traffic.groups[0]
+    seconds, how = _moving_seconds(analysis, traffic)
     share = min(seconds / max(session.seconds, 1e-9), 1.0)
-    paying = frozenset(name for name, share in flow.groups if share > SHARE) - {OTHER}
+    paying = frozenset(name for name, share in traffic.groups if share > LIMITING) - {OTHER}
     policy = HOST_MAPPED.get(paying, "adv1")
     remedy = "Try --memory auto, or a larger --device-budget."
     if policy != session.metadata.get("policy"):
@@ -154,31 +156,37 @@ def _evicted(analysis: SessionAnalysis, flow: _Flow) -> Verdict:
             f"Try --memory {policy}, which leaves {_list(paying)} on the host and reads it over "
             "the bus without faults, or --memory auto."
         )
-    asked = analysis.total(Kind.DTOH, "bytes", Cause.USER) > flow.left / 2
+    asked = analysis.total(Kind.DTOH, "bytes", Cause.USER) > traffic.bytes_out / 2
     cause = "Moving blocks to stay within the budget" if asked else "Eviction"
-    again = format_value(flow.again / flow.came, "share")
+    again = format_value(traffic.refetched / traffic.bytes_in, "share")
+    moved = format_value(traffic.bytes_in, "bytes")
     return Verdict(
-        finding=f"{cause} held the run back: {again} of the {format_value(flow.came, 'bytes')} "
+        finding=f"{cause} held the run back: {again} of the {moved} "
         f"moved to the device had been there before, mostly {most} "
         f"({format_value(part, 'share')}); moving pages took about "
         f"{format_value(share, 'share')} of the run.",
         remedy=remedy,
-        grounds=f"bytes {evidence(session, 'memory')}; {flow.how}; {how}",
+        grounds=f"bytes {evidence(session, 'memory')}; {traffic.grounds}; {how}",
     )
 
 
-def _paged(analysis: SessionAnalysis, flow: _Flow, share: float, how: str) -> Verdict:
-    """Blame paging in: bytes came once, but by faults."""
+def _paged(analysis: SessionAnalysis, traffic: _Traffic, share: float, how: str) -> Verdict:
+    """Blame migration: bytes moved once, on demand or ahead of use."""
     asked = analysis.total(Kind.HTOD, "bytes", Cause.USER)
-    most, part = flow.groups[0]
-    by_fault = asked < flow.came / 2
+    most, part = traffic.groups[0]
+    by_fault = asked < traffic.bytes_in / 2
+    moved = format_value(traffic.bytes_in, "bytes")
     way = "on demand, fault by fault" if by_fault else "ahead of use"
-    back = f" and {format_value(flow.left, 'bytes')} back" if flow.left > flow.came / 4 else ""
+    back = (
+        f" and {format_value(traffic.bytes_out, 'bytes')} back"
+        if traffic.bytes_out > traffic.bytes_in / 4
+        else ""
+    )
     mostly = f", most of it {most} ({format_value(part, 'share')})" if part else ""
     return Verdict(
-        finding=f"Moving {format_value(flow.came, 'bytes')} to the device{back}, {way}, took about "
+        finding=f"Moving {moved} to the device{back}, {way}, took about "
         f"{format_value(min(share, 1.0), 'share')} of the run{mostly}.",
-        remedy="Try --memory auto: it copies once what fits and reads the rest over the bus."
+        remedy="Try --memory auto: it copies what fits once and reads the rest over the bus."
         if by_fault
         else "Try --memory auto, or a device budget that holds more of it.",
         grounds=f"bytes {evidence(analysis.session, 'memory')}; {how}",
@@ -186,7 +194,7 @@ def _paged(analysis: SessionAnalysis, flow: _Flow, share: float, how: str) -> Ve
 
 
 def _by_time(analysis: SessionAnalysis) -> Verdict:
-    """Say which phase took longest."""
+    """Name the phase that took longest."""
     session = analysis.session
     spans = analysis.phases
     whole = sum(span.seconds for span in spans)
@@ -194,7 +202,7 @@ def _by_time(analysis: SessionAnalysis) -> Verdict:
     grounds = f"seconds {evidence(session, 'time')}; memory {known}"
     if not spans or whole <= 0:
         return Verdict(
-            finding="Where the time went is not known: no phase was announced.",
+            finding="Where the time went is unknown: no phase was recorded.",
             remedy="Record a detection with louvain-um profile, or name phases with run.phase().",
             grounds=grounds,
         )
@@ -207,48 +215,48 @@ def _by_time(analysis: SessionAnalysis) -> Verdict:
     part = "Most of the time" if most > whole / 2 else "The largest part of the time"
     finding = f"{part}, {format_value(most / whole, 'share')}, went into {where}."
     if (session.metadata.get("device") or "").startswith("cpu"):
-        finding += " The run was the CPU's, whose memory is never paged."
+        finding += " The run used the CPU, where no pages migrate."
         remedy = "Try --device cuda where there is a GPU, or more --threads."
     elif not is_available(session, "memory"):
-        finding += f" What memory did is {known}."
-        remedy = "Record again where that source can work; see louvain-um doctor."
+        finding += f" Memory traffic is {known}."
+        remedy = "Record again on a system where that source works; see louvain-um doctor."
     elif phase == "load":
-        came = Kind.HTOD in analysis.rows
-        remedy = "Loading brings the graph to the device, once a run; " + (
-            "try --memory auto, which copies it rather than letting it be paged in."
+        came = Kind.HTOD in analysis.rows_by_kind
+        remedy = "Loading copies the graph to the device once per run; " + (
+            "try --memory auto, which copies it instead of relying on page faults."
             if came
-            else "the rest is as fast as its kernels."
+            else "the rest runs at the speed of its kernels."
         )
     else:
-        remedy = "The run is as fast as its kernels; a faster GPU or --max-level would help."
-        busy = int(analysis.events["duration"][analysis.of(Kind.KERNEL)].sum()) / 1e9
+        remedy = "Kernels limit the run; a faster GPU or a lower --max-level would help."
+        busy = int(analysis.events["duration"][analysis.rows_of(Kind.KERNEL)].sum()) / 1e9
         if 0 < busy < BUSY * whole:
             finding += f" Kernels ran for {format_value(busy / whole, 'share')} of it."
             remedy = (
-                "The rest is the host's: launches, allocation, and what a first run on a machine "
-                "makes ready. Record the run again, or a larger graph."
+                "The rest is host time: launches, allocation and the setup of a first run. "
+                "Record the run again, or use a larger graph."
             )
     return Verdict(finding=finding, remedy=remedy, grounds=grounds)
 
 
-def _moving_seconds(analysis: SessionAnalysis, flow: _Flow) -> tuple[float, str]:
-    """Return how long pages moved, and how that is known."""
+def _moving_seconds(analysis: SessionAnalysis, traffic: _Traffic) -> tuple[float, str]:
+    """Return the seconds of migration, and on what grounds."""
     terms = analysis.session.metadata.get("terms")
     if terms:
-        return sum(terms.get(name, 0.0) for name in PAGING), "terms of cost modelled"
+        return sum(terms.get(name, 0.0) for name in PAGING), "costs modelled"
     spent = {
-        kind: int(analysis.events["duration"][analysis.of(kind)].sum()) / 1e9
+        kind: int(analysis.events["duration"][analysis.rows_of(kind)].sum()) / 1e9
         for kind in (Kind.GPU_FAULT_GROUP, Kind.HTOD, Kind.DTOH)
     }
     known = max(spent[Kind.GPU_FAULT_GROUP], spent[Kind.HTOD] + spent[Kind.DTOH])
     if known:
-        return known, "the time of moving measured, as far as copies and faults have one"
-    moved = (flow.came + flow.left) / FAULT_RATE
-    return moved, f"the time of moving modelled at {FAULT_RATE / 1e9:.1f} GB/s"
+        return known, "migration time measured where copies and faults have durations"
+    moved = (traffic.bytes_in + traffic.bytes_out) / FAULT_RATE
+    return moved, f"migration time modelled at {FAULT_RATE / 1e9:.1f} GB/s"
 
 
 def _list(groups: frozenset[str]) -> str:
-    names = [name for name in NAMES if name in groups] or ["everything"]
+    names = [name for name in GROUP_NAMES if name in groups] or ["everything"]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 def sweep_charts(sweep: Sweep) -> dict[str, Figure | None]:
     """Return every chart that a sweep has numbers for, by name."""
-    found: dict[str, Figure | None] = {"gains": gain_chart(sweep)}
+    result: dict[str, Figure | None] = {"gains": gain_chart(sweep)}
     for number, graph in enumerate(dict.fromkeys(row["graph"] for row in sweep.results)):
-        found[f"times-{number}-{_plain(graph)}"] = time_chart(sweep, graph)
-    found["access-shares"] = share_chart(sweep, "accesses", published.ACCESS_SHARE)
-    found["fault-shares"] = share_chart(sweep, "gpu_faults", published.FAULT_SHARE)
+        result[f"times-{number}-{_plain(graph)}"] = time_chart(sweep, graph)
+    result["access-shares"] = share_chart(sweep, "accesses", published.ACCESS_SHARE)
+    result["fault-shares"] = share_chart(sweep, "gpu_faults", published.FAULT_SHARE)
     for number, graph in enumerate(dict.fromkeys(row["graph"] for row in sweep.iterations)):
-        found[f"iterations-{number}-{_plain(graph)}"] = iteration_chart(sweep, graph)
-    return found
+        result[f"iterations-{number}-{_plain(graph)}"] = iteration_chart(sweep, graph)
+    return result
 
 
 def time_chart(sweep: Sweep, graph: str) -> Figure | None:
@@ -36,14 +36,14 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
     machines = runs.machines(rows)
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     # A policy's bars stand side by side: measured, and modelled beside it.
-    there = {(row["policy"], m) for m in machines for row in runs.of(rows, m)}
+    there = {(row["policy"], m) for m in machines for row in runs.runs_on(rows, m)}
     series = [(policy, m) for policy in policies for m in machines if (policy, m) in there]
     width = 0.86 / len(series)
     for at, (policy, machine) in enumerate(series):
-        mine = {r["oversubscription"]: r["seconds"] for r in runs.of(rows, machine)
+        mine = {r["oversubscription"]: r["seconds"] for r in runs.runs_on(rows, machine)
                 if r["policy"] == policy}  # fmt: skip
         places = [rates.index(rate) + (at - len(series) / 2 + 0.5) * width for rate in mine]
-        label = policy if len(machines) == 1 else f"{policy}, {runs.told(machine)}"
+        label = policy if len(machines) == 1 else f"{policy}, {runs.machine_label(machine)}"
         hatch = None if machine == machines[0] else "///"
         fill = colour(policy, policies.index(policy))
         axes.bar(places, list(mine.values()), width, label=label, color=fill,
@@ -63,11 +63,18 @@ def gain_chart(sweep: Sweep) -> Figure | None:
     colours: dict[str, str] = {}
     machines = runs.machines(sweep.results)
     for machine in machines:
-        for policy, by_rate in gains(runs.of(sweep.results, machine)).items():
+        for policy, by_rate in gains(runs.runs_on(sweep.results, machine)).items():
             colours[policy] = colour(policy, len(colours))
             style = ".-" if machine == machines[0] else ".--"
-            axes.plot(list(by_rate), list(by_rate.values()), style, linewidth=1.2,
-                      color=colours[policy], label=f"{policy}, {runs.told(machine)}")  # fmt: skip
+            label = f"{policy}, {runs.machine_label(machine)}"
+            axes.plot(
+                list(by_rate),
+                list(by_rate.values()),
+                style,
+                linewidth=1.2,
+                color=colours[policy],
+                label=label,
+            )
     if not colours:
         return None
     for policy, values in published.GAINS.items():

@@ -1,4 +1,4 @@
-"""Why a policy was faster than base: what its seconds consist of, and what moved."""
+"""Why a policy was faster than base: its terms of cost and its memory traffic."""
 
 from __future__ import annotations
 
@@ -8,36 +8,42 @@ from typing import Any
 from louvain_um.profiling.sweep.by_oversubscription import merge_equal
 from louvain_um.profiling.sweep.results import Row, Sweep, base_coverage, gains
 from louvain_um.profiling.views.session.verdict import Verdict
-from louvain_um.profiling.views.sweep.runs import evidence_of, format_rate, machines, of, told
+from louvain_um.profiling.views.sweep.runs import (
+    evidence_of,
+    format_rate,
+    machine_label,
+    machines,
+    runs_on,
+)
 from louvain_um.profiling.views.table import Column, Table, format_value
 
 PREFIX = "seconds_"
 NO_TERMS = ("seconds_of_plan", "seconds_hidden")
-"""Columns that look like terms of cost and are none: a forecast, and what went on meanwhile."""
+"""Columns with that prefix that are no terms of cost: a forecast, and overlapped time."""
 
-WORTH_SAYING = 0.05
-"""Share of base's seconds from which a term is named."""
+MENTIONED = 0.05
+"""Share of base's seconds from which a term is mentioned."""
 
 
-def why(sweep: Sweep) -> Table:
-    """Return what each policy's seconds consist of beside base's: why an advice wins."""
+def traffic(sweep: Sweep) -> Table:
+    """Return mean seconds and memory traffic of each policy by oversubscription."""
     keys = ("bytes_to_device", "bytes_to_host", "bytes_remote", "fault_groups", "evictions")
     rows: list[dict[str, Any]] = []
     for machine in machines(sweep.results):
-        some = [row for row in of(sweep.results, machine) if row["feasible"]]
+        some = [row for row in runs_on(sweep.results, machine) if row["feasible"]]
         for policy in dict.fromkeys(row["policy"] for row in some):
             for rate in sorted({row["oversubscription"] for row in some}):
                 mine = [r for r in some if (r["policy"], r["oversubscription"]) == (policy, rate)]
                 if mine:
                     row: dict[str, Any] = {"policy": policy, "rate": rate / 100}
-                    row["from"], row["graphs"] = told(machine), len(mine)
+                    row["from"], row["graphs"] = machine_label(machine), len(mine)
                     for key in ("seconds", *keys):
                         values = [each[key] for each in mine if each.get(key) is not None]
                         row[key] = sum(values) / len(values) if values else None
                     rows.append(row)
     return Table(
-        name="why",
-        title="Why: what moved, by policy",
+        name="traffic",
+        title="Memory traffic by policy",
         columns=(
             Column("policy", "policy", "text"),
             Column("rate", "oversubscribed", "share"),
@@ -56,15 +62,15 @@ def why(sweep: Sweep) -> Table:
     )
 
 
-def best(sweep: Sweep) -> Verdict:
+def fastest(sweep: Sweep) -> Verdict:
     """Return which policy was fastest, at which oversubscription."""
     texts = []
     for machine in machines(sweep.results):
-        found = gains(of(sweep.results, machine))
-        rates = sorted({rate for by_rate in found.values() for rate in by_rate})
+        result = gains(runs_on(sweep.results, machine))
+        rates = sorted({rate for by_rate in result.values() for rate in by_rate})
         winners: list[tuple[str, float]] = []
         for rate in rates:
-            at = {policy: by_rate[rate] for policy, by_rate in found.items() if rate in by_rate}
+            at = {policy: by_rate[rate] for policy, by_rate in result.items() if rate in by_rate}
             top = max(at, key=lambda policy: at[policy])
             if at[top] > 1:
                 winners.append((f"{top} ({at[top]:.2f}×)", rate))
@@ -72,11 +78,11 @@ def best(sweep: Sweep) -> Verdict:
                 winners.append(("base", rate))
         if winners:
             spans = ", ".join(f"{name} at {format_rate(rate)}" for name, rate in winners)
-            graphs, ran = base_coverage(of(sweep.results, machine))
+            graphs, ran = base_coverage(runs_on(sweep.results, machine))
             all_of_them = all(ran[rate] == graphs for rate in rates)
             whose = "all graphs" if all_of_them else "the graphs that base could run"
-            texts.append(f"Fastest on the mean of {whose} ({told(machine)}): {spans}.")
-    finding = " ".join(texts) or "There is no base to compare with."
+            texts.append(f"Fastest on average over {whose} ({machine_label(machine)}): {spans}.")
+    finding = " ".join(texts) or "The sweep has no base to compare with."
     return Verdict(
         finding=f"{sweep.unfinished} {finding}".strip(),
         remedy="auto chooses by cost for each graph and budget; compare its rows.",
@@ -104,9 +110,9 @@ def mean_terms(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
     """Return by policy the mean of each term; of policies that ran on all graphs that base did."""
     by: dict[str, dict[str, dict[str, float]]] = {}
     for row in rows:
-        found = terms(row) if row["feasible"] else {}
-        if found:
-            by.setdefault(row["policy"], {})[row["graph"]] = found
+        result = terms(row) if row["feasible"] else {}
+        if result:
+            by.setdefault(row["policy"], {})[row["graph"]] = result
     most = max((len(graphs) for graphs in by.values()), default=0)
     return {
         policy: {
@@ -118,14 +124,14 @@ def mean_terms(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
     }
 
 
-def sentences(sweep: Sweep) -> tuple[str, ...]:
+def explanations(sweep: Sweep) -> tuple[str, ...]:
     """Return for each oversubscription why its fastest policy beat base, or that none did."""
-    found = []
+    result = []
     for machine in machines(sweep.results):
-        rows = of(sweep.results, machine)
-        said = merge_equal(rows, _sentence)
-        found += [f"At {at} ({told(machine)}), {text}" for at, text in said if text]
-    return tuple(found)
+        rows = runs_on(sweep.results, machine)
+        sentences = merge_equal(rows, _sentence)
+        result += [f"At {at} ({machine_label(machine)}), {text}" for at, text in sentences if text]
+    return tuple(result)
 
 
 def _sentence(rows: Sequence[Row]) -> str:
@@ -154,11 +160,11 @@ def _because(means: Mapping[str, Mapping[str, float]], whole: Mapping[str, float
         name: means[best].get(name, 0.0) - base.get(name, 0.0)
         for name in dict.fromkeys([*base, *means[best]])
     }
-    least = WORTH_SAYING * whole["base"]
+    least = MENTIONED * whole["base"]
     saved = [n for n in sorted(changes, key=lambda n: changes[n]) if changes[n] < -least]
     paid = [n for n in sorted(changes, key=lambda n: -changes[n]) if changes[n] > least]
     text = f"{best} took {format_value(whole[best], 'seconds')} against base's "
-    text += f"{format_value(whole['base'], 'seconds')} on the mean: it saved "
+    text += f"{format_value(whole['base'], 'seconds')} on average: it saved "
     text += (
         ", ".join(f"{format_value(-changes[n], 'seconds')} of {n}" for n in saved)
         or "a little of all"

@@ -19,12 +19,12 @@ def machines(rows: Iterable[Row]) -> list[tuple[str, str]]:
     return sorted(pairs)
 
 
-def of(rows: Iterable[Row], machine: tuple[str, str]) -> list[Row]:
+def runs_on(rows: Iterable[Row], machine: tuple[str, str]) -> list[Row]:
     """Return the rows of one evidence and machine."""
     return [row for row in rows if (str(row["evidence"]), str(row.get("gpu") or "")) == machine]
 
 
-def told(machine: tuple[str, str]) -> str:
+def machine_label(machine: tuple[str, str]) -> str:
     """Return evidence and machine as text."""
     return ", ".join(part for part in machine if part)
 

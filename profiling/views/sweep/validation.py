@@ -40,10 +40,10 @@ def ratios(measured: Row, modelled: Row) -> dict[str, float | None]:
     --------
     >>> from louvain_um.profiling.views.sweep.validation import misses, ratios
     >>> run = dict(bytes_to_device=100, bytes_to_host=0, fault_groups=10, seconds=2.0)
-    >>> found = ratios(run, run | dict(bytes_to_host=3, fault_groups=14, seconds=1.0))
-    >>> found
+    >>> matches = ratios(run, run | dict(bytes_to_host=3, fault_groups=14, seconds=1.0))
+    >>> matches
     {'bytes': 1.03, 'fault_groups': 1.4, 'seconds': 0.5}
-    >>> misses(found)
+    >>> misses(matches)
     ('fault_groups', 'seconds')
     """
     theirs = figures(modelled)
@@ -58,11 +58,11 @@ def _ratio(modelled: float | None, measured: float | None) -> float | None:
     return modelled / measured
 
 
-def misses(found: Mapping[str, float | None]) -> tuple[str, ...]:
+def misses(matches: Mapping[str, float | None]) -> tuple[str, ...]:
     """Return the figures whose ratio lies outside its limit."""
     return tuple(
         name
-        for name, ratio in found.items()
+        for name, ratio in matches.items()
         if ratio is not None and abs(ratio - 1) > LIMITS[name] + 1e-9
     )
 
@@ -97,9 +97,9 @@ def _letters(row: Row) -> str:
 
 def validation(sweep: Sweep) -> Table:
     """Return every run that was measured and modelled, with ratios and the limits it misses."""
-    found = [(row, other, ratios(row, other)) for row, other in pairs(sweep.results)]
+    matches = [(row, other, ratios(row, other)) for row, other in pairs(sweep.results)]
     rows: list[dict[str, Any]] = []
-    for row, other, ratio in found:
+    for row, other, ratio in matches:
         line: dict[str, Any] = {"graph": row["graph"], "policy": row["policy"]}
         line["rate"] = format_rate(row["oversubscription"])
         for name in LIMITS:
@@ -115,7 +115,7 @@ def validation(sweep: Sweep) -> Table:
     limits = ", ".join(f"{NAMES[name]} {_percent(share)}" for name, share in LIMITS.items())
     return Table(
         name="validation",
-        title=f"The model against the machine: {_held(ratio for _, _, ratio in found)}",
+        title=f"The model against the machine: {_held(ratio for _, _, ratio in matches)}",
         columns=(
             Column("graph", "graph", "text"),
             Column("policy", "policy", "text"),
@@ -134,19 +134,19 @@ def validation(sweep: Sweep) -> Table:
         rows=tuple(rows),
         evidence=f"ratios are modelled ÷ measured; limits: {limits}",
         about="Without what the program itself copies to the device before its first kernel. "
-        + budgets(found),
+        + budgets(matches),
     )
 
 
 def by_policy(sweep: Sweep) -> Table:
     """Return the median and the range of the ratios of each policy."""
-    found: dict[str, list[dict[str, float | None]]] = {}
+    matches: dict[str, list[dict[str, float | None]]] = {}
     for row, other in pairs(sweep.results):
-        found.setdefault(row["policy"], []).append(ratios(row, other))
+        matches.setdefault(row["policy"], []).append(ratios(row, other))
     rows: list[dict[str, Any]] = []
-    lines = list(found.items())
+    lines = list(matches.items())
     if len(lines) > 1:
-        lines.append(("all", [ratio for every in found.values() for ratio in every]))
+        lines.append(("all", [ratio for every in matches.values() for ratio in every]))
     for policy, every in lines:
         line: dict[str, Any] = {"policy": policy, "runs": len(every)}
         for name in LIMITS:
@@ -172,9 +172,9 @@ def by_policy(sweep: Sweep) -> Table:
     )
 
 
-def budgets(found: Iterable[tuple[Row, Row, Any]]) -> str:
+def budgets(matches: Iterable[tuple[Row, Row, Any]]) -> str:
     """Return whether runs that are compared had the same memory."""
-    both = [(row.get("budget_bytes"), other.get("budget_bytes")) for row, other, _ in found]
+    both = [(row.get("budget_bytes"), other.get("budget_bytes")) for row, other, _ in matches]
     known = [(mine, theirs) for mine, theirs in both if mine and theirs]
     if len(known) < len(both) or not known:
         return "With a budget, the program moves blocks itself: --eviction program models that."
@@ -187,9 +187,9 @@ def budgets(found: Iterable[tuple[Row, Row, Any]]) -> str:
     )
 
 
-def _held(found: Iterable[Mapping[str, float | None]]) -> str:
+def _held(matches: Iterable[Mapping[str, float | None]]) -> str:
     """Return how many runs keep each limit, in words."""
-    every = list(found)
+    every = list(matches)
     parts = []
     for name, share in LIMITS.items():
         known = [each for each in every if each[name] is not None]

@@ -24,7 +24,7 @@ from louvain_um.profiling.sweep.results import REQUIRED
 from louvain_um.profiling.sweep.run import Settings, Subject, sweep
 from louvain_um.profiling.sweep.store import Store
 from louvain_um.profiling.thesis.stand_ins import GRAPHS, stand_in
-from louvain_um.profiling.views.sweep.cost_breakdown import best
+from louvain_um.profiling.views.sweep.cost_breakdown import fastest
 
 RATES = (0.0, 50.0, 70.0)
 
@@ -138,7 +138,7 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
     stopped = read(tmp_path)
     assert len(stopped.results) == 3
     assert "3 of 6 points are there; missing are 3 of g modelled on p4000" in stopped.unfinished
-    assert "give its command again" in str(best(stopped))
+    assert "give its command again" in str(fastest(stopped))
     assert any(note.startswith("modelled: ") for note in stopped.notes)
     with (tmp_path / "points.jsonl").open("a") as file:
         file.write('{"row": {"gra')  # as a kill leaves it

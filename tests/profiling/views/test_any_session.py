@@ -13,7 +13,7 @@ from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.perfetto import trace
 from louvain_um.profiling.views.session import all_tables, phase_tables
-from louvain_um.profiling.views.session.analysis import CAUSES, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
 from louvain_um.profiling.views.session.pages import Axis, layers
 from louvain_um.profiling.views.session.verdict import verdict
 
@@ -112,4 +112,4 @@ def test_every_session_is_shown(first: Session, second: Session):
     assert verdict(SessionAnalysis(first)).finding
     events = trace(first)["traceEvents"]
     assert sum(event["ph"] in "Xi" for event in events) >= len(first.phases)
-    assert set(CAUSES) == set(Cause)
+    assert set(CAUSE_LABELS) == set(Cause)

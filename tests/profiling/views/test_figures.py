@@ -10,8 +10,8 @@ from louvain_um.profiling.session import Lifetime, PhaseSpan
 from louvain_um.profiling.session.attribution import with_phases
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.views.session import all_tables, kernels, phase_tables, residency
-from louvain_um.profiling.views.session.analysis import CAUSES, SessionAnalysis
-from louvain_um.profiling.views.session.blocks import fetched_again, ping_pong, spread
+from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
+from louvain_um.profiling.views.session.blocks import ping_pong, refetched_bytes, spread
 from louvain_um.profiling.views.session.compare import compared
 from louvain_um.profiling.views.session.evidence import evidence
 from louvain_um.profiling.views.session.pages import Axis
@@ -132,7 +132,7 @@ def test_blocks_that_came_again():
     assert (worst["array"], worst["times"]) == ("targets.0", pytest.approx(3.0))
     assert worst["bytes_out"] == 2 * BLOCK
     assert {row["offset"] for row in table.rows} == {block * BLOCK for block in range(32)}
-    assert fetched_again(analysis) == (analysis.total(Kind.HTOD), 2 * 64 * MIB)
+    assert refetched_bytes(analysis) == (analysis.total(Kind.HTOD), 2 * 64 * MIB)
     assert not ping_pong(SessionAnalysis(paged_run(times=1))).rows
 
 
@@ -187,10 +187,16 @@ def test_arrays_alive_are_those_of_one_moment():
 def test_names_of_templates_are_cut():
     policy = "Policy<unsigned long, std::less<int> >"
     name = f"void cub::detail::sort::Onesweep<cub::{policy}::P1000, (cub::Order)0>({policy}*, int)"
-    assert kernels.short(name) == "cub::Onesweep<…>"
-    assert kernels.short("at::(anonymous namespace)::f<int>") == "at::(anonymous namespace)::f<int>"
-    assert kernels.short(f"at::(anonymous namespace)::{'f' * 30}<int>(int)") == f"at::{'f' * 30}<…>"
-    assert len(kernels.short("x" * 900)) == kernels.LONG
+    assert kernels.short_name(name) == "cub::Onesweep<…>"
+    assert (
+        kernels.short_name("at::(anonymous namespace)::f<int>")
+        == "at::(anonymous namespace)::f<int>"
+    )
+    assert (
+        kernels.short_name(f"at::(anonymous namespace)::{'f' * 30}<int>(int)")
+        == f"at::{'f' * 30}<…>"
+    )
+    assert len(kernels.short_name("x" * 900)) == kernels.LONG
     session = paged_run()
     session = replace(session, events=EventTable(session.events.columns, (name, "other")))
     row = kernels.kernels(SessionAnalysis(session)).rows[0]
@@ -220,7 +226,7 @@ def test_a_light_recording_knows_totals_alone():
     found = verdict(SessionAnalysis(light))
     assert found.finding.startswith("Eviction held the run back: 65.3 % of the 196.0 MiB")
     assert "adv2" in found.remedy
-    assert "taken to have come again" in found.grounds
+    assert "assumed to be migrated again" in found.grounds
 
 
 def test_room_that_the_run_makes_itself_is_told_apart():
@@ -241,7 +247,7 @@ def test_the_verdict_on_other_runs():
     cpu = verdict(SessionAnalysis(cpu_run()))
     assert "move on level 0" in cpu.finding
     assert "--device cuda" in cpu.remedy
-    assert "cut short" in verdict(SessionAnalysis(paged_run(complete=False))).finding
+    assert "interrupted" in verdict(SessionAnalysis(paged_run(complete=False))).finding
     spans = [
         PhaseSpan(phase=phase, level=level, iteration=-1, start_ns=at * MS, end_ns=(at + 4) * MS)
         for phase, level, at in (("load", -1, 0), ("move", 0, 4), ("aggregate", 0, 7))
@@ -251,7 +257,7 @@ def test_the_verdict_on_other_runs():
         SessionAnalysis(Session(phases=tuple(spans), metadata={"sources": {"uvm": "measured"}}))
     )
     assert "the largest part of the time, 40.0 %, went into load" in loaded.finding
-    assert loaded.remedy.endswith("once a run; the rest is as fast as its kernels.")
+    assert loaded.remedy.endswith("once per run; the rest runs at the speed of its kernels.")
     assert loaded.grounds.count("memory") == 1
     paged = EventTable({"kind": [Kind.HTOD], "bytes": [4096], "source": [Source.UVM]})
     assert (
@@ -304,10 +310,10 @@ def test_rates_of_small_runs_are_not_rounded_away():
 def test_causes_keep_their_names():
     rows = all_tables.by_cause(SessionAnalysis(paged_run())).rows
     assert {(row["way"], row["cause"]) for row in rows} == {
-        ("to the device", CAUSES[Cause.COHERENCE]),
-        ("to the device", CAUSES[Cause.PREFETCH]),
-        ("to the device", CAUSES[Cause.USER]),
-        ("to the host", CAUSES[Cause.EVICTION]),
+        ("to the device", CAUSE_LABELS[Cause.COHERENCE]),
+        ("to the device", CAUSE_LABELS[Cause.PREFETCH]),
+        ("to the device", CAUSE_LABELS[Cause.USER]),
+        ("to the host", CAUSE_LABELS[Cause.EVICTION]),
     }
     assert all(row["each"] == row["bytes"] // row["copies"] for row in rows)
 

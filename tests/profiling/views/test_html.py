@@ -73,9 +73,9 @@ def test_figures_that_nobody_recorded_share_a_line_of_notes():
 
 def test_the_first_screen_shows_what_memory_did_under_the_phases():
     page = render(paged_run())
-    overview = page.partition('<figure id="glance">')[2].partition("</figure>")[0]
-    assert page.index('id="glance"') < page.index('id="time"')
-    assert "Bytes that came to the device" in overview
+    overview = page.partition('<figure id="overview">')[2].partition("</figure>")[0]
+    assert page.index('id="overview"') < page.index('id="time"')
+    assert "Bytes migrated to the device" in overview
     assert "move 0: 50.00 ms" in overview  # the band above it
     assert "measured (uvm)" in overview
     assert overview.count("<polygon") == 3  # graph, community, and what belongs to no array
@@ -91,7 +91,7 @@ def test_columns_of_zeros_are_named_below_their_table():
     page = render(paged_run())
     table = page.partition('id="by-group"')[2].partition("</section>")[0]
     assert ">thrashing</button>" not in table
-    assert re.search(r"zero throughout: [^<]*thrashing", table)
+    assert re.search(r"zero in every row: [^<]*thrashing", table)
 
 
 def test_sources_say_what_came_of_them_and_what_was_lost():
@@ -109,11 +109,11 @@ def test_sources_say_what_came_of_them_and_what_was_lost():
         line.split(": ", 1) for line in data_sources(paged_run(about_sources=told)) if ": " in line
     )
     assert lines["uvm"].startswith("measured; 1,234 events; 5 dropped; ")
-    exactly = f"{mine['bytes_to_device']:,} bytes to device, the driver's own count exactly"
+    exactly = f"{mine['bytes_to_device']:,} bytes to device, equal to the driver's own count"
     assert exactly in lines["uvm"]
     assert "3 CPU faults of 9 that the driver counted" in lines["uvm"]
     assert lines["cupti"] == (
-        "measured; 2 events; 0 dropped; 250.00 ms spent on recording, by its own account"
+        "measured; 2 events; 0 dropped; 250.00 ms spent on recording, as the source reports"
     )
     assert lines["nvml"] == "measured; 2 samples; one every 100.00 ms"
     assert lines["tracer"] == "measured"
@@ -172,7 +172,7 @@ def test_cells_add_up_to_the_events():
     assert moved.values.sum() == pytest.approx(total)
     low, high = axis.rows_of("community")
     assert moved.values[low:high].sum() == pytest.approx(4 * MIB)
-    assert moved.names[moved.kinds[low:high].max() - 1] == "to the device: the program asked"  # type: ignore[index]
+    assert moved.names[moved.kinds[low:high].max() - 1] == "to the device: request of the program"  # type: ignore[index]
     seen = accesses(analysis, axis)
     assert seen is not None
     assert seen.values.sum() == pytest.approx(1024 * 5 * 7)

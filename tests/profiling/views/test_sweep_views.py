@@ -82,14 +82,14 @@ def test_why_a_policy_won():
     ]  # fmt: skip
     sweep = Sweep.of(rows)
     assert cost_breakdown.terms(sweep.results[0]) == {"faults": 0.9, "remote random": 0.25}
-    first, second = cost_breakdown.sentences(sweep)
+    first, second = cost_breakdown.explanations(sweep)
     assert first == "At 0 % (modelled), nothing beat base."
     assert second.startswith("At 30 % (modelled), auto took 750.00 ms against base's 12.00 s")
     assert "saved 10.73 s of faults" in second  # of 8 and 16 s by base, 0.5 and 1 by auto
     assert "remote" not in second
-    assert cost_breakdown.sentences(Sweep.of(sweep_rows())) == ()
+    assert cost_breakdown.explanations(Sweep.of(sweep_rows())) == ()
     page = render(None, sweep=sweep)
-    assert "What the seconds consist of at 30 %" in page
+    assert "Cost breakdown at 30 %" in page
     assert "saved 10.73 s of faults" in page
 
 
@@ -158,7 +158,7 @@ def test_no_number_is_cut_off_whatever_the_width(width: int):
     terminal.show([paged_run()], console=console)
     terminal.show([], Sweep.of(sweep_rows()), console=console)
     text = out.getvalue()
-    for word in ("192.0 MiB", "35,840", "100.0 %", "to the device", "8.58×", "zero throughout:"):
+    for word in ("192.0 MiB", "35,840", "100.0 %", "to the device", "8.58×", "zero in every row:"):
         assert word in text
 
 
@@ -167,10 +167,12 @@ def test_sentences_stand_under_a_table_and_what_is_the_same_is_told_once():
     rows = [{**row, "reason": None if row["feasible"] else why_not} for row in sweep_rows()]
     out = io.StringIO()
     console = Console(file=out, width=80, highlight=False, markup=False, emoji=False)
-    terminal.put(tables.everything(Sweep.of(rows)), console)
+    terminal.print_table(tables.everything(Sweep.of(rows)), console)
     lines = out.getvalue().splitlines()
-    assert "throughout: evidence modelled" in lines
-    assert not any("evidence" in line for line in lines if not line.startswith("throughout"))
+    assert "the same in every row: evidence modelled" in lines
+    assert not any(
+        "evidence" in line for line in lines if not line.startswith("the same in every row:")
+    )
     text = " ".join(lines)
     assert text.count("uk-2002-like, adv9, oversubscription 0, no: needs 66 MiB, more than") == 1
     assert max(map(len, lines)) <= 80
@@ -214,13 +216,13 @@ def test_tables_measured_and_modelled_are_told_apart_by_their_titles():
 def test_a_mean_tells_whose_it_is():
     rows = sweep_rows()
     whole = Sweep.of(rows)
-    assert "mean of all graphs" in cost_breakdown.best(whole).finding
+    assert "average over all graphs" in cost_breakdown.fastest(whole).finding
     assert "could run" not in tables.mean_gains(whole).about
     for row in rows:
         if (row["graph"], row["policy"], row["oversubscription"]) == ("karate", "base", 30):
             row.update(feasible=False, seconds=None)
     some = Sweep.of(rows)
-    assert "mean of the graphs that base could run" in cost_breakdown.best(some).finding
+    assert "average over the graphs that base could run" in cost_breakdown.fastest(some).finding
     assert "1 of 2 at 30 %" in tables.mean_gains(some).about
 
 

@@ -29,7 +29,7 @@ def test_a_trace_has_a_track_for_everything():
     moved = [e for e in events if tracks.get((e["pid"], e["tid"])) == "to the device"]
     moved = [e for e in moved if e["ph"] in "Xi"]
     assert sum(e["args"]["bytes"] for e in moved) == paged_run().summary()["bytes_to_device"]
-    assert {e["args"]["cause"] for e in moved} >= {"density prefetcher", "the program asked"}
+    assert {e["args"]["cause"] for e in moved} >= {"density prefetcher", "request of the program"}
     phases = [e for e in events if tracks.get((e["pid"], e["tid"])) == "phases" and e["ph"] == "X"]
     assert [(e["name"], e["ts"], e["dur"]) for e in phases][:2] == [
         ("load", 0.0, 10_000.0), ("move 0", 10_000.0, 50_000.0),

@@ -1,0 +1,80 @@
+"""The head of a page: title, and the main figures as cards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from louvain_um.profiling.session import SessionData
+from louvain_um.profiling.session.summary import summary
+from louvain_um.profiling.views.html.part import Card
+from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.table import As, format_short, format_value
+
+NOTHING = format_value(None)
+"""Text of a figure that no source recorded."""
+
+
+def heading(session: SessionData) -> tuple[str, str]:
+    """Return title and subtitle of a session."""
+    about = session.metadata
+    graph = about.get("graph") or {}
+    policy = about.get("policy")
+    # On a CPU, arrays are always on the host.
+    words = [graph.get("name"), about.get("method"), None if policy == "host" else policy,
+             about.get("device")]  # fmt: skip
+    title = " · ".join(str(word) for word in words if word) or "A recorded run"
+    facts = []
+    if graph.get("vertices"):
+        facts.append(f"{graph['vertices']:,} vertices, {graph.get('arcs') or 0:,} arcs")
+    if about.get("modularity") is not None:
+        items = f"{about.get('communities') or 0:,} communities"
+        facts.append(f"{items}, modularity {about['modularity']:.4f}")
+    if about.get("budget_bytes"):
+        facts.append(f"device budget {format_value(about['budget_bytes'], 'bytes')}")
+    facts += [f"{key} {about[key]}" for key in ("seed", "host") if about.get(key)]
+    if about.get("created"):
+        facts.append(f"recorded {str(about['created'])[:16].replace('T', ' ')}")
+    return title, "; ".join(facts)
+
+
+def cards(session: SessionData) -> tuple[Card, ...]:
+    """Return the main figures that are known."""
+    return tuple(card for card in _cards(session) if card.text != NOTHING)
+
+
+def missing(session: SessionData) -> tuple[str, ...]:
+    """Return which of the main figures are missing, and why: one line per reason."""
+    reasons: dict[str, list[str]] = {}
+    for card in _cards(session):
+        if card.text == NOTHING:
+            reasons.setdefault(card.evidence, []).append(card.what)
+    return tuple(f"{', '.join(names)}: {why}" for why, names in reasons.items())
+
+
+def _cards(session: SessionData) -> tuple[Card, ...]:
+    figures = summary(session)
+    time, memory = evidence(session, "time"), evidence(session, "memory")
+    energy = evidence(session, "energy")
+    peaks = session.metadata.get("peak_bytes") or {}
+    wanted: list[tuple[str, Any, As, str]] = [
+        ("run", figures["seconds"], "seconds", time),
+        ("arcs per second", figures["arcs_per_second"], "rate", time),
+        ("sum of group peaks", sum(peaks.values()) or None, "bytes", time),
+        ("moved to the device", figures["bytes_to_device"], "bytes", memory),
+        ("moved to the host", figures["bytes_to_host"], "bytes", memory),
+        ("evicted by the driver", figures["bytes_evicted"], "bytes", memory),
+        ("GPU faults", figures["gpu_faults"], "count", memory),
+        ("fault groups", figures["gpu_fault_groups"], "count", memory),
+        ("accesses", figures["accesses"], "count", evidence(session, "access")),
+        ("energy", figures["joules"], "count", energy),
+        ("arcs per joule", figures["arcs_per_joule"], "rate", energy),
+    ]
+    return tuple(
+        Card(
+            what=what,
+            text=format_short(value, kind)
+            + (" J" if what == "energy" and value is not None else ""),
+            evidence=how if value is not None or how.startswith("not") else "not available",
+        )
+        for what, value, kind, how in wanted
+    )

@@ -1,0 +1,163 @@
+"""Figures of a session: overview, seconds, groups, migrations, power."""
+
+from __future__ import annotations
+
+from louvain_um.profiling.session import SessionData
+from louvain_um.profiling.views.html import svg
+from louvain_um.profiling.views.html.part import Figure, non_empty
+from louvain_um.profiling.views.session import all_tables, phase_tables, residency
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.evidence import evidence, is_available
+from louvain_um.profiling.views.session.level_times import (
+    iteration_cycles,
+    times_by_level,
+    times_outside_levels,
+)
+from louvain_um.profiling.views.session.overview import overview
+from louvain_um.profiling.views.table import As, Table
+
+MOST_BARS = 24
+"""Levels drawn."""
+
+MOST_PHASES = 400
+"""Phases in a band above a chart."""
+
+MOST_LINES = 12
+"""Lines in a chart of iterations."""
+
+
+def overview_chart(analysis: SessionAnalysis) -> list[Table | Figure]:
+    """Return the first chart of a page, if there is anything to draw."""
+    curves = overview(analysis)
+    if curves is None:
+        return []
+    kind: As = "bytes" if curves.title.startswith("Bytes") else "rate"
+    chart = svg.areas(curves.times, curves.values, kind, band(analysis))
+    return [Figure(name="overview", title=curves.title, svg=chart, evidence=curves.evidence)]
+
+
+def band(analysis: SessionAnalysis) -> list[tuple[str, str, float, float]]:
+    """Return the phases shown above a chart over time: the longest, if there are many."""
+    spans = sorted(analysis.phases, key=lambda span: span.start_ns - span.end_ns)[:MOST_PHASES]
+    return [
+        (
+            f"{span.phase} {span.level}" if span.level >= 0 else span.phase,
+            span.phase,
+            span.start_ns / 1e9,
+            span.end_ns / 1e9,
+        )
+        for span in sorted(spans, key=lambda span: span.start_ns)
+    ]
+
+
+def time_items(analysis: SessionAnalysis, phases: Table) -> list[Table | Figure]:
+    """Return where the seconds went: by level, by term of cost, by iteration."""
+    figures = (_level_bars(analysis), _cost_bars(analysis), _iteration_lines(analysis))
+    tables = (phase_tables.by_phase_and_group(analysis), phase_tables.iterations(analysis))
+    return [*(figure for figure in figures if figure is not None), *non_empty(phases, *tables)]
+
+
+def _level_bars(analysis: SessionAnalysis) -> Figure | None:
+    rows = [(each.label, each.seconds) for each in times_by_level(analysis)]
+    others = times_outside_levels(analysis)
+    if others:
+        rows.insert(0, (", ".join(others), others))
+    if not rows:
+        return None
+    left = len(rows) - MOST_BARS
+    title = "Seconds by level and phase (as in Figure 4.11, whose iterations are levels)"
+    title += f"; {left} more are in the table" if left > 0 else ""
+    chart = svg.bars(rows[:MOST_BARS], "seconds")
+    how = evidence(analysis.session, "time")
+    return Figure(name="phase-chart", title=title, svg=chart, evidence=how)
+
+
+def _cost_bars(analysis: SessionAnalysis) -> Figure | None:
+    """Return the terms of a simulated run's cost; other runs have none."""
+    terms = {
+        name.replace("_", " "): float(value)
+        for name, value in (analysis.session.metadata.get("terms") or {}).items()
+        if name != "hidden"
+    }
+    if not terms:
+        return None
+    return Figure(
+        name="terms",
+        title="Cost breakdown",
+        svg=svg.bars([("all", terms)], "seconds"),
+        evidence="modelled; costs that overlap are counted twice",
+    )
+
+
+def _iteration_lines(analysis: SessionAnalysis) -> Figure | None:
+    series: dict[str, tuple[list[float], list[float]]] = {}
+    cycles = iteration_cycles(analysis)
+    for number, (cycle, span) in enumerate(zip(cycles, analysis.iterations, strict=True), 1):
+        name = f"{span.phase}, level {span.level}" + (f", cycle {cycle}" if cycle > 1 else "")
+        if name in series or len(series) < MOST_LINES:
+            x, y = series.setdefault(name, ([], []))
+            x.append(number)
+            y.append(span.seconds)
+    if not series:
+        return None
+    return Figure(
+        name="iteration-chart",
+        title="Iterations of the move phase",
+        svg=svg.lines(series, "seconds", x_title="iteration of the run", logarithmic=True),
+        evidence=evidence(analysis.session, "time"),
+    )
+
+
+def group_items(analysis: SessionAnalysis, table: Table) -> list[Table | Figure]:
+    """Return accesses, faults and bytes over time by group."""
+    items: list[Table | Figure] = []
+    for key, name, title, matter in (
+        ("accesses", "access-chart", "Accesses by group (as in Figure 4.1)", "access"),
+        ("gpu_faults", "fault-chart", "GPU faults by group (as in Figure 4.10)", "memory"),
+    ):
+        parts = {row["group"]: float(row.get(key) or 0) for row in table.rows}
+        if sum(parts.values()):
+            how = evidence(analysis.session, matter)  # type: ignore[arg-type]
+            chart = svg.bars([("share", parts)], "count", share=True)
+            items.append(Figure(name=name, title=title, svg=chart, evidence=how))
+    for name, curves in (
+        ("allocated-chart", residency.allocated(analysis)),
+        ("resident-chart", residency.resident(analysis)),
+    ):
+        if curves is not None and curves.values:
+            chart = svg.areas(curves.times, curves.values, "bytes", band(analysis))
+            items.append(
+                Figure(
+                    name=name,
+                    title=f"{curves.title}, over time",
+                    svg=chart,
+                    evidence=curves.evidence,
+                )
+            )
+    return [*items, *non_empty(table, all_tables.by_array(analysis))]
+
+
+def cause_bars(causes: Table) -> Figure:
+    """Return migrated bytes by direction and cause."""
+    directions: dict[str, dict[str, float]] = {}
+    for row in causes.rows:
+        directions.setdefault(row["way"], {})[row["cause"]] = float(row["bytes"])
+    return Figure(
+        name="cause-chart",
+        title="Migrated bytes by cause",
+        svg=svg.bars(list(directions.items()), "bytes"),
+        evidence=causes.evidence,
+    )
+
+
+def power(session: SessionData) -> Figure | None:
+    """Return the power drawn over time, if it was recorded."""
+    energy = session.energy or {}
+    times, watts = energy.get("times_ns") or [], energy.get("watts") or []
+    if len(times) < 2:
+        return None
+    step = max(1, len(times) // 400)
+    seconds = [time / 1e9 for time in times[::step]]
+    chart = svg.lines({"watts": (seconds, list(watts[::step]))}, "count", x_title="seconds")
+    how = evidence(session, "energy") if is_available(session, "energy") else "measured"
+    return Figure(name="power-chart", title="Power, in watts", svg=chart, evidence=how)
