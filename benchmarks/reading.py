@@ -1,16 +1,24 @@
 """Reading a list of 5 M edges and building its graph, beside pandas reading the same file.
 
-    python benchmarks/reading.py [--edges 5_000_000] [--runs 9] [--out FILE]
+    python benchmarks/reading.py [--part numbers|names] [--edges N] [--runs 9] [--out FILE]
 
-Three files are written to a temporary folder: ids alone between tabs, ids and weights between
-commas, with every digit of a double and with three decimals. The two readers take turns, so
-that whatever else the machine does meets both; the fastest run of each counts. pandas returns
+Numbers: three files of 5 M edges are written to a temporary folder: ids alone between tabs, ids
+and weights between commas, with every digit of a double and with three decimals. pandas returns
 columns of numbers; ours numbers the vertices, merges repetitions and sorts the rows besides.
+
+Names: 1 M edges between 200,000 named vertices, as a file and as a pandas frame. pandas reads
+the file and numbers the names in sorted order (`factorize`); ours builds the graph besides, with
+Arrow to number a frame's names and without.
+
+Readers take turns, so that whatever else the machine does meets all; the fastest run of each
+counts. A part that is not measured keeps its record.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,13 +27,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import machine, save
+from common import RESULTS, machine, save
 
 import louvain_um as lu
+from louvain_um.formats.objects import frames
+
+EDGES = {"numbers": 5_000_000, "names": 1_000_000}
 
 
 def files(folder: Path, edges: int) -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Write the lists; return their places and what pandas must be told about them."""
+    """Write the lists; return their places and pandas's options for them."""
     rng = np.random.default_rng(1)
     n = max(2, edges // 5)
     ids = {"source": rng.integers(0, n, edges), "target": rng.integers(0, n, edges)}
@@ -41,44 +52,107 @@ def files(folder: Path, edges: int) -> dict[str, tuple[Path, dict[str, Any]]]:
     }
 
 
-def clock(read: Callable[..., object], path: Path, **told: Any) -> tuple[float, float]:
+def named_frame(edges: int) -> pd.DataFrame:
+    """Return edges between named vertices, a fifth as many as edges."""
+    rng = np.random.default_rng(1)
+    n = max(2, edges // 5)
+    names = np.array([f"user{i:07d}" for i in rng.permutation(n)])
+    return pd.DataFrame({end: names[rng.integers(0, n, edges)] for end in ("source", "target")})
+
+
+def factorize(frame: pd.DataFrame) -> object:
+    """Number the names of both columns in sorted order, as pandas does it."""
+    ends = (frame[end].to_numpy(object) for end in ("source", "target"))
+    return pd.factorize(np.concatenate(list(ends)), sort=True)
+
+
+def without_arrow(frame: pd.DataFrame) -> object:
+    """Build the graph of a frame as if pyarrow were missing."""
+    least, frames.ARROW_EDGES = frames.ARROW_EDGES, sys.maxsize
+    try:
+        return lu.as_graph(frame)
+    finally:
+        frames.ARROW_EDGES = least
+
+
+def clock(call: Callable[[], object]) -> tuple[float, float]:
     """Return the seconds that a call took: on the wall, and of all processors."""
     wall, busy = time.perf_counter(), time.process_time()
-    read(path, **told)
+    call()
     return time.perf_counter() - wall, time.process_time() - busy
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--edges", type=int, default=5_000_000)
-    options.add_argument("--runs", type=int, default=9)
-    options.add_argument("--out", type=Path)
-    asked = options.parse_args()
+def compare(
+    title: str, edges: int, runs: int, peers: dict[str, Callable[[], object]]
+) -> dict[str, Any]:
+    """Time the readers in turns, each once before; louvain_um and pandas are among them."""
+    for call in peers.values():
+        call()  # compiles
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in peers}
+    for _ in range(runs):
+        for name, call in peers.items():
+            seconds[name].append(clock(call))
+    least = {name: min(walls)[0] for name, walls in seconds.items()}
+    ratio = least["louvain_um"] / least["pandas"]
+    told = ", ".join(f"{name} {value:.3f} s" for name, value in least.items())
+    print(f"{title}: {told}, ratio {ratio:.2f}")
+    return {
+        "file": title,
+        "edges": edges,
+        **{f"{name}_seconds": value for name, value in least.items()},
+        "ratio": ratio,
+        **{f"{name}_cpu_seconds": min(busy for _, busy in seconds[name]) for name in peers},
+        **{f"{name}_all_seconds": [wall for wall, _ in seconds[name]] for name in peers},
+    }
+
+
+def numbers(folder: Path, edges: int, runs: int) -> list[dict[str, Any]]:
+    """Measure lists whose ids are numbers."""
     results = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name, (path, told) in files(Path(folder), asked.edges).items():
-            ours, pandas = [], []
-            lu.read_graph(path)  # compiles
-            for _ in range(asked.runs):
-                ours.append(clock(lu.read_graph, path))
-                pandas.append(clock(pd.read_csv, path, engine="c", **told))
-            least, peer = min(ours)[0], min(pandas)[0]
-            result = {
-                "file": name,
-                "bytes": path.stat().st_size,
-                "edges": asked.edges,
-                "louvain_um_seconds": least,
-                "pandas_seconds": peer,
-                "ratio": least / peer,
-                "louvain_um_cpu_seconds": min(busy for _, busy in ours),
-                "pandas_cpu_seconds": min(busy for _, busy in pandas),
-                "louvain_um_all_seconds": [wall for wall, _ in ours],
-                "pandas_all_seconds": [wall for wall, _ in pandas],
-            }
-            results.append(result)
-            print(f"{name}: {least:.3f} s, pandas {peer:.3f} s, ratio {least / peer:.2f}")
+    for title, (path, options) in files(folder, edges).items():
+        peers = {
+            "louvain_um": lambda path=path: lu.read_graph(path),
+            "pandas": lambda path=path, options=options: pd.read_csv(path, engine="c", **options),
+        }
+        results.append({**compare(title, edges, runs, peers), "bytes": path.stat().st_size})
+    return results
+
+
+def names(folder: Path, edges: int, runs: int) -> list[dict[str, Any]]:
+    """Measure lists whose ids are names, from a file and from a frame."""
+    path, frame = folder / "names.csv", named_frame(edges)
+    frame.to_csv(path, index=False)
+    of_file = {
+        "louvain_um": lambda: lu.read_graph(path),
+        "pandas": lambda: factorize(pd.read_csv(path)),
+    }
+    of_frame = {
+        "louvain_um": lambda: lu.as_graph(frame),
+        "louvain_um_without_arrow": lambda: without_arrow(frame),
+        "pandas": lambda: factorize(frame),
+    }
+    return [
+        {**compare("names, commas", edges, runs, of_file), "bytes": path.stat().st_size},
+        compare("names, a pandas frame", edges, runs, of_frame),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--part", choices=sorted(EDGES), action="append")
+    parser.add_argument("--edges", type=int)
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    kept = options.out or RESULTS / "reading.json"
+    record = json.loads(kept.read_text()) if kept.exists() else {}
     about = {**machine(), "pandas": pd.__version__, "numpy": np.__version__}
-    print(save("reading", {"machine": about, "results": results}, asked.out))
+    with tempfile.TemporaryDirectory() as folder:
+        for part in options.part or EDGES:
+            edges = options.edges or EDGES[part]
+            measure = {"numbers": numbers, "names": names}[part]
+            record[part] = {"machine": about, "results": measure(Path(folder), edges, options.runs)}
+    print(save("reading", record, options.out))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from louvain_um.errors import GraphError
 from louvain_um.formats import as_graph, read_graph
+from louvain_um.formats.objects import frames
 from louvain_um.graph.graph import Graph
 
 
@@ -165,6 +166,46 @@ def test_arrays_and_others(tmp_path: Path) -> None:
     for wrong in (7, None, (1, 2), ([0], [1, 2]), ([0], [-1]), ([0.5], [1]), (["a"], [None])):
         with pytest.raises(GraphError):
             as_graph(wrong)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (["b", "a", "ß", "b"], ["a", "ä", "𝄞", "b"]),
+        (["a\0b", "a", "a\0c"], ["a", "a\0b", ""]),
+        ([1, "1", "x"], ["x", 1, "1"]),
+        ([1, 2, 1], [True, "y", 1.0]),
+        ([b"a", "a"], ["a", b"a"]),
+        ([b"b", b"a"], [b"a", b"c"]),
+        (["\ud800", "a"], ["a", "\ud800"]),
+        ([3, 1], [2**70, 3]),
+        ([("t", 1), ("s", 2)], [("s", 2), ("t", 1)]),
+    ],
+)
+def test_names_are_the_same_with_and_without_arrow(
+    source: list[Any], target: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    u, v = (np.fromiter(ids, object, len(ids)) for ids in (source, target))
+    found = []
+    for least in (0, len(source) + 1):
+        monkeypatch.setattr(frames, "ARROW_EDGES", least)
+        found.append(as_graph((u, v)))
+    one, other = found
+    assert same(one, other)
+    assert one.names is not None
+    assert other.names is not None
+    assert one.names.dtype == other.names.dtype
+    assert list(map(type, one.names.tolist())) == list(map(type, other.names.tolist()))
+    assert one.names.tolist() == other.names.tolist()
+    assert one.notes == other.notes
+
+
+@pytest.mark.parametrize("least", [0, 9])
+def test_a_missing_name_is_told_with_its_row(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "ARROW_EDGES", least)
+    for missing in (None, float("nan")):
+        with pytest.raises(GraphError, match="row 1 is missing"):
+            as_graph((np.array(["a", "b"], object), np.array(["b", missing], object)))
 
 
 def test_nothing_is_imported_that_the_caller_has_not() -> None:
