@@ -1,4 +1,7 @@
-"""Every kernel compiles for every generation of devices, which takes a compiler and no GPU."""
+"""Every kernel compiles, which takes a compiler and no GPU.
+
+Images go through the engine's own cache on disk, so that a second run compiles what has changed.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,19 @@ import pytest
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.gpu.runtime import compile, kernel_list, nvrtc
 
-ARCHITECTURES = (75, 80, 90, 100)
-
 ALL = bool(os.environ.get("LOUVAIN_UM_ALL_KERNELS"))
-"""Whether every kernel is compiled with all types for all architectures: four times the work."""
+"""Whether kernels are compiled for all generations of devices, as `.ci/run` does: takes longer."""
 
-JOBS = [(source, a) for source in sorted(kernel_list.CATALOGUE) for a in ARCHITECTURES]
+ARCHITECTURES = (75, 80, 90, 100) if ALL else (90,)
+
+UNITS = [
+    (source, types)
+    for source, kernels in sorted(kernel_list.CATALOGUE.items())
+    for types in dict.fromkeys(types for known in kernels.values() for types in known)
+]
+"""Source and types: the kernels that are compiled together, and cached as one image."""
+
+JOBS = [(source, types, architecture) for architecture in ARCHITECTURES for source, types in UNITS]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -28,48 +38,39 @@ def _compiler() -> None:
         pytest.skip(error.reason)
 
 
-def instantiations(source: str, architecture: int) -> list[str]:
-    """Return every kernel: for all types on the newest architecture, in turns on the others.
-
-    All pairs of both take minutes, and are compiled where that is asked for (`ALL`).
-    """
-    if ALL or architecture == ARCHITECTURES[-1]:
-        return list(kernel_list.everything(source))
-    turn, turns = ARCHITECTURES.index(architecture), len(ARCHITECTURES) - 1
-    return [
-        kernel_list.expression(kernel, types)
-        for kernel, known in kernel_list.CATALOGUE[source].items()
-        for types in (known[turn::turns] or known[:1])
-    ]
-
-
-def build(job: tuple[str, int]) -> nvrtc.Image:
-    source, architecture = job
-    target = compile.target(architecture)
-    return compile.build(source, instantiations(source, architecture), target)
+def image_of(job: tuple[str, str, int]) -> nvrtc.Image:
+    source, types, architecture = job
+    names = kernel_list.together(source, types)
+    return compile.cached_image(source, names, compile.target(architecture))
 
 
 @pytest.fixture(scope="module")
-def images() -> Iterator[Mapping[tuple[str, int], Future[nvrtc.Image]]]:
+def images() -> Iterator[Mapping[tuple[str, str, int], Future[nvrtc.Image]]]:
     """All jobs, done side by side."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield {job: pool.submit(build, job) for job in JOBS}
+        yield {job: pool.submit(image_of, job) for job in JOBS}
         pool.shutdown(cancel_futures=True)
 
 
-@pytest.mark.parametrize("job", JOBS, ids=lambda job: f"{job[0]}-{job[1]}")
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job)))
 def test_kernels_compile(
-    images: Mapping[tuple[str, int], Future[nvrtc.Image]], job: tuple[str, int]
+    images: Mapping[tuple[str, str, int], Future[nvrtc.Image]], job: tuple[str, str, int]
 ) -> None:
+    source, types, _ = job
     image = images[job].result()
     assert image.code.startswith(b"\x7fELF")
-    assert sorted(image.names) == sorted(instantiations(*job))
+    assert sorted(image.names) == sorted(kernel_list.together(source, types))
 
 
-def test_all_types_get_their_turn() -> None:
+def test_units_cover_every_kernel() -> None:
     for source in kernel_list.CATALOGUE:
-        compiled = {name for a in ARCHITECTURES for name in instantiations(source, a)}
-        assert compiled == set(kernel_list.everything(source))
+        compiled = [
+            name
+            for unit, types in UNITS
+            if unit == source
+            for name in kernel_list.together(source, types)
+        ]
+        assert sorted(compiled) == sorted(kernel_list.everything(source))
 
 
 def test_every_source_is_in_the_catalogue() -> None:
@@ -87,36 +88,3 @@ def test_a_younger_device_gets_code_of_its_generation_or_ptx() -> None:
     assert compile.target(999).startswith("--gpu-architecture=compute_")
     with pytest.raises(DeviceUnavailableError, match=r"compute capability 2\.0"):
         compile.target(20)
-
-
-@pytest.mark.parametrize("damage", [b"", b"{}\n", b"not json", b'{"sha256": "0", "names": {}}\nx'])
-def test_a_damaged_kept_image_is_as_none(tmp_path: Path, damage: bytes) -> None:
-    file = tmp_path / "deep" / "one.image"
-    image = nvrtc.Image(b"\x7fELF\n code", {"a<u32>": "_Za"})
-    assert compile.recall(file) is None
-    compile.keep(file, image)
-    assert compile.recall(file) == image
-    assert [kept.name for kept in file.parent.iterdir()] == ["one.image"]
-    file.write_bytes(damage)
-    assert compile.recall(file) is None
-
-
-def test_a_closed_cache_is_no_error(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    compile.keep(tmp_path / "file" / "one.image", nvrtc.Image(b"", {}))
-
-
-def test_the_cache_goes_where_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path))
-    assert compile.cache_folder() == tmp_path / "kernels"
-
-
-def test_digests_follow_sources_types_and_architecture(tmp_path: Path) -> None:
-    (tmp_path / "one.cu").write_text("// a")
-    first = compile.digest("one", ["k"], "sm_75", tmp_path)
-    assert first == compile.digest("one", ["k"], "sm_75", tmp_path)
-    assert first != compile.digest("one", ["k<u32>"], "sm_75", tmp_path)
-    assert first != compile.digest("one", ["k"], "sm_80", tmp_path)
-    compile.sources.cache_clear()
-    (tmp_path / "one.cu").write_text("// b")
-    assert first != compile.digest("one", ["k"], "sm_75", tmp_path)

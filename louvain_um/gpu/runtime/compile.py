@@ -1,14 +1,14 @@
-"""CUDA sources to callable kernels: compiled by NVRTC, kept on disk, loaded once a device."""
+"""CUDA sources to callable kernels: compiled by NVRTC, cached on disk, loaded once per device."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import tempfile
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -16,35 +16,28 @@ from typing import Any, Final
 
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import Event, Observer, ignore
-from louvain_um.gpu.runtime import kernel_list
-from louvain_um.gpu.runtime.nvrtc import Image, compiler
+from louvain_um.gpu.runtime import image_cache, kernel_list
+from louvain_um.gpu.runtime.nvrtc import Image, compile_source, compiler
 
 FOLDER: Final = Path(__file__).parents[1]
 
 OPTIONS: Final = ("--std=c++17", "--fmad=false", "--generate-line-info")
 """No fused multiply-add: the rule rounds each operation on its own."""
 
-PLAIN_SHARED: Final = 48 << 10
-"""Bytes of shared memory a block gets without asking."""
+INCLUDE: Final = re.compile(r'^#include "(.+)"$', re.MULTILINE)
+
+DEFAULT_SHARED: Final = 48 << 10
+"""Bytes of shared memory that a block may use without opting in."""
 
 MAX_DYNAMIC_SHARED: Final = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
 
-def cache_folder() -> Path:
-    """Return the folder of compiled kernels: LOUVAIN_UM_CACHE or the user's cache folder."""
-    chosen = os.environ.get("LOUVAIN_UM_CACHE")
-    if chosen:
-        return Path(chosen) / "kernels"
-    home = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "louvain-um" / "kernels"
-
-
 def target(capability: int) -> str:
-    """Return the NVRTC option for a device of this compute capability, in tenths.
+    """Return the NVRTC option for a device of this compute capability, times 10.
 
-    A compiler older than the device makes code for the newest relative that it knows, or, if
-    it knows none of that generation, PTX for the driver to finish.
+    A compiler older than the device makes machine code for the newest architecture of the same
+    generation that it knows; if it knows none, PTX, which the driver finishes.
 
     Raises
     ------
@@ -52,14 +45,14 @@ def target(capability: int) -> str:
         The device is too old for the compiler.
     """
     known = compiler().architectures
-    relatives = [a for a in known if a // 10 == capability // 10 and a <= capability]
-    if relatives:
-        return f"--gpu-architecture=sm_{max(relatives)}"
-    elders = [a for a in known if a <= capability]
-    if elders:
-        return f"--gpu-architecture=compute_{max(elders)}"
+    same_generation = [a for a in known if a // 10 == capability // 10 and a <= capability]
+    if same_generation:
+        return f"--gpu-architecture=sm_{max(same_generation)}"
+    older = [a for a in known if a <= capability]
+    if older:
+        return f"--gpu-architecture=compute_{max(older)}"
     raise DeviceUnavailableError(
-        f"the installed NVRTC {'.'.join(map(str, compiler().version))} has given up compute "
+        f"the installed NVRTC {'.'.join(map(str, compiler().version))} no longer supports compute "
         f"capability {capability / 10}; install louvain-um[cuda12]"
     )
 
@@ -69,6 +62,18 @@ def sources(folder: Path = FOLDER) -> Mapping[str, str]:
     """Return the text of every CUDA file of a folder, and of the engine's headers, by name."""
     files = [*FOLDER.rglob("*.cuh"), *folder.rglob("*.cu"), *folder.rglob("*.cuh")]
     return {file.name: file.read_text(encoding="utf-8") for file in sorted(set(files))}
+
+
+def included(name: str, files: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that a file includes, directly or not, by name."""
+    headers = dict[str, str]()
+    pending = [name]
+    while pending:
+        for header in INCLUDE.findall(files[pending.pop()]):
+            if header in files and header not in headers:
+                headers[header] = files[header]
+                pending.append(header)
+    return headers
 
 
 def build(
@@ -91,44 +96,38 @@ def build(
         With the compiler's log.
     """
     files = sources(folder)
-    headers = {name: text for name, text in files.items() if name.endswith(".cuh")}
     name = f"{source}.cu"
-    return compiler().compile(name, files[name], headers, expressions, (*OPTIONS, architecture))
+    options = (*OPTIONS, architecture)
+    return compile_source(name, files[name], included(name, files), expressions, options)
 
 
 def digest(source: str, expressions: Sequence[str], architecture: str, folder: Path) -> str:
     """Return a name for what `build` would return."""
     files = sources(folder)
-    relevant = {n: t for n, t in files.items() if n.endswith(".cuh") or n == f"{source}.cu"}
-    parts = [source, relevant, list(expressions), OPTIONS, architecture, compiler().version]
+    name = f"{source}.cu"
+    texts = {name: files[name], **dict(sorted(included(name, files).items()))}
+    parts = [source, texts, list(expressions), OPTIONS, architecture, compiler().version]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
 
 
-def recall(file: Path) -> Image | None:
-    """Return a kept image, or None if there is none or it is damaged."""
-    try:
-        head, _, code = file.read_bytes().partition(b"\n")
-        entry = json.loads(head)
-        if entry["sha256"] == hashlib.sha256(code).hexdigest():
-            return Image(code, entry["names"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    return None
+def image_file(
+    source: str, expressions: Sequence[str], architecture: str, folder: Path = FOLDER
+) -> Path:
+    """Return where the image of some kernels is cached, whether or not it is there."""
+    name = digest(source, expressions, architecture, folder)
+    return image_cache.cache_folder() / f"{name}.image"
 
 
-def keep(file: Path, image: Image) -> None:
-    """Keep an image for the next process; a disk that is full or closed is no error."""
-    entry = {"sha256": hashlib.sha256(image.code).hexdigest(), "names": dict(image.names)}
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as out:
-                out.write(json.dumps(entry).encode() + b"\n" + image.code)
-            os.replace(name, file)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(name)
+def cached_image(
+    source: str, expressions: Sequence[str], architecture: str, folder: Path = FOLDER
+) -> Image:
+    """Return what `build` returns, from the cache if it is there; else it is cached."""
+    file = image_file(source, expressions, architecture, folder)
+    image = image_cache.load(file)
+    if image is None:
+        image = build(source, expressions, architecture, folder)
+        image_cache.save(file, image)
+    return image
 
 
 class Kernel:
@@ -182,7 +181,7 @@ class Kernels:
         kernel : str
             The function's name.
         types : str
-            Its template arguments, as `catalogue.CATALOGUE` spells them.
+            Its template arguments, as `kernel_list.CATALOGUE` spells them.
 
         Raises
         ------
@@ -192,17 +191,17 @@ class Kernels:
         from cupy.cuda.runtime import getDevice
 
         key = getDevice(), source, kernel_list.expression(kernel, types)
-        found = self.loaded.get(key)
-        if found is None:
+        loaded = self.loaded.get(key)
+        if loaded is None:
             self.prepare([(source, types)], observer)
-            found = self.loaded[key]
-        return found
+            loaded = self.loaded[key]
+        return loaded
 
     def prepare(self, units: Iterable[tuple[str, str]], observer: Observer = ignore) -> None:
         """Load all kernels of some (source, template arguments) on the current device.
 
-        What is not kept on disk is compiled, side by side, between the observer's "start" and
-        "end" of phase "compile".
+        Images that are not cached are compiled, side by side, between the observer's "start"
+        and "end" of phase "compile".
         """
         from cupy.cuda import Device
 
@@ -227,7 +226,7 @@ class Kernels:
         ----------
         threads, shared : int
             Threads of a block, and bytes of its dynamic shared memory; above 48 KiB the
-            kernel is given leave to use them.
+            kernel opts in.
         """
         from cupy.cuda import Device, driver
         from cupy.cuda.runtime import getDevice
@@ -236,7 +235,7 @@ class Kernels:
         blocks = self.resident.get(key)
         if blocks is None:
             pointer = kernel.function.ptr
-            if shared > PLAIN_SHARED:
+            if shared > DEFAULT_SHARED:
                 driver.funcSetAttribute(pointer, MAX_DYNAMIC_SHARED, shared)
             each = driver.occupancyMaxActiveBlocksPerMultiprocessor(pointer, threads, shared)
             blocks = each * Device().attributes["MultiProcessorCount"]
@@ -246,26 +245,24 @@ class Kernels:
     def images(
         self, wanted: list[tuple[str, tuple[str, ...]]], architecture: str, observer: Observer
     ) -> list[Image]:
-        """Return kept or new images of some units."""
-        where = cache_folder()
-        files = [where / f"{digest(s, n, architecture, self.folder)}.image" for s, n in wanted]
-        images = [recall(file) for file in files]
+        """Return images of some units, compiling those that are not cached."""
+        jobs = [(source, names, architecture, self.folder) for source, names in wanted]
+        images = [image_cache.load(image_file(*job)) for job in jobs]
         missing = [i for i, image in enumerate(images) if image is None]
         if missing:
             from concurrent.futures import ThreadPoolExecutor
 
             observer(Event(kind="start", phase="compile"))
-            # NVRTC may be called from several threads, and leaves Python's lock meanwhile.
+            # NVRTC releases the GIL, so that threads compile side by side.
             with ThreadPoolExecutor(min(len(missing), os.cpu_count() or 1)) as pool:
-                made = pool.map(lambda i: build(*wanted[i], architecture, self.folder), missing)
+                made = pool.map(lambda i: cached_image(*jobs[i]), missing)
                 for i, image in zip(missing, made, strict=True):
                     images[i] = image
-                    keep(files[i], image)
             observer(Event(kind="end", phase="compile"))
         return [image for image in images if image is not None]
 
     def load(self, device: int, source: str, image: Image) -> None:
-        """Bring an image to the current device."""
+        """Load an image on the current device."""
         from cupy.cuda.function import Module
 
         module = Module()
@@ -275,35 +272,35 @@ class Kernels:
             self.loaded[device, source, expression] = Kernel(name, module.get_function(symbol))
 
 
-_others: ContextVar[Kernels | None] = ContextVar("kernels", default=None)
+_substitute: ContextVar[Kernels | None] = ContextVar("kernels", default=None)
 
 
 @contextmanager
 def using(others: Kernels) -> Iterator[None]:
-    """Let `others` serve every request for the engine's kernels, in this context alone.
+    """Serve the engine's requests for kernels from `others`, in this context only.
 
-    They must do what the engine's do; a profiler's also take notes.
+    They must do what the engine's kernels do; a profiler's also record.
     """
-    token = _others.set(others)
+    token = _substitute.set(others)
     try:
         yield
     finally:
-        _others.reset(token)
+        _substitute.reset(token)
 
 
 class EngineKernels(Kernels):
-    """The engine's kernels, or those that stand in for them while `using` says so."""
+    """The engine's kernels, or their substitutes inside `using`."""
 
     def get(self, source: str, kernel: str, types: str = "", observer: Observer = ignore) -> Kernel:
         """Return a kernel of the current device, compiling it if it must be."""
-        others = _others.get()
+        others = _substitute.get()
         if others is not None:
             return others.get(source, kernel, types, observer)
         return super().get(source, kernel, types, observer)
 
     def prepare(self, units: Iterable[tuple[str, str]], observer: Observer = ignore) -> None:
         """Load all kernels of some (source, template arguments) on the current device."""
-        others = _others.get()
+        others = _substitute.get()
         if others is not None:
             others.prepare(units, observer)
         else:
@@ -311,11 +308,11 @@ class EngineKernels(Kernels):
 
     def resident_blocks(self, kernel: Kernel, threads: int, shared: int = 0) -> int:
         """Return how many blocks the current device holds at once: the largest grid."""
-        others = _others.get()
+        others = _substitute.get()
         if others is not None:
             return others.resident_blocks(kernel, threads, shared)
         return super().resident_blocks(kernel, threads, shared)
 
 
 kernels: Final = EngineKernels()
-"""The engine's kernels; what is loaded stays loaded for the process."""
+"""The engine's kernels; loaded modules stay loaded for the process."""

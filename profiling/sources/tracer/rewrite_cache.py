@@ -7,7 +7,7 @@ import json
 from functools import cache
 from pathlib import Path
 
-from louvain_um.gpu.runtime import compile
+from louvain_um.gpu.runtime import image_cache
 from louvain_um.gpu.runtime.nvrtc import Image
 from louvain_um.profiling.sources.tracer.rewrite import Rewritten, rewrite
 
@@ -20,8 +20,8 @@ def rewritten(ptx: str, *, log: bool = False) -> Rewritten:
     """
     told = f"{_edition()} {log}\n{ptx}"
     key = hashlib.sha256(told.encode()).hexdigest()[:40]
-    file = compile.cache_folder() / f"{key}.rewritten"
-    found = compile.recall(file)
+    file = image_cache.cache_folder() / f"{key}.rewritten"
+    found = image_cache.load(file)
     if found is not None:
         about = json.loads(found.names["about"])
         return Rewritten(
@@ -29,7 +29,7 @@ def rewritten(ptx: str, *, log: bool = False) -> Rewritten:
         )
     done = rewrite(ptx, log=log)
     about = {"functions": done.functions, "sites": dict(done.sites), "left": dict(done.left)}
-    compile.keep(file, Image(done.text.encode(), {"about": json.dumps(about)}))
+    image_cache.save(file, Image(done.text.encode(), {"about": json.dumps(about)}))
     return done
 
 

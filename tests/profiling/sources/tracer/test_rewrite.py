@@ -49,7 +49,7 @@ def ptx_of(source: str, names: list[str], folder: Path = compile.FOLDER) -> str:
         nvrtc.compiler()
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
-    image = compile.build(source, names, "--gpu-architecture=compute_90", folder)
+    image = compile.cached_image(source, names, "--gpu-architecture=compute_90", folder)
     return image.code.rstrip(b"\0").decode()
 
 

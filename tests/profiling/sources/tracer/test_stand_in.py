@@ -64,7 +64,7 @@ def test_an_error_ends_it() -> None:
     others = Others()
     with pytest.raises(ZeroDivisionError), compile.using(others):
         raise ZeroDivisionError
-    assert compile._others.get() is None
+    assert compile._substitute.get() is None
 
 
 def test_without_a_compiler_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_a_tracer_that_saw_nothing_says_so() -> None:
     except SourceUnavailableError as error:
         pytest.skip(str(error))
     tracer.stop()
-    assert compile._others.get() is None
+    assert compile._substitute.get() is None
     assert tracer.result().counts == {}
     assert tracer.result().elsewhere == AccessCounts()
     assert tracer.maps() == ()
