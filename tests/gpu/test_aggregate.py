@@ -29,7 +29,7 @@ CHUNKED = Limits(small=0, chunk=1, chunks=64, arcs_a_slot=1 << 30)
 WAYS = {
     "at once": LIMITS,
     "in chunks": CHUNKED,
-    "wide": replace(CHUNKED, narrow=False, kept=1.0),
+    "wide": replace(CHUNKED, weights8=False, kept=1.0),
     "growing": replace(CHUNKED, kept=0.01),
 }
 """How a level is aggregated; weights are bytes where that saves, or never."""
@@ -220,7 +220,7 @@ def test_reading_in_ranges_changes_nothing(graph: Graph, pieces: int, kept: floa
             whole = aggregate(kernels, memory, level, LIMITS)
             expected = [x.get() for x in (whole.offsets, level.numbers, whole.loops)]
             expected += [whole.degrees.get(), *arcs_of(whole)]
-            sums = whole.inside, whole.squares, whole.widest, whole.arcs, whole.vertices
+            sums = whole.inside, whole.squares, whole.max_degree, whole.arcs, whole.vertices
             gpu.release(whole)
             level.labels.set(labels.astype(np.uint32))
             asked = list[tuple[int, int]]()
@@ -238,7 +238,7 @@ def test_reading_in_ranges_changes_nothing(graph: Graph, pieces: int, kept: floa
             arrays += [found.degrees.get(), *arcs_of(found)]
             for a, b in zip(arrays, expected, strict=True):
                 assert np.array_equal(a, b), where
-            numbers = found.inside, found.squares, found.widest, found.arcs, found.vertices
+            numbers = found.inside, found.squares, found.max_degree, found.arcs, found.vertices
             assert numbers == sums, where
             gpu.release(found)
             assert set(memory.live) == live | {"labels.0.0"}, where

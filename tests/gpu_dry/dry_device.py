@@ -127,7 +127,7 @@ class DryKernels:
 
     def sum_level(self, args: Any) -> None:
         state = self.state(fields(args))
-        state["inside"], state["widest"] = self.script.inside, self.script.widest
+        state["inside"], state["max_degree"] = self.script.inside, self.script.widest
         state["squares"] = parts(self.script.squares)
 
     @property
@@ -152,18 +152,18 @@ class DryKernels:
     def sum_members(self, args: Any) -> None:
         state, step = self.state(fields(args)), self.step
         state["squares"], state["total"] = parts(step.squares), step.total
-        state["filled"] = np.count_nonzero(step.rows.arcs)
+        state["nonempty"] = np.count_nonzero(step.rows.arcs)
 
     def lay_out(self, args: Any) -> None:
         args = fields(args)
         rows, state = self.rows(args), self.state(args)
         assert len(rows.arcs) == args["k"]
-        distinct = int(state["filled"]) or args["distinct"]
+        distinct = int(state["nonempty"]) or args["neighbour_bound"]
         ends = np.cumsum(np.minimum(rows.arcs, distinct))
-        bounds = np.searchsorted(ends, np.arange(1, BOUNDS - 1) * args["chunk"]) + 1
+        bounds = np.searchsorted(ends, np.arange(1, BOUNDS - 1) * args["chunk_arcs"]) + 1
         state["bounds"] = [0, *np.minimum(bounds, args["k"]), args["k"]]
         state["room_at"] = np.append(0, ends)[state["bounds"].astype(np.int64)]
-        state["room"], state["widest_room"] = state["room_at"][-1], rows.arcs.max(initial=0)
+        state["room"], state["max_arcs"] = state["room_at"][-1], rows.arcs.max(initial=0)
         state["chunk_room"] = np.diff(state["room_at"].astype(np.int64)).max()
 
     def sum_arcs(self, args: Any) -> None:
@@ -177,11 +177,11 @@ class DryKernels:
                 continue
             end = base + ends[bounds[q + 1]]
             state["arcs"] = end
-            if end > args["reserve"]:
-                state["next"] = q
+            if end > args["new_capacity"]:
+                state["next_chunk"] = q
                 return
-            state["written"], state["next"] = end, BOUNDS
-        state["next"] = BOUNDS
+            state["written"], state["next_chunk"] = end, BOUNDS
+        state["next_chunk"] = BOUNDS
         if not args["partial"]:
             self.done(state, args)
         elif args["map"]:
@@ -197,7 +197,7 @@ class DryKernels:
             # Parts that are numbered already are those of the level after the next.
             self.first = step if args["ranks"] and args["n"] == self.script.vertices else self.first
         self.numbered = False
-        state["inside"], state["widest"] = step.inside, step.widest
+        state["inside"], state["max_degree"] = step.inside, step.widest
         state["squares"] = parts(step.squares)
         step.forget()
 

@@ -15,11 +15,11 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
   std::vector<u64> partials(blocks);
   State state = {};
   Arguments<W, u32> args = {};
-  args.n = args.labels = args.distinct = n;
-  args.chunk = chunk ? chunk : arcs;
-  args.reserve = arcs;
-  args.shift = 10;
-  args.capacity = keys.size();
+  args.n = args.label_bound = args.neighbour_bound = n;
+  args.chunk_arcs = chunk ? chunk : arcs;
+  args.new_capacity = arcs;
+  args.stretch_shift = 10;
+  args.table_slots = keys.size();
   args.offsets = offsets, args.targets = targets, args.weights = weights, args.degrees = degrees;
   args.numbers = numbers, args.map = numbers;
   args.ranks = args.members = members.data();
@@ -33,11 +33,11 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
   args.state = &state, args.partials = partials.data();
   if (chunk) {
     fibres::launch(blocks, [&] { number_labels(args); });
-    args.k = args.distinct = state.vertices;
+    args.k = args.neighbour_bound = state.vertices;
     fibres::launch(blocks, [&] { group_members(args); });
     fibres::launch(blocks, [&] { sum_members(args); });
     fibres::launch(blocks, [&] { lay_out(args); });
-    args.distinct = state.filled;
+    args.neighbour_bound = state.nonempty;
     fibres::launch(blocks, [&] { sum_arcs(args); });
   } else {
     fibres::launch(blocks, [&] { aggregate_small(args); });
@@ -45,7 +45,7 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
   told[0] = state.vertices;
   told[1] = state.arcs;
   told[2] = state.inside;
-  told[3] = state.next;
+  told[3] = state.next_chunk;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""From communities to the next level's graph on the device: launches `aggregate.cu`.
+"""Aggregation on the device: communities become the next level's graph (`aggregate.cu`).
 
 The twin of `louvain_um.cpu.aggregate`; only the order of neighbours in a row differs.
 """
@@ -30,15 +30,15 @@ def aggregate(
     ranges: Sequence[tuple[int, int]] | None = None,
     need: Callable[[int, int], None] | None = None,
 ) -> GpuLevel:
-    """Return the next level; vertices that share a label (or part) become one.
+    """Return the next level; vertices of one community (of `refined`, if set) become one vertex.
 
-    Overwrites `labels` (or `parts`) with the vertices' numbers on the next level, and leaves
-    them as `numbers`.
+    Overwrites `refined`, or else `labels`, with each vertex's number on the next level, which
+    becomes `numbers`.
 
     Parameters
     ----------
     ranges : sequence of (int, int), optional
-        Vertices, first and one behind the last, whose arcs are read at a time: for a level
+        Vertices, first and one past the last, whose arcs are read at a time: for a level
         whose arcs are not all on the device.
     need : callable, optional
         Called with a range before kernels that read its arcs are launched.
@@ -46,7 +46,7 @@ def aggregate(
     n, arcs = level.vertices, level.arcs
     numbers = level.labels if level.refined is None else level.refined
     aggregation = Aggregation(kernels, memory, level)
-    aggregation.set(numbers=numbers, map=numbers, labels=n)
+    aggregation.set(numbers=numbers, map=numbers, label_bound=n)
     if ranges is not None:
         coarse = in_ranges(aggregation, level, limits, ranges, need or (lambda first, last: None))
     elif max(n, arcs) <= limits.small:
@@ -59,7 +59,7 @@ def aggregate(
 def joined(
     kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, coarse: GpuLevel
 ) -> GpuLevel:
-    """Return the next level, with where its vertices start; `numbers` are its level's now."""
+    """Return the next level with the communities its vertices start in; set `numbers`."""
     if level.refined is not None:
         tag = f"{coarse.cycle}.{coarse.number}"
         coarse.start = memory.empty(f"start.{tag}", "community", coarse.vertices, np.uint32)
@@ -69,9 +69,9 @@ def joined(
 
 
 def at_once(aggregation: Aggregation, level: GpuLevel) -> GpuLevel:
-    """Aggregate a small level with one launch; arrays are as long as they could have to be."""
+    """Aggregate a small level in one launch; arrays have their largest possible length."""
     n, arcs, number = level.vertices, level.arcs, level.number + 1
-    # Small levels are hot, and find room anywhere: not where the first one's graph may be.
+    # Small levels are read often and fit anywhere: they leave the regions to large ones.
     tag = f"small.{number}" if level.number else tag_after(level)
     empty, sums = aggregation.memory.empty, level.sums
     width = np.dtype(sums).itemsize
@@ -90,7 +90,7 @@ def at_once(aggregation: Aggregation, level: GpuLevel) -> GpuLevel:
         sums=width * slots,
         partials=8 * aggregation.prepare("aggregate_small")[1],
     )
-    aggregation.set(capacity=slots, shift=STRETCH, chunk=max(arcs, 1))
+    aggregation.set(table_slots=slots, stretch_shift=STRETCH, chunk_arcs=max(arcs, 1))
     aggregation.values["ranks"] = aggregation.values["members"]
     arrays = {
         "offsets": empty(f"offsets.{tag}", "graph", n + 1, np.int64),
@@ -112,9 +112,9 @@ def at_once(aggregation: Aggregation, level: GpuLevel) -> GpuLevel:
 def in_chunks(
     aggregation: Aggregation, level: GpuLevel, limits: Limits, k: int | None = None
 ) -> GpuLevel:
-    """Aggregate a large level, a stretch of communities at a time.
+    """Aggregate a large level, one chunk of communities at a time.
 
-    If `k` is given, labels are numbers of the next level already: 0 … k − 1, all in use.
+    If `k` is given, labels are the next level's numbers already: 0 … k − 1, all in use.
     """
     arrays, k = group_vertices(aggregation, level, k)
     state = aggregation.lay_out(limits)
@@ -136,7 +136,7 @@ def in_ranges(
     ranges: Sequence[tuple[int, int]],
     need: Callable[[int, int], None],
 ) -> GpuLevel:
-    """Aggregate a level whose arcs are read range by range."""
+    """Aggregate a level whose arcs are read one range of vertices at a time."""
     arrays, k = group_vertices(aggregation, level)
     sums = aggregation.read()
     numbers = level.labels if level.refined is None else level.refined
@@ -156,9 +156,9 @@ def in_ranges(
 def group_vertices(
     aggregation: Aggregation, level: GpuLevel, k: int | None = None
 ) -> tuple[dict[str, Any], int]:
-    """Group the members of communities; return their arrays, and how many there are.
+    """Group vertices by community; return the next level's arrays per vertex, and its vertices.
 
-    Offsets are still to come, and of the loops, now doubled, what is inside communities.
+    Still missing are the offsets and, of the loops, which are doubled, the inner arcs.
     """
     tag, sums, empty = tag_after(level), level.sums, aggregation.memory.empty
     if k is None:
@@ -172,7 +172,7 @@ def group_vertices(
         "loops": empty(f"loops.{tag}", "graph", k, sums),
         "degrees": empty(f"degrees.{tag}", "community", k, sums),
     }
-    aggregation.set(new_loops=arrays["loops"], new_degrees=arrays["degrees"], distinct=k)
+    aggregation.set(new_loops=arrays["loops"], new_degrees=arrays["degrees"], neighbour_bound=k)
     aggregation.launch("sum_members")
     return arrays, k
 
@@ -187,7 +187,7 @@ def finish(level: GpuLevel, state: Any, arrays: dict[str, Any]) -> GpuLevel:
         sums=level.sums,
         inside=int(state["inside"]),
         squares=squares(state),
-        max_degree=int(state["widest"]),
+        max_degree=int(state["max_degree"]),
         region=next_region(level),
         tag=tag_after(level),
         **arrays,
@@ -195,10 +195,10 @@ def finish(level: GpuLevel, state: Any, arrays: dict[str, Any]) -> GpuLevel:
 
 
 def prepare(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
-    """Set `inside`, `squares` and `widest` of a level in which every vertex is alone."""
+    """Set `inside`, `squares` and `max_degree` of a level; every vertex is a community."""
     aggregation = Aggregation(kernels, memory, level)
     aggregation.launch("sum_level")
     state = aggregation.read()
     aggregation.close()
-    level.inside, level.max_degree = int(state["inside"]), int(state["widest"])
+    level.inside, level.max_degree = int(state["inside"]), int(state["max_degree"])
     level.squares = squares(state)

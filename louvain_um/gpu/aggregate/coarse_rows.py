@@ -1,4 +1,4 @@
-"""The arcs of a level to come: written one behind the other, in one place, then cut to size."""
+"""Arrays for the next level's arcs: allocated before their number is known, then cut to size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from louvain_um.placement.memory.allocator import Allocator
 
 
 class CoarseRows:
-    """Targets and weights of a level's rows, in arrays of which not all may be needed.
+    """Targets and weights of a level's rows, in arrays that may be longer than needed.
 
     Parameters
     ----------
@@ -22,11 +22,11 @@ class CoarseRows:
         The arrays are called ``targets.{tag}`` and ``weights.{tag}``.
     group : str
     capacity : int
-        Arcs there is room for at first.
+        Arcs that the arrays hold at first.
     sums : dtype
-        Of the weights, unless they are narrow.
-    wide : int
-        Entries for heavy arcs (`narrow.py`); 0: weights are not narrow.
+        Of the weights, unless they take a byte.
+    heavy_slots : int
+        Entries for heavy arcs (`louvain_um.gpu.memory.weights8`); 0: weights are of type `sums`.
     """
 
     def __init__(
@@ -36,24 +36,24 @@ class CoarseRows:
         group: Group,
         capacity: int,
         sums: DTypeLike,
-        wide: int,
+        heavy_slots: int,
     ) -> None:
         self.memory = memory
         self.group: Group = group
         self.names = f"targets.{tag}", f"weights.{tag}"
-        self.kind = np.dtype(np.uint8 if wide else sums)
-        self.wide = wide
-        self.head = weights8.head_bytes(wide) if wide else 0
+        self.dtype = np.dtype(np.uint8 if heavy_slots else sums)
+        self.heavy_slots = heavy_slots
+        self.head = weights8.head_bytes(heavy_slots) if heavy_slots else 0
         self.capacity = capacity
         targets, weights = self.shapes(capacity)
-        # What `cut` gives back of the larger one, behind the other, joins what is free there.
+        # The larger array comes last: what `cut` frees of it joins the free memory after it.
         last = memory.empty(weights[0], group, *weights[1:])
         self.arrays = [memory.empty(targets[0], group, *targets[1:]), last]
 
     def shapes(self, arcs: int) -> list[tuple[str, int, Any]]:
         """Return names, lengths and types of the arrays for so many arcs."""
         targets, weights = self.names
-        return [(targets, arcs, np.uint32), (weights, self.head + arcs, self.kind)]
+        return [(targets, arcs, np.uint32), (weights, self.head + arcs, self.dtype)]
 
     @property
     def targets(self) -> Any:
@@ -62,25 +62,25 @@ class CoarseRows:
 
     @property
     def weights(self) -> Any:
-        """Weights, one an arc, behind the table of the heavy ones."""
+        """Weights, one per arc, after the table of heavy arcs."""
         return self.arrays[1][self.head :]
 
     def grow(self, capacity: int, used: int) -> None:
-        """Make room for more arcs; the first `used` of them stay."""
-        for i, (name, size, kind) in enumerate(self.shapes(capacity)):
+        """Enlarge the arrays; the first `used` arcs stay."""
+        for i, (name, size, dtype) in enumerate(self.shapes(capacity)):
             kept = used + (self.head if i else 0)
-            aside = self.memory.empty("rows aside", "scratch", kept, kind)
+            aside = self.memory.empty("rows aside", "scratch", kept, dtype)
             copy(self.arrays[i][:kept], aside)
             self.arrays[i] = None
             self.memory.free(name)
-            self.arrays[i] = self.memory.empty(name, self.group, size, kind)
+            self.arrays[i] = self.memory.empty(name, self.group, size, dtype)
             copy(aside, self.arrays[i])
             del aside
             self.memory.free("rows aside")
         self.capacity = capacity
 
     def cut(self, arcs: int) -> tuple[Any, Any]:
-        """Give back what is not needed; return targets and weights of so many arcs."""
+        """Free what so many arcs do not need; return their targets and weights."""
         if arcs < self.capacity:
             for i, (name, size, _) in enumerate(self.shapes(arcs)):
                 self.arrays[i] = None
@@ -89,12 +89,12 @@ class CoarseRows:
         return self.targets, self.weights
 
     def free(self) -> None:
-        """Give everything back."""
+        """Free both arrays."""
         self.arrays.clear()
         self.memory.free(*self.names)
 
 
 def copy(source: Any, target: Any) -> None:
-    """Copy an array to the beginning of another of its type."""
+    """Copy an array to the start of another of the same type."""
     if source.nbytes:
         target.data.copy_from_device_async(source.data, source.nbytes)

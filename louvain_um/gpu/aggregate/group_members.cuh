@@ -1,26 +1,40 @@
-// Who becomes whom: communities numbered, their members listed, room for their rows laid out.
+// Groups vertices by community: numbers the communities, lists the members of each, and lays out
+// room for the rows of the next level. A counting sort by community (Naim,
+// Manne, Halappanavar, Tumeo: Community Detection on the GPU, 2017).
+//
+// All functions are called by every thread of a cooperative launch. Vertices, members and
+// communities are dealt to threads in turns; an array entry is written by one thread, or by
+// atomic additions. A vertex without arcs is a member like any other and adds no arcs.
 #pragma once
 #include "hash_table.cuh"
 #include "walk_arcs.cuh"
 
 #define THREADS 256
 #define WARPS (THREADS / WARP)
-// Most chunks of communities that are added up one after the other, and one more.
+// One more than the most chunks of communities (BOUNDS of limits.py).
 #define BOUND_COUNT 65
 
 // What kernels leave for each other and for the host; zero before the first.
 struct State {
   Barrier barrier;
-  u32 claimed_by_warps, block_count, claimed_by_blocks, hub_count;  // zero before each chunk
-  u64 vertices, room, widest_room, chunk_room, arcs, widest, inside, total;
-  u64 written, next;            // arcs that stay, and the first chunk that found no room to
-  u64 filled;                   // communities with arcs, once members are summed
-  u64 squares[3];
-  u64 bounds[BOUND_COUNT];      // chunk q: communities bounds[q]..bounds[q + 1] - 1
-  u64 room_at[BOUND_COUNT];     // room of all communities before bounds[q]
+  // Zero before each chunk.
+  u32 claimed_by_warps, block_count, claimed_by_blocks, hub_count;
+  u64 vertices;           // of the next level
+  u64 room;               // arcs that all rows together have room for
+  u64 max_arcs;           // most arcs of one community's members
+  u64 chunk_room;         // most room of one chunk
+  u64 arcs, max_degree;   // of the next level
+  u64 inside, total;      // twice the weight inside communities; all degrees
+  u64 written;            // arcs in their final place
+  u64 next_chunk;         // first chunk whose arcs did not fit the new arrays
+  u64 nonempty;           // communities with arcs, once degrees are summed
+  u64 squares[3];         // sum of squared degrees, by 32 bits
+  u64 bounds[BOUND_COUNT];   // chunk q: communities bounds[q]..bounds[q + 1] - 1
+  u64 room_at[BOUND_COUNT];  // room of all communities before bounds[q]
 };
+static_assert(sizeof(State) == 1176, "STATE of kernel_arguments.py mirrors State");
 
-// Arcs of all members before the i-th, in little more than 4 bytes an entry: their low 32 bits,
+// Arcs of all members before the i-th, in little more than 4 bytes per entry: their low 32 bits,
 // and the whole sum for each stretch of 2^shift entries, in which fewer than 2^32 arcs begin.
 struct ArcsBefore {
   u32* low;
@@ -36,54 +50,63 @@ struct ArcsBefore {
   }
 };
 
-// The level (n vertices), its grouping, the next level (k vertices) and the memory of the work.
-//
-// numbers: label of each vertex, below `labels`; then its community. members[starts[c]:starts[c
-// + 1]]: those of c. rooms[c]: the low 32 bits of the most arcs all before c can have, of which
-// only differences within a chunk count. A row has neighbours of `distinct` numbers at most:
-// map[target], or the target itself where map is null. A new row may be `partial`: then arcs
-// inside its community stay in it, and loops are left alone. Chunks from `begin` on are at work,
-// with `base` arcs before them; there is room for `reserve` arcs.
+// What every kernel of aggregate.cu takes, by value. The host fills one per launch; ARGUMENTS of
+// kernel_arguments.py lists the fields in this order, 8 bytes each.
 template <class W, class A>
 struct Arguments {
-  i64 n, k, labels, distinct, base, chunk, reserve, narrow, partial, shift, begin, resume;
-  u64 capacity, wide;
+  i64 n, k;             // vertices of this level and of the next
+  i64 label_bound;      // every label is below
+  i64 neighbour_bound;  // no new row has more neighbours
+  i64 base;             // arcs that are written before the first chunk at work
+  i64 chunk_arcs;       // room of a chunk begins within one multiple of so many arcs
+  i64 new_capacity;     // arcs that new_targets and new_weights have room for
+  i64 weights8;         // whether new weights take a byte (weights8.cuh)
+  i64 partial;          // whether inner arcs stay in new rows and loops are left alone
+  i64 stretch_shift;    // of ArcsBefore
+  i64 begin, resume;    // first chunk at work; whether its rows are in their rooms already
+  u64 table_slots;      // of keys and sums, together
+  u64 heavy_slots;      // entries for heavy arcs in front of new weights of a byte
+  // The level whose arcs are summed; loops and degrees may be null (row_of, degree_of).
   const i64* offsets;
   const u32* targets;
   const W* weights;
   const A* loops;
   const A* degrees;
-  u32* numbers;
-  const u32* map;
-  u32* ranks;
-  u32* names;
-  u32* members;
+  u32* numbers;    // label of each vertex; then its community, below k
+  const u32* map;  // community of each target; null where targets are communities already
+  u32* ranks;      // communities before each label; null where numbers are communities already
+  u32* names;      // label of each community, or null
+  u32* members;    // members[starts[c]:starts[c + 1]] are those of community c
   u32* starts;
-  u32* low;
-  i64* whole;
-  u32* rooms;
+  u32* low;        // of ArcsBefore
+  i64* whole;      // of ArcsBefore
+  u32* rooms;      // low 32 bits of the room before each community: differences within a chunk count
   u32* room_targets;
   A* room_weights;
+  // The next level.
   i64* new_offsets;
   u32* new_targets;
   void* new_weights;
   A* new_loops;
   A* new_degrees;
-  u32* block_bin;
-  u32* hub_bin;
-  u32* keys;
+  u32* block_bin;  // communities of a chunk that blocks sum
+  u32* hub_bin;    // communities of a chunk that the grid sums
+  u32* keys;       // tables of hubs
   A* sums;
   State* state;
-  u64* partials;
+  u64* partials;   // one per block
 
-  __device__ __forceinline__ ArcsBefore before() const { return {low, whole, (u32)shift}; }
+  __device__ __forceinline__ ArcsBefore arcs_before() const {
+    return {low, whole, (u32)stretch_shift};
+  }
   // Where the room of community c begins, in a chunk that begins with `first`.
   __device__ __forceinline__ i64 room_of(i64 c, i64 first) const {
     return (u32)(rooms[c] - rooms[first]);
   }
 };
+static_assert(sizeof(Arguments<u32, u32>) == 8 * 41, "ARGUMENTS of kernel_arguments.py mirrors it");
 
-// A stretch of communities whose rows are added up together.
+// Communities first..last - 1, whose rows are summed together.
 struct Chunk {
   i64 first, last;
 };
@@ -91,42 +114,43 @@ struct Chunk {
 __device__ __forceinline__ i64 grid_thread() { return blockIdx.x * (i64)blockDim.x + threadIdx.x; }
 __device__ __forceinline__ i64 grid_threads() { return gridDim.x * (i64)blockDim.x; }
 
-// Ranks the labels in use 0..k - 1 in their order, and names the ranks. Returns k. Ends with a
-// barrier.
+// Ranks the labels in use 0..k - 1 in ascending order, and lists the label of each rank. Returns
+// k. Ends with a barrier.
 template <class W, class A>
 __device__ i64 rank_labels(const Arguments<W, A>& args) {
   Barrier* barrier = &args.state->barrier;
   const i64 thread = grid_thread(), threads = grid_threads();
   u32* ranks = args.ranks;
-  for (i64 c = thread; c <= args.labels; c += threads) ranks[c] = 0;
+  for (i64 c = thread; c <= args.label_bound; c += threads) ranks[c] = 0;
   grid_sync(barrier);
   for (i64 v = thread; v < args.n; v += threads) ranks[args.numbers[v]] = 1;
   grid_sync(barrier);
   u32* names = args.names;
   grid_scan_to<u32>(
-      args.labels, [=](i64 c) { return ranks[c]; },
+      args.label_bound, [=](i64 c) { return ranks[c]; },
       [=](i64 c, u32 rank, u32 used) {
         ranks[c] = rank;
         if (names && used) names[rank] = c;
       },
       (u32*)args.partials, barrier);
   grid_sync(barrier);
-  const i64 k = ranks[args.labels];
+  const i64 k = ranks[args.label_bound];
   if (thread == 0) args.state->vertices = k;
   return k;
 }
 
-// Lists the members of each community; numbers become ranks, where there are ranks. `ranks` may
-// lie where members are to be listed. Ends with a barrier.
+// Lists the members of each community, in no particular order, and the arcs before each; numbers
+// become ranks, where there are ranks. `ranks` may share memory with `members`: it is read before
+// members are written. Ends with a barrier.
 template <class W, class A>
 __device__ void list_members(const Arguments<W, A>& args, i64 k) {
   Barrier* barrier = &args.state->barrier;
   const i64 n = args.n, thread = grid_thread(), threads = grid_threads();
-  const ArcsBefore before = args.before();
+  const ArcsBefore arcs_before = args.arcs_before();
   u32* places = args.low;  // place of each vertex in its community, until arcs are counted
   for (i64 c = thread; c <= k; c += threads) args.starts[c] = 0;
   grid_sync(barrier);
-  // One addition for all members of a community within a warp, since hubs are in every warp.
+  // One addition for all members of a community within a warp: large communities are in every warp.
   for (i64 v = thread; v - lane_index() < n; v += threads) {
     u32 c = v < n ? args.numbers[v] : EMPTY, base = 0;
     if (c != EMPTY && args.ranks) c = args.ranks[c];
@@ -148,11 +172,12 @@ __device__ void list_members(const Arguments<W, A>& args, i64 k) {
   const W* weights = args.weights;
   grid_scan_to<i64>(
       n, [=](i64 i) { return row_of(weights, offsets, members[i]).arcs(); },
-      [=](i64 i, i64 sum, i64) { before.put(i, sum); }, (i64*)args.partials, barrier);
+      [=](i64 i, i64 sum, i64) { arcs_before.put(i, sum); }, (i64*)args.partials, barrier);
   grid_sync(barrier);
 }
 
-// Adds up degrees and twice the loops of each community's members.
+// Sums degrees and doubled loops of each community's members, squares of degrees and totals.
+// Members of a community follow each other: a warp joins them before it adds to memory.
 template <class W, class A>
 __device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
   Barrier* barrier = &args.state->barrier;
@@ -184,38 +209,39 @@ __device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
     }
   }
   grid_sync(barrier);
-  const ArcsBefore before = args.before();
+  const ArcsBefore arcs_before = args.arcs_before();
   Squares squares;
-  u64 total = 0, filled = 0;
+  u64 total = 0, nonempty = 0;
   for (i64 c = thread; c < k; c += threads) {
     const A degree = args.new_degrees[c];
     squares.add(degree);
     total += degree;
-    filled += before[args.starts[c + 1]] != before[args.starts[c]];
+    nonempty += arcs_before[args.starts[c + 1]] != arcs_before[args.starts[c]];
   }
   squares.publish(args.state->squares);
   total = block_sum(total);
-  filled = block_sum(filled);
+  nonempty = block_sum(nonempty);
   if (threadIdx.x == 0) {
     if (total) atomicAdd(&args.state->total, total);
-    if (filled) atomicAdd(&args.state->filled, filled);
+    if (nonempty) atomicAdd(&args.state->nonempty, nonempty);
   }
 }
 
-// Lays out room for the rows, and cuts the communities into chunks whose rooms begin within one
-// multiple of `chunk` arcs. Ends with a barrier.
+// Lays out room for the rows: each as long as if no arcs merged, but no longer than
+// neighbour_bound. Cuts the communities into chunks whose rooms begin within one multiple of
+// chunk_arcs. Ends with a barrier.
 template <class W, class A>
 __device__ void lay_out_rooms(const Arguments<W, A>& args, i64 k) {
   Barrier* barrier = &args.state->barrier;
   const u32* starts = args.starts;
-  const ArcsBefore before = args.before();
+  const ArcsBefore arcs_before = args.arcs_before();
   State* state = args.state;
   u32* rooms = args.rooms;
-  const i64 distinct = args.distinct, chunk = args.chunk;
-  u64 widest = 0;
+  const i64 bound = args.neighbour_bound, chunk = args.chunk_arcs;
+  u64 max_arcs = 0;
   grid_scan_to<i64>(
       k,
-      [=](i64 c) { return min(before[starts[c + 1]] - before[starts[c]], distinct); },
+      [=](i64 c) { return min(arcs_before[starts[c + 1]] - arcs_before[starts[c]], bound); },
       [=](i64 c, i64 room, i64 own) {
         rooms[c] = (u32)room;
         if (c == k) {
@@ -235,9 +261,9 @@ __device__ void lay_out_rooms(const Arguments<W, A>& args, i64 k) {
       },
       (i64*)args.partials, barrier);
   for (i64 c = grid_thread(); c < k; c += grid_threads())
-    widest = max(widest, (u64)(before[starts[c + 1]] - before[starts[c]]));
-  widest = warp_max(widest);
-  if (lane_index() == 0 && widest) atomicMax(&state->widest_room, widest);
+    max_arcs = max(max_arcs, (u64)(arcs_before[starts[c + 1]] - arcs_before[starts[c]]));
+  max_arcs = warp_max(max_arcs);
+  if (lane_index() == 0 && max_arcs) atomicMax(&state->max_arcs, max_arcs);
   grid_sync(barrier);
   if (grid_thread() != 0) return;
   u64 most = 0;

@@ -1,4 +1,4 @@
-"""What the kernels of `aggregate.cu` take: arguments, the arrays behind them, launches."""
+"""Launches of the kernels in `aggregate.cu`: their arguments and the arrays behind them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from louvain_um.placement.memory.allocator import Allocator
 STATE: Final = np.dtype(
     [
         ("barrier", np.uint32, 2),
-        ("tickets", np.uint32, 4),
+        ("claimed", np.uint32, 4),
         *(
             (name, np.uint64)
             for name in (
-                "vertices", "room", "widest_room", "chunk_room", "arcs", "widest", "inside",
-                "total", "written", "next", "filled",
+                "vertices", "room", "max_arcs", "chunk_room", "arcs", "max_degree", "inside",
+                "total", "written", "next_chunk", "nonempty",
             )
         ),
         ("squares", np.uint64, 3),
@@ -43,8 +43,8 @@ STATE: Final = np.dtype(
 """`State` of group_members.cuh."""
 
 ARGUMENTS: Final = (
-    "n", "k", "labels", "distinct", "base", "chunk", "reserve", "narrow", "partial", "shift",
-    "begin", "resume", "capacity", "wide",
+    "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "new_capacity", "weights8",
+    "partial", "stretch_shift", "begin", "resume", "table_slots", "heavy_slots",
     "offsets", "targets", "weights", "loops", "degrees", "numbers", "map", "ranks", "names",
     "members", "starts", "low", "whole", "rooms", "room_targets", "room_weights", "new_offsets",
     "new_targets", "new_weights", "new_loops", "new_degrees", "block_bin", "hub_bin", "keys",
@@ -60,12 +60,12 @@ ALIGNED: Final = 256
 
 
 class Aggregation:
-    """Arguments of the kernels, and the arrays behind them.
+    """One aggregation: arguments of its kernels, scratch arrays, launches.
 
     Parameters
     ----------
     level : GpuLevel
-        Whose arcs are added up.
+        The level whose arcs are summed.
     """
 
     def __init__(self, kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
@@ -77,8 +77,8 @@ class Aggregation:
         self.values = dict.fromkeys(ARGUMENTS, 0)
         self.state = self.scratch("state", STATE.itemsize, np.uint8)
         self.state.data.memset_async(0, STATE.itemsize)
-        given = ("offsets", "targets", "weights", "loops", "degrees")
-        self.set(n=level.vertices, **{name: getattr(level, name) for name in given})
+        graph = ("offsets", "targets", "weights", "loops", "degrees")
+        self.set(n=level.vertices, **{name: getattr(level, name) for name in graph})
 
     def set(self, **values: Any) -> None:
         """Set arguments: numbers, arrays, or None for a null pointer."""
@@ -86,14 +86,14 @@ class Aggregation:
             self.values[name] = value if isinstance(value, int) else _address(value)
 
     def scratch(self, name: str, size: int, dtype: Any, group: Group = "scratch") -> Any:
-        """Return an array that `close` frees, set as the argument of its name."""
+        """Allocate an array until `close`, and set the argument of its name to it."""
         array = self.memory.empty(f"aggregate {name}", group, size, dtype)
         self.names.append(f"aggregate {name}")
         self.set(**{name: array})
         return array
 
     def carve(self, **sizes: int) -> None:
-        """Set arguments to parts, of so many bytes, of one array that `close` frees."""
+        """Set arguments to parts of one array, each of so many bytes, allocated until `close`."""
         rounded = {name: -(-size // ALIGNED) * ALIGNED for name, size in sizes.items()}
         whole = self.memory.empty("aggregate", "scratch", sum(rounded.values()), np.uint8)
         self.names.append("aggregate")
@@ -109,25 +109,25 @@ class Aggregation:
             self.memory.free(f"aggregate {name}")
 
     def close(self) -> None:
-        """Free what is left."""
+        """Free all scratch arrays."""
         self.memory.free(*self.names)
         self.names.clear()
 
     def prepare(self, name: str) -> tuple[Any, int]:
-        """Return a kernel and its grid; there is a partial sum for each block of it."""
+        """Return a kernel and its number of blocks."""
         kernel = self.kernels.get("aggregate", name, self.level.types)
         return kernel, grid_for(self.kernels, kernel, self.level)
 
     def launch(self, name: str) -> None:
-        """Run a kernel, with room for a partial sum of each block."""
+        """Run a kernel, with room for one partial sum per block."""
         kernel, blocks = self.prepare(name)
         if not self.values["partials"] or 0 < self.partials < blocks:
             if self.partials:
                 self.drop("partials")
             self.scratch("partials", blocks, np.uint64)
             self.partials = blocks
-        packed = np.frombuffer(struct.pack(f"{len(ARGUMENTS)}Q", *self.values.values()), STRUCT)
-        kernel((blocks,), (THREADS,), (packed.reshape(()),))
+        argument = np.frombuffer(struct.pack(f"{len(ARGUMENTS)}Q", *self.values.values()), STRUCT)
+        kernel((blocks,), (THREADS,), (argument.reshape(()),))
 
     def read(self) -> Any:
         """Wait for the device and return its `State`."""
@@ -142,28 +142,28 @@ class Aggregation:
         self.scratch("starts", k + 1, np.uint32)
         self.scratch("low", n + 1, np.uint32)
         self.scratch("whole", (n >> shift) + 1, np.int64)
-        self.set(k=k, shift=shift)
+        self.set(k=k, stretch_shift=shift)
         self.launch("group_members")
 
     def lay_out(self, limits: Limits) -> Any:
-        """Lay out room for the rows; return the state."""
+        """Lay out room for the new rows, in chunks; return the state."""
         arcs, k = self.level.arcs, self.values["k"]
-        self.set(chunk=chunk_for(arcs, limits, leiden=self.level.refined is not None))
+        self.set(chunk_arcs=chunk_for(arcs, limits, leiden=self.level.refined is not None))
         self.scratch("rooms", k + 1, np.uint32)
         self.launch("lay_out")
         state = self.read()
-        # Communities without arcs are nobody's neighbours; who summed no members does not know.
-        self.set(distinct=int(state["filled"]) or self.values["distinct"])
+        # Communities without arcs are no neighbours; 0 where degrees were not summed.
+        self.set(neighbour_bound=int(state["nonempty"]) or self.values["neighbour_bound"])
         return state
 
     def make_room(self, state: Any, limits: Limits) -> None:
-        """Ask for what adding up a chunk takes."""
-        sums, distinct = self.level.sums, self.values["distinct"]
+        """Allocate what summing a chunk takes."""
+        sums, bound = self.level.sums, self.values["neighbour_bound"]
         width = np.dtype(sums).itemsize
         self.scratch("room_targets", int(state["chunk_room"]), np.uint32)
         self.scratch("room_weights", int(state["chunk_room"]), sums)
         block_bin, hub_bin, slots = tables(
-            width, self.values["k"], distinct, int(state["widest_room"]), self.level.arcs
+            width, self.values["k"], bound, int(state["max_arcs"]), self.level.arcs
         )
         if slots:
             slots = slots_of(slots, self.level.arcs, limits)
@@ -171,39 +171,42 @@ class Aggregation:
         self.scratch("hub_bin", hub_bin, np.uint32)
         self.scratch("keys", slots, np.uint32, "hash")
         self.scratch("sums", slots, sums, "hash")
-        self.set(capacity=slots)
+        self.set(table_slots=slots)
 
     def write(self, rows: CoarseRows, room: int, base: int = 0) -> Any:
-        """Write new rows of `room` arcs at most behind `base` arcs; return the state."""
+        """Write new rows, of at most `room` arcs, after `base` arcs; return the state.
+
+        Where the rows outgrow their arrays, these grow and the kernel resumes.
+        """
         most, begin, resume = base + room, 0, 0
         while True:
             self.set(
-                base=base, reserve=rows.capacity, begin=begin, resume=resume,
-                narrow=int(rows.wide > 0), wide=rows.wide,
+                base=base, new_capacity=rows.capacity, begin=begin, resume=resume,
+                weights8=int(rows.heavy_slots > 0), heavy_slots=rows.heavy_slots,
                 new_targets=rows.targets, new_weights=rows.weights,
             )  # fmt: skip
             self.launch("sum_arcs")
             state = self.read()
-            if int(state["next"]) == BOUNDS:
+            if int(state["next_chunk"]) == BOUNDS:
                 return state
-            base, begin, resume = int(state["written"]), int(state["next"]), 1
+            base, begin, resume = int(state["written"]), int(state["next_chunk"]), 1
             rows.grow(min(most, max(int(state["arcs"]), 2 * rows.capacity)), base)
 
 
 def new_rows(
     memory: Allocator, level: GpuLevel, limits: Limits, room: int, total: int
 ) -> CoarseRows:
-    """Return room for the next level's arcs: `room` at most, which weigh `total`."""
+    """Return arrays for the next level's arcs: at most `room`, of total weight `total`."""
     capacity = min(room_after(level, limits), room)
-    wide = heavy_slots(total, capacity, np.dtype(level.sums).itemsize, limits)
-    return CoarseRows(memory, tag_after(level), "graph", capacity, level.sums, wide)
+    slots = heavy_slots(total, capacity, np.dtype(level.sums).itemsize, limits)
+    return CoarseRows(memory, tag_after(level), "graph", capacity, level.sums, slots)
 
 
 def room_after(level: GpuLevel, limits: Limits) -> int:
-    """Return the arcs that there is room for on the next level, at first."""
+    """Return how many arcs the next level's arrays hold at first."""
     if limits.region_arcs is not None:
         own = limits.region_arcs[next_region(level) - 1]
-        # What one level left of both is not all in one piece.
+        # What a level leaves of both regions is not contiguous.
         left = (sum(limits.region_arcs) - level.arcs) // 8 * 7 if level.number else 0
         return max(own, min(int(limits.coarse_share * level.arcs), left))
     return reserved(level.arcs, level.number, leiden=level.refined is not None, kept=limits.kept)

@@ -1,4 +1,4 @@
-"""How levels are aggregated: chunks of rows, tables, and the room that the next level gets."""
+"""How levels are aggregated: chunks of rows, hash tables, and memory for the next level."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Final
 from louvain_um.gpu.memory import weights8
 
 BOUNDS: Final = 65
-"""Bounds of chunks that the device knows: one more than there may be chunks."""
+"""One more than the most chunks (BOUND_COUNT of group_members.cuh)."""
 
 SLOTS: Final = {4: 4096, 8: 2048}
 """Slots of a block's table in shared memory, by size of the sums in bytes."""
 
 STRETCH: Final = 10
-"""Members, as a power of two, that share a sum of 64 bits: `Before` of group_members.cuh."""
+"""Members per 64-bit sum, as a power of two: `ArcsBefore` of group_members.cuh."""
 
 KEPT: Final = {"louvain": 1 / 3, "leiden": 1.0, "leiden later": 3 / 4}
-"""Room for the arcs of the next level, by those of a level.
+"""Arcs that the next level's arrays hold at first, as a share of a level's.
 
-Measured: R-MAT keeps .32 of its arcs (Louvain), .97 and then .68 (Leiden). A level that keeps
-more is moved to a larger room when that shows.
+Measured: R-MAT keeps .32 of its arcs (Louvain), .97 and then .68 (Leiden). Where a level keeps
+more, its arrays grow.
 """
 
-PARTS_CHUNK: Final = 1 << 26
-"""Arcs of a chunk beyond which parts have as many chunks as communities."""
+REFINED_CHUNK: Final = 1 << 26
+"""Most arcs of a chunk for which refined communities get half as many chunks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,22 +36,21 @@ class Limits:
     small : int
         Levels of at most so many vertices and arcs take one launch and one read-back.
     chunk, chunks : int
-        Arcs whose rows have room at a time: so many at least, or the level's divided by
-        `chunks`, which are at most 64; where parts are aggregated, by half as many, unless
-        that is more than `PARTS_CHUNK`.
+        Arcs of a chunk: at least `chunk`, or the level's divided by `chunks`, which is at most
+        64; by half of it for refined communities, unless that exceeds `REFINED_CHUNK`.
     arcs_a_slot, most_slots : int
-        The tables of hubs have a slot for so many arcs of the level, but no more than that,
-        and so many at least as the widest community needs.
+        The tables of hubs have one slot per `arcs_a_slot` arcs of the level, at most
+        `most_slots`, and at least what the largest community needs.
     kept : float, optional
-        Share of a level's arcs that the next has room for at first, instead of `KEPT`.
+        Share of a level's arcs that the next level's arrays hold at first, instead of `KEPT`.
     region_arcs : (int, int), optional
-        Arcs that the two regions for coarse levels (`coarse_memory.py`) have room for at
-        first, instead.
+        Arcs that the two regions for coarse levels (`louvain_um.gpu.memory.coarse_memory`)
+        hold at first, instead.
     coarse_share : float
-        Share of the arcs of level 1 or more that the next has room for, if both regions
-        together have that much: 0 unless they lie side by side.
-    narrow : bool
-        Whether weights may be bytes (`narrow.py`).
+        Share of the arcs of level 1 or later that the next level's arrays hold, if both
+        regions together have that much: 0 unless they are adjacent.
+    weights8 : bool
+        Whether weights may take a byte (`louvain_um.gpu.memory.weights8`).
     """
 
     small: int = 1 << 19
@@ -62,7 +61,7 @@ class Limits:
     kept: float | None = None
     region_arcs: tuple[int, int] | None = None
     coarse_share: float = 0.0
-    narrow: bool = True
+    weights8: bool = True
 
 
 LIMITS: Final = Limits()
@@ -70,20 +69,24 @@ LIMITS: Final = Limits()
 LOW_SCRATCH: Final = Limits(chunk=1 << 20, chunks=64)
 """For runs that do not fit otherwise; see `low_scratch_limits`."""
 
-LATER_CHUNKS: Final = 128
-LATER_SLOTS: Final = 64
-"""With low scratch, chunks and tables of coarse levels are small for level 0, not for them: with
-some of LFR 24 on the host, its level of 29 M arcs is added up in 14 ms; it took 24."""
+LOW_SCRATCH_CHUNKS: Final = 128
+LOW_SCRATCH_ARCS_A_SLOT: Final = 64
+"""Chunks and tables of every level follow from level 0's arcs, so that coarse levels need not
+make do with smaller ones: with some of LFR 24 on the host, aggregating its level of 29 M arcs
+takes 14 ms instead of 24."""
 
 
 def low_scratch_limits(arcs: int) -> Limits:
-    """Return how levels are aggregated in a run on so many arcs that does not fit otherwise."""
-    chunk, slots = max(LOW_SCRATCH.chunk, arcs // LATER_CHUNKS), arcs // LATER_SLOTS
+    """Return the limits of a run on so many arcs that does not fit with the default ones."""
+    chunk, slots = (
+        max(LOW_SCRATCH.chunk, arcs // LOW_SCRATCH_CHUNKS),
+        arcs // LOW_SCRATCH_ARCS_A_SLOT,
+    )
     return replace(LOW_SCRATCH, chunk=chunk, most_slots=slots)
 
 
 def slots_of(needed: int, arcs: int, limits: Limits) -> int:
-    """Return the slots of the tables of hubs, of which one needs so many."""
+    """Return the slots of all tables of hubs; the largest hub needs so many."""
     return max(needed, min(arcs // limits.arcs_a_slot, limits.most_slots))
 
 
@@ -93,7 +96,7 @@ def slots_for(communities: int) -> int:
 
 
 def reserved(arcs: int, number: int, *, leiden: bool, kept: float | None = None) -> int:
-    """Return the arcs that there is room for on the level after level `number`, at first.
+    """Return how many arcs the arrays of the level after level `number` hold at first.
 
     Examples
     --------
@@ -107,7 +110,7 @@ def reserved(arcs: int, number: int, *, leiden: bool, kept: float | None = None)
 
 
 def chunk_for(arcs: int, limits: Limits, *, leiden: bool) -> int:
-    """Return the arcs whose rows have room at a time; a community's more may be added.
+    """Return the arcs of a chunk; a chunk may exceed this by the arcs of one community.
 
     Chunks cost barriers and idle blocks, about .1 ms each on an H200: eight instead of four
     cost Louvain .5 to 1.2 % of its time, but Leiden 5 % of 280 ms (`gpu_chunks.json`).
@@ -115,48 +118,50 @@ def chunk_for(arcs: int, limits: Limits, *, leiden: bool) -> int:
     chunks = min(limits.chunks, BOUNDS - 1)
     even = -(-arcs // chunks)
     if leiden:
-        even = max(even, min(-(-arcs // max(chunks // 2, 1)), PARTS_CHUNK))
+        even = max(even, min(-(-arcs // max(chunks // 2, 1)), REFINED_CHUNK))
     return max(limits.chunk, even, 1)
 
 
-def stretch_for(widest: int) -> int:
-    """Return how many members, as a power of two, may share a sum (`Before`)."""
+def stretch_for(max_degree: int) -> int:
+    """Return how many members, as a power of two, may share a 64-bit sum (`ArcsBefore`)."""
     # Fewer than 2³² arcs may lie between the first and the last of them.
-    return min(STRETCH, ((2**32 - 1) // max(widest, 1) + 1).bit_length() - 1)
+    return min(STRETCH, ((2**32 - 1) // max(max_degree, 1) + 1).bit_length() - 1)
 
 
 def heavy_slots(total: int, capacity: int, width: int, limits: Limits) -> int:
-    """Return the entries for heavy arcs; 0 where weights of a byte would save nothing.
+    """Return the entries for heavy arcs; 0 where weights of one byte would save nothing.
 
     Parameters
     ----------
     total, capacity : int
-        What all arcs weigh, and how many there may be.
+        Total weight of the arcs, and the most arcs there may be.
     width : int
         Bytes of a sum.
     """
     slots = weights8.slots_for(total)
     saved = capacity * (width - 1)
-    return slots if limits.narrow and weights8.head_bytes(slots) < saved else 0
+    return slots if limits.weights8 and weights8.head_bytes(slots) < saved else 0
 
 
-def tables(width: int, k: int, distinct: int, widest: int, arcs: int) -> tuple[int, int, int]:
-    """Return the entries that lists and tables need, for communities too large for a warp.
+def tables(
+    width: int, k: int, neighbour_bound: int, max_arcs: int, arcs: int
+) -> tuple[int, int, int]:
+    """Return the entries of bins and tables for communities too large for a warp.
 
     Parameters
     ----------
     width : int
         Bytes of a sum.
-    k, distinct, widest, arcs : int
-        Communities, neighbours that one may have, most arcs of one, and arcs of all; or more.
+    k, neighbour_bound, max_arcs, arcs : int
+        Communities, neighbours of one, most arcs of one, and arcs of all; or upper bounds.
 
     Returns
     -------
-    block_bin, hubs, slots : int
-        Communities for a block, and for the grid; slots of the largest hub's table.
+    block_bin, hub_bin, slots : int
+        Communities that blocks and that the grid may sum; slots of the largest hub's table.
     """
     # The fewest arcs with which a table of a warp or a block can turn out too small.
     block = SLOTS[width] // 4 * 3
     warp = block // 8
-    slots = slots_for(min(distinct, widest)) if widest >= block else 0
+    slots = slots_for(min(neighbour_bound, max_arcs)) if max_arcs >= block else 0
     return min(k, arcs // warp) + 1, min(k, arcs // block) + 1, slots

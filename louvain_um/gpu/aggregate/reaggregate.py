@@ -1,9 +1,9 @@
-"""The next level's graph out of the input's arcs, where the level between has given its own back.
+"""The graph of level 2 made from the input's arcs, after level 1 freed its own.
 
-Leiden's parts are small: where hubs rule, level 1 has nearly as many arcs as the input. Graphs of
-three levels at once are what a run would need most memory for. So such a level gives its graph
-back before the next one's is made, in its place: the vertices of level 2 are groups of the input's
-vertices too. The input's arcs are about as many to read, and every sum is the same.
+Leiden's refined communities are small: on power-law graphs level 1 has nearly as many arcs as the
+input, and the graphs of levels 0, 1 and 2 together are the peak of a run. Level 1 therefore frees
+its graph before level 2's is made in its place. Every vertex of level 2 is a group of the input's
+vertices, too; there are about as many arcs to read, and every sum is the same.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.placement.memory.allocator import Allocator
 
 REAGGREGATE_ABOVE: Final = 0.7
-"""Share of the input's arcs above which level 1 gives its graph back."""
+"""Share of the input's arcs above which level 1 frees its graph."""
 
 GRAPH: Final = ("offsets", "targets", "weights", "loops", "degrees")
 """Arrays of a level's graph."""
 
 
 def wanted(first: GpuLevel, level: GpuLevel, limits: Limits, planned: bool) -> bool:
-    """Return whether the level after this one is to be made of the input's arcs.
+    """Return whether the level after this one is to be made from the input's arcs.
 
-    Where that was not `planned`, a level that outgrew its region has room to give back.
+    Without a plan for it, only where this level outgrew its region, which it can give back.
     """
     if level.number != 1 or level.refined is None or limits.region_arcs is None:
         return False
@@ -42,7 +42,7 @@ def wanted(first: GpuLevel, level: GpuLevel, limits: Limits, planned: bool) -> b
 
 
 def give_back(memory: Allocator, level: GpuLevel, names: Sequence[str] = GRAPH) -> None:
-    """Free the graph of a level, or what there is of it."""
+    """Free those arrays of a level's graph that exist."""
     for name in names:
         if f"{name}.{level.tag}" in memory.live:
             memory.free(f"{name}.{level.tag}")
@@ -52,10 +52,9 @@ def give_back(memory: Allocator, level: GpuLevel, names: Sequence[str] = GRAPH) 
 def from_input(
     kernels: Kernels, memory: Allocator, first: GpuLevel, level: GpuLevel, limits: Limits
 ) -> GpuLevel:
-    """Return the level after level 1, whose graph is given back.
+    """Return the level after level 1, made from the input's arcs; frees level 1's graph.
 
-    Overwrites the parts with the vertices' numbers on the next level, and leaves them as
-    `numbers`.
+    Overwrites `refined` with each vertex's number on the next level, which becomes `numbers`.
 
     Parameters
     ----------
@@ -63,15 +62,15 @@ def from_input(
         Level 0, aggregated to `level`.
     """
     numbers, n = level.refined, first.vertices
-    k = number_parts(kernels, memory, level)
+    k = number_refined(kernels, memory, level)
     arcs, region = level.arcs, level.region
-    # Degrees lie among communities, where a hole would be of no use.
+    # Degrees belong to another group, where the freed bytes would not be used.
     give_back(memory, level, GRAPH[:-1])
     through = memory.empty("through", "scratch", n, np.uint32)
     relabel.run(kernels, "follow", n, numbers, first.numbers, through)
     # As if the input were in the other region: the next level is where this one was.
     source = replace(first, number=level.number, region=3 - region, refined=through)
-    # There are no more arcs than on the level between.
+    # The next level has no more arcs than this one.
     coarse = from_numbers(
         kernels, memory, source, through, k, replace(limits, region_arcs=(arcs, arcs))
     )
@@ -82,7 +81,7 @@ def from_input(
 def restore(
     kernels: Kernels, memory: Allocator, first: GpuLevel, level: GpuLevel, limits: Limits
 ) -> None:
-    """Make the graph of level 1 once more, after `aggregate_again` gave it back."""
+    """Make the graph of level 1 again, after `from_input` freed it."""
     give_back(memory, level)
     source = replace(first, refined=first.numbers)
     made = from_numbers(kernels, memory, source, first.numbers, level.vertices, limits)
@@ -91,15 +90,15 @@ def restore(
         setattr(level, name, getattr(made, name))
 
 
-def number_parts(kernels: Kernels, memory: Allocator, level: GpuLevel) -> int:
-    """Give the parts of a level numbers in the order of their labels; return how many."""
-    parts = level.refined
+def number_refined(kernels: Kernels, memory: Allocator, level: GpuLevel) -> int:
+    """Renumber refined communities in the order of their labels; return how many there are."""
+    refined = level.refined
     aggregation = Aggregation(kernels, memory, level)
-    aggregation.set(numbers=parts, labels=level.vertices)
+    aggregation.set(numbers=refined, label_bound=level.vertices)
     ranks = aggregation.scratch("ranks", level.vertices + 1, np.uint32)
     aggregation.launch("number_labels")
     k = int(aggregation.read()["vertices"])
-    relabel.run(kernels, "follow", level.vertices, ranks, parts, parts)
+    relabel.run(kernels, "follow", level.vertices, ranks, refined, refined)
     aggregation.close()
     return k
 
@@ -107,7 +106,7 @@ def number_parts(kernels: Kernels, memory: Allocator, level: GpuLevel) -> int:
 def from_numbers(
     kernels: Kernels, memory: Allocator, source: GpuLevel, numbers: Any, k: int, limits: Limits
 ) -> GpuLevel:
-    """Return the level after `source`, whose vertices become `numbers`, below k."""
+    """Return the level after `source`, whose vertex v becomes number `numbers[v]`, below k."""
     aggregation = Aggregation(kernels, memory, source)
     aggregation.set(numbers=numbers, map=numbers)
     return in_chunks(aggregation, source, limits, k)

@@ -1,8 +1,19 @@
-// Adding up the arcs of communities by the community at their other end.
+// Sums the arcs of each community by the community at their other end, in hash tables whose kind
+// depends on how many arcs there are (Naim, Manne, Halappanavar, Tumeo:
+// Community Detection on the GPU, 2017):
+//
+//   up to Table::warp_arcs   a warp, its eighth of the block's table in shared memory
+//   up to BLOCK_ARCS         a block, its whole table
+//   more (hubs)              all blocks, a table in global memory
+//
+// A table that turns out too small passes its community on to the next kind. Communities are
+// claimed by warps and blocks; one warp or block owns a community, but for hubs, whose rows all
+// blocks write by atomics. A community without arcs gets an empty row. Sums are integers and
+// rows unordered, so that no result depends on the order of threads.
 #pragma once
 #include "group_members.cuh"
 
-// Most arcs that a block adds up alone; a community with more is a hub.
+// Most arcs that a block sums alone; a community with more is a hub.
 #define BLOCK_ARCS 32768
 // Arcs of a hub that a block takes at a time, and arcs that a warp moves at a time.
 #define UNIT_ARCS 4096
@@ -18,7 +29,7 @@ struct Table {
   static constexpr u32 warp_arcs = warp_slots / 4 * 3 * 2;
 };
 
-// The tables that a block works with.
+// A block's tables, and what its threads share.
 template <class A>
 struct Shared {
   u32 keys[Table<A>::slots];
@@ -34,7 +45,7 @@ struct Shared {
 template <class W, class A, class F>
 __device__ __forceinline__ void visit_arcs(const Arguments<W, A>& args, i64 i, i64 low, i64 high, F add) {
   auto source = [&](i64 m) { return row_of(args.weights, args.offsets, args.members[m]).low; };
-  walk_rows(args.before(), i, args.n, low, high, source, [&](const i64* at, const u32*, i64) {
+  walk_rows(args.arcs_before(), i, args.n, low, high, source, [&](const i64* at, const u32*, i64) {
     u32 community[DEPTH];
     A weight[DEPTH];
 #pragma unroll
@@ -59,20 +70,20 @@ __device__ __forceinline__ void visit_arcs(const Arguments<W, A>& args, i64 i, i
   });
 }
 
-// Returns the t-th slot to be read of a table: a permutation of 0..slots - 1 (a power of two).
-// Rows in the order of slots would, in tables of the next level, fill one place after another.
+// Returns the t-th slot of a table to read: a permutation of 0..slots - 1 (a power of two). Rows
+// in the order of slots would fill the tables of the next level from one end.
 __device__ __forceinline__ u32 scatter(u32 t, u32 slots) {
   return (t * 0x9E3779B1u) & (slots - 1);
 }
 
-__device__ __forceinline__ u32 table_for(i64 arcs, i64 distinct) {
-  return slots_for(u32(min(arcs, distinct)));
+__device__ __forceinline__ u32 table_for(i64 arcs, i64 neighbour_bound) {
+  return slots_for(u32(min(arcs, neighbour_bound)));
 }
 
-// Adds up communities with few arcs, a warp each; lists the others for blocks or the grid.
+// Sums communities with few arcs, one warp each; lists the others in the block bin or hub bin.
 template <class W, class A>
 __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, Shared<A>& shared) {
-  const ArcsBefore before = args.before();
+  const ArcsBefore arcs_before = args.arcs_before();
   const u32 lane = lane_index();
   u32* keys = shared.keys + warp_index() * Table<A>::warp_slots;
   A* sums = shared.sums + warp_index() * Table<A>::warp_slots;
@@ -88,7 +99,7 @@ __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, 
     const i64 stop = min((i64)claim + share, count) + chunk.first;
     for (i64 c = chunk.first + claim; c < stop; ++c) {
       const u32 member = args.starts[c];
-      const i64 low = before[member], high = before[args.starts[c + 1]], arcs = high - low;
+      const i64 low = arcs_before[member], high = arcs_before[args.starts[c + 1]], arcs = high - low;
       if (arcs == 0 || arcs > Table<A>::warp_arcs) {
         if (lane == 0) {
           args.new_offsets[c] = 0;
@@ -99,7 +110,7 @@ __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, 
         }
         continue;
       }
-      const u32 slots = min(table_for(arcs, args.distinct), Table<A>::warp_slots), limit = slots / 4 * 3;
+      const u32 slots = min(table_for(arcs, args.neighbour_bound), Table<A>::warp_slots), limit = slots / 4 * 3;
       for (u32 s = lane; s < slots; s += WARP) {
         keys[s] = EMPTY;
         sums[s] = 0;
@@ -152,13 +163,14 @@ __device__ __forceinline__ void visit_with_block(const Arguments<W, A>& args, u3
                                                  i64 low, i64 high, F add) {
   const i64 arcs = high - low, begin = low + arcs * warp_index() / WARPS;
   const i64 end = low + arcs * (warp_index() + 1) / WARPS;
-  if (begin < end) visit_arcs(args, find_row(args.before(), first, last, begin), begin, end, add);
+  if (begin < end) visit_arcs(args, find_row(args.arcs_before(), first, last, begin), begin, end, add);
 }
 
-// Adds up communities of middling size, a block each; lists those with too many neighbours.
+// Sums the communities of the block bin, one block each; lists those with too many neighbours in
+// the hub bin.
 template <class W, class A>
 __device__ void sum_with_blocks(const Arguments<W, A>& args, const Chunk& chunk, Shared<A>& shared) {
-  const ArcsBefore before = args.before();
+  const ArcsBefore arcs_before = args.arcs_before();
   State* state = args.state;
   const u32 count = *(volatile u32*)&state->block_count;
   while (true) {
@@ -171,8 +183,8 @@ __device__ void sum_with_blocks(const Arguments<W, A>& args, const Chunk& chunk,
     if (shared.claimed >= count) break;
     const i64 c = args.block_bin[shared.claimed];
     const u32 first = args.starts[c], last = args.starts[c + 1];
-    const i64 low = before[first], high = before[last];
-    const u32 slots = min(table_for(high - low, args.distinct), Table<A>::slots), limit = slots / 4 * 3;
+    const i64 low = arcs_before[first], high = arcs_before[last];
+    const u32 slots = min(table_for(high - low, args.neighbour_bound), Table<A>::slots), limit = slots / 4 * 3;
     for (u32 s = threadIdx.x; s < slots; s += THREADS) {
       shared.keys[s] = EMPTY;
       shared.sums[s] = 0;
@@ -185,7 +197,7 @@ __device__ void sum_with_blocks(const Arguments<W, A>& args, const Chunk& chunk,
         inner += weight;
       else if (!try_add_weight(shared.keys, shared.sums, slots, shared.used, limit, community,
                                weight))
-        atomicOr(&shared.full, 1u);  // others look at it meanwhile
+        atomicOr(&shared.full, 1u);  // other warps read it meanwhile
       return *(volatile u32*)&shared.full == 0;
     });
     inner = block_sum(inner);
@@ -227,27 +239,27 @@ __device__ __forceinline__ u32 last_at_most(const T* entries, u32 count, T x) {
   return low;
 }
 
-// Adds up hubs with the whole grid, as many at a time as there is room for tables: blocks
-// take units of arcs, first into a table of their own, whose sums then go to the hub's, so
-// that arcs to the same few hubs do not queue for one address. Ends with a barrier.
+// Sums the communities of the hub bin with the whole grid, as many at a time as have room for
+// tables. Blocks sum units of arcs in shared memory, then add those sums to the hub's table:
+// atomics on the few addresses of other hubs would queue otherwise. Ends with a barrier.
 template <class W, class A>
 __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, Shared<A>& shared) {
-  const ArcsBefore before = args.before();
+  const ArcsBefore arcs_before = args.arcs_before();
   Barrier* barrier = &args.state->barrier;
   const u32 hubs = *(volatile u32*)&args.state->hub_count;
   for (u32 done = 0, taken; done < hubs; done += taken) {
-    // Every block makes the same plan.
+    // Every block computes the same layout of tables and units.
     const u32 t = threadIdx.x;
     u64 slots = 0, all_slots;
     u32 units = 0, all_units;
     if (done + t < hubs) {
       u32 c = args.hub_bin[done + t];
-      i64 arcs = before[args.starts[c + 1]] - before[args.starts[c]];
-      slots = table_for(arcs, args.distinct);
+      i64 arcs = arcs_before[args.starts[c + 1]] - arcs_before[args.starts[c]];
+      slots = table_for(arcs, args.neighbour_bound);
       units = (arcs + UNIT_ARCS - 1) / UNIT_ARCS;
     }
     u64 slots_before = block_scan(slots, all_slots);
-    bool fits = slots && slots_before + slots <= args.capacity;
+    bool fits = slots && slots_before + slots <= args.table_slots;
     u32 units_before = block_scan(fits ? units : 0u, all_units);
     taken = block_sum(fits ? 1u : 0u);
     if (t == 0) shared.table_at[0] = 0;
@@ -267,8 +279,8 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
       A* sums = args.sums + shared.table_at[g];
       const u32 slots = shared.table_at[g + 1] - shared.table_at[g];
       const u32 first = args.starts[c], last = args.starts[c + 1];
-      const i64 low = before[first] + (i64)(unit - shared.unit_at[g]) * UNIT_ARCS;
-      const i64 high = min(low + UNIT_ARCS, before[last]);
+      const i64 low = arcs_before[first] + (i64)(unit - shared.unit_at[g]) * UNIT_ARCS;
+      const i64 high = min(low + UNIT_ARCS, arcs_before[last]);
       for (u32 s = threadIdx.x; s < Table<A>::slots; s += THREADS) {
         shared.keys[s] = EMPTY;
         shared.sums[s] = 0;
@@ -313,8 +325,8 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
   }
 }
 
-// Adds up the arcs of a chunk's communities in their rooms, and sets loops and offsets. The
-// caller syncs before it reads them.
+// Writes the rows of a chunk's communities to their rooms, and sets loops and offsets. The caller
+// syncs before it reads them.
 template <class W, class A>
 __device__ void sum_chunk(const Arguments<W, A>& args, const Chunk& chunk) {
   __shared__ Shared<A> shared;
@@ -325,7 +337,7 @@ __device__ void sum_chunk(const Arguments<W, A>& args, const Chunk& chunk) {
   grid_sync(barrier);
   sum_with_grid(args, chunk, shared);
   const i64 count = chunk.last - chunk.first;
-  u64 inside = 0, widest = 0;
+  u64 inside = 0, max_degree = 0;
   i64* offsets = args.new_offsets + chunk.first;
   for (i64 c = grid_thread(); c < count; c += grid_threads()) {
     if (!args.partial) {
@@ -333,12 +345,12 @@ __device__ void sum_chunk(const Arguments<W, A>& args, const Chunk& chunk) {
       inside += twice;
       args.new_loops[chunk.first + c] = twice / 2;
     }
-    widest = max(widest, (u64)offsets[c]);
+    max_degree = max(max_degree, (u64)offsets[c]);
   }
   inside = block_sum(inside);
   if (threadIdx.x == 0 && inside) atomicAdd(&args.state->inside, inside);
-  widest = warp_max(widest);
-  if (lane_index() == 0 && widest) atomicMax(&args.state->widest, widest);
+  max_degree = warp_max(max_degree);
+  if (lane_index() == 0 && max_degree) atomicMax(&args.state->max_degree, max_degree);
   const i64 written = *(volatile u64*)&args.state->written;
   grid_scan<i64>(count, [=](i64 c) { return offsets[c]; }, offsets, (i64*)args.partials, barrier,
                  written);
@@ -368,7 +380,7 @@ __device__ void close_gaps(const Arguments<W, A>& args, const Chunk& chunk) {
                   if (at[d] < 0) continue;
                   const i64 out = position + d * WARP;
                   args.new_targets[out] = target[d];
-                  if (args.narrow)
+                  if (args.weights8)
                     put_weight((Weights8*)args.new_weights, out, weight[d]);
                   else
                     ((A*)args.new_weights)[out] = weight[d];

@@ -75,10 +75,10 @@ class Partial:
         self.turn += 1
         sums = self.level.sums
         width = np.dtype(sums).itemsize
-        wide = heavy_slots(self.total, self.capacity, width, self.limits)
+        slots = heavy_slots(self.total, self.capacity, width, self.limits)
         tag = f"partial.{self.turn}"
         # There is room where the next level's graph is to be, and that much again.
-        return CoarseRows(self.memory, tag, "graph", self.capacity, sums, wide)
+        return CoarseRows(self.memory, tag, "graph", self.capacity, sums, slots)
 
     def add(self, first: int, last: int, need: Callable[[int, int], None]) -> None:
         """Append the rows of a range of vertices; `need` brings its arcs."""
@@ -99,7 +99,7 @@ class Partial:
         aggregation = Aggregation(self.kernels, self.memory, part)
         copy(self.numbers[first:last], aggregation.scratch("numbers", last - first, np.uint32))
         aggregation.scratch("ranks", self.k + 1, np.uint32)
-        aggregation.set(map=self.numbers, labels=self.k, distinct=self.k, partial=1)
+        aggregation.set(map=self.numbers, label_bound=self.k, neighbour_bound=self.k, partial=1)
         aggregation.set(names=self.names[self.used :], new_offsets=self.offsets[self.used :])
         aggregation.launch("number_labels")
         added = int(aggregation.read()["vertices"])
@@ -125,7 +125,7 @@ class Partial:
             max_degree=self.k,
         )
         aggregation = Aggregation(self.kernels, self.memory, graph)
-        aggregation.set(numbers=self.names, distinct=self.k)
+        aggregation.set(numbers=self.names, neighbour_bound=self.k)
         aggregation.group(self.k)
         state = aggregation.lay_out(self.limits)
         aggregation.make_room(state, self.limits)
