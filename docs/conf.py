@@ -1,4 +1,4 @@
-"""Sphinx builds the guide from these pages and the package's docstrings, without a network.
+"""Sphinx configuration: builds these pages and the reference, without a network.
 
 python3 run.py sphinx-build -W docs build/docs
 """
@@ -28,9 +28,9 @@ html_show_copyright = False
 myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_inline", "deflist"]
 
-# Docstrings name other objects in single backticks.
+# Single backticks in docstrings are references.
 default_role = "py:obj"
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # the sections of numpydoc say it in words
+autodoc_typehints = "none"  # types are in the numpydoc sections
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

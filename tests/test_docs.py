@@ -219,7 +219,7 @@ def test_why_policies_win_is_told_with_what_was_measured():
                 count = row.get("fault_groups") if row["feasible"] else None
                 assert text == ("" if count is None else f"{count:,}"), policy
     study = json.loads((HOUSE / "benchmarks/results/thesis_study_modelled.json").read_text())
-    gains = told("guide/why.md", "The thesis, beside this")
+    gains = told("guide/why.md", "Comparison with the thesis")
     for policy, cells in gains.items():
         for at, (rate, percent) in enumerate(zip((0, 2, 3), (0, 30, 50), strict=True)):
             base = points["lfr24", "base", percent]["seconds_best"]

@@ -1,4 +1,4 @@
-"""A directive that shows what ``louvain-um COMMAND --help`` prints, so that it is always true."""
+"""A directive that inserts the output of ``louvain-um COMMAND --help``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from docutils.parsers.rst import Directive
 
 
 class HelpText(Directive):
-    """Shows the help of the command that its arguments name."""
+    """Inserts the help of the command named by its arguments."""
 
     optional_arguments = 1
     final_argument_whitespace = True
@@ -28,6 +28,6 @@ class HelpText(Directive):
 
 
 def setup(app):
-    """Make the directive known."""
+    """Register the directive."""
     app.add_directive("helptext", HelpText)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

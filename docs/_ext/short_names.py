@@ -1,4 +1,4 @@
-"""Links for names without their module: `louvain` finds ``louvain_um.louvain``."""
+"""Links for names without their module: `louvain` links to ``louvain_um.louvain``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from docutils import nodes
 
 
 def resolve(app, env, node, contnode):
-    """Return a link to the one object of this name; None where there is none, or several."""
+    """Return a link to the only object with this name; None if there are none or several."""
     if node.get("refdomain") != "py":
         return None
     domain = env.get_domain("py")
     wanted = node["reftarget"].removesuffix("()")
     found = [name for name in domain.objects if name.endswith(f".{wanted}")]
-    if len(found) > 1:  # a function's own name goes before attributes that are called the same
+    if len(found) > 1:  # functions and classes take precedence over attributes
         found = [name for name in found if domain.objects[name].objtype in ("function", "class")]
     if len(found) != 1:
         return None
@@ -25,6 +25,6 @@ def resolve(app, env, node, contnode):
 
 
 def setup(app):
-    """Listen for names that were not found."""
+    """Register the resolver."""
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
