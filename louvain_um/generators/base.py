@@ -1,10 +1,11 @@
-"""What every kind shares: the result, the checks, the keys of the hash streams."""
+"""What all kinds share: the result, options and their checks, keys of the hash streams."""
 
 from __future__ import annotations
 
 import math
 import operator
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -20,7 +21,7 @@ MASK64: Final = 2**64 - 1
 
 WEIGHT_STREAM: Final = 1
 ID_STREAM: Final = 2
-"""Streams that every kind has; a kind's own start at 16."""
+"""Streams that all kinds have; a kind's own start at 16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,86 @@ class Generated:
     labels: NDArray[np.uint32] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonOptions:
+    """Options that all kinds have.
+
+    Parameters
+    ----------
+    permute : bool
+        Whether ids are permuted.
+    weights : {"none", "uniform"}
+        No weights, or whole numbers 1 … 16 alike.
+    seed : int
+        0 … 2³² − 1.
+
+    Raises
+    ------
+    OptionError
+        Another seed or other weights.
+    """
+
+    permute: bool
+    weights: Weights
+    seed: int
+
+    def __post_init__(self) -> None:
+        whole_number("seed", self.seed, 0, 2**32 - 1)
+        if self.weights not in ("none", "uniform"):
+            raise OptionError(f"weights must be 'none' or 'uniform', not {self.weights!r}")
+
+    def key(self, stream: int) -> np.uint64:
+        """Return the key of one stream of the seed's randomness."""
+        return stream_key(self.seed, stream)
+
+    def vertex_ids(self, n: int) -> NDArray[np.uint64]:
+        """Return the permutation of the ids of n vertices, for `hashing.permute`."""
+        from louvain_um.generators.hashing import permutation
+
+        return permutation(self.key(ID_STREAM), n, self.permute)
+
+    def graph_of_edges(self, u: NDArray[np.uint32], v: NDArray[np.uint32], n: int) -> Graph:
+        """Build the graph of a list of edges; loops are dropped, repeated edges count once."""
+        graph = Graph.from_edges(u, v, n_vertices=n, duplicates="once")
+        return self._weighted(replace(graph, loops=np.zeros(n, np.int64)))
+
+    def graph_of_rows(
+        self, n: int, count: Callable[..., None], fill: Callable[..., None], *args: object
+    ) -> Graph:
+        """Build a graph from two kernels of `rows`, which count and write its rows.
+
+        Both are called once per thread as ``kernel(t, threads, *args, offsets, …)``.
+        """
+        from louvain_um.core import parallel
+
+        threads = parallel.default_threads() if n > 1 << 12 else 1
+        offsets = np.zeros(n + 1, np.int64)
+        parallel.run(count, threads, *args, offsets)
+        np.cumsum(offsets, out=offsets)
+        targets = np.empty(int(offsets[-1]), np.uint32)
+        parallel.run(fill, threads, *args, offsets, targets)
+        return self._weighted(Graph(offsets, targets, None, np.zeros(n, np.int64)))
+
+    def _weighted(self, graph: Graph) -> Graph:
+        """Give each edge the weight asked for, a function of its two ends."""
+        if self.weights == "none":
+            return graph
+        from louvain_um.core import parallel
+        from louvain_um.generators import rows
+
+        values = np.empty(graph.n_arcs, np.uint32)
+        parallel.run(
+            rows.weigh_arcs,
+            parallel.default_threads(),
+            np.zeros(1, np.int64),
+            self.key(WEIGHT_STREAM),
+            graph.offsets,
+            graph.targets,
+            values,
+        )
+        return replace(graph, weights=values)
+
+
 def mix64(x: int) -> int:
     """Return a well-mixed 64-bit image of `x`: splitmix64's finaliser, a bijection."""
     x &= MASK64
@@ -51,45 +132,8 @@ def stream_key(seed: int, stream: int) -> np.uint64:
     return np.uint64(mix64(mix64(seed + 0x9E37_79B9_7F4A_7C15) ^ mix64(stream << 32)))
 
 
-def assemble(
-    source: NDArray[np.uint32], target: NDArray[np.uint32], n: int, weights: Weights, seed: int
-) -> Graph:
-    """Build the graph of a list of edges; loops are dropped, repeated edges count once."""
-    graph = Graph.from_edges(source, target, n_vertices=n, duplicates="once")
-    return weigh(replace(graph, loops=np.zeros(n, np.int64)), weights, seed)
-
-
-def weigh(graph: Graph, weights: Weights, seed: int) -> Graph:
-    """Give each edge the weight asked for, a function of its two ends."""
-    if weights == "none":
-        return graph
-    from louvain_um.core import parallel
-    from louvain_um.generators import rows
-
-    values = np.empty(graph.n_arcs, np.uint32)
-    counter = np.zeros(1, np.int64)
-    key = stream_key(seed, WEIGHT_STREAM)
-    parallel.run(
-        rows.weigh_arcs,
-        parallel.default_threads(),
-        counter,
-        key,
-        graph.offsets,
-        graph.targets,
-        values,
-    )
-    return replace(graph, weights=values)
-
-
-def check_common(seed: int, weights: str) -> None:
-    """Refuse a seed or a kind of weights that no generator knows."""
-    whole("seed", seed, 0, 2**32 - 1)
-    if weights not in ("none", "uniform"):
-        raise OptionError(f"weights must be 'none' or 'uniform', not {weights!r}")
-
-
-def whole(name: str, value: object, low: int, high: int = MAX_VERTICES) -> int:
-    """Return `value` as an int between `low` and `high`, or say what it must be."""
+def whole_number(name: str, value: object, low: int, high: int = MAX_VERTICES) -> int:
+    """Return `value` as an int between `low` and `high`; the error names the range."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -99,8 +143,8 @@ def whole(name: str, value: object, low: int, high: int = MAX_VERTICES) -> int:
     return number
 
 
-def real(name: str, value: float, low: float, high: float = math.inf) -> float:
-    """Return `value` as a float between `low` and `high`, or say what it must be."""
+def real_number(name: str, value: float, low: float, high: float = math.inf) -> float:
+    """Return `value` as a float between `low` and `high`; the error names the range."""
     number = float(value) if isinstance(value, int | float | np.number) else math.nan
     if not (low <= number <= high and math.isfinite(number)):
         span = f"of at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
@@ -108,8 +152,11 @@ def real(name: str, value: float, low: float, high: float = math.inf) -> float:
     return number
 
 
-def afford(n: int, arcs: int) -> None:
-    """Refuse a graph whose making would not fit the machine: 12 bytes an arc, 40 a vertex."""
+def check_memory(n: int, arcs: int) -> None:
+    """Raise an error if generating takes more than the host's memory.
+
+    It takes 12 bytes per arc and 40 per vertex.
+    """
     if not hasattr(os, "sysconf"):
         return
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -130,7 +177,7 @@ def power_law(low: int, high: int, exponent: float) -> NDArray[np.uint64]:
     -------
     uint64[high − low + 1]
         Entry k is the smallest 64-bit draw that means more than ``low + k``; the last one
-        stands for no limit. Made on the host, once, so that no draw needs a power.
+        is no limit. Computed once on the host, so that no draw needs a power.
     """
     numbers = np.arange(low, high + 1, dtype=np.float64)
     cumulative = np.cumsum(numbers**-exponent)

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from louvain_um.errors import OptionError
 from louvain_um.generators.base import (
-    ID_STREAM,
+    CommonOptions,
     Generated,
     Weights,
-    afford,
-    check_common,
-    real,
-    stream_key,
-    weigh,
-    whole,
+    check_memory,
+    real_number,
+    whole_number,
 )
-from louvain_um.graph.graph import Graph
 
 POINT_STREAM = 16
 
@@ -64,39 +58,31 @@ def geometric(
     >>> geometric(1000, radius=0.05).graph.n_vertices
     1000
     """
-    n = whole("n", n, 0)
-    check_common(seed, weights)
+    n = whole_number("n", n, 0)
+    common = CommonOptions(permute=permute, weights=weights, seed=seed)
     if degree is not None and radius is not None:
         raise OptionError("give degree or radius, not both")
     if radius is None:
-        degree = min(15.0, max(n - 1, 0) / 2) if degree is None else real("degree", degree, 0.0)
+        degree = (
+            min(15.0, max(n - 1, 0) / 2) if degree is None else real_number("degree", degree, 0.0)
+        )
         if n > 1 and degree > 0.9 * (n - 1):
             raise OptionError(
                 f"degree must be at most 0.9 (n - 1) = {0.9 * (n - 1):g}, not {degree:g}"
             )
         radius = radius_for(degree / max(n - 1, 1))
-    radius = real("radius", radius, 0.0, 1.5)
-    afford(n, int(n * max(n - 1, 0) * min(1.0, math.pi * radius**2) / 3))
+    radius = real_number("radius", radius, 0.0, 1.5)
+    check_memory(n, int(n * max(n - 1, 0) * min(1.0, math.pi * radius**2) / 3))
 
-    from louvain_um.core import parallel
     from louvain_um.generators import rows
-    from louvain_um.generators.hashing import permutation
 
-    ids = permutation(stream_key(seed, ID_STREAM), n, permute)
     reach = round(radius * 2**COORDINATE_BITS)
     # Cells no narrower than the reach, so that only neighbouring cells matter; no more cells
     # than vertices.
     side = max(1, min(2**COORDINATE_BITS // max(reach, 1), math.isqrt(n)))
-    starts, x, y = rows.place_points(stream_key(seed, POINT_STREAM), n, side)
-    threads = parallel.default_threads() if n > 1 << 12 else 1
-    offsets = np.zeros(n + 1, np.int64)
-    common = (side, reach, starts, x, y, ids, offsets)
-    parallel.run(rows.count_near, threads, np.zeros(1, np.int64), *common)
-    np.cumsum(offsets, out=offsets)
-    targets = np.empty(int(offsets[-1]), np.uint32)
-    parallel.run(rows.fill_near, threads, np.zeros(1, np.int64), *common, targets)
-    graph = Graph(offsets, targets, None, np.zeros(n, np.int64))
-    return Generated(weigh(graph, weights, seed))
+    points = rows.place_points(common.key(POINT_STREAM), n, side)
+    near = (side, reach, *points, common.vertex_ids(n))
+    return Generated(common.graph_of_rows(n, rows.count_near, rows.fill_near, *near))
 
 
 def radius_for(share: float) -> float:

@@ -16,16 +16,14 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
 from louvain_um.generators.base import (
-    ID_STREAM,
+    CommonOptions,
     Generated,
     Weights,
-    afford,
-    assemble,
-    check_common,
+    check_memory,
     power_law,
-    real,
+    real_number,
     stream_key,
-    whole,
+    whole_number,
 )
 
 DEGREE_STREAM, SIZE_STREAM, SLOT_STREAM, SPLIT_STREAM, INSIDE_STREAM = 16, 17, 18, 19, 20
@@ -109,7 +107,7 @@ def lfr(
         weights=weights,
         seed=seed,
     )
-    afford(made.n, 2 * made.edges)
+    check_memory(made.n, 2 * made.edges)
 
     from louvain_um.core import parallel
     from louvain_um.generators import edges as compiled
@@ -132,7 +130,7 @@ def lfr(
     )
     inside = made.edges_inside
     _pair_outside(made.outer, made.slots, made.ids, seed, u[inside:], v[inside:])
-    return Generated(assemble(u, v, made.n, weights, seed), made.labels)
+    return Generated(made.common.graph_of_edges(u, v, made.n), made.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +161,7 @@ class LfrParameters:
     slots: NDArray[np.uint32]
     labels: NDArray[np.uint32]
     ids: NDArray[np.uint64]
+    common: CommonOptions
 
     @property
     def edges_inside(self) -> int:
@@ -200,15 +199,15 @@ def lfr_parameters(
     seed: int = 0,
 ) -> LfrParameters:
     """Check the arguments of `lfr` and do the work that grows with vertices alone."""
-    n = whole("n", n, 1)
-    check_common(seed, weights)
-    min_degree = whole("min_degree", min_degree, 0, n - 1)
-    max_degree = min(whole("max_degree", max_degree, max(min_degree, 1)), n - 1)
-    min_community = whole("min_community", min_community, 1, n)
-    max_community = min(whole("max_community", max_community, min_community), n)
-    real("degree_exponent", degree_exponent, 0.0, 20.0)
-    real("community_exponent", community_exponent, 0.0, 20.0)
-    kept = round((1.0 - real("mixing", mixing, 0.0, 1.0)) * 2**32)
+    n = whole_number("n", n, 1)
+    common = CommonOptions(permute=permute, weights=weights, seed=seed)
+    min_degree = whole_number("min_degree", min_degree, 0, n - 1)
+    max_degree = min(whole_number("max_degree", max_degree, max(min_degree, 1)), n - 1)
+    min_community = whole_number("min_community", min_community, 1, n)
+    max_community = min(whole_number("max_community", max_community, min_community), n)
+    real_number("degree_exponent", degree_exponent, 0.0, 20.0)
+    real_number("community_exponent", community_exponent, 0.0, 20.0)
+    kept = round((1.0 - real_number("mixing", mixing, 0.0, 1.0)) * 2**32)
     if min_degree == 0:
         raise OptionError("min_degree must be at least 1, not 0")
 
@@ -216,27 +215,26 @@ def lfr_parameters(
     starts = np.concatenate(([0], np.cumsum(sizes)))
     order = np.argsort(-sizes, kind="stable")
     counts = degree_counts(n, min_degree, max_degree, degree_exponent, seed)
-    afford(n, 0)
+    check_memory(n, 0)
 
     from louvain_um.generators import edges as compiled
-    from louvain_um.generators.hashing import permutation
 
     q = np.uint64(kept)
     degrees = np.empty(n, np.uint32)
-    slot_key = stream_key(seed, SLOT_STREAM)
+    slot_key = common.key(SLOT_STREAM)
     compiled.fill_slots(slot_key, counts, min_degree, q, starts, order, degrees)
     inner, outer = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
-    compiled.split_degrees(stream_key(seed, SPLIT_STREAM), q, starts, degrees, inner, outer)
+    compiled.split_degrees(common.key(SPLIT_STREAM), q, starts, degrees, inner, outer)
     del degrees
 
-    ids = permutation(stream_key(seed, ID_STREAM), n, permute)
+    ids = common.vertex_ids(n)
     slots, labels = np.empty(n, np.uint32), np.empty(n, np.uint32)
     compiled.label_slots(starts, ids, slots, labels)
 
     inside = np.diff(inner[starts])
     return LfrParameters(
         n=n,
-        key=stream_key(seed, INSIDE_STREAM),
+        key=common.key(INSIDE_STREAM),
         starts=starts,
         inner=inner,
         outer=outer,
@@ -244,6 +242,7 @@ def lfr_parameters(
         slots=slots,
         labels=labels,
         ids=ids,
+        common=common,
     )
 
 

@@ -7,15 +7,12 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
 from louvain_um.generators.base import (
-    ID_STREAM,
+    CommonOptions,
     Generated,
     Weights,
-    afford,
-    assemble,
-    check_common,
-    real,
-    stream_key,
-    whole,
+    check_memory,
+    real_number,
+    whole_number,
 )
 
 INSIDE_STREAM, OUTSIDE_STREAM = 16, 17
@@ -62,28 +59,28 @@ def planted(
     >>> made.graph.n_edges, int(made.labels.max())
     (500, 3)
     """
-    n = whole("n", n, 1)
-    blocks = whole("blocks", blocks, 1, n)
-    check_common(seed, weights)
+    n = whole_number("n", n, 1)
+    blocks = whole_number("blocks", blocks, 1, n)
+    common = CommonOptions(permute=permute, weights=weights, seed=seed)
     size, larger = divmod(n, blocks)
     pairs_in = larger * (size + 1) * size // 2 + (blocks - larger) * size * (size - 1) // 2
     pairs = n * (n - 1) // 2
     edges_in = _edges("degree_in", degree_in, n, pairs_in)
     edges_out = _edges("degree_out", degree_out, n, pairs - pairs_in)
-    afford(n, 2 * (edges_in + edges_out))
+    check_memory(n, 2 * (edges_in + edges_out))
 
     from louvain_um.core import parallel
     from louvain_um.generators import edges as compiled
     from louvain_um.generators.hashing import permutation
 
     threads = parallel.default_threads()
-    ids = permutation(stream_key(seed, ID_STREAM), n, permute)
+    ids = common.vertex_ids(n)
     shape = (np.uint64(size), np.uint64(larger))
     u, v = np.empty(edges_in + edges_out, np.uint32), np.empty(edges_in + edges_out, np.uint32)
-    inside = permutation(stream_key(seed, INSIDE_STREAM), pairs_in)
+    inside = permutation(common.key(INSIDE_STREAM), pairs_in)
     parallel.run(compiled.draw_inside, threads, inside, *shape, ids, u[:edges_in], v[:edges_in])
 
-    between = permutation(stream_key(seed, OUTSIDE_STREAM), pairs)
+    between = permutation(common.key(OUTSIDE_STREAM), pairs)
     share = (pairs - pairs_in) / max(pairs, 1)
     tried = min(pairs, int(edges_out / share * 1.01) + 1024) if edges_out else 0
     nothing = np.empty(0, np.uint32)
@@ -101,12 +98,12 @@ def planted(
     starts = np.arange(blocks + 1) * size + np.minimum(np.arange(blocks + 1), larger)
     slots, labels = np.empty(n, np.uint32), np.empty(n, np.uint32)
     compiled.label_slots(starts, ids, slots, labels)
-    return Generated(assemble(u, v, n, weights, seed), labels)
+    return Generated(common.graph_of_edges(u, v, n), labels)
 
 
 def _edges(name: str, degree: float, n: int, pairs: int) -> int:
     """Return how many edges give n vertices a mean degree, or say that there is no room."""
-    edges = round(n * real(name, degree, 0.0) / 2)
+    edges = round(n * real_number(name, degree, 0.0) / 2)
     if edges > pairs:
         raise OptionError(f"{name} must be at most {2 * pairs / n:g} here, not {degree:g}")
     return edges
@@ -146,15 +143,15 @@ def ring_of_cliques(
     >>> ring_of_cliques(4, size=3).graph.n_edges
     16
     """
-    cliques = whole("cliques", cliques, 1)
-    size = whole("size", size, 1)
-    check_common(seed, weights)
-    n = whole("cliques times size", cliques * size, 1)
-    afford(n, n * (size - 1) + 2 * cliques)
+    cliques = whole_number("cliques", cliques, 1)
+    size = whole_number("size", size, 1)
+    common = CommonOptions(permute=permute, weights=weights, seed=seed)
+    n = whole_number("cliques times size", cliques * size, 1)
+    check_memory(n, n * (size - 1) + 2 * cliques)
 
-    from louvain_um.generators.hashing import permutation, permute_all
+    from louvain_um.generators.hashing import permute_all
 
-    ids = permutation(stream_key(seed, ID_STREAM), n, permute)
+    ids = common.vertex_ids(n)
     names: NDArray[np.uint32] = permute_all(ids, n)
     members = names.reshape(cliques, size)
     one, other = np.triu_indices(size, 1)
@@ -163,4 +160,4 @@ def ring_of_cliques(
     v = np.concatenate((members[:, other].ravel(), first))
     labels = np.empty(n, np.uint32)
     labels[names] = np.repeat(np.arange(cliques, dtype=np.uint32), size)
-    return Generated(assemble(u, v, n, weights, seed), labels)
+    return Generated(common.graph_of_edges(u, v, n), labels)

@@ -9,15 +9,12 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
 from louvain_um.generators.base import (
-    ID_STREAM,
+    CommonOptions,
     Generated,
     Weights,
-    afford,
-    assemble,
-    check_common,
-    real,
-    stream_key,
-    whole,
+    check_memory,
+    real_number,
+    whole_number,
 )
 
 EDGE_STREAM = 16
@@ -33,6 +30,7 @@ class RmatParameters:
     key: np.uint64
     limits: NDArray[np.uint64]
     ids: NDArray[np.uint64]
+    common: CommonOptions
 
 
 def rmat_parameters(
@@ -47,23 +45,22 @@ def rmat_parameters(
     seed: int = 0,
 ) -> RmatParameters:
     """Check the arguments of `rmat` and work them out."""
-    scale = whole("scale", scale, 0, 31)
-    edge_factor = whole("edge_factor", edge_factor, 0)
-    check_common(seed, weights)
+    scale = whole_number("scale", scale, 0, 31)
+    edge_factor = whole_number("edge_factor", edge_factor, 0)
+    common = CommonOptions(permute=permute, weights=weights, seed=seed)
     for name, value in (("a", a), ("b", b), ("c", c)):
-        real(name, value, 0.0, 1.0)
+        real_number(name, value, 0.0, 1.0)
     if a + b + c > 1.0 + 1e-12:
         raise OptionError(f"a + b + c must be at most 1, not {a + b + c:g}")
-
-    from louvain_um.generators.hashing import permutation
 
     return RmatParameters(
         n=2**scale,
         scale=scale,
         edges=edge_factor * 2**scale,
-        key=stream_key(seed, EDGE_STREAM),
+        key=common.key(EDGE_STREAM),
         limits=np.array([round(x * 2**32) for x in (a, a + b, a + b + c)], np.uint64),
-        ids=permutation(stream_key(seed, ID_STREAM), 2**scale, permute),
+        ids=common.vertex_ids(2**scale),
+        common=common,
     )
 
 
@@ -116,7 +113,7 @@ def rmat(
         weights=weights,
         seed=seed,
     )
-    afford(made.n, 2 * made.edges)
+    check_memory(made.n, 2 * made.edges)
 
     from louvain_um.core import parallel
     from louvain_um.generators import edges as compiled
@@ -132,4 +129,4 @@ def rmat(
         u,
         v,
     )
-    return Generated(assemble(u, v, made.n, weights, seed))
+    return Generated(made.common.graph_of_edges(u, v, made.n))

@@ -134,31 +134,23 @@ def visit_near(v, side, reach, starts, x, y, ids, row):
 
 
 @njit(nogil=True, cache=True)
-def count_near(t, threads, counter, side, reach, starts, x, y, ids, offsets):
+def count_near(t, threads, side, reach, starts, x, y, ids, offsets):
     """Write each vertex's degree at ``offsets[v + 1]``."""
     n = len(x)
     nothing = np.empty(0, np.uint32)
-    while True:
-        low = take(counter, ROWS)
-        if low >= n:
-            return
-        for v in range(low, min(low + ROWS, n)):
-            offsets[v + 1] = visit_near(v, side, reach, starts, x, y, ids, nothing)
+    for v in range(n * t // threads, n * (t + 1) // threads):
+        offsets[v + 1] = visit_near(v, side, reach, starts, x, y, ids, nothing)
 
 
 @njit(nogil=True, cache=True)
-def fill_near(t, threads, counter, side, reach, starts, x, y, ids, offsets, targets):
+def fill_near(t, threads, side, reach, starts, x, y, ids, offsets, targets):
     """Write each vertex's neighbours, ascending."""
     n = len(x)
-    while True:
-        low = take(counter, ROWS)
-        if low >= n:
-            return
-        for v in range(low, min(low + ROWS, n)):
-            row = targets[offsets[v] : offsets[v + 1]]
-            if len(row) > 0:
-                visit_near(v, side, reach, starts, x, y, ids, row)
-                sort_row(row)
+    for v in range(n * t // threads, n * (t + 1) // threads):
+        row = targets[offsets[v] : offsets[v + 1]]
+        if len(row) > 0:
+            visit_near(v, side, reach, starts, x, y, ids, row)
+            sort_row(row)
 
 
 @njit(nogil=True, cache=True)

@@ -11,16 +11,13 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
 from louvain_um.generators.base import (
-    ID_STREAM,
+    CommonOptions,
     Generated,
     Weights,
-    afford,
-    check_common,
-    stream_key,
-    weigh,
-    whole,
+    check_memory,
+    whole_number,
 )
-from louvain_um.graph.graph import MAX_VERTICES, Graph
+from louvain_um.graph.graph import MAX_VERTICES
 
 POINTS = {1: (2, 2), 2: (4, 8), 3: (6, 26)}
 """Neighbours along the axes, and with the diagonals, by number of dimensions."""
@@ -35,6 +32,7 @@ class StencilParameters:
     shape: tuple[int, int, int]
     diagonals: bool
     ids: NDArray[np.uint64]
+    common: CommonOptions
 
 
 def stencil_parameters(
@@ -47,12 +45,12 @@ def stencil_parameters(
     seed: int = 0,
 ) -> StencilParameters:
     """Check the arguments of `stencil` and work them out; `arcs` is a bound."""
-    check_common(seed, weights)
+    common = CommonOptions(permute=permute, weights=weights, seed=seed)
     if isinstance(dims, str) or not isinstance(dims, Sequence | np.ndarray):
         raise OptionError(f"dims must be one to three whole numbers, not {dims!r}")
     if not 1 <= len(dims) <= 3:
         raise OptionError(f"dims must be one to three whole numbers, not {len(dims)}")
-    shape = [whole("each of dims", d, 3 if periodic else 1) for d in dims]
+    shape = [whole_number("each of dims", d, 3 if periodic else 1) for d in dims]
     n = math.prod(shape)
     if n > MAX_VERTICES:
         raise OptionError(f"dims must multiply to at most {MAX_VERTICES} points, not {n}")
@@ -63,15 +61,14 @@ def stencil_parameters(
         expected = str(axes) if axes == full else f"{axes} or {full}"
         raise OptionError(f"points must be {expected} in {len(shape)} dimensions, not {points}")
 
-    from louvain_um.generators.hashing import permutation
-
     x, y, z = (*shape, 1, 1)[:3]
     return StencilParameters(
         n=n,
         arcs=(full if points >= full else axes) * n,
         shape=(x, y, z),
         diagonals=points >= full,
-        ids=permutation(stream_key(seed, ID_STREAM), n, permute),
+        ids=common.vertex_ids(n),
+        common=common,
     )
 
 
@@ -117,21 +114,13 @@ def stencil(
     made = stencil_parameters(
         dims, points=points, periodic=periodic, permute=permute, weights=weights, seed=seed
     )
-    afford(made.n, made.arcs // 3)
+    check_memory(made.n, made.arcs // 3)
 
-    from louvain_um.core import parallel
     from louvain_um.generators import rows
 
-    n = made.n
-    threads = parallel.default_threads() if n > 1 << 12 else 1
-    offsets = np.zeros(n + 1, np.int64)
-    common = (*made.shape, made.diagonals, periodic, made.ids, offsets)
-    parallel.run(rows.count_stencil, threads, *common)
-    np.cumsum(offsets, out=offsets)
-    targets = np.empty(int(offsets[-1]), np.uint32)
-    parallel.run(rows.fill_stencil, threads, *common, targets)
-    graph = Graph(offsets, targets, None, np.zeros(n, np.int64))
-    return Generated(weigh(graph, weights, seed))
+    lattice = (*made.shape, made.diagonals, periodic, made.ids)
+    graph = made.common.graph_of_rows(made.n, rows.count_stencil, rows.fill_stencil, *lattice)
+    return Generated(graph)
 
 
 def grid(
