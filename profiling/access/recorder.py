@@ -7,30 +7,21 @@ those that the GPU engine would have, with its names, groups and element sizes.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.core.ledger import Group
 from louvain_um.core.rules import SUB_ROUNDS, prunes
 from louvain_um.events import Event
-from louvain_um.gpu.memory.degree_stats import degree_stats
-from louvain_um.gpu.runtime.launch import BLOCK_MAX, hub_table_sizes
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Method
 from louvain_um.placement.model.cost import HIDDEN
-from louvain_um.profiling.access.program import Program, Slots, arcs_before, stretches
-from louvain_um.profiling.access.recorder_steps import aggregate, numbered, refine
+from louvain_um.profiling.access.program import arcs_before, stretches
+from louvain_um.profiling.access.recorded_arrays import RecordedArrays, numbered
+from louvain_um.profiling.access.recorder_steps import aggregate, refine
 from louvain_um.profiling.access.waits import ENDS, MOVE_SECONDS, sweep_steps
 from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Trace
-
-STRETCH: Final = 1 << 15
-"""Arcs, about, whose touches have no order: as many as a small GPU works on at one time."""
-
-MOST_STRETCHES: Final = 256
-"""Stretches that a pass over a large graph is cut into; its stretches are longer."""
 
 GIVEN: Final = {"offsets.0", "targets.0", "weights.0", "loops.0", "degrees.0"}
 """Arrays of the graph, there from the beginning to the end."""
@@ -39,7 +30,7 @@ STAYS: Final = np.uint32(0xFFFFFFFF)
 """A goal that stands for none."""
 
 
-class Recorder:
+class Recorder(RecordedArrays):
     """An observer of the CPU engine that writes a `Program` down.
 
     Parameters
@@ -60,37 +51,8 @@ class Recorder:
     """
 
     def __init__(self, graph: Graph, method: Method = "louvain") -> None:
-        self.program = Program()
-        self.vertices, self.arcs = graph.n_vertices, graph.n_arcs
-        self.weight = 0 if graph.weights is None else graph.weights.dtype.itemsize
-        narrow = self.weight == 0 and graph.total_weight < 2**32
-        self.sums = 4 if narrow or graph.total_weight < 2**32 else 8
-        self.degrees = degree_stats(graph.offsets)
-        self.about = {
-            "vertices": self.vertices,
-            "arcs": self.arcs,
-            "weight_bytes": self.weight,
-            "sum_bytes": self.sums,
-            "loops": graph.loops is not None and bool(graph.loops.any()),
-            "max_degree": self.degrees.max_degree,
-            "isolated": self.degrees.isolated,
-            "hub_arcs": self.degrees.hub_arcs,
-            "skew": self.degrees.degree_squares / max(self.arcs, 1),
-            "method": method,
-        }
-        self.stretch = max(STRETCH, self.arcs // MOST_STRETCHES)
-        self.hubs = (0, 0)
-        self.labels = np.empty(0, np.uint32)
-        self.level = (-1, -1)
-        given = self.program.given
-        given("offsets.0", "graph", 8, self.vertices + 1)
-        given("targets.0", "graph", 4, self.arcs)
-        if self.weight:
-            given("weights.0", "graph", self.weight, self.arcs)
-        if graph.loops is not None and bool(graph.loops.any()):
-            given("loops.0", "graph", self.sums, self.vertices)
-        # The host knows them, too: they come with the graph.
-        given("degrees.0", "community", self.sums, self.vertices)
+        super().__init__(graph)
+        self.about = {**self.facts(), "method": method}
 
     def __call__(self, event: Event) -> None:
         """Observe."""
@@ -117,17 +79,12 @@ class Recorder:
         # Its kernels have barriers, at which all wait for the slowest rows.
         return replace(program.trace(), hidden=HIDDEN, about=self.about)
 
-    def begin(self, group: Group, level: int, size: int, **widths: int) -> None:
-        """Note that a level's arrays of a group are made; `widths` are bytes by name."""
-        for name, width in widths.items():
-            self.program.begin(numbered(name, level), group, width, size)
-
     def _start_level(self, event: Event, work: Any) -> None:
         """Make what moving on a level needs, and fill it."""
         level, n = event.level, len(work["offsets"]) - 1
         program, named = self.program, numbered
         self.level = (work["cycle"], level)
-        self._drop_coarser(level)
+        self.drop_coarser(level)
         self.begin("community", level, n, labels=4, totals=self.sums, sizes=4)
         if work["start"] is not None:
             self.begin("community", level, n, start=4)
@@ -140,61 +97,10 @@ class Recorder:
         touched += [program.whole(named("start", level), Access.READ)] if start is not None else []
         for name in ("labels", "totals", "sizes", "active", "next active"):
             touched.append(program.whole(named(name, level), Access.WRITE))
-        self.hubs = self._hubs(work, level)
+        self.hubs = self.make_hub_tables(work, level)
         for name in ("hub keys", "hub sums"):
             touched.append(program.whole(named(name, level), Access.WRITE))
         program.launch("begin", touched, "move", level, chain=ENDS, host_seconds=MOVE_SECONDS)
-
-    def _drop_coarser(self, level: int) -> None:
-        """Give back what belongs to levels that are over."""
-        for name in sorted(self.program.alive):
-            stem, _, number = name.rpartition(".")
-            if not number.isdecimal() or stem in ("labels", "start"):
-                continue
-            over = int(number) > level or (0 < int(number) < level)
-            if over:
-                self.program.end(name)
-        if level == 0:
-            kept = [name for name in self.program.alive if name.startswith(("labels.", "start."))]
-            self.program.end(*sorted(kept))
-
-    def _hubs(self, work: Any, level: int) -> tuple[int, int]:
-        """Make the tables of vertices too wide for shared memory; return degree and slots."""
-        n, arcs = len(work["offsets"]) - 1, len(work["targets"])
-        wide = self.degrees.hub_arcs if level == 0 else None  # as the engine knows it
-        count, slots = hub_table_sizes(n, arcs, work["max_degree"], self.sums, wide=wide)
-        self.begin("hash", level, slots, **{"hub keys": 4, "hub sums": self.sums})
-        self.begin("hash", level, count, **{"hub slots": 8})
-        return BLOCK_MAX[self.sums], slots
-
-    def slots_of(self, level: int, labels: str = "labels") -> Slots:
-        """Return the slots of moving, in the order of `counting`."""
-        name = partial(numbered, level=level)
-        return Slots(
-            self.program,
-            [
-                (name("queue"), Access.READ),
-                (f"offsets.{level}", Access.GATHER),
-                (f"degrees.{level}", Access.GATHER),
-                (name(labels), Access.GATHER),
-                (f"targets.{level}", Access.READ),
-                (f"weights.{level}", Access.READ),
-                (name(labels), Access.GATHER),
-                (name("totals"), Access.GATHER),
-                (name("hub keys"), Access.ATOMIC),
-                (name("hub sums"), Access.ATOMIC),
-                (name("proposed"), Access.WRITE),
-                (name("proposed"), Access.READ),
-                (name(labels), Access.SCATTER),
-                (name("totals"), Access.ATOMIC),
-                (name("sizes"), Access.ATOMIC),
-                (name("next active"), Access.SCATTER),
-            ],
-        )
-
-    def widths(self, level: int) -> tuple[int, int]:
-        """Return bytes of a weight and of a sum on a level."""
-        return (self.weight if level == 0 else self.sums), self.sums
 
     def _move(self, event: Event, work: Any) -> None:
         """Replay one sweep."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,10 @@ from louvain_um.events import Event
 from louvain_um.gpu.aggregate.kernel_arguments import STATE
 from louvain_um.gpu.aggregate.limits import SLOTS, slots_for
 from louvain_um.profiling.access.program import Slots, aggregation_touches, arcs_before, stretches
+from louvain_um.profiling.access.recorded_arrays import RecordedArrays, numbered
 from louvain_um.profiling.access.waits import aggregation_waits, batches_of
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Access, Touches
-
-if TYPE_CHECKING:
-    from louvain_um.profiling.access.recorder import Recorder
 
 ROOM: Final = 1 << 22
 """Arcs that the room for rows of the next level holds at least, or a quarter of the level's."""
@@ -26,12 +24,7 @@ IN_FLIGHT: Final = 1024
 8,448. Where there are few, all of the graph is in flight at once."""
 
 
-def numbered(name: str, level: int) -> str:
-    """Return an array's name; those of level 0 carry no number unless the graph's."""
-    return name if level == 0 else f"{name}.{level}"
-
-
-def refine(recorder: Recorder, event: Event, work: Any) -> None:
+def refine(recorder: RecordedArrays, event: Event, work: Any) -> None:
     """Replay a refinement: the external weight of all vertices, then one sweep."""
     from louvain_um.profiling.access import counting
 
@@ -101,7 +94,7 @@ def hub_rows(
     return 8 * hubs[queues] // PAGE_BYTES, np.rint(found[queues]).astype(np.int64)
 
 
-def aggregate(recorder: Recorder, event: Event, work: Any) -> None:
+def aggregate(recorder: RecordedArrays, event: Event, work: Any) -> None:
     """Replay an aggregation: members, rows added up into the room, rows moved together."""
     from louvain_um.profiling.access import counting
 

@@ -23,7 +23,8 @@ from louvain_um.profiling.access.program import (
     arcs_before,
     stretches,
 )
-from louvain_um.profiling.access.recorder import STAYS, STRETCH
+from louvain_um.profiling.access.recorded_arrays import STRETCH
+from louvain_um.profiling.access.recorder import STAYS
 from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Trace
 
