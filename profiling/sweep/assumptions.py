@@ -1,4 +1,4 @@
-"""What a sweep's figures rest on, in sentences for its reader."""
+"""The assumptions behind a sweep's figures, in sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def assumptions_of(
     subjects: Sequence[Subject], settings: Settings, machines: dict[str, Machine]
 ) -> list[str]:
-    """Return what the figures rest on."""
+    """Return one sentence per assumption: machines, evidence, stand-ins."""
     sentences = []
     for machine in machines.values():
         sentences.append(
@@ -33,17 +33,17 @@ def assumptions_of(
 
 
 def evidence_assumptions(kinds: Container[str]) -> list[str]:
-    """Return what measured or modelled points rest on, or both."""
+    """Return the assumptions of measured points, of modelled ones, or of both."""
     sentences = []
     if "modelled" in kinds:
         sentences.append(
             "modelled: page touches recorded from a run of the CPU engine, replayed by a model of "
-            "NVIDIA's driver; memory is (1 - oversubscription) of the recorded program's peak, or "
-            "of what its plan lays out where the program makes room itself"
+            "NVIDIA's driver; device memory is (1 - oversubscription) of the recorded program's "
+            "peak or, with --eviction program, of its plan's layout in core"
         )
     if "measured" in kinds:
         sentences.append(
-            "measured: device memory kept to (1 - oversubscription) of what the plan lays out, by "
-            "the program itself, which moves blocks; the driver never has to evict"
+            "measured: the program keeps to a budget of (1 - oversubscription) of its plan's "
+            "layout in core and moves blocks itself; the driver never evicts"
         )
     return sentences

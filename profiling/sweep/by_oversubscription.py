@@ -1,4 +1,4 @@
-"""Oversubscriptions in words: those that follow each other in a sweep as one stretch."""
+"""Oversubscriptions as text, neighbouring ones as one range; rows grouped by them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def format_rates(rates: Sequence[float]) -> str:
-    """Return rates that follow each other in words.
+    """Return neighbouring oversubscriptions as text.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def format_rates(rates: Sequence[float]) -> str:
 
 
 def format_rate_ranges(rates: Iterable[float], every: Iterable[float]) -> str:
-    """Return rates in words, stretches of those that a sweep has (`every`) drawn together.
+    """Return oversubscriptions as text; neighbours among those of a sweep (`every`) form a range.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def format_rate_ranges(rates: Iterable[float], every: Iterable[float]) -> str:
 def merge_equal(
     rows: Sequence[Mapping[str, Any]], of: Callable[[list[Mapping[str, Any]]], T]
 ) -> list[tuple[str, T]]:
-    """Return what there is to say of the rows of each rate, once what several have in common.
+    """Apply a function to the rows of each oversubscription; merge those with equal results.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Why a policy wins: the terms of its seconds beside base's, in sentences."""
+"""Why the best advice is faster than base, in sentences from terms of cost."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Row = Mapping[str, Any]
 
 SAVED: Final = {
     "faults": "serving faults",
-    "migration": "pages on their way to the device",
-    "write_back": "evicted pages on their way back",
+    "migration": "migration to the device",
+    "write_back": "write-back of evicted pages",
 }
-"""Terms that an advice saves, and what they are."""
+"""Terms of cost that an advice saves, and their descriptions."""
 
 REMOTE: Final = ("remote_sequential", "remote_random", "remote_atomic", "remote_barrier")
 
 
 def explain(rows: Sequence[Row]) -> list[str]:
-    """Return a sentence for each graph's machine and oversubscription on why the best advice wins.
+    """Return for each machine and oversubscription why the best advice is faster than base.
 
-    Only replayed rows know the terms of their seconds; others are left out.
+    Only replayed rows have terms of cost; others are left out.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def explain(rows: Sequence[Row]) -> list[str]:
 
 
 def _at(rows: Sequence[Row]) -> str:
-    """Return why the best fixed advice wins, or loses, over all graphs that base and it ran."""
+    """Return why the best fixed advice is faster or slower, over graphs that it and base ran."""
     base = {row["graph"]: row for row in rows if row["policy"] == "base"}
     others = dict.fromkeys(row["policy"] for row in rows if row["policy"].startswith("adv"))
     gains = {}
@@ -66,10 +66,12 @@ def _at(rows: Sequence[Row]) -> str:
     won = ", ".join(f"{seconds(value)} of {text}" for text, value in saved.items() if value > 0)
     read = sum(r["bytes_remote"] for _, r in pairs)
     evicted = sum(b["evictions"] for b, _ in pairs), sum(r["evictions"] for _, r in pairs)
-    verdict = "is the best advice" if gains[best] >= 1 else "is the best advice, but loses to base"
+    verdict = (
+        "is the best advice" if gains[best] >= 1 else "is the best advice, but slower than base"
+    )
     return (
-        f"{best} {verdict}, {gains[best]:.2g} × base in the mean: it saves {won or 'nothing'} "
+        f"{best} {verdict}, {gains[best]:.2g} × base on average: it saves {won or 'nothing'} "
         f"({evicted[0]:,} evictions become {evicted[1]:,}), and pays {seconds(paid - hidden)} for "
-        f"{size(read)} read and written in place over the bus, {seconds(hidden)} more beside "
-        "computing"
+        f"{size(read)} read and written in place over the bus, {seconds(hidden)} more "
+        "overlapped with compute"
     )

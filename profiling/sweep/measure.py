@@ -1,4 +1,4 @@
-"""One point of a sweep, measured on a GPU: a timed run, and a watched one for what moved."""
+"""One point of a sweep, measured on a GPU: timed runs, and a profiled one for traffic."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from louvain_um.profiling.sweep.points import Settings
     from louvain_um.results.communities import Communities
 
-APART = ("load", "fetch", "compile", "total")
-"""Timings that are no part of the algorithm's seconds."""
+EXCLUDED = ("load", "fetch", "compile", "total")
+"""Timings that do not count as seconds of the algorithm."""
 
 
 def options_for(policy: str, rate: float, settings: Settings) -> Options:
     """Return the options of a run with (100 − rate) percent of its peak as budget."""
-    # Written out: a budget is no number like 1e-07.
+    # In decimal notation: a budget such as 1e-07 is not accepted.
     share = (100 - Decimal(str(rate))).normalize()
     return Options(
         method=settings.method,
@@ -32,7 +32,7 @@ def options_for(policy: str, rate: float, settings: Settings) -> Options:
 
 
 def warm_up(graph: Graph, settings: Settings) -> None:
-    """Run once, so that compiling is no part of any point."""
+    """Run once, so that no point includes compile time."""
     from louvain_um.api import run
 
     device = settings.device or "cuda"
@@ -42,9 +42,8 @@ def warm_up(graph: Graph, settings: Settings) -> None:
 def measure(graph: Graph, policy: str, rate: float, settings: Settings) -> dict[str, Any]:
     """Return a row of results; a policy that cannot keep to the budget is not run.
 
-    `seconds` are of moving, refining and aggregating, the best of two runs without a watcher.
-    What the driver moved comes from a third, watched run; bytes read in place are counted by
-    no source and left out.
+    `seconds` are those of move, refine and aggregate phases, the better of two runs without a
+    profiler. Migrations come from a third, profiled run; no source counts bytes read in place.
     """
     from louvain_um.api import run
 
@@ -75,11 +74,11 @@ def measure(graph: Graph, policy: str, rate: float, settings: Settings) -> dict[
 
 def seconds_of(result: Communities) -> float:
     """Return the seconds of the algorithm alone."""
-    return sum(value for name, value in result.timings.items() if name not in APART)
+    return sum(value for name, value in result.timings.items() if name not in EXCLUDED)
 
 
 def watched(graph: Graph, policy: str, options: Options) -> dict[str, Any]:
-    """Return what the driver moved in a watched run; nothing where nobody can watch."""
+    """Return the driver's migrations in a profiled run; empty if no source is available."""
     from louvain_um.profiling.record.profiler import profile
 
     session = profile(

@@ -1,4 +1,4 @@
-"""What a sweep is asked for, in text: policies and oversubscriptions."""
+"""Parses the policies and oversubscriptions of a sweep from text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep that was stopped has left: its points so far, and how many are missing."""
+"""A partial sweep, stopped or still running: finished points, and how many are missing."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sweep.assumptions import evidence_assumptions
 from louvain_um.profiling.sweep.explain import explain
-from louvain_um.profiling.sweep.replay_tables import FAULTS_AT, once, remarks
+from louvain_um.profiling.sweep.replay_tables import FAULTS_AT, nearest_groups, remarks
 from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.sweep.store import KEY, POINTS, SUFFIXES, TABLES, UNFINISHED, read_points
 
-PLACE = ("graph", "evidence", "gpu", "policy", "oversubscription")
-"""What tells points apart where nobody noted what was asked for."""
+OLD_KEY = ("graph", "evidence", "gpu", "policy", "oversubscription")
+"""Columns that identify a point in folders of versions that kept no list of points."""
 
 
 def is_partial(folder: Path) -> bool:
-    """Say whether a folder holds points of a sweep that has not ended."""
+    """Say whether a folder holds a partial sweep."""
     if not (folder / POINTS).is_file():
         return False
     ended = any((folder / f"{TABLES[0]}{suffix}").is_file() for suffix in SUFFIXES)
@@ -29,7 +29,7 @@ def is_partial(folder: Path) -> bool:
 
 
 def read_partial(folder: Path) -> Sweep:
-    """Return the finished points of a sweep that was stopped, or still runs; nothing is written.
+    """Return the finished points of a partial sweep; nothing is written.
 
     Raises
     ------
@@ -39,40 +39,40 @@ def read_partial(folder: Path) -> Sweep:
     try:
         points = [*read_points(folder)[0].values()]
         noted = json.loads((folder / UNFINISHED).read_text("utf-8"))
-        told, asked = [str(note) for note in noted["notes"]], list(noted["points"])
+        notes, requested = [str(note) for note in noted["notes"]], list(noted["points"])
         names: Sequence[str] = KEY
-        keys = [tuple(key[name] for name in names) for key in asked]
-    except FileNotFoundError:  # as older versions left it: all they have in common was asked for
-        names = PLACE
+        keys = [tuple(key[name] for name in names) for key in requested]
+    except FileNotFoundError:  # of an older version: every combination counts as requested
+        names = OLD_KEY
         keys = _grid([point["row"] for point in points])
-        told = evidence_assumptions({point["row"]["evidence"] for point in points})
+        notes = evidence_assumptions({point["row"]["evidence"] for point in points})
     except (ValueError, TypeError, KeyError):
         raise LouvainUmError(
-            f"{folder / UNFINISHED}: is damaged; remove it, or give the sweep's command again"
+            f"{folder / UNFINISHED}: is damaged; remove it, or repeat the sweep's command"
         ) from None
     except OSError as error:
         raise LouvainUmError(f"{folder}: {error.strerror or 'cannot be read'}".lower()) from None
     known = {tuple(point["row"][name] for name in names): point for point in points}
-    there = [known[key] for key in keys if key in known]
+    finished = [known[key] for key in keys if key in known]
     missing = [dict(zip(names, key, strict=True)) for key in keys if key not in known]
-    if not there:
+    if not finished:
         raise LouvainUmError(
-            f"{folder}: no point of the sweep is finished yet; give its command again to go on"
+            f"{folder}: no point of the sweep is finished yet; repeat its command to continue"
         )
-    rows = {name: [row for point in there for row in point.get(name, ())] for name in TABLES[1:]}
-    results = [point["row"] for point in there]
-    told += [*remarks(results), *explain(results)]
+    rows = {name: [row for point in finished for row in point.get(name, ())] for name in TABLES[1:]}
+    results = [point["row"] for point in finished]
+    notes += [*remarks(results), *explain(results)]
     return Sweep.of(
         results,
-        groups=once(rows["groups"], FAULTS_AT),
+        groups=nearest_groups(rows["groups"], FAULTS_AT),
         iterations=rows["iterations"],
-        notes=told,
-        unfinished=_said(len(there), missing),
+        notes=notes,
+        unfinished=_missing_text(len(finished), missing),
     )
 
 
 def _grid(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-    """Return every policy and oversubscription of each graph and machine, base first."""
+    """Return the keys of every combination of the rows' values, base first."""
     graphs = dict.fromkeys(row["graph"] for row in rows)
     machines = dict.fromkeys((row["evidence"], row["gpu"]) for row in rows)
     policies = sorted({row["policy"] for row in rows}, key=lambda name: (name != "base", name))
@@ -81,14 +81,14 @@ def _grid(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
     return [(graph, *machine, policy, rate) for graph, machine, policy, rate in every]
 
 
-def _said(done: int, missing: Iterable[Mapping[str, Any]]) -> str:
-    """Return what is missing, and how to go on."""
+def _missing_text(done: int, missing: Iterable[Mapping[str, Any]]) -> str:
+    """Return which points are missing, and how to continue."""
     counts = Counter(f"{key['graph']} {key['evidence']} on {key['gpu']}" for key in missing)
     if not counts:
         return ""
     parts = ", ".join(f"{count} of {where}" for where, count in counts.items())
     total = done + counts.total()
     return (
-        f"This sweep has not ended: {done:,} of {total:,} points are there; missing are {parts}. "
-        "To go on, give its command again; finished points are kept."
+        f"This sweep is partial: {done:,} of {total:,} points are finished; missing are {parts}. "
+        "To continue, repeat its command; finished points are kept."
     )

@@ -1,4 +1,4 @@
-"""What is swept: graphs, policies, oversubscriptions and machines; and the points they make."""
+"""What is swept (graphs, policies, oversubscriptions, machines), and the resulting points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A graph of a sweep, and how its accesses are recorded.
+    """A graph of a sweep, and how its page accesses are recorded.
 
     Parameters
     ----------
@@ -29,11 +29,11 @@ class Subject:
     record : callable, optional
         Returns what a GPU run of the graph would touch; by default `recorder.record`.
     program : str
-        Whose arrays and kernels these are, when they are not the engine's.
+        The program whose arrays and kernels are recorded, if not this engine.
     scale : float, optional
-        Size of a stand-in by its original's.
+        Size of a stand-in relative to its original.
     reserved : int
-        Bytes of simulated memory that are not the program's; see `replays.Point`.
+        Bytes of simulated memory that the program cannot use; see `replay.Point`.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Settings:
 def points(
     subject: Subject, settings: Settings, machines: dict[str, Machine]
 ) -> Iterator[dict[str, Any]]:
-    """Yield what tells each point of a graph from others, base first."""
+    """Yield the key of each point of a graph, base first."""
     order = sorted(settings.policies, key=lambda policy: policy != "base")
     places = [(gpu, "modelled") for gpu in settings.gpus]
     if settings.device is not None:
@@ -106,7 +106,7 @@ def points(
 
 
 def policy_name(policy: str) -> str:
-    """Return a policy's own name, where it was given as a file."""
+    """Return a policy's name, also if it was given as a file."""
     return find_policy(policy).name
 
 
@@ -117,7 +117,7 @@ def _policy(policy: str) -> dict[str, str]:
 
 
 def device_name(device: str) -> str:
-    """Return what a CUDA device is called."""
+    """Return the product name of a CUDA device."""
     from cupy.cuda import runtime
 
     from louvain_um.gpu.runtime.device import pick

@@ -1,4 +1,4 @@
-"""How far a sweep is, and how long the rest will take."""
+"""Progress of a sweep, with an estimate of the time left."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Tell = Callable[["Progress"], None]
+ProgressCallback = Callable[["Progress"], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a sweep is: points done and in all, seconds left (None before any is done)."""
+    """Points done and in total, seconds left (None before the first is done), current step."""
 
     done: int
     total: int
@@ -21,15 +21,15 @@ class Progress:
 
 
 class ProgressCounter:
-    """Counts points and works out how long the others will take."""
+    """Counts points and estimates the time left."""
 
-    def __init__(self, total: int, finished: Sequence[Any], tell: Tell) -> None:
+    def __init__(self, total: int, finished: Sequence[Any], tell: ProgressCallback) -> None:
         self.total, self.done, self.tell = total, len(finished), tell
         self.new = 0
         self.since = time.perf_counter()
 
-    def say(self, text: str) -> None:
-        """Tell what is being done."""
+    def report(self, text: str) -> None:
+        """Report what is being done."""
         left = None
         if self.new:
             each = (time.perf_counter() - self.since) / self.new
@@ -40,4 +40,4 @@ class ProgressCounter:
         """Count a point."""
         self.done += 1
         self.new += 1
-        self.say(f"{row['graph']} {row['policy']} at {row['oversubscription']:g} %")
+        self.report(f"{row['graph']} {row['policy']} at {row['oversubscription']:g} %")

@@ -1,4 +1,4 @@
-"""A recorded program under a policy on a machine with so much memory: one point of a sweep."""
+"""One point of a sweep: a recorded program replayed under a policy on a machine."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ FIGURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What is to be replayed: a policy, and memory as a share of the program's peak.
+    """What is replayed: a policy, and device memory as a fraction of the program's peak.
 
-    `oversubscription` is in percent: the machine has (1 − it) × the peak. Of these, where any
-    memory is taken away, `reserved` bytes are not the program's.
+    `oversubscription` is the fraction of the in-core footprint withheld, in percent: the machine
+    has (1 − oversubscription / 100) × peak bytes. Unless it is 0, `reserved` of them are not
+    available to the program.
     """
 
     graph: str
@@ -45,17 +46,17 @@ class Point:
     reserved: int = 0
 
     def capacity(self, peak: int) -> int:
-        """Return the bytes of device memory, for a program with such a peak."""
+        """Return the bytes of device memory for a program with this peak."""
         left = round((1 - self.oversubscription / 100) * peak)
         return max(0, left - self.reserved) if self.oversubscription else left
 
 
 Known = dict[tuple[str, float, str], Simulation | None]
-"""Runs of one recording that are known already, by policy, oversubscription and machine; None
-where the policy cannot run."""
+"""Finished replays of one recording by policy, oversubscription and machine; None if the policy
+cannot run."""
 
 RIVALS: Final = ("base", *(f"adv{number}" for number in range(1, 10)))
-"""Policies that `auto` is tried against on a recording."""
+"""Policies that `auto` is compared with on a recording."""
 
 
 def replay(
@@ -68,9 +69,8 @@ def replay(
 ) -> tuple[dict[str, Any], Simulation | None]:
     """Return a row of a sweep's results, and the simulation unless the policy cannot run.
 
-    `auto` is the plan's choice or, where the recording shows one of the thesis's policies to be
-    faster, that one: the row tells which (`chosen`) and what the plan's alone takes
-    (`seconds_of_plan`).
+    `auto` is the plan's choice or, if one of the thesis's policies is faster on the recording, that
+    policy: the row's `chosen` names it, `seconds_of_plan` are those of the plan's own choice.
     """
     peak = peak_of(trace, driver)
     known = {} if known is None else known
@@ -115,16 +115,15 @@ def replay(
 def run(
     trace: Trace, policy: Policy, machine: Machine, capacity: int, driver: Driver | None = None
 ) -> Simulation:
-    """Simulate a trace under a policy; "auto" is what the plan chooses for this capacity.
+    """Simulate a trace under a policy; "auto" uses the plan for this capacity.
 
-    With `Driver(eviction="program")` that is a run of this program with such a budget: it moves
-    blocks of level 0 itself, by its plan, and is refused what that refuses. With any other, it is
-    one of a program that leaves its memory to the driver, which evicts.
+    With `Driver(eviction="program")` this program runs within a budget: it moves blocks of level 0
+    itself, and its plan may refuse the run. Otherwise the driver evicts.
 
     Raises
     ------
     OptionError
-        This program is to be replayed, and the recording is not of it.
+        `eviction="program"` needs a recording of this program.
     MemoryBudgetError
         The policy needs more device memory than there is.
     """
@@ -153,10 +152,10 @@ def run(
 
 
 def peak_of(trace: Trace, driver: Driver | None) -> int:
-    """Return the bytes that shares of memory are of: what the arrays of a recording occupy.
+    """Return the in-core footprint in bytes, of which oversubscription is a fraction.
 
-    Where the program sees to its memory itself, that is what its plan would lay out in core; a
-    measured run's budget is a share of the same.
+    It is the peak of the recorded arrays or, if the program itself keeps to a budget, the device
+    bytes of its plan's layout in core, as for a measured run's budget.
     """
     if driver is None or driver.eviction != "program" or trace.about is None:
         return trace.peak_bytes

@@ -1,4 +1,4 @@
-"""Tables beside the results of replays: groups, iterations, and who was fastest."""
+"""Tables of replays beside the results: groups, iterations, fastest policies, remarks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from louvain_um.profiling.simulator.trace import Launch, Prefetch, Trace
 from louvain_um.profiling.sweep.by_oversubscription import format_rate_ranges, format_rates
 
 FAULTS_AT: Final = 30.0
-"""Oversubscription, percent, whose faults by group are told: that of Figure 4.10."""
+"""Oversubscription, in percent, of the faults by group, as in Figure 4.10."""
 
 
 def groups(trace: Trace, graph: str, base: Simulation | None, rate: float) -> list[dict[str, Any]]:
     """Return peak, accesses and faults of each group: a sweep's table of groups.
 
-    `base` is the run whose faults are told, at an oversubscription of `rate` percent.
+    `base` is the run whose faults are counted, at an oversubscription of `rate` percent.
     """
     arrays = declared(trace)
     faults = base.by_group() if base is not None else {}
@@ -48,15 +48,15 @@ def groups(trace: Trace, graph: str, base: Simulation | None, rate: float) -> li
     return rows
 
 
-def once(rows: Sequence[dict[str, Any]], rate: float) -> list[dict[str, Any]]:
-    """Return the groups of each graph at one oversubscription, the nearest at which base ran.
+def nearest_groups(rows: Sequence[dict[str, Any]], rate: float) -> list[dict[str, Any]]:
+    """Return the groups of each graph at its oversubscription nearest to `rate`.
 
     Examples
     --------
-    >>> from louvain_um.profiling.sweep.replay_tables import once
+    >>> from louvain_um.profiling.sweep.replay_tables import nearest_groups
     >>> rows = [{"graph": graph, "oversubscription": at} for graph, at in
     ...         [("a", 0.0), ("a", 30.0), ("b", 0.0), ("b", 10.0)]]
-    >>> [(row["graph"], row["oversubscription"]) for row in once(rows, 30.0)]
+    >>> [(row["graph"], row["oversubscription"]) for row in nearest_groups(rows, 30.0)]
     [('a', 30.0), ('b', 10.0)]
     """
     nearest: dict[str, float] = {}
@@ -66,16 +66,16 @@ def once(rows: Sequence[dict[str, Any]], rate: float) -> list[dict[str, Any]]:
     return [row for row in rows if row["oversubscription"] == nearest[row["graph"]]]
 
 
-def iterations(graph: str, found: Simulation, rate: float) -> list[dict[str, Any]]:
-    """Return the seconds of each sweep, refinement and aggregation: a table of iterations.
+def iterations(graph: str, base: Simulation, rate: float) -> list[dict[str, Any]]:
+    """Return the seconds of each iteration, refinement and aggregation.
 
-    Blocks that the program sends back make room for what follows, and count there.
+    Blocks that the program sends back count towards the next kernel, which needs the space.
     """
     rows: list[dict[str, Any]] = []
     last: tuple[Any, ...] | None = None
     sent = 0.0
-    # What was replayed may have more steps than the recording: blocks that come and go.
-    for step, took in zip(found.trace.steps, found.launch_seconds.tolist(), strict=True):
+    # A replay may have more steps than the recording: block transfers.
+    for step, took in zip(base.trace.steps, base.launch_seconds.tolist(), strict=True):
         if isinstance(step, Prefetch):
             sent += took
         if not isinstance(step, Launch):
@@ -95,33 +95,33 @@ def iterations(graph: str, found: Simulation, rate: float) -> list[dict[str, Any
     return rows
 
 
-def best(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return which policy was fastest at each oversubscription, in a line a graph and machine."""
+def fastest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the fastest policy at each oversubscription, one line per graph and machine."""
     lines = []
     places = dict.fromkeys((row["graph"], row["gpu"], row["evidence"]) for row in rows)
     for place in places:
-        found: dict[float, Mapping[str, Any]] = {}
+        winner_at: dict[float, Mapping[str, Any]] = {}
         for row in rows:
             if row["feasible"] and (row["graph"], row["gpu"], row["evidence"]) == place:
                 rate = row["oversubscription"]
-                # What auto took over from another policy is as fast: it is named first.
+                # If auto adopted another policy, both are as fast: auto is named.
                 order = (row["seconds"], row["policy"] != AUTO.name)
-                if rate not in found or order < (found[rate]["seconds"], True):
-                    found[rate] = row
+                if rate not in winner_at or order < (winner_at[rate]["seconds"], True):
+                    winner_at[rate] = row
         graph, gpu, evidence = place
-        winners = [(row["policy"], rate) for rate, row in sorted(found.items())]
-        told = [f"{policy} at {format_rates(at)}" for policy, at in runs(winners)]
-        lines.append(f"{graph} on {gpu}, {evidence}: fastest {', '.join(told) or 'none'}")
+        winners = [(row["policy"], rate) for rate, row in sorted(winner_at.items())]
+        parts = [f"{policy} at {format_rates(at)}" for policy, at in stretches(winners)]
+        lines.append(f"{graph} on {gpu}, {evidence}: fastest {', '.join(parts) or 'none'}")
     return "\n".join(lines)
 
 
-def runs(winners: Sequence[tuple[str, float]]) -> list[tuple[str, list[float]]]:
-    """Return who won, with the rates in a row at which they did.
+def stretches(winners: Sequence[tuple[str, float]]) -> list[tuple[str, list[float]]]:
+    """Return each winner with the neighbouring oversubscriptions at which it won.
 
     Examples
     --------
-    >>> from louvain_um.profiling.sweep.replay_tables import runs
-    >>> runs([("base", 0), ("adv2", 30), ("adv2", 50)])
+    >>> from louvain_um.profiling.sweep.replay_tables import stretches
+    >>> stretches([("base", 0), ("adv2", 30), ("adv2", 50)])
     [('base', [0]), ('adv2', [30, 50])]
     """
     return [
@@ -135,17 +135,17 @@ SMALLEST = 16
 
 
 def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what a reader of replayed results should know: takeovers, and sizes too small."""
-    found = []
+    """Return remarks on replayed results: policies adopted by auto, sizes too small, no traffic."""
+    sentences = []
     for row in rows:
         if row.get("chosen") not in (None, "plan"):
             plan = row.get("seconds_of_plan")
-            told = seconds(row["seconds"])
+            times = seconds(row["seconds"])
             if plan is not None:
-                told += f" for {seconds(plan)}"
-            found.append(
-                f"{row['graph']} on {row['gpu']} at {row['oversubscription']:g} %: auto took over "
-                f"{row['chosen']}, faster on this recording than the plan's own choice ({told})"
+                times += f" instead of {seconds(plan)}"
+            sentences.append(
+                f"{row['graph']} on {row['gpu']} at {row['oversubscription']:g} %: auto adopted "
+                f"{row['chosen']}, faster on this recording than the plan's own choice ({times})"
             )
     peaks = {
         row["graph"]: row["peak_bytes"]
@@ -153,15 +153,15 @@ def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         if row["evidence"] == "modelled" and row["peak_bytes"] < SMALLEST * BLOCK_BYTES
     }
     for graph, peak in peaks.items():
-        found.append(
-            f"{graph}: its peak is {peak // BLOCK_BYTES} blocks of 2 MiB, in which the driver "
-            "evicts; oversubscription means little for so few"
+        sentences.append(
+            f"{graph}: its peak is {peak // BLOCK_BYTES} blocks of 2 MiB, the driver's unit of "
+            "eviction; oversubscription means little for so few"
         )
-    return found + fitting(rows)
+    return sentences + fitting(rows)
 
 
 def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return at which oversubscriptions nothing had to leave the device all the same.
+    """Return the oversubscriptions at which base still evicts nothing.
 
     Examples
     --------
@@ -170,33 +170,35 @@ def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> fitting([run | dict(oversubscription=30.0, budget_bytes=7 << 20)])[0][:51]
     'g at 30 %: measured, base sends nothing back to the'
     """
-    found: dict[tuple[str, str, str], list[float]] = {}
+    rates_without_eviction: dict[tuple[str, str, str], list[float]] = {}
     for row in rows:
         rate, budget = row["oversubscription"], row.get("budget_bytes")
         if row["policy"] == "base" and row["feasible"] and rate and budget:
             whole = size(round(budget / (1 - rate / 100)))
             if row["bytes_to_host"] == 0:
-                found.setdefault((row["graph"], row["evidence"], whole), []).append(rate)
-    told: dict[tuple[str, str, str], list[str]] = {}
-    for (graph, evidence, whole), rates in found.items():
+                rates_without_eviction.setdefault(
+                    (row["graph"], row["evidence"], whole), []
+                ).append(rate)
+    evidence_of: dict[tuple[str, str, str], list[str]] = {}
+    for (graph, evidence, whole), rates in rates_without_eviction.items():
         at = format_rate_ranges(rates, [row["oversubscription"] for row in rows])
-        told.setdefault((graph, at, whole), []).append(evidence)
+        evidence_of.setdefault((graph, at, whole), []).append(evidence)
     return [
         f"{graph} at {at}: {' and '.join(dict.fromkeys(how))}, base sends nothing back to the "
-        f"host: what it touches fits into what is left of the {whole} that 0 % is of"
-        for (graph, at, whole), how in told.items()
+        f"host: its working set fits into the remaining part of {whole}, the in-core footprint"
+        for (graph, at, whole), how in evidence_of.items()
     ]
 
 
 def unknown_arrays(trace: Trace, policies: Sequence[str], graph: str) -> list[str]:
-    """Return which policies place arrays that a recording does not have: they do nothing."""
-    there = {array.name for array in trace.arrays}
-    found = []
+    """Return which policies place arrays that a recording lacks, without effect."""
+    recorded = {array.name for array in trace.arrays}
+    sentences = []
     for policy in map(find_policy, policies):
-        lost = [name for name in policy.arrays if name not in there]
+        lost = [name for name in policy.arrays if name not in recorded]
         if lost:
-            found.append(
+            sentences.append(
                 f"{graph}: policy {policy.name} places arrays that the recording does not have: "
                 + ", ".join(lost)
             )
-    return found
+    return sentences

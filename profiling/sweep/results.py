@@ -24,17 +24,17 @@ REQUIRED: dict[str, type] = {
     "evictions": int,
     "evidence": str,
 }
-"""Columns of `results`, one row a run; oversubscription in percent, evidence "measured" or
+"""Columns of `results`, one row per run; oversubscription in percent, evidence "measured" or
 "modelled". Other columns are kept; of them `gpu` tells machines apart, `peak_bytes` is the peak of
 all groups, and `faults`, `vertices`, `arcs` and `scale` are shown."""
 
 GROUPS = {"graph": str, "group": str, "peak_bytes": int, "accesses": int, "gpu_faults": int}
 """Columns of the table of groups beside it, for the thesis's Tables 4.3 and 4.4 and Figures 4.1
-and 4.10: one row a graph and group; `policy`, `oversubscription` and `evidence` may be told."""
+and 4.10: one row per graph and group; `policy`, `oversubscription` and `evidence` are optional."""
 
 ITERATIONS = {"graph": str, "oversubscription": float, "number": int, "seconds": float}
 """Columns of the table of iterations beside it, for Figure 4.11; `policy`, `phase` and `evidence`
-may be told. The number counts through the run from 1."""
+are optional. The number counts through the run from 1."""
 
 OPTIONAL: dict[str, type] = {
     "policy": str, "oversubscription": float, "evidence": str, "gpu": str, "phase": str,
@@ -51,13 +51,13 @@ class Sweep:
     Parameters
     ----------
     results : tuple of mapping
-        One a run; see `REQUIRED`.
+        One per run; see `REQUIRED`.
     groups, iterations : tuple of mapping
         See `GROUPS` and `ITERATIONS`; may be empty.
     notes : tuple of str
-        What a reader should know: machine, scale of stand-ins, what is missing.
+        Notes for the reader: machine, scale of stand-ins, limits.
     unfinished : str
-        How many points are missing of a sweep that was stopped; empty if none is.
+        How many points of a partial sweep are missing; empty for a complete one.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Sweep:
 
 
 def join_sweeps(first: Sweep, second: Sweep) -> Sweep:
-    """Return two sweeps as one: such as a measured one, and a modelled one of the same graphs.
+    """Return two sweeps as one, such as a measured and a modelled one of the same graphs.
 
     Of a run that both hold, the first's is kept; so are groups and iterations of a graph.
 

@@ -16,13 +16,13 @@ from louvain_um.profiling.simulator import Trace, load_trace
 from louvain_um.profiling.sweep.assumptions import assumptions_of
 from louvain_um.profiling.sweep.explain import explain
 from louvain_um.profiling.sweep.points import Settings, Subject, points
-from louvain_um.profiling.sweep.progress import ProgressCounter, Tell
+from louvain_um.profiling.sweep.progress import ProgressCallback, ProgressCounter
 from louvain_um.profiling.sweep.replay import Known, Point, replay
 from louvain_um.profiling.sweep.replay_tables import (
     FAULTS_AT,
     groups,
     iterations,
-    once,
+    nearest_groups,
     remarks,
     unknown_arrays,
 )
@@ -41,7 +41,7 @@ def sweep(
     folder: str | Path,
     *,
     force: bool = False,
-    tell: Tell = lambda progress: None,
+    tell: ProgressCallback = lambda progress: None,
     notes: Sequence[str] = (),
 ) -> Sweep:
     """Run every point that is not in the folder yet; write tables and the report.
@@ -51,14 +51,14 @@ def sweep(
     subjects : sequence of Subject
     settings : Settings
     folder : path
-        Keeps finished points: a sweep that was killed goes on where it was, and a report on its
-        folder shows what is there.
+        Keeps finished points: a sweep that was stopped continues there, and a report on its
+        folder shows the points finished so far.
     force : bool
-        Begin anew.
+        Start again from nothing.
     tell : callable
-        Is told of progress.
+        Called with the progress of the sweep.
     notes : sequence of str
-        What a reader of the report should know.
+        Shown in the report.
 
     Returns
     -------
@@ -76,38 +76,38 @@ def sweep(
     names = [subject.name for subject in subjects]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise OptionError(f"two graphs are called {twice}; rename a file")
+        raise OptionError(f"two graphs are named {twice}; rename a file")
     machines = {gpu: load_machine(gpu) for gpu in settings.gpus}
     with Store(folder, force=force) as store:
         plan = [(s, list(points(s, settings, machines))) for s in subjects]
         every = [key for _, keys in plan for key in keys]
-        told = [*notes, *assumptions_of(subjects, settings, machines)]
+        texts = [*notes, *assumptions_of(subjects, settings, machines)]
         if any(key not in store for key in every):
-            store.begin(every, told)
-        clock = ProgressCounter(len(every), [key for key in every if key in store], tell)
+            store.begin(every, texts)
+        counter = ProgressCounter(len(every), [key for key in every if key in store], tell)
         for subject, keys in plan:
             missing = [key for key in keys if key not in store]
             modelled = [key for key in missing if key["evidence"] == "modelled"]
             if modelled:
-                clock.say(f"recording {subject.name}")
+                counter.report(f"recording {subject.name}")
                 trace = recorded(subject, settings, Path(folder), anew=force)
-                _replay(store, subject, trace, modelled, machines, settings, clock)
+                _replay(store, subject, trace, modelled, machines, settings, counter)
             measured = [key for key in missing if key["evidence"] == "measured"]
             if measured:
-                _measure(store, subject, measured, settings, clock)
+                _measure(store, subject, measured, settings, counter)
         tables = store.rows(every)
-        tables["groups"] = once(tables["groups"], FAULTS_AT)
-        told += remarks(tables["results"])
+        tables["groups"] = nearest_groups(tables["groups"], FAULTS_AT)
+        texts += remarks(tables["results"])
         if settings.gpus and any(find_policy(policy).arrays for policy in settings.policies):
             for subject in subjects:
                 trace = recorded(subject, settings, Path(folder), anew=False)
-                told += unknown_arrays(trace, settings.policies, subject.name)
-        told += explain(tables["results"])
+                texts += unknown_arrays(trace, settings.policies, subject.name)
+        texts += explain(tables["results"])
         if any(subject.scale is not None for subject in subjects):
-            told += against_thesis(tables["results"])
-        store.write(tables, told)
+            texts += against_thesis(tables["results"])
+        store.write(tables, texts)
         result = Sweep.of(tables["results"], groups=tables["groups"],
-                         iterations=tables["iterations"], notes=told)  # fmt: skip
+                         iterations=tables["iterations"], notes=texts)  # fmt: skip
         render(result, Path(folder))
     return result
 
@@ -120,7 +120,7 @@ def render(result: Sweep, folder: Path) -> None:
 
 
 def recorded(subject: Subject, settings: Settings, folder: Path, *, anew: bool) -> Trace:
-    """Return the recording of a graph: the folder's, if it has one, or a new one, kept there."""
+    """Return the recording of a graph: the folder's if it has one, else a new one, saved there."""
     from louvain_um.profiling.access.recorder import record
 
     graph = subject.graph
@@ -135,7 +135,7 @@ def recorded(subject: Subject, settings: Settings, folder: Path, *, anew: bool) 
         try:
             return load_trace(path)
         except LouvainUmError:
-            pass  # damaged: recorded again
+            pass  # damaged: record it again
     if subject.record is not None:
         trace = subject.record()
     else:
@@ -151,14 +151,14 @@ def _replay(
     keys: Sequence[dict[str, Any]],
     machines: dict[str, Machine],
     settings: Settings,
-    clock: ProgressCounter,
+    counter: ProgressCounter,
 ) -> None:
     """Replay a recording at points and keep them."""
     known: dict[str, Known] = {}
     for gpu in settings.gpus:
         fresh: Known = {}
         known[gpu] = fresh
-    # Others first: auto is tried against them and need not run them again.
+    # auto last: it is compared with the other policies, whose runs it then reuses.
     keys = sorted(keys, key=lambda key: key["policy"] == AUTO.name)
 
     def one(key: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
@@ -176,11 +176,11 @@ def _replay(
         if key["policy"] == "base" and gpu == settings.gpus[0] and result is not None:
             tables["iterations"] = iterations(key["graph"], result, rate)
             tables["groups"] = groups(trace, key["graph"], result, rate)
-        return {**row, **_told(key), "scale": subject.scale}, tables
+        return {**row, **_row_of(key), "scale": subject.scale}, tables
 
     for row, tables in parallel.stream(one, keys, parallel.default_threads()):
         store.add(row, **tables)
-        clock.step(row)
+        counter.step(row)
 
 
 def _measure(
@@ -188,20 +188,20 @@ def _measure(
     subject: Subject,
     keys: Sequence[dict[str, Any]],
     settings: Settings,
-    clock: ProgressCounter,
+    counter: ProgressCounter,
 ) -> None:
     """Run points on a device and keep them."""
     from louvain_um.profiling.sweep.measure import measure, warm_up
 
-    clock.say(f"warming up for {subject.name}")
+    counter.report(f"warming up for {subject.name}")
     warm_up(subject.graph, settings)
     for key in keys:
         policy, _ = key["source"]
         row = measure(subject.graph, policy, key["oversubscription"], settings)
-        row = {**row, **_told(key)}
+        row = {**row, **_row_of(key)}
         store.add(row)
-        clock.step(row)
+        counter.step(row)
 
 
-def _told(key: dict[str, Any]) -> dict[str, Any]:
+def _row_of(key: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in key.items() if name != "source"}

@@ -17,17 +17,17 @@ POINTS: Final = "points.jsonl"
 """Finished points, one a line, in the order in which they were finished."""
 
 UNFINISHED: Final = "unfinished.json"
-"""Which points a sweep that has not ended was asked for, and what its reader should know."""
+"""The points requested of a sweep that is not finished, and its notes."""
 
-BEGINNING: Final = b'{"row": {'
-"""How the line of every point begins."""
+POINT_PREFIX: Final = b'{"row": {'
+"""Start of the line of every point."""
 
 TABLES: Final = ("results", "groups", "iterations")
 SUFFIXES: Final = (".parquet", ".csv")
 """Tables of a sweep, and the formats of their files, the preferred one first."""
 
 KEY: Final = ("graph", "vertices", "arcs", "policy", "oversubscription", "gpu", "evidence", "setup")
-"""What tells points apart; `setup` stands for all that shows in no other column."""
+"""Columns that identify a point; `setup` is a digest of everything that no other column shows."""
 
 
 class Store:
@@ -36,9 +36,9 @@ class Store:
     Parameters
     ----------
     folder : path
-        Made if it is not there.
+        Created if missing.
     force : bool
-        Begin anew, whatever the folder holds.
+        Start again, whatever the folder holds.
 
     Raises
     ------
@@ -78,10 +78,10 @@ class Store:
         try:
             points, whole = read_points(self.folder)
         except LouvainUmError as error:
-            # Nothing is dropped that may be somebody's.
+            # Nothing is deleted that may be of value.
             self.file.close()
             raise LouvainUmError(
-                f"{error}; name another folder, or pass --force (force=True) to begin anew"
+                f"{error}; name another folder, or pass --force (force=True) to start again"
             ) from None
         self.file.truncate(whole)
         return points
@@ -90,10 +90,12 @@ class Store:
         return key_of(row) in self.points
 
     def begin(self, keys: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> None:
-        """Note which points are asked for, so that a report can tell which are missing."""
-        asked = [{name: key[name] for name in KEY} for key in keys]
+        """Save which points are requested, so that a report can list the missing ones."""
+        requested = [{name: key[name] for name in KEY} for key in keys]
         with replacing(self.folder / UNFINISHED, force=True) as part:
-            part.write_text(json.dumps({"notes": list(notes), "points": asked}), encoding="utf-8")
+            part.write_text(
+                json.dumps({"notes": list(notes), "points": requested}), encoding="utf-8"
+            )
 
     def add(self, row: Mapping[str, Any], **tables: Sequence[Mapping[str, Any]]) -> None:
         """Keep a finished point, and rows of other tables that came with it."""
@@ -116,7 +118,7 @@ class Store:
     ) -> None:
         """Write tables as CSV and, where PyArrow is installed, as Parquet; notes as text.
 
-        What `begin` noted is over with that.
+        This removes what `begin` saved.
         """
         for name, rows in tables.items():
             if not rows:
@@ -150,14 +152,14 @@ def read_points(folder: Path) -> tuple[dict[tuple[Any, ...], dict[str, Any]], in
             point: dict[str, Any] = json.loads(line)
             points[key_of(point["row"])] = point
         except (ValueError, TypeError, KeyError, RecursionError):
-            raise LouvainUmError(f"{folder / POINTS}:{number}: is no point of a sweep") from None
-    if rest and not (rest.startswith(BEGINNING) or BEGINNING.startswith(rest)):
-        raise LouvainUmError(f"{folder / POINTS}:{len(lines) + 1}: is no point of a sweep")
+            raise LouvainUmError(f"{folder / POINTS}:{number}: is not a point of a sweep") from None
+    if rest and not (rest.startswith(POINT_PREFIX) or POINT_PREFIX.startswith(rest)):
+        raise LouvainUmError(f"{folder / POINTS}:{len(lines) + 1}: is not a point of a sweep")
     return points, sum(len(line) + 1 for line in lines)
 
 
 def check_folder(folder: str | Path, *, force: bool = False) -> None:
-    """Refuse a folder that no sweep could be kept in, and make none.
+    """Refuse a folder that cannot hold a sweep; create none.
 
     Raises
     ------
@@ -170,24 +172,24 @@ def check_folder(folder: str | Path, *, force: bool = False) -> None:
             with Store(path):
                 return
         refuse_other(path)
-    there = next((each for each in (path, *path.parents) if each.exists()), Path())
-    if not there.is_dir():
-        raise LouvainUmError(f"{path}: {there} is no folder; name another one")
-    if not os.access(there, os.W_OK | os.X_OK):
+    existing = next((each for each in (path, *path.parents) if each.exists()), Path())
+    if not existing.is_dir():
+        raise LouvainUmError(f"{path}: {existing} is no folder; name another one")
+    if not os.access(existing, os.W_OK | os.X_OK):
         raise LouvainUmError(f"{path}: permission denied; name another folder")
 
 
 def refuse_other(folder: Path) -> None:
-    """Refuse a folder that holds something, but no sweep."""
+    """Refuse a folder that holds anything but a sweep."""
     if not (folder / POINTS).exists() and any(folder.iterdir()):
         raise LouvainUmError(
-            f"{folder}: holds something else than a sweep; "
+            f"{folder}: holds files that are no sweep; "
             "name another folder, or pass --force (force=True)"
         )
 
 
 def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what tells a point from others."""
+    """Return the key of a point."""
     return tuple(row[name] for name in KEY)
 
 
@@ -205,7 +207,7 @@ def write_parquet(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str
 
 
 def _lock(file: TextIO, folder: Path) -> None:
-    """Keep other processes out until the file is closed, where the system can."""
+    """Lock the file for this process until it is closed, where the system supports it."""
     try:
         import fcntl
     except ImportError:

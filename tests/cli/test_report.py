@@ -157,7 +157,7 @@ def test_a_sweep_that_was_stopped_is_shown_with_what_it_lacks(run: Run, tmp_path
     (tmp_path / "points.jsonl").write_text("".join(lines))
     out = run("report", tmp_path)
     assert out.code == 0, out.err
-    assert "12 of 16 points are there" in " ".join(out.out.split())
+    assert "12 of 16 points are finished" in " ".join(out.out.split())
     page = tmp_path / "r.html"
     assert run("report", tmp_path, "-o", page, "-q").code == 0
-    assert "give its command again" in page.read_text()
+    assert "repeat its command" in page.read_text()

@@ -103,7 +103,7 @@ def simulate(
     from louvain_um.placement.machine.machine import load_machine
     from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
     from louvain_um.profiling.sweep.replay import Known, Point, replay
-    from louvain_um.profiling.sweep.replay_tables import best, remarks, unknown_arrays
+    from louvain_um.profiling.sweep.replay_tables import fastest, remarks, unknown_arrays
 
     machine = load_machine(gpu)
     machine = replace(machine, coherent=machine.coherent or coherent)
@@ -156,7 +156,7 @@ def simulate(
             print_note(f"{row['policy']} at {row['oversubscription']:g} %: {row['reason']}")
         for text in (*unknown_arrays(trace, names, graphs.name_of(source)), *remarks(rows)):
             print_note(text)
-    typer.echo(best(rows))
+    typer.echo(fastest(rows))
 
 
 def check_session(

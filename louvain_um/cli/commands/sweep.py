@@ -15,7 +15,7 @@ from louvain_um.cli.exit_codes import print_line, print_note, with_exit_code
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.sweep.progress import Progress, Tell
+    from louvain_um.profiling.sweep.progress import Progress, ProgressCallback
     from louvain_um.profiling.sweep.run import Settings, Subject
 
 POLICIES = "base,adv1,adv2,adv3,adv4,adv5,adv6,adv7,adv8,adv9,auto"
@@ -157,9 +157,9 @@ def sweep(
     if json:
         common.print_json({"schema": 1, "folder": str(output), "results": rows})
         return
-    from louvain_um.profiling.sweep.replay_tables import best
+    from louvain_um.profiling.sweep.replay_tables import fastest
 
-    typer.echo(best(rows))
+    typer.echo(fastest(rows))
     if not quiet:
         print_note(f"tables and report.html are in {output}")
 
@@ -202,7 +202,7 @@ def settings_for(
 
 
 @contextmanager
-def progress_printer(*, quiet: bool) -> Iterator[Tell]:
+def progress_printer(*, quiet: bool) -> Iterator[ProgressCallback]:
     """Yield a function that prints progress on stderr: a bar, or a line every few seconds."""
     import sys
     import time

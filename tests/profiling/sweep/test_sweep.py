@@ -78,7 +78,7 @@ def test_readers_are_told_of_takeovers_and_of_sizes_too_small(rows):
         rows["base", 0.0]["peak_bytes"] < 32 << 20
     )
     taken = {**rows["auto", 70.0], "chosen": "adv7", "seconds_of_plan": 2.0}
-    assert "took over adv7" in remarks([taken])[0]
+    assert "adopted adv7" in remarks([taken])[0]
     assert remarks([{**taken, "chosen": "plan", "peak_bytes": 1 << 30}]) == []
 
 
@@ -137,8 +137,8 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
     assert len(lines) == 3
     stopped = read(tmp_path)
     assert len(stopped.results) == 3
-    assert "3 of 6 points are there; missing are 3 of g modelled on p4000" in stopped.unfinished
-    assert "give its command again" in str(fastest(stopped))
+    assert "3 of 6 points are finished; missing are 3 of g modelled on p4000" in stopped.unfinished
+    assert "repeat its command" in str(fastest(stopped))
     assert any(note.startswith("modelled: ") for note in stopped.notes)
     with (tmp_path / "points.jsonl").open("a") as file:
         file.write('{"row": {"gra')  # as a kill leaves it
@@ -164,7 +164,7 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
     more = replace(settings, policies=(*settings.policies, "adv7"))
     with pytest.raises(TypeError):
         sweep([subject], more, tmp_path)
-    assert "6 of 8 points are there" in read(tmp_path).unfinished
+    assert "6 of 8 points are finished" in read(tmp_path).unfinished
 
 
 def test_a_sweep_that_noted_nothing_lacks_what_its_points_have_in_common(tmp_path):
@@ -180,7 +180,7 @@ def test_a_sweep_that_noted_nothing_lacks_what_its_points_have_in_common(tmp_pat
         before = (tmp_path / "points.jsonl").read_bytes()
         found = read(tmp_path)
     assert (tmp_path / "points.jsonl").read_bytes() == before
-    assert "4 of 8 points are there" in found.unfinished
+    assert "4 of 8 points are finished" in found.unfinished
     assert "missing are 1 of a modelled on h200, 3 of b modelled on h200" in found.unfinished
     assert [row["policy"] for row in found.results] == ["base", "base", "adv2", "base"]
     assert [path.name for path in tmp_path.iterdir()] == ["points.jsonl"]
@@ -188,7 +188,7 @@ def test_a_sweep_that_noted_nothing_lacks_what_its_points_have_in_common(tmp_pat
 
 @pytest.mark.parametrize(
     ("points", "unfinished", "told"),
-    [("", None, "no point of the sweep is finished"), ("hello\n", None, ":1: is no point"),
+    [("", None, "no point of the sweep is finished"), ("hello\n", None, ":1: is not a point"),
      ("", "{}", "unfinished.json: is damaged"), ("", "[", "unfinished.json: is damaged")],
 )  # fmt: skip
 def test_what_cannot_be_read_of_a_stopped_sweep_is_told(tmp_path, points, unfinished, told):
@@ -209,7 +209,7 @@ def test_readers_are_told_where_nothing_has_to_leave(rows):
     measured = {**rates[10.0], "evidence": "measured"}
     assert fitting([*rates.values()])[0].startswith("g at 10 to 30 % and 70 %: modelled, base")
     assert len(fitting([*rates.values(), measured])) == 2
-    assert "of the 100.0 MiB that 0 % is of" in fitting([measured])[0]
+    assert "of 100.0 MiB, the in-core footprint" in fitting([measured])[0]
     assert fitting([{**run, "oversubscription": 0.0}]) == []
 
 
@@ -253,7 +253,7 @@ def test_groups_are_told_where_base_could_run(graph, tmp_path, monkeypatch):
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(LouvainUmError, match="holds something else"):
+    with pytest.raises(LouvainUmError, match="holds files that are no sweep"):
         Store(tmp_path)
     with Store(tmp_path / "new") as store, pytest.raises(LouvainUmError, match="another sweep"):
         Store(store.folder)
