@@ -154,7 +154,7 @@ class CpuEngine:
 
         def room(name: str, items: int, dtype: DTypeLike) -> Any:
             size = self.threads * items
-            return self.memory.empty(f"tally {name}", "hash", size, dtype).reshape(shape)
+            return self.memory.empty(f"tally_{name}", "hash", size, dtype).reshape(shape)
 
         slots = slots_for(distinct)
         keys, sums = room("keys", slots, np.uint32), room("sums", slots, np.int64)
@@ -166,19 +166,19 @@ class CpuEngine:
 
     def free_tallies(self) -> None:
         """Free the hash tables."""
-        self.memory.free(*(f"tally {name}" for name in ("keys", "sums", "used", "names", "loads")))
+        self.memory.free(*(f"tally_{name}" for name in ("keys", "sums", "used", "names", "loads")))
 
     def refine(self, level: CpuLevel) -> None:
         """Split communities into sub-communities that are connected (`level.refined`)."""
         n, empty, threads = level.vertices, self.memory.empty, self.threads
         refined = empty(f"refined.{level.cycle}.{level.number}", "community", n, np.uint32)
-        sub_totals = empty("sub totals", "community", n, np.int64)
-        sub_sizes = empty("sub sizes", "community", n, np.uint32)
-        external_weight = empty("external weight", "community", n, np.int64)
+        sub_totals = empty("refined_totals", "community", n, np.int64)
+        sub_sizes = empty("refined_sizes", "community", n, np.uint32)
+        external_weight = empty("external_weight", "community", n, np.int64)
         queue = empty("queue", "scratch", n, np.uint32)
         moved = empty("moved", "scratch", n, np.uint32)
         proposed = empty("proposed", "scratch", n, np.uint32)
-        weight_to_target = empty("weight to target", "scratch", n, np.int64)
+        weight_to_target = empty("weight_to_target", "scratch", n, np.int64)
         tallies = self.tallies(level, min(level.max_degree, n))
         graph = (level.offsets, level.targets, level.weights, level.degrees)
         parallel.run(
@@ -209,7 +209,7 @@ class CpuEngine:
             parallel.run(refine.apply, threads, graph, state, claim)
         level.refined = refined
         self.show("refine", level, queue=queue, starts=starts, refined=refined)
-        self.memory.free("sub totals", "sub sizes", "external weight", "weight to target")
+        self.memory.free("refined_totals", "refined_sizes", "external_weight", "weight_to_target")
         self.memory.free("queue", "moved", "proposed")
         self.free_tallies()
 
@@ -227,7 +227,7 @@ class CpuEngine:
         self.memory.free("ranks")
 
         members = empty("members", "scratch", n, np.uint32)
-        starts = empty("member starts", "scratch", count + 1, np.int64)
+        starts = empty("member_starts", "scratch", count + 1, np.int64)
         rooms = empty("rooms", "scratch", count + 1, np.int64)
         most = aggregate.group_members(level.offsets, numbers, members, starts, rooms)
         tallies = self.tallies(level, min(most, count))
@@ -247,7 +247,7 @@ class CpuEngine:
         weights.resize(kept, refcheck=False)
         self.memory.ledger.add(f"targets.{number}", "graph", targets.nbytes, targets.ctypes.data)
         self.memory.ledger.add(f"weights.{number}", "graph", weights.nbytes, weights.ctypes.data)
-        self.memory.free("members", "member starts", "rooms")
+        self.memory.free("members", "member_starts", "rooms")
         self.free_tallies()
 
         degrees = empty(f"degrees.{number}", "community", count, np.int64)

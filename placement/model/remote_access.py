@@ -88,7 +88,7 @@ class Scales:
         along = (array.name in ARCS and use == "stream") or array.name == "labels"
         tables = array.group == "hash"
         if stage == "move":
-            if array.name == "next active":
+            if array.name == "next_active":
                 return self.moving * FLAGS
             return self.moving * (self.rows if along else self.hubs if tables else 1.0)
         if stage != "aggregate":

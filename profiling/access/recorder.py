@@ -69,10 +69,10 @@ class Recorder(RecordedArrays):
         """Return the program; its end copies labels to the host, which moves no page."""
         program = self.program
         if "labels" in program.alive:
-            program.begin("labels of the input", "community", 4, self.vertices)
+            program.begin("input_labels", "community", 4, self.vertices)
             touched = [
                 program.whole("labels", Access.READ),
-                program.whole("labels of the input", Access.WRITE),
+                program.whole("input_labels", Access.WRITE),
             ]
             program.launch("number", touched, "fetch", -1)
             program.end(*sorted(program.alive - GIVEN))
@@ -89,16 +89,16 @@ class Recorder(RecordedArrays):
         if work["start"] is not None:
             self.begin("community", level, n, start=4)
         self.begin(
-            "scratch", level, n, **{"queue": 4, "proposed": 4, "active": 1, "next active": 1}
+            "scratch", level, n, **{"queue": 4, "proposed": 4, "active": 1, "next_active": 1}
         )
         start = work["start"]
         self.labels = np.arange(n, dtype=np.uint32) if start is None else start.copy()
         touched = [program.whole(f"degrees.{level}", Access.READ)]
         touched += [program.whole(named("start", level), Access.READ)] if start is not None else []
-        for name in ("labels", "totals", "sizes", "active", "next active"):
+        for name in ("labels", "totals", "sizes", "active", "next_active"):
             touched.append(program.whole(named(name, level), Access.WRITE))
         self.hubs = self.make_hub_tables(work, level)
-        for name in ("hub keys", "hub sums"):
+        for name in ("hub_keys", "hub_sums"):
             touched.append(program.whole(named(name, level), Access.WRITE))
         program.launch("begin", touched, "move", level, chain=ENDS, host_seconds=MOVE_SECONDS)
 
@@ -140,7 +140,7 @@ class Recorder(RecordedArrays):
         """Return what listing the active vertices touches."""
         program, named = self.program, numbered
         touched = [
-            program.whole(named(name, level), Access.READ) for name in ("active", "next active")
+            program.whole(named(name, level), Access.READ) for name in ("active", "next_active")
         ]
         touched.append(program.whole(named("active", level), Access.WRITE))
         if total:

@@ -32,14 +32,14 @@ def refine(recorder: RecordedArrays, event: Event, work: Any) -> None:
     widths, offsets, targets = recorder.widths(level), work["offsets"], work["targets"]
     recorder.begin(
         "community", level, n,
-        **{"refined": 4, "sub totals": recorder.sums, "sub sizes": 4},
-        **{"external weight": recorder.sums},
+        **{"refined": 4, "refined_totals": recorder.sums, "refined_sizes": 4},
+        **{"external_weight": recorder.sums},
     )  # fmt: skip
-    recorder.begin("scratch", level, n, **{"weight to target": recorder.sums})
+    recorder.begin("scratch", level, n, **{"weight_to_target": recorder.sums})
     whole, named = program.whole, numbered
     touched = [
         whole(named(name, level), Access.WRITE)
-        for name in ("refined", "sub totals", "sub sizes", "external weight")
+        for name in ("refined", "refined_totals", "refined_sizes", "external_weight")
     ]
     every = np.arange(n, dtype=np.uint32)
     for labels, values, queue in (
@@ -54,7 +54,7 @@ def refine(recorder: RecordedArrays, event: Event, work: Any) -> None:
             )
             touched.append(slots.take())
     program.launch("refine", touched, "refine", level)
-    freed = ("sub totals", "sub sizes", "external weight", "weight to target")
+    freed = ("refined_totals", "refined_sizes", "external_weight", "weight_to_target")
     program.end(*(named(name, level) for name in freed))
 
 
@@ -102,16 +102,16 @@ def aggregate(recorder: RecordedArrays, event: Event, work: Any) -> None:
     offsets, targets, numbers = work["offsets"], work["targets"], work["numbers"]
     members, starts, found = work["members"], work["member_starts"], work["coarse_offsets"]
     n, k, arcs, kept = len(offsets) - 1, len(found) - 1, len(targets), int(found[-1])
-    program.end(*(named(x, level) for x in ("queue", "proposed", "active", "next active", "sizes")))
-    program.end(*(named(x, level) for x in ("hub keys", "hub sums", "hub slots")))
+    program.end(*(named(x, level) for x in ("queue", "proposed", "active", "next_active", "sizes")))
+    program.end(*(named(x, level) for x in ("hub_keys", "hub_sums", "hub_slots")))
     room = max(1, min(arcs, max(ROOM, -(-arcs // 4))))
     sizes = {
         "members": (4, n + 1), "starts": (4, n + 1), "before": (8, n + 1), "rooms": (8, k + 1),
-        "room_targets": (4, room), "room_weights": (recorder.sums, room),
+        "chunk_targets": (4, room), "chunk_weights": (recorder.sums, room),
         "state": (1, STATE.itemsize),
     }  # fmt: skip
     for name, (width, size) in sizes.items():
-        program.begin(named(f"aggregate {name}", level), "scratch", width, size)
+        program.begin(named(f"aggregate_{name}", level), "scratch", width, size)
     recorder.begin("graph", 0, k + 1, **{f"offsets.{after}": 8})
     recorder.begin("graph", 0, k, **{f"loops.{after}": recorder.sums})
     recorder.begin("community", 0, k, **{f"degrees.{after}": recorder.sums})
@@ -119,14 +119,14 @@ def aggregate(recorder: RecordedArrays, event: Event, work: Any) -> None:
 
     labels = named("refined" if event.level == level and named("refined", level) in program.alive
                    else "labels", level)  # fmt: skip
-    own = {name: named(f"aggregate {name}", level) for name in sizes}
+    own = {name: named(f"aggregate_{name}", level) for name in sizes}
     slots = Slots(
         program,
         [
             (own["members"], Access.READ), (f"offsets.{level}", Access.GATHER),
             (f"targets.{level}", Access.READ), (f"weights.{level}", Access.READ),
-            (labels, Access.GATHER), (own["room_targets"], Access.WRITE),
-            (own["room_weights"], Access.WRITE), (own["starts"], Access.ATOMIC),
+            (labels, Access.GATHER), (own["chunk_targets"], Access.WRITE),
+            (own["chunk_weights"], Access.WRITE), (own["starts"], Access.ATOMIC),
             (own["members"], Access.SCATTER), (labels, Access.READ),
             (f"degrees.{level}", Access.READ),
             (f"degrees.{after}", Access.ATOMIC), ("", Access.ATOMIC),
@@ -153,7 +153,7 @@ def aggregate(recorder: RecordedArrays, event: Event, work: Any) -> None:
     together = Slots(
         program,
         [
-            (own["room_targets"], Access.READ), (own["room_weights"], Access.READ),
+            (own["chunk_targets"], Access.READ), (own["chunk_weights"], Access.READ),
             (f"targets.{after}", Access.WRITE), (f"weights.{after}", Access.WRITE),
         ],
     )  # fmt: skip

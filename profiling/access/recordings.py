@@ -26,7 +26,7 @@ from louvain_um.profiling.simulator import (
 )
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 
-STREAMED = ("targets", "weights", "queue", "proposed", "active", "aggregate room")
+STREAMED = ("targets", "weights", "queue", "proposed", "active", "aggregate_chunk")
 """Arrays that kernels go through in stretches, by how their names begin; others are read at
 random: a map tells how often a page was touched, not in which way."""
 

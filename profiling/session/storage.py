@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.array_names import current_name, with_current_name
 from louvain_um.core.atomic_files import check_output, replacing
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session.data import SCHEMA, SessionData
@@ -186,6 +187,8 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
     """Put a session together from what a file held."""
     if header["metadata"].get("seconds", 0) is None:  # not a number when it was saved
         del header["metadata"]["seconds"]
+    if header["plan"] and "arrays" in header["plan"]:
+        header["plan"]["arrays"] = [with_current_name(row) for row in header["plan"]["arrays"]]
     spans = []
     for span in header["phases"]:
         if span["modularity"] is None:
@@ -194,7 +197,7 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
     return SessionData(
         metadata=header["metadata"],
         plan=header["plan"],
-        lifetimes=tuple(Lifetime(**array) for array in header["lifetimes"]),
+        lifetimes=tuple(Lifetime(**with_current_name(row)) for row in header["lifetimes"]),
         phases=tuple(spans),
         events=EventTable(
             {name: arrays[f"events.{name}"] for name in COLUMNS},
@@ -203,7 +206,7 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
         ),
         maps=tuple(
             PageMap(
-                array=name,
+                array=current_name(name),
                 page_bytes=page_bytes,
                 edges=arrays[f"map.{number}.edges"],
                 counts=arrays[f"map.{number}.counts"],

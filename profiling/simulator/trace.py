@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from louvain_um.core.array_names import with_current_name
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError, OptionError
@@ -222,7 +223,7 @@ def load_trace(path: str | Path) -> Trace:
         steps.append(
             HostTouches(touches=touches) if kind == "host" else Launch(touches=touches, **values)
         )
-    arrays = tuple(Array(**values) for values in header["arrays"])
+    arrays = tuple(Array(**with_current_name(values)) for values in header["arrays"])
     return Trace(arrays, tuple(steps), float(header.get("hidden", 1.0)), header.get("about"))
 
 

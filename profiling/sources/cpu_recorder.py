@@ -19,9 +19,9 @@ from louvain_um.profiling.simulator.trace import Array, Launch
 from louvain_um.profiling.sources.source import SessionClock
 
 TWINS: Final = {
-    "next active": "active", "aggregate members": "members",
-    "aggregate starts": "member starts", "aggregate rooms": "rooms", "hub keys": "tally keys",
-    "hub sums": "tally sums",
+    "next_active": "active", "aggregate_members": "members",
+    "aggregate_starts": "member_starts", "aggregate_rooms": "rooms", "hub_keys": "tally_keys",
+    "hub_sums": "tally_sums",
 }  # fmt: skip
 """Arrays of the GPU engine that the CPU engine knows by another name."""
 

@@ -24,8 +24,8 @@ from tests.gpu_dry.dry_levels import made_up
 from tests.gpu_dry.dry_script import recorded
 
 TURNS = {
-    *("first", "start totals", "start used", "parents"),
-    *("aggregate", "aggregate numbers", "aggregate ranks", "through"),
+    *("first", "start_totals", "start_used", "parents"),
+    *("aggregate", "aggregate_numbers", "aggregate_ranks", "through"),
 }
 """Arrays that take the room that others of their stage gave back, so that none is declared."""
 
@@ -64,15 +64,15 @@ def scripted(name, method):
 def room_of(array, plan):
     """The bytes of an array, its like on later levels included.
 
-    Those of both homes of levels, where they lie side by side; all tables for hubs.
+    Those of both regions for coarse levels, where they lie side by side; all tables for hubs.
     """
-    if array.name.startswith("hub "):
-        return max(a.nbytes for a in plan.arrays if a.name in (array.name, "later hubs"))
-    stem, _, home = array.name.rpartition(".")
-    homes = [f"{stem}.{number}" for number in (1, 2)]
-    if home not in ("1", "2") or not plan.in_core:
+    if array.name.startswith("hub_"):
+        return max(a.nbytes for a in plan.arrays if a.name in (array.name, "coarse_hubs"))
+    stem, _, region = array.name.rpartition(".")
+    both = [f"{stem}.{number}" for number in (1, 2)]
+    if region not in ("1", "2") or not plan.in_core:
         return array.nbytes
-    return sum(other.nbytes for other in plan.arrays if other.name in homes)
+    return sum(other.nbytes for other in plan.arrays if other.name in both)
 
 
 def check_declared(plan, memory):

@@ -10,7 +10,7 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
                u32* new_weights, u32* new_loops, u32* new_degrees, u64* told) {
   const i64 arcs = told[0];
   std::vector<u32> members(n + 1), starts(n + 1), low(n + 1), rooms(n + 1), block_bin(n + 1),
-      hub_bin(n + 1), room_targets(arcs), room_weights(arcs), keys(1 << 13), sums(1 << 13);
+      hub_bin(n + 1), chunk_targets(arcs), chunk_weights(arcs), keys(1 << 13), sums(1 << 13);
   std::vector<i64> whole((n >> 10) + 2);
   std::vector<u64> partials(blocks);
   State state = {};
@@ -25,7 +25,7 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
   args.ranks = args.members = members.data();
   args.starts = starts.data(), args.low = low.data(), args.whole = whole.data();
   args.rooms = rooms.data();
-  args.room_targets = room_targets.data(), args.room_weights = room_weights.data();
+  args.chunk_targets = chunk_targets.data(), args.chunk_weights = chunk_weights.data();
   args.new_offsets = new_offsets, args.new_targets = new_targets, args.new_weights = new_weights;
   args.new_loops = new_loops, args.new_degrees = new_degrees;
   args.block_bin = block_bin.data(), args.hub_bin = hub_bin.data();

@@ -33,7 +33,7 @@ def arrays(low_scratch: bool = False, *, arcs: int = 100_000_000, degree: int = 
         array("queue", "scratch", 4, n, ("move",), {("move", "stream"): VISITED * n}),
         array("room", "scratch", 8, room, ("aggregate",), {("aggregate", "stream"): arcs}),
         array("control", "scratch", 1, 4096, ("move",), device_only=True),
-        array("hub keys", "hash", 4, arcs // 64, ("move",), {("move", "atomic"): arcs / 8}),
+        array("hub_keys", "hash", 4, arcs // 64, ("move",), {("move", "atomic"): arcs / 8}),
     )  # fmt: skip
 
 

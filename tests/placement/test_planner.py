@@ -151,11 +151,11 @@ def test_tiny_graphs_are_planned_too(name, arcs):
     assert found.to_dict()["fits"]
 
 
-def test_leiden_is_told_by_its_parts():
+def test_leiden_is_told_by_its_refined_communities():
     from louvain_um.core.array_spec import ArraySpec
 
-    parts = ArraySpec(name="parts", group="community", itemsize=4, size=9, stages=("refine",))
-    found = make_plan(lambda low_scratch: (*arrays(low_scratch), parts), "auto", H200, skew=340)
+    refined = ArraySpec(name="refined", group="community", itemsize=4, size=9, stages=("refine",))
+    found = make_plan(lambda low_scratch: (*arrays(low_scratch), refined), "auto", H200, skew=340)
     assert found.work.method == "leiden"
     assert found.seconds > plan().seconds
     assert replace(found.work, method="louvain").core["refine"] == 0

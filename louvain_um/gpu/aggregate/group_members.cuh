@@ -81,8 +81,8 @@ struct Arguments {
   u32* low;        // of ArcsBefore
   i64* whole;      // of ArcsBefore
   u32* rooms;      // low 32 bits of the room before each community: differences within a chunk count
-  u32* room_targets;
-  A* room_weights;
+  u32* chunk_targets;
+  A* chunk_weights;
   // The next level.
   i64* new_offsets;
   u32* new_targets;

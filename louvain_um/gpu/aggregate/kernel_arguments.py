@@ -46,7 +46,7 @@ ARGUMENTS: Final = (
     "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "new_capacity", "weights8",
     "partial", "stretch_shift", "begin", "resume", "table_slots", "heavy_slots",
     "offsets", "targets", "weights", "loops", "degrees", "numbers", "map", "ranks", "names",
-    "members", "starts", "low", "whole", "rooms", "room_targets", "room_weights", "new_offsets",
+    "members", "starts", "low", "whole", "rooms", "chunk_targets", "chunk_weights", "new_offsets",
     "new_targets", "new_weights", "new_loops", "new_degrees", "block_bin", "hub_bin", "keys",
     "sums", "state", "partials",
 )  # fmt: skip
@@ -87,8 +87,8 @@ class Aggregation:
 
     def scratch(self, name: str, size: int, dtype: Any, group: Group = "scratch") -> Any:
         """Allocate an array until `close`, and set the argument of its name to it."""
-        array = self.memory.empty(f"aggregate {name}", group, size, dtype)
-        self.names.append(f"aggregate {name}")
+        array = self.memory.empty(f"aggregate_{name}", group, size, dtype)
+        self.names.append(f"aggregate_{name}")
         self.set(**{name: array})
         return array
 
@@ -105,8 +105,8 @@ class Aggregation:
     def drop(self, *names: str) -> None:
         """Free arrays before the end."""
         for name in names:
-            self.names.remove(f"aggregate {name}")
-            self.memory.free(f"aggregate {name}")
+            self.names.remove(f"aggregate_{name}")
+            self.memory.free(f"aggregate_{name}")
 
     def close(self) -> None:
         """Free all scratch arrays."""
@@ -160,8 +160,8 @@ class Aggregation:
         """Allocate what summing a chunk takes."""
         sums, bound = self.level.sums, self.values["neighbour_bound"]
         width = np.dtype(sums).itemsize
-        self.scratch("room_targets", int(state["chunk_room"]), np.uint32)
-        self.scratch("room_weights", int(state["chunk_room"]), sums)
+        self.scratch("chunk_targets", int(state["chunk_room"]), np.uint32)
+        self.scratch("chunk_weights", int(state["chunk_room"]), sums)
         block_bin, hub_bin, slots = tables(
             width, self.values["k"], bound, int(state["max_arcs"]), self.level.arcs
         )

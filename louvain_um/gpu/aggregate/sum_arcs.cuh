@@ -142,8 +142,8 @@ __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, 
         u32 key = keys[s], found = __ballot_sync(FULL, key != EMPTY);
         if (key != EMPTY) {
           i64 mine = at + __popc(found & lanes_below());
-          args.room_targets[mine] = key;
-          args.room_weights[mine] = sums[s];
+          args.chunk_targets[mine] = key;
+          args.chunk_weights[mine] = sums[s];
         }
         at += __popc(found);
       }
@@ -213,8 +213,8 @@ __device__ void sum_with_blocks(const Arguments<W, A>& args, const Chunk& chunk,
       base = __shfl_sync(FULL, base, 0);
       if (key != EMPTY) {
         i64 mine = at + base + __popc(found & lanes_below());
-        args.room_targets[mine] = key;
-        args.room_weights[mine] = shared.sums[s];
+        args.chunk_targets[mine] = key;
+        args.chunk_weights[mine] = shared.sums[s];
       }
     }
     __syncthreads();
@@ -317,8 +317,8 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
       base = __shfl_sync(FULL, base, 0);
       if (key != EMPTY) {
         i64 mine = args.room_of(c, chunk.first) + base + __popc(found & lanes_below());
-        args.room_targets[mine] = key;
-        args.room_weights[mine] = args.sums[s];
+        args.chunk_targets[mine] = key;
+        args.chunk_weights[mine] = args.sums[s];
       }
     }
     grid_sync(barrier);
@@ -372,8 +372,8 @@ __device__ void close_gaps(const Arguments<W, A>& args, const Chunk& chunk) {
 #pragma unroll
                 for (int d = 0; d < DEPTH; ++d) {
                   if (at[d] < 0) continue;
-                  target[d] = args.room_targets[at[d]];
-                  weight[d] = args.room_weights[at[d]];
+                  target[d] = args.chunk_targets[at[d]];
+                  weight[d] = args.chunk_weights[at[d]];
                 }
 #pragma unroll
                 for (int d = 0; d < DEPTH; ++d) {

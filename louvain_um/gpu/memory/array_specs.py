@@ -66,7 +66,7 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[ArraySpec, ...]:
     15.5
     """
     rows = [*_graph(shape, visited), *_community(shape, visited), *_scratch(shape, visited)]
-    small = (_array(f"small {group}", group, 1, SMALL, ALWAYS) for group in GROUPS)
+    small = (_array(f"small_{group}", group, 1, SMALL, ALWAYS) for group in GROUPS)
     return (*rows, *_tables(shape, visited), *small)
 
 
@@ -85,14 +85,14 @@ def declare_out_of_core(shape: Shape) -> tuple[ArraySpec, ...]:
         region.arcs for region in shape.coarse_regions
     )
     return (
-        _array("later rows", "graph", 4 + itemsize, more, ("coarse",)),
-        _array("partial offsets", "scratch", 8, k + 1, once),
-        _array("partial names", "scratch", 4, k, once),
+        _array("coarse_rows", "graph", 4 + itemsize, more, ("coarse",)),
+        _array("partial_offsets", "scratch", 8, k + 1, once),
+        _array("partial_names", "scratch", 4, k, once),
         _array("targets.partial", "graph", 4, region.arcs, once),
         _array("weights.partial", "graph", itemsize, size, once),
-        _array("aggregate ranks", "scratch", 4, region.vertices + 1, once),
-        _array("aggregate new_offsets", "scratch", 8, region.vertices + 1, once),
-        _array("blocks", "scratch", 4, blocks, ALWAYS),
+        _array("aggregate_ranks", "scratch", 4, region.vertices + 1, once),
+        _array("aggregate_new_offsets", "scratch", 8, region.vertices + 1, once),
+        _array("block_starts", "scratch", 4, blocks, ALWAYS),
         _array("spans", "scratch", 4, rounds * blocks, ("move", "refine")),
         _array("present", "scratch", 1, rounds * blocks, ("move",)),
     )
@@ -187,18 +187,18 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     if leiden:
         joined: dict[tuple[Stage, Use], float] = {("refine", "gather"): shape.arcs}
         yield _array("refined", "community", 4, n, ("refine", *LATER, "fetch"), joined)
-        yield _array("sub totals", "community", sums, n, ("refine",), joined)
-        yield _array("sub sizes", "community", 4, n, ("refine",), joined)
-        yield _array("external weight", "community", sums, n, ("refine",), joined)
+        yield _array("refined_totals", "community", sums, n, ("refine",), joined)
+        yield _array("refined_sizes", "community", 4, n, ("refine",), joined)
+        yield _array("external_weight", "community", sums, n, ("refine",), joined)
     added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
     yield _array("degrees.1", "community", sums, region.vertices, LATER, added)
     yield _array("degrees.2", "community", sums, after.vertices, ("fetch",))
     first, deep = coarse_community_bytes(shape)
-    yield _array("later work", "community", 1, first - sums * region.vertices, ("coarse",))
+    yield _array("coarse_communities", "community", 1, first - sums * region.vertices, ("coarse",))
     # Deep down, graph and scratch are next to nothing; the maps are there until labels are out.
     rest = deep - 4 * n - sums * after.vertices
-    yield _array("later maps", "community", 1, max(0, rest), ("fetch",))
-    yield _array("labels of the input", "community", 4, n, ("fetch",))
+    yield _array("coarse_maps", "community", 1, max(0, rest), ("fetch",))
+    yield _array("input_labels", "community", 4, n, ("fetch",))
 
 
 def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
@@ -211,19 +211,19 @@ def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     woken: dict[tuple[Stage, Use], float] = {
         ("move", "gather"): visited * n + (READ_AGAIN - 1) * visited * shape.arcs
     }
-    yield _array("next active", "scratch", 1, n, ("move",), woken)
+    yield _array("next_active", "scratch", 1, n, ("move",), woken)
     if shape.method == "leiden":
-        yield _array("weight to target", "scratch", sums, n, ("refine",))
+        yield _array("weight_to_target", "scratch", sums, n, ("refine",))
     yield _array("control", "scratch", 1, CONTROL.itemsize, ("move", "refine"), small=True)
     k = shape.communities
     yield from _adding(shape)
-    yield _array("sizes by label", "scratch", 4, n, ("fetch",))
-    yield _array("first by label", "scratch", 4, n, ("fetch",))
+    yield _array("sizes_by_label", "scratch", 4, n, ("fetch",))
+    yield _array("first_by_label", "scratch", 4, n, ("fetch",))
     yield _array("ranks", "scratch", 4, n + 1, ("fetch",))
-    yield _array("community keys", "scratch", 8, k, ("fetch",))
-    yield _array("room to sort", "scratch", 1, 9 * k + SORTING, ("fetch",))
+    yield _array("community_keys", "scratch", 8, k, ("fetch",))
+    yield _array("sort_workspace", "scratch", 1, 9 * k + SORTING, ("fetch",))
     empty = sum(array.nbytes for array in _coarse_graph(shape, 2, shape.coarse_regions[1], visited))
-    yield _array("later scratch", "scratch", 1, coarse_scratch_bytes(shape, empty), ("coarse",))
+    yield _array("coarse_scratch", "scratch", 1, coarse_scratch_bytes(shape, empty), ("coarse",))
 
 
 def _adding(shape: Shape) -> Iterator[ArraySpec]:
@@ -237,15 +237,15 @@ def _adding(shape: Shape) -> Iterator[ArraySpec]:
     found: dict[tuple[Stage, Use], float] = {("aggregate", "gather"): 2 * n + looked_up}
     ranked: dict[tuple[Stage, Use], float] = {("aggregate", "gather"): 2 * n}
     for name, size in (("members", n), ("low", n)):
-        yield _array(f"aggregate {name}", "scratch", 4, size + 1, stages, found)
+        yield _array(f"aggregate_{name}", "scratch", 4, size + 1, stages, found)
     for name, size in (("starts", k), ("rooms", k)):
-        yield _array(f"aggregate {name}", "scratch", 4, size + 1, stages, ranked)
+        yield _array(f"aggregate_{name}", "scratch", 4, size + 1, stages, ranked)
     stretches = (n >> stretch_for(n if shape.max_degree is None else shape.max_degree)) + 1
-    yield _array("aggregate whole", "scratch", 8, stretches, stages, found)
+    yield _array("aggregate_whole", "scratch", 8, stretches, stages, found)
     room = room_for(shape, shape.arcs, k)
     written: dict[tuple[Stage, Use], float] = {("aggregate", "stream"): shape.arcs}
     for name, width in (("targets", 4), ("weights", sums)):
-        yield _array(f"aggregate room_{name}", "scratch", width, room, stages, written)
+        yield _array(f"aggregate_chunk_{name}", "scratch", width, room, stages, written)
 
 
 def _tables(shape: Shape, visited: float) -> Iterator[ArraySpec]:
@@ -257,26 +257,26 @@ def _tables(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     count, slots = hub_table_sizes(*size, low_scratch=shape.low_scratch, wide=shape.hub_arcs)
     used: dict[tuple[Stage, Use], float] = {("move", "atomic"): visited * shape.arcs / 8}
     stages: tuple[Stage, ...] = ("move", "refine")
-    yield _array("hub keys", "hash", 4, slots, stages, used)
-    yield _array("hub sums", "hash", shape.sum_bytes, slots, stages, used)
-    yield _array("hub slots", "hash", 8, count + 1, stages)
-    yield _array("hub fills", "hash", 4, count + 1, stages)
-    yield _array("hub drains", "hash", 4, count + 1, stages)
-    yield _array("hub own weights", "hash", shape.sum_bytes, count + 1, stages)
-    yield _array("hub choices", "hash", 16, slots // DRAIN_SLOTS + count, stages)
+    yield _array("hub_keys", "hash", 4, slots, stages, used)
+    yield _array("hub_sums", "hash", shape.sum_bytes, slots, stages, used)
+    yield _array("hub_slots", "hash", 8, count + 1, stages)
+    yield _array("hub_fills", "hash", 4, count + 1, stages)
+    yield _array("hub_drains", "hash", 4, count + 1, stages)
+    yield _array("hub_own_weights", "hash", shape.sum_bytes, count + 1, stages)
+    yield _array("hub_choices", "hash", 16, slots // DRAIN_SLOTS + count, stages)
     moving, adding = coarse_table_bytes(shape)
-    yield _array("later tables", "hash", 1, adding, ("coarse",))
+    yield _array("coarse_tables", "hash", 1, adding, ("coarse",))
     # Room of the second home serves them where all share an arena; else this is what they need,
     # when nothing else is there.
-    yield _array("later hubs", "hash", 1, moving, ("load",))
+    yield _array("coarse_hubs", "hash", 1, moving, ("load",))
     if shape.at_once:
         return
     block_bin, hubs, slots = summing(shape, shape.communities, shape.arcs)
     filled: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): shape.arcs / 4}
-    yield _array("aggregate keys", "hash", 4, slots, ("aggregate",), filled)
-    yield _array("aggregate sums", "hash", shape.sum_bytes, slots, ("aggregate",), filled)
-    yield _array("aggregate block_bin", "scratch", 4, block_bin, ("aggregate",))
-    yield _array("aggregate hub_bin", "scratch", 4, hubs, ("aggregate",))
+    yield _array("aggregate_keys", "hash", 4, slots, ("aggregate",), filled)
+    yield _array("aggregate_sums", "hash", shape.sum_bytes, slots, ("aggregate",), filled)
+    yield _array("aggregate_block_bin", "scratch", 4, block_bin, ("aggregate",))
+    yield _array("aggregate_hub_bin", "scratch", 4, hubs, ("aggregate",))
 
 
 def _array(

@@ -115,6 +115,6 @@ def cut(
     touch = Toucher(kernels, memory, plan.blocking)
     mode = plan.transfer_mode or "fault"
     residency = Residency(spans, offsets[cuts], capacity, mode, device, touch=touch)
-    begins = memory.empty("blocks", "scratch", len(cuts), np.uint32)
+    begins = memory.empty("block_starts", "scratch", len(cuts), np.uint32)
     begins.set(cuts.astype(np.uint32))
     return Pages(residency, touch, begins, cuts.tolist())

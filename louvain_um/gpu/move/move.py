@@ -24,7 +24,7 @@ class Sweep:
     seconds_ago: float
 
 
-MOVE_ARRAYS: Final = ("sizes", "queue", "proposed", "active", "next active")
+MOVE_ARRAYS: Final = ("sizes", "queue", "proposed", "active", "next_active")
 """Arrays that exist while vertices move."""
 
 

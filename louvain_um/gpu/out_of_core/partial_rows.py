@@ -62,8 +62,8 @@ class Partial:
         # Rows that each range may add; after merging there are k.
         added = [min(last - first, k) for first, last in ranges]
         self.room = max(min(sum(added), 2 * k), k + max(added))
-        self.offsets = memory.empty("partial offsets", "scratch", self.room + 1, np.int64)
-        self.names = memory.empty("partial names", "scratch", self.room, np.uint32)
+        self.offsets = memory.empty("partial_offsets", "scratch", self.room + 1, np.int64)
+        self.names = memory.empty("partial_names", "scratch", self.room, np.uint32)
         self.offsets.data.memset_async(0, self.offsets.itemsize)
         self.used = self.arcs = self.merged = 0
         self.capacity = room_after(level, limits)
@@ -154,5 +154,5 @@ class Partial:
         state = aggregation.write(rows, room)
         aggregation.close()
         self.rows.free()
-        self.memory.free("partial offsets", "partial names")
+        self.memory.free("partial_offsets", "partial_names")
         return rows, state

@@ -14,7 +14,7 @@ from louvain_um.options import Options
 from louvain_um.placement.memory.allocator import Allocator
 
 REFINE_ARRAYS: Final = (
-    "sub totals", "sub sizes", "external weight", "queue", "proposed", "weight to target",
+    "refined_totals", "refined_sizes", "external_weight", "queue", "proposed", "weight_to_target",
 )  # fmt: skip
 """Arrays that exist during refinement."""
 
@@ -24,11 +24,11 @@ def refine_arrays(memory: Allocator, level: GpuLevel) -> tuple[Any, ...]:
     n, empty = level.vertices, memory.empty
     name = f"refined.{level.cycle}.{level.number}"
     level.refined = empty(name, "community", n, np.uint32)
-    sub_totals = empty("sub totals", "community", n, level.sums, short_lived=True)
-    sub_sizes = empty("sub sizes", "community", n, np.uint32, short_lived=True)
-    external_weight = empty("external weight", "community", n, level.sums, short_lived=True)
+    sub_totals = empty("refined_totals", "community", n, level.sums, short_lived=True)
+    sub_sizes = empty("refined_sizes", "community", n, np.uint32, short_lived=True)
+    external_weight = empty("external_weight", "community", n, level.sums, short_lived=True)
     queue, proposed = (empty(name, "scratch", n, np.uint32) for name in ("queue", "proposed"))
-    weight_to_target = empty("weight to target", "scratch", n, level.sums)
+    weight_to_target = empty("weight_to_target", "scratch", n, level.sums)
     return sub_totals, sub_sizes, external_weight, queue, proposed, weight_to_target
 
 

@@ -66,8 +66,8 @@ def relabel_communities(
 def community_sums(kernels: Kernels, memory: Allocator, level: GpuLevel) -> Sums:
     """Return the sums of the communities a level starts in."""
     n = level.vertices
-    totals = memory.empty("start totals", "scratch", n, level.sums)
-    used = memory.empty("start used", "scratch", n, np.uint32)
+    totals = memory.empty("start_totals", "scratch", n, level.sums)
+    used = memory.empty("start_used", "scratch", n, np.uint32)
     found = new_found(memory)
     kernel = kernels.get("relabel", "sum_communities", level.types)
     kernel(
@@ -79,7 +79,7 @@ def community_sums(kernels: Kernels, memory: Allocator, level: GpuLevel) -> Sums
         ),
     )  # fmt: skip
     sums = found.get().view(FOUND)[0]
-    memory.free("start totals", "start used", "found")
+    memory.free("start_totals", "start_used", "found")
     low, middle, high = sums["squares"].tolist()
     squares = low + (middle << 32) + (high << 64)
     return Sums(int(sums["inside"]), squares, int(sums["communities"]))
@@ -121,23 +121,23 @@ def number_by_size(kernels: Kernels, memory: Allocator, labels: Any) -> None:
     n = len(labels)
     if n == 0:
         return
-    sizes = memory.empty("sizes by label", "scratch", n, np.uint32)
-    first = memory.empty("first by label", "scratch", n, np.uint32)
+    sizes = memory.empty("sizes_by_label", "scratch", n, np.uint32)
+    first = memory.empty("first_by_label", "scratch", n, np.uint32)
     ranks = memory.empty("ranks", "scratch", n + 1, np.uint32)
     found = new_found(memory)
     kernel = kernels.get("relabel", "rank_communities")
     partials = memory.empty("partials", "scratch", blocks_for(kernels, kernel, n), np.uint32)
     run(kernels, "rank_communities", n, labels, sizes, first, ranks, partials, found)
     count = int(found.get().view(FOUND)[0]["communities"])
-    keys = memory.empty("community keys", "scratch", count, np.uint64)
+    keys = memory.empty("community_keys", "scratch", count, np.uint64)
     run(kernels, "key_communities", n, labels, sizes, first, ranks, keys)
-    with room_from(memory, "room to sort"):
+    with room_from(memory, "sort_workspace"):
         keys.sort()
     # Sizes are in the keys: their room holds the new numbers.
     arguments = (np.int64(count), keys, first, ranks, sizes, labels, found)
     run(kernels, "number_communities", n, *arguments)
-    memory.free("sizes by label", "first by label", "ranks", "found", "partials")
-    memory.free("community keys")
+    memory.free("sizes_by_label", "first_by_label", "ranks", "found", "partials")
+    memory.free("community_keys")
 
 
 @contextmanager

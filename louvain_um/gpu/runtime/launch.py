@@ -112,13 +112,13 @@ class HubTables:
         count, slots = hub_table_sizes(*size, low_scratch=low_scratch, wide=level.hub_arcs)
         units = slots // DRAIN_SLOTS + count
         wanted: tuple[tuple[str, int, Any], ...] = (
-            ("hub keys", slots, np.uint32),
-            ("hub sums", slots, sums),
-            ("hub slots", count + 1, np.uint64),
-            ("hub fills", count + 1, np.uint32),
-            ("hub drains", count + 1, np.uint32),
-            ("hub own weights", count + 1, sums),
-            ("hub choices", 2 * units, np.uint64),
+            ("hub_keys", slots, np.uint32),
+            ("hub_sums", slots, sums),
+            ("hub_slots", count + 1, np.uint64),
+            ("hub_fills", count + 1, np.uint32),
+            ("hub_drains", count + 1, np.uint32),
+            ("hub_own_weights", count + 1, sums),
+            ("hub_choices", 2 * units, np.uint64),
         )
         self.names = [name for name, _, _ in wanted]
         arrays = [memory.empty(name, "hash", size, dtype) for name, size, dtype in wanted]

@@ -148,9 +148,9 @@ def test_a_byte_is_written_no_faster_than_a_word():
 
 def test_kinds_tell_how_busy_tables_are_and_flags_are_waited_for_by_nobody():
     scales = remote_access.Scales(moving=2.0, hubs=3.0)
-    tables = replace(stream(0, name="hub keys"), group="hash")
+    tables = replace(stream(0, name="hub_keys"), group="hash")
     assert scales.of(tables, "move", "atomic") == 6.0
-    assert scales.of(stream(0, name="next active"), "move", "gather") == 2 * remote_access.FLAGS
+    assert scales.of(stream(0, name="next_active"), "move", "gather") == 2 * remote_access.FLAGS
     assert scales.of(stream(0, name="queue"), "move", "gather") == 2.0
 
 

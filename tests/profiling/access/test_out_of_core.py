@@ -103,7 +103,7 @@ def test_tables_of_hubs_are_as_large_as_the_engine_s(graph, monkeypatch):
     )  # which small graphs never exceed
     recorded = {array.name: array.nbytes for array in record(graph).arrays}
     for array in declare(measure(graph, "louvain").shape):
-        if array.name in ("hub keys", "hub sums"):
+        if array.name in ("hub_keys", "hub_sums"):
             assert recorded[array.name] == array.nbytes > 0
 
 
@@ -136,7 +136,7 @@ def test_a_block_comes_before_it_is_read_and_room_is_kept(trace):
             assert here.sum() * BLOCK <= room
     before, after = touched(trace), touched(paged, but=("touch_pages",))
     # Each block is added up by itself, with barriers of its own.
-    assert after.pop("aggregate state") > before.pop("aggregate state")
+    assert after.pop("aggregate_state") > before.pop("aggregate_state")
     assert {n: v for n, v in after.items() if n != "targets.0"} == {
         n: v for n, v in before.items() if n != "targets.0"
     }

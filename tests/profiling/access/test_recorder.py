@@ -119,7 +119,7 @@ def test_hubs_use_tables_in_global_memory(method):
     u = np.concatenate([np.zeros(hub, np.int64), ring])
     v = np.concatenate([np.arange(1, hub + 1), (ring + 1) % n])
     trace = record(lu.Graph.from_edges(u, v), method=method)
-    assert accesses(trace, "hub keys", Access.ATOMIC, "move") >= hub
+    assert accesses(trace, "hub_keys", Access.ATOMIC, "move") >= hub
     assert ("refined" in {array.name for array in trace.arrays}) == (method == "leiden")
     assert simulate(trace, "p4000", record=False).seconds > 0
 

@@ -100,7 +100,7 @@ def test_a_recording_is_declared_as_the_engine_does(trace, graph):
     low_scratch = chosen(tuple(arrays.values()), load_machine("p4000"), trace.peak_bytes // 2)
     assert low_scratch["labels"] == "device"
     away = {name for name, where in low_scratch.items() if where != "device"}
-    assert away & {"targets.0", "aggregate room_targets", "aggregate room_weights"}
+    assert away & {"targets.0", "aggregate_chunk_targets", "aggregate_chunk_weights"}
 
 
 def test_what_is_loaded_is_told_apart(trace):

@@ -1,0 +1,149 @@
+"""Names and roles of the engines' arrays, the one place where a name says what an array is for.
+
+A name is a stem in snake case, and what sets arrays of one stem apart behind dots:
+``targets.0`` is a level's, ``labels.1.0`` a cycle's and a level's, ``targets.1.3`` those of level
+3 in the memory region of level 1. Plans, models and replays look at a role and a level only
+(`louvain_um.core.array_spec.ArraySpec`); whatever else reads a name is a file of an earlier
+version or a user's policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+Role = Literal[
+    "offsets",
+    "targets",
+    "weights",
+    "loops",
+    "degrees",
+    "labels",
+    "start",
+    "refined",
+    "totals",
+    "sizes",
+    "queue",
+    "proposed",
+    "active",
+    "next_active",
+    "hash_keys",
+    "hash_sums",
+    "chunk",
+    "other",
+]
+"""What an array is for: rows of a level's graph, degrees, communities of its vertices (now, at its
+start, refined), sums by community, work of a sweep, hash tables, rows of a chunk of communities."""
+
+_SAME: Final[tuple[Role, ...]] = (
+    *("offsets", "targets", "weights", "loops", "degrees"),
+    *("labels", "start", "refined", "totals", "sizes"),
+    *("queue", "proposed", "active", "next_active"),
+)
+
+ROLES: Final[Mapping[str, Role]] = {
+    **{role: role for role in _SAME},
+    "refined_totals": "totals",
+    "refined_sizes": "sizes",
+    "hub_keys": "hash_keys",
+    "hub_sums": "hash_sums",
+    "aggregate_keys": "hash_keys",
+    "aggregate_sums": "hash_sums",
+    "aggregate_chunk_targets": "chunk",
+    "aggregate_chunk_weights": "chunk",
+}
+"""Roles by stem; any other stem is "other"."""
+
+EARLIER: Final[Mapping[str, str]] = {
+    "parts": "refined",
+    "part totals": "refined_totals",
+    "part sizes": "refined_sizes",
+    "cuts": "external_weight",
+    "ties": "weight_to_target",
+    "goals": "proposed",
+    "awake": "active",
+    "wake": "active",
+    "woken": "next_active",
+    **{
+        f"giant {name}": f"hub_{name}"
+        for name in ("keys", "sums", "slots", "fills", "drains", "choices")
+    },
+    "giant homes": "hub_own_weights",
+    "later giants": "coarse_hubs",
+    "later work": "coarse_communities",
+    **{f"later {name}": f"coarse_{name}" for name in ("maps", "rows", "scratch", "tables")},
+    "aggregate middles": "aggregate_block_bin",
+    "aggregate giants": "aggregate_hub_bin",
+    "aggregate room_targets": "aggregate_chunk_targets",
+    "aggregate room_weights": "aggregate_chunk_weights",
+    "aggregate room": "aggregate_chunk",
+    **{
+        f"aggregate {name}": f"aggregate_{name}"
+        for name in (
+            *("before", "keys", "low", "members", "names", "new_offsets", "numbers", "partials"),
+            *("ranks", "rooms", "starts", "state", "sums", "whole"),
+        )
+    },
+    "labels of the input": "input_labels",
+    "sizes by label": "sizes_by_label",
+    "first by label": "first_by_label",
+    "community keys": "community_keys",
+    "room to sort": "sort_workspace",
+    "partial offsets": "partial_offsets",
+    "partial names": "partial_names",
+    "member starts": "member_starts",
+    **{f"tally {name}": f"tally_{name}" for name in ("keys", "sums", "used", "names", "loads")},
+    "start totals": "start_totals",
+    "start used": "start_used",
+    "blocks": "block_starts",
+    **{f"small {group}": f"small_{group}" for group in ("graph", "hash", "community", "scratch")},
+}
+"""Stems in policies, sessions and records of earlier versions, and what they are called now."""
+
+
+def current_name(name: str) -> str:
+    """Return an array's name as it is now.
+
+    Examples
+    --------
+    >>> from louvain_um.core.array_names import current_name
+    >>> current_name("part totals"), current_name("parts.1.0"), current_name("targets.0")
+    ('refined_totals', 'refined.1.0', 'targets.0')
+    """
+    stem, dot, rest = name.partition(".")
+    return f"{EARLIER.get(stem, stem)}{dot}{rest}"
+
+
+def with_current_name(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record's row about an array, with the name that the array has now."""
+    return {**row, "name": current_name(row["name"])}
+
+
+def role_of(name: str) -> Role:
+    """Return what an engine's array is for.
+
+    Examples
+    --------
+    >>> from louvain_um.core.array_names import role_of
+    >>> role_of("targets.0"), role_of("labels.1.0"), role_of("hub_keys"), role_of("mine")
+    ('targets', 'labels', 'hash_keys', 'other')
+    """
+    return ROLES.get(name.partition(".")[0], "other")
+
+
+def level_of(name: str) -> int | None:
+    """Return the level whose array has a name; None where it does not say, or for other arrays.
+
+    Examples
+    --------
+    >>> from louvain_um.core.array_names import level_of
+    >>> level_of("targets.0"), level_of("targets.1.3"), level_of("labels"), level_of("control")
+    (0, 3, 0, None)
+    """
+    stem, _, rest = name.partition(".")
+    if stem not in ROLES:
+        return None
+    number = rest.rpartition(".")[2]
+    if not rest:
+        return 0
+    return int(number) if number.isdecimal() else None
