@@ -3,11 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from all_cores import pytest_cmdline_main
 from gpu_evidence import pytest_runtest_logreport, pytest_sessionfinish
 
 from tests.paths import ROOT
 
-__all__ = ["pytest_runtest_logreport", "pytest_sessionfinish", "shared_data"]
+__all__ = ["pytest_cmdline_main", "pytest_runtest_logreport", "pytest_sessionfinish", "shared_data"]
 
 SHARED_DATA = ROOT / "../shared/data"
 

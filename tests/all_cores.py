@@ -1,0 +1,38 @@
+"""A run of all tests uses all cores, if pytest-xdist is installed; ``-n 0`` turns that off.
+
+This is a hook instead of an option in pyproject.toml, so that a few tests run in one process, which
+starts faster, and so that pytest works without pytest-xdist.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tests.paths import ROOT
+
+MAX_WORKERS: Final = 8
+"""Each worker imports and compiles for itself; more of them gain little."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Set the options of pytest-xdist before it reads them."""
+    option = config.option
+    if not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
+        return
+    given = option.numprocesses is not None or option.tx or option.usepdb or option.collectonly
+    # Processes share a GPU only if -n says so.
+    if given or option.keyword or option.markexpr == "gpu" or not selects_all(config):
+        return
+    option.numprocesses = "logical"
+    option.maxprocesses = option.maxprocesses or MAX_WORKERS
+    if option.dist == "no":
+        option.dist = "worksteal"  # by test: a single file takes a third of the time
+
+
+def selects_all(config: pytest.Config) -> bool:
+    """Return whether the arguments of a run select every test."""
+    folders = {(config.invocation_params.dir / argument).resolve() for argument in config.args}
+    return bool(folders & {ROOT, ROOT / "tests"})

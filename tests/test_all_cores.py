@@ -1,0 +1,84 @@
+"""All tests run on all cores, and reports of several processes are counted once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from all_cores import MAX_WORKERS, pytest_cmdline_main
+
+from tests.paths import ROOT
+
+OPTIONS = {
+    "numprocesses": None, "maxprocesses": None, "tx": [], "dist": "no", "usepdb": False,
+    "collectonly": False, "keyword": "", "markexpr": "",
+}  # fmt: skip
+
+
+def configured(*arguments: str, xdist: bool = True, **options: object) -> SimpleNamespace:
+    """Return the options of a run after the hook."""
+    config = SimpleNamespace(
+        option=SimpleNamespace(**OPTIONS | options),
+        pluginmanager=SimpleNamespace(hasplugin=lambda name: xdist and name == "xdist"),
+        invocation_params=SimpleNamespace(dir=ROOT),
+        args=list(arguments),
+    )
+    pytest_cmdline_main(config)
+    return config.option
+
+
+@pytest.mark.parametrize("argument", ["tests", ".", str(ROOT)])
+def test_all_tests_use_all_cores(argument):
+    option = configured(argument)
+    assert (option.numprocesses, option.maxprocesses) == ("logical", MAX_WORKERS)
+    assert option.dist == "worksteal"
+    assert configured(argument, dist="loadfile").dist == "loadfile"
+    assert configured(argument, markexpr="not gpu").numprocesses == "logical"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"keyword": "plan"}, {"markexpr": "gpu"}, {"usepdb": True}, {"collectonly": True},
+     {"xdist": False}],
+)  # fmt: skip
+def test_other_runs_use_one_process(options):
+    assert configured("tests", **options).numprocesses is None
+
+
+def test_selected_files_use_one_process():
+    assert configured("tests/cli", "tests/test_house.py").numprocesses is None
+    assert configured("tests/test_house.py::test_one_version").numprocesses is None
+
+
+@pytest.mark.parametrize("processes", [0, 1, 6])
+def test_a_given_number_of_processes_is_kept(processes):
+    assert configured("tests", numprocesses=processes).numprocesses == processes
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_reports_are_counted_once(tmp_path: Path, processes):
+    pytest.importorskip("xdist")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = gpu\n")
+    (tmp_path / "conftest.py").write_text(
+        f"import sys\nsys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests')!r}]\n"
+        "from gpu_evidence import OUTCOMES, pytest_runtest_logreport\n"
+        "def pytest_sessionfinish(session):\n"
+        "    if not hasattr(session.config, 'workerinput'):\n"
+        "        print(sorted(OUTCOMES.items()))\n"
+    )
+    (tmp_path / "test_some.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.gpu\n@pytest.mark.parametrize('i', range(9))\n"
+        "def test_gpu(i):\n"
+        "    if i > 5: pytest.skip('none')\n"
+        "    assert i\n"
+        "@pytest.fixture\ndef broken(): raise ValueError\n"
+        "@pytest.mark.gpu\ndef test_error(broken): pass\n"
+        "def test_cpu(): pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-n", processes, "-p", "no:cacheprovider", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "[('failed', 2), ('passed', 5), ('skipped', 3)]" in done.stdout, done.stdout
