@@ -92,8 +92,8 @@ class RecordedArrays:
         n, arcs = len(work["offsets"]) - 1, len(work["targets"])
         wide = self.degrees.hub_arcs if level == 0 else None  # as the engine knows it
         count, slots = hub_table_sizes(n, arcs, work["max_degree"], self.sums, wide=wide)
-        self.begin("hash", level, slots, **{"hub keys": 4, "hub sums": self.sums})
-        self.begin("hash", level, count, **{"hub slots": 8})
+        self.begin("hash", level, slots, **{"hub_keys": 4, "hub_sums": self.sums})
+        self.begin("hash", level, count, **{"hub_slots": 8})
         return BLOCK_MAX[self.sums], slots
 
     def slots_of(self, level: int, labels: str = "labels") -> Slots:
@@ -110,14 +110,14 @@ class RecordedArrays:
                 (f"weights.{level}", Access.READ),
                 (name(labels), Access.GATHER),
                 (name("totals"), Access.GATHER),
-                (name("hub keys"), Access.ATOMIC),
-                (name("hub sums"), Access.ATOMIC),
+                (name("hub_keys"), Access.ATOMIC),
+                (name("hub_sums"), Access.ATOMIC),
                 (name("proposed"), Access.WRITE),
                 (name("proposed"), Access.READ),
                 (name(labels), Access.SCATTER),
                 (name("totals"), Access.ATOMIC),
                 (name("sizes"), Access.ATOMIC),
-                (name("next active"), Access.SCATTER),
+                (name("next_active"), Access.SCATTER),
             ],
         )
 
