@@ -1,1 +1,1 @@
-"""Dinçer's thesis again: its program, its graphs, its published numbers, its tables."""
+"""Reproduction of Dinçer's thesis: its program, graphs, published numbers and tables."""

@@ -1,4 +1,4 @@
-"""Numbers published by Dinçer (thesis, chapter 4), to set beside one's own.
+"""Numbers published by Dinçer (thesis, chapter 4), shown beside those of a sweep.
 
 Machines: PASCAL is a Quadro P4000 with 8 GB, AMPERE an RTX 3060 Ti with 8 GB, both on PCIe 3.
 """
@@ -68,18 +68,18 @@ NON_FITTING: Final[dict[str, tuple[float, float]]] = {
 NON_FITTING_ABOUT: Final = (
     "The thesis: adv2 and adv7 are fastest, adv2 on every one of its graphs that do not fit."
 )
-"""What Figure 4.23 shows, in its own text."""
+"""The thesis's text on Figure 4.23."""
 
 TIMES_ABOUT: Final = (
     "The thesis prints no numbers for these charts. Its text: base grows with oversubscription; "
     "adv3 and adv4 stay near base; adv1 stays level; adv2 is best at 30 % where neither base nor "
     "adv5 is; adv2 or adv7 at 50 %; adv7 at 70 %."
 )
-"""What Figures 4.20 to 4.22 show, in its own text."""
+"""The thesis's text on Figures 4.20 to 4.22."""
 
 
 def published_name(graph: str) -> str | None:
-    """Return the thesis's name of a graph, or of what it stands in for.
+    """Return the thesis's name of a graph or of the original of a stand-in.
 
     Examples
     --------

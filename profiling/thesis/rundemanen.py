@@ -1,11 +1,11 @@
-"""The thesis's program: what Rundemanen's kernels would touch, from a run of the CPU engine.
+"""The thesis's program: page touches of Rundemanen's kernels, derived from a CPU run.
 
 Arrays, groups, lifetimes, buckets and their order are those that the thesis describes (§3.1,
-§3.2): every iteration visits all vertices, by degree; communities are aggregated by size; the room
-for new lists holds all arcs, is filled when it is made and gone through when the lists are moved
-together (Table 4.4 counts six accesses an arc to the thesis's Others: they must be such). The
-communities are our engine's. The graph's arrays keep our names, so that plans know them, and our
-eight bytes an offset.
+§3.2): every iteration visits all vertices, by degree; communities are aggregated by size; the
+buffer of new lists holds all arcs, is filled when allocated and read when the lists are compacted
+(these are the six accesses per arc to the thesis's Others in Table 4.4). The communities are those
+of this engine. The graph's arrays keep this engine's names, which plans refer to, and its eight
+bytes per offset.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ SIZES: Final = ((480, 1 << 62), (128, 479), (1, 127))
 """Buckets of communities, by members, in the order in which they are aggregated (Algorithm 3)."""
 
 TABLED: Final = 128
-"""Members from which on a community's table is in global memory, as far as there is room."""
+"""Members from which on a community's table is in global memory, while space lasts."""
 
 VERTEX_TABLES, COMMUNITY_TABLES = 90, 150
-"""Vertices and communities that tables in global memory are made for, at most."""
+"""Most vertices and communities with a table in global memory."""
 
 BLOCKS: Final = 224
 WARPS: Final = 896
@@ -54,16 +54,16 @@ MOVING: Final = ("g_next.indices", "g_next.links", "sizesOfNhoods", "wDegs")
 
 
 class Rundemanen:
-    """An observer of the CPU engine that writes the thesis's program down.
+    """An observer of the CPU engine that records the thesis's program.
 
     Parameters
     ----------
     graph : Graph
     scale : float
-        Size of a stand-in by its original's: so many fewer tables are made.
+        Size of a stand-in relative to its original; the number of tables scales with it.
     passes : int, optional
-        Iterations of a level that are replayed at most: the thesis's program ends a level
-        sooner than this engine.
+        Most iterations replayed per level: the thesis's program ends a level sooner than this
+        engine.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Rundemanen:
             given("weights.0", "graph", 4, graph.n_arcs)
 
     def __call__(self, event: Event) -> None:
-        """Observe; the thesis's program runs the levels once."""
+        """Record the event's phase; the thesis's program runs a single cycle."""
         if event.kind == "step" and event.step["cycle"] == 0:
             if event.phase == "move" and (self.passes is None or event.iteration < self.passes):
                 self._move(event.level, event.iteration, event.step)
@@ -100,7 +100,7 @@ class Rundemanen:
                 self._aggregate(event.level, event.step)
 
     def trace(self) -> Trace:
-        """Return the program, communities on the host at its end."""
+        """Return the trace; the communities are copied to the host at its end."""
         program = self.program
         program.on_host(program.whole("n2c", Access.READ))
         program.end(*sorted(program.alive - {"offsets.0", "targets.0", "weights.0"}))
@@ -110,7 +110,7 @@ class Rundemanen:
         return [self.program.whole(name, way) for name in names]
 
     def _start(self, level: int, work: Any) -> None:
-        """Make what moving on a level needs; put its vertices into buckets."""
+        """Allocate the arrays of a level's move phase; sort its vertices into buckets."""
         program, n = self.program, len(work["offsets"]) - 1
         self.level, self.labels = level, np.arange(n, dtype=np.uint32)
         degrees = np.diff(work["offsets"])
@@ -167,7 +167,7 @@ class Rundemanen:
         self.program.launch("move", touched, "move", level, iteration)
 
     def _aggregate(self, level: int, work: Any) -> None:
-        """Replay an aggregation: communities by size, lists in the room, then together."""
+        """Replay an aggregation: communities by size, lists into the buffer, then compacted."""
         from louvain_um.profiling.access import counting
 
         program, after = self.program, level + 1
@@ -241,7 +241,7 @@ class Rundemanen:
             Access.WRITE, f"targets.{after}", f"weights.{after}", f"offsets.{after}"
         )
         program.launch("to_csr", touched, "aggregate", level)
-        # The new graph takes the place of the old one; that of the input is read no more.
+        # The new graph replaces the old one; the input is not read again.
         program.end(*sorted(name for name in program.alive
                             if not name.endswith(f".{after}")))  # fmt: skip
 

@@ -1,8 +1,8 @@
-"""Dinçer's study again: graphs that stand in for those of the thesis, and its machines.
+"""The thesis's study: stand-ins for its graphs, and its machines.
 
-The thesis's graphs are not at hand, so each is replaced by a generated one of its kind, with its
-arcs a vertex and weights or none, smaller by a stated scale. Memory is a share of the peak, so
-oversubscription does not depend on the scale; pages and blocks do not shrink with it.
+The thesis's graphs are not available here, so each is replaced by a generated one of its kind, with
+the same arcs per vertex, weighted or not, smaller by a stated scale. Device memory is a fraction of
+the peak, so oversubscription does not depend on the scale; pages and blocks keep their size.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 Kind = Literal["mesh", "social", "web", "kronecker"]
 
 SCALE: Final = 1 / 32
-"""Vertices of a stand-in by those of the original."""
+"""Vertices of a stand-in relative to its original."""
 
 RATES: Final = (0.0, 10.0, 30.0, 50.0, 70.0)
 """Oversubscriptions of the thesis, percent."""
 
 MACHINES: Final = ("p4000", "rtx3060ti")
-"""Its machines, by profile; no figure was measured on either."""
+"""The thesis's machines, by profile; no figure of the profiles was measured."""
 
 RESERVED: Final = 128 << 20
-"""Bytes of the cards' memory that CUDA's context, its heaps and the display take; assumed.
+"""Bytes of device memory taken by CUDA's context, its heaps and the display; assumed.
 
-The thesis takes (1 - r) × peak from the size of the whole memory, so what the program has is less
-by as much as these, wherever a ballast is taken at all.
+The thesis sizes its ballast from the whole memory of the card, so with a ballast the program has
+fewer bytes available by this amount.
 """
 
 
@@ -49,7 +49,7 @@ class StandIn:
         Of the original.
     weighted : bool
     accesses : int
-        To the group of the graph, Table 4.4: they tell how often its program goes over the arcs.
+        To the graph's arrays (Table 4.4), from which the passes over the arcs follow.
     """
 
     name: str
@@ -61,17 +61,17 @@ class StandIn:
 
     @property
     def degree(self) -> float:
-        """Arcs a vertex."""
+        """Arcs per vertex."""
         return self.arcs / self.vertices
 
     @property
     def passes(self) -> int:
-        """Iterations of level 0: passes over targets and weights, less that of aggregating."""
+        """Iterations of level 0: passes over targets and weights, less the aggregation's."""
         arrays = 2 if self.weighted else 1
         return max(1, round(self.accesses / self.arcs / arrays) - 1)
 
     def subject(self, scale: float = SCALE, seed: int = 0) -> Subject:
-        """Return the stand-in as a sweep takes it, with the thesis's program."""
+        """Return the stand-in as the subject of a sweep, with the thesis's program."""
         from louvain_um.profiling.sweep.points import Subject
         from louvain_um.profiling.thesis.rundemanen import record_thesis
 
@@ -102,12 +102,12 @@ class StandIn:
         if self.kind == "mesh":
             made = generators.geometric(n, degree=self.degree, weights=weights, seed=seed)
         elif self.kind == "kronecker":
-            # Repeated edges are dropped: as many more are drawn as a stand-in of this size loses.
+            # R-MAT repeats edges, which are merged: draw more to keep the original's degree.
             bits = max(10, (n - 1).bit_length())
-            factor = max(1, round(KEPT * self.degree / 2))
+            factor = max(1, round(RMAT_EXTRA * self.degree / 2))
             made = generators.rmat(bits, edge_factor=factor, weights=weights, seed=seed)
         else:
-            # The mean of a power law over its least degree, for the generator's exponent.
+            # The mean degree of the generator's power law is a multiple of its least degree.
             least = max(1, round(self.degree / MEAN_OVER_LEAST))
             made = generators.lfr(
                 n, min_degree=least, permute=self.kind == "social", weights=weights, seed=seed
@@ -116,17 +116,20 @@ class StandIn:
 
 
 ABOUT: Final[tuple[str, ...]] = (
-    "stand-ins are generated graphs of the same kind, arcs a vertex and weights as the thesis's, "
-    "smaller by the scale stated; pages and blocks keep their size",
-    "replayed is the thesis's program as it describes it, with the communities of this engine and "
-    "as many passes as Table 4.4 tells",
-    "where memory is taken away, 128 MiB (scaled) of the card are the context's and the "
-    "display's: assumed, not measured",
+    "stand-ins are generated graphs of the same kind, arcs per vertex and weights as the "
+    "thesis's, smaller by the stated scale; pages and blocks keep their size",
+    "the thesis's program is replayed as described there, with the communities of this engine and "
+    "the number of passes that follows from Table 4.4",
+    "with oversubscription, 128 MiB (scaled) of the card belong to the CUDA context and the "
+    "display: assumed, not measured",
 )
-"""What a reader of a study's report should know."""
+"""Notes in a study's report."""
 
-KEPT: Final = 1.25
+RMAT_EXTRA: Final = 1.25
+"""Edges drawn for each edge that is left of an R-MAT graph after merging."""
+
 MEAN_OVER_LEAST: Final = 3.4
+"""Mean degree of the power law over its least degree."""
 
 GRAPHS: Final = (
     StandIn(

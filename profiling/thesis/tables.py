@@ -1,4 +1,4 @@
-"""The thesis's tables for a sweep, beside the numbers that it published."""
+"""The thesis's tables for a sweep, with the published numbers."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def tables(sweep: Sweep) -> tuple[Table, ...]:
         validation(sweep),
         peaks(sweep),
         accesses(sweep),
-        rates(sweep),
+        non_fitting(sweep),
         cost_breakdown.traffic(sweep),
-        everything(sweep),
+        all_runs(sweep),
     ]
     return tuple(table for table in result if table.rows)
 
 
 def grids(sweep: Sweep) -> list[Table]:
-    """Return seconds of policy × oversubscription, a table a graph: Figures 4.20 to 4.22."""
+    """Return seconds of policy × oversubscription, one table per graph: Figures 4.20 to 4.22."""
     result: list[Table] = []
     for graph in dict.fromkeys(row["graph"] for row in sweep.results):
         for number, machine in enumerate(machines(sweep.results)):
@@ -69,7 +69,7 @@ def _grid(graph: str, rows: list[Row], name: str, how: str) -> Table:
         ),
         rows=tuple(by.values()),
         evidence=f"seconds {how}",
-        about="– where the policy cannot keep its arrays within the budget.",
+        about="– where the policy cannot keep within the budget.",
         highlight="least",
     )
 
@@ -99,7 +99,7 @@ def mean_gains(sweep: Sweep) -> Table:
         title="Mean gain over base (the thesis's Table 4.6)",
         columns=(
             Column("policy", "policy", "text"),
-            Column("from", "from", "text"),
+            Column("from", "evidence", "text"),
             *(Column(_key(rate), format_rate(rate), "times") for rate in percents),
         ),
         rows=tuple(rows),
@@ -110,7 +110,7 @@ def mean_gains(sweep: Sweep) -> Table:
 
 
 def _left_out(sweep: Sweep) -> list[str]:
-    """Return on how many graphs base ran, where that was not all of them."""
+    """Return on how many graphs base ran, if not on all of them."""
     result = []
     for machine in machines(sweep.results):
         graphs, ran = base_coverage(runs_on(sweep.results, machine))
@@ -160,7 +160,7 @@ def _groups_table(
         title=title,
         columns=(
             Column("of", "graph", "text"),
-            Column("from", "from", "text"),
+            Column("from", "evidence", "text"),
             *(Column(group, group, kind) for group in published.GROUPS),
         ),
         rows=tuple(rows),
@@ -169,7 +169,7 @@ def _groups_table(
     )
 
 
-def rates(sweep: Sweep) -> Table:
+def non_fitting(sweep: Sweep) -> Table:
     """Return graphs that do not fit, with peak and oversubscription: Table 4.7."""
     rows: list[dict[str, Any]] = []
     for row in sweep.results:
@@ -202,7 +202,7 @@ def rates(sweep: Sweep) -> Table:
     )
 
 
-def everything(sweep: Sweep) -> Table:
+def all_runs(sweep: Sweep) -> Table:
     """Return every run."""
     kinds: dict[str, As] = {
         "seconds": "seconds", "bytes_to_device": "bytes", "bytes_to_host": "bytes",

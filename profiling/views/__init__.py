@@ -1,1 +1,1 @@
-"""Sessions shown: tables, charts, traces, and one page of HTML. Views read sessions only."""
+"""Views of sessions and sweeps: tables, charts, traces, one page of HTML."""

@@ -1,4 +1,4 @@
-"""A session in a notebook's cell: verdict, and what happened to each group."""
+"""A session in a notebook's cell: verdict and table by group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Perfetto's own format, written by hand: a few messages of Protocol Buffers need no library.
+"""Perfetto's protobuf format: four messages, written without a library.
 
 Field numbers are those of Perfetto's public `perfetto_trace.proto`.
 """
@@ -16,7 +16,7 @@ BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 
 SEQUENCE = 1
 CLEARED = 1
-"""The one writer's number, and the flag of its first packet: nothing came before."""
+"""Id of the only sequence, and the flag of its first packet that state starts empty."""
 
 
 def encode(items: Iterable[Slice | Counter]) -> bytes:
@@ -42,7 +42,7 @@ def encode(items: Iterable[Slice | Counter]) -> bytes:
 
     for number, item in enumerate(items):
         where = track(item.track, isinstance(item, Counter))
-        # Of what happens at one time, ends come first and the longest begins first.
+        # At equal times, ends come first, then the longest slice begins first.
         if isinstance(item, Counter):
             body = _number(9, COUNTER) + _number(11, where) + _double(44, item.value)
             moments.append((item.time, 1, number, body))

@@ -1,4 +1,4 @@
-"""One page of HTML that holds everything: it opens without a network, years from now."""
+"""A report as one self-contained page of HTML."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(
         Shown in full.
     path : path
     other : SessionData, optional
-        Set beside the first.
+        Compared with the first.
     sweep : Sweep, optional
         Results of policies by oversubscription.
     force : bool
@@ -40,7 +40,7 @@ def write(
     LouvainUmError
         The file exists and `force` is off, or it cannot be written; or Jinja is not installed.
     """
-    check_output(path, force=force)  # before the work, not after it
+    check_output(path, force=force)  # before rendering
     text = render(session, other=other, sweep=sweep)
     with replacing(path, force=force) as part:
         part.write_text(text, encoding="utf-8")

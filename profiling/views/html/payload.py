@@ -1,4 +1,4 @@
-"""Page × time maps as a page carries them: a byte a cell, deflated, in base64, of bounded size."""
+"""Page × time maps in a page: one byte per cell, deflated, in base64, of bounded size."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ROOM = 3_600_000
 
 MOST_PHASES = 2000
 LEVELS = 254
-"""Steps of the logarithmic scale of a cell; 0 is nothing."""
+"""Steps of the logarithmic scale of a cell; 0 is empty."""
 
 SHADES = 15
-"""The same where half of the byte tells the kind."""
+"""The same for cells whose upper four bits hold the kind."""
 
 KINDS = {
     "HTOD-COHERENCE": "#f29d38", "HTOD-PREFETCH": "#f7dc6f", "HTOD-USER": "#56b4e9",
@@ -32,8 +32,8 @@ KINDS = {
 """Colours of migrations by way and cause."""
 
 
-def packed(analysis: SessionAnalysis, room: int = ROOM) -> dict[str, Any] | None:
-    """Return what the page's script draws maps from; None where there is nothing to draw."""
+def map_payload(analysis: SessionAnalysis, room: int = ROOM) -> dict[str, Any] | None:
+    """Return the maps for the page's script; None if there is nothing to draw."""
     axis = Axis.of(analysis)
     drawn = layers(analysis, axis)
     if not drawn:

@@ -7,7 +7,7 @@ from typing import Any
 from louvain_um.profiling.views.html import session_figures
 from louvain_um.profiling.views.html.cards import cards, missing
 from louvain_um.profiling.views.html.part import Part, non_empty
-from louvain_um.profiling.views.html.payload import ROOM, packed
+from louvain_um.profiling.views.html.payload import ROOM, map_payload
 from louvain_um.profiling.views.session import all_tables, kernels, phase_tables
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.blocks import ping_pong
@@ -40,7 +40,7 @@ def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = R
             items=session_figures.group_items(analysis, group),
         ),
     ]
-    maps = packed(analysis, room)
+    maps = map_payload(analysis, room)
     if maps is not None:
         data["maps"] = maps
         parts.append(
@@ -94,7 +94,7 @@ def comparison(
             items=[*compared(first, second)],
         )
     ]
-    maps = packed(second, room)
+    maps = map_payload(second, room)
     if maps is not None:
         data["second"] = maps
         parts.append(

@@ -17,27 +17,27 @@ WIDTH = 1100
 LABEL = 150
 ROW, GAP = 22, 7
 BAND = 22
-"""Height of the phases above a chart over time."""
+"""Height of the band of phases above a chart over time."""
 
 LETTER = 7.0
-"""Width of a letter, about."""
+"""Approximate width of a character."""
 
 DASHES = ("none", "6 3", "2 3")
-"""Lines of one colour, such as a policy measured and modelled, differ in these."""
+"""Dashes of lines that share a colour, such as a policy measured and modelled."""
 
 
 def bars(
     rows: Sequence[tuple[str, Mapping[str, float]]], kind: As, *, share: bool = False
 ) -> Markup:
-    """Return stacked horizontal bars, one a row; with `share` each bar is a whole.
+    """Return stacked horizontal bars, one per row; with `share` all of full width.
 
     Parameters
     ----------
     rows : sequence of (label, {series: value})
     kind : str
-        How values are told when pointed at.
+        How tooltips format values.
     share : bool
-        Whether bars show parts of 1, as the thesis's ratio charts do.
+        Whether every bar is scaled to the full width, as in the thesis's charts of shares.
     """
     names = list(dict.fromkeys(n for _, parts in rows for n, value in parts.items() if value > 0))
     longest = max((sum(parts.values()) for _, parts in rows), default=0.0) or 1.0
@@ -61,9 +61,9 @@ def bars(
                     "<title>{}</title></rect>"
                 ).format(x, y, max(value * scale, 0.5), ROW, fill, tip)
             )
-            told = format_value(value / whole, "share") if share and whole else name
-            if value * scale > LETTER * len(told) + 8:
-                body.append(_inside(x + value * scale / 2, y + ROW / 2, told))
+            label_text = format_value(value / whole, "share") if share and whole else name
+            if value * scale > LETTER * len(label_text) + 8:
+                body.append(_inside(x + value * scale / 2, y + ROW / 2, label_text))
             x += value * scale
         body.append(_text(x + 6, y + ROW - 5, format_short(whole, kind), "start"))
     return _svg(len(rows) * (ROW + GAP), body) + legend(names)
@@ -114,9 +114,9 @@ def lines(
     x_title: str = "",
     logarithmic: bool = False,
 ) -> Markup:
-    """Return lines over numbers, each `(x, y)`; with `logarithmic` the values' decades are even.
+    """Return lines through points, each series `(x, y)`; `logarithmic` applies to y.
 
-    An `x_title` of "seconds" makes the numbers a clock.
+    An `x_title` of "seconds" labels x as time.
     """
     height, left, bottom = 220, 70, 34
     room = WIDTH - left - 20
@@ -172,17 +172,17 @@ def lines(
             where = format_value(x, "seconds") if clock else f"{x:g}"
             tip = f"{name}: {format_value(y, kind)} at {where}"
             body.append(_circle(a, b, fill, tip))
-    return _svg(height + bottom, body) + legend(_apart(series))
+    return _svg(height + bottom, body) + legend(_legend_names(series))
 
 
-def _apart(names: Iterable[str]) -> list[str]:
-    """Return what a legend names: a policy once, whose lines differ in their dashes."""
+def _legend_names(names: Iterable[str]) -> list[str]:
+    """Return the names of a legend: a policy once, its lines differ in dashes."""
     shown = (name.split(",")[0] if name.split(",")[0] in POLICIES else name for name in names)
     return list(dict.fromkeys(shown))
 
 
 def legend(names: Sequence[str]) -> Markup:
-    """Return what the colours stand for."""
+    """Return the legend of colours."""
     items = [
         Markup('<span><i style="background:{}"></i>{}</span>').format(colour(name, at), name)
         for at, name in enumerate(names)
@@ -227,7 +227,7 @@ def _clock(times: NDArray[np.float64], left: int, y: int, room: int = 0) -> list
 def _band(
     phases: Sequence[tuple[str, str, float, float]], times: NDArray[np.float64], left: int
 ) -> list[Markup]:
-    """Return phases as a band above a chart, those with room named; slivers are left out."""
+    """Return phases as a band above a chart, labelled where wide enough; slivers are left out."""
     first, length = float(times[0]), max(float(times[-1] - times[0]), 1e-12)
     room = WIDTH - left - 10
     body = []

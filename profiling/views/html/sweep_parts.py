@@ -49,12 +49,10 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
     iterations = _iteration_chart(sweep)
     if iterations:
         parts.append(Part(anchor="study-iterations", title="Iterations", items=iterations))
-    fitting = tables.rates(sweep)
+    fitting = tables.non_fitting(sweep)
     if fitting.rows:
         parts.append(Part(anchor="fitting", title="Graphs that do not fit", items=[fitting]))
-    parts.append(
-        Part(anchor="all-runs", title="All runs", items=non_empty(tables.everything(sweep)))
-    )
+    parts.append(Part(anchor="all-runs", title="All runs", items=non_empty(tables.all_runs(sweep))))
     return parts
 
 

@@ -1,4 +1,4 @@
-"""Where the lines of a scale go: at numbers that people say."""
+"""Positions and labels of a scale's ticks, at round numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from louvain_um.profiling.views.table import As, format_value
 
 MOST = 5
-"""Steps of a scale at most, about."""
+"""Approximate most steps of a scale."""
 
 
 def ticks(top: float, kind: As, most: int = MOST) -> list[float]:
@@ -32,7 +32,7 @@ def ticks(top: float, kind: As, most: int = MOST) -> list[float]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Return powers of ten between two numbers, with 2 and 5 between where those are few.
+    """Return powers of ten between two numbers, with 2 and 5 if those are few.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def decades(low: float, high: float) -> list[float]:
 
 
 def brief(value: float, kind: As) -> str:
-    """Return a tick's text, without zeros that say nothing.
+    """Return a tick's text without trailing zeros.
 
     Examples
     --------

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def sweep_charts(sweep: Sweep) -> dict[str, Figure | None]:
-    """Return every chart that a sweep has numbers for, by name."""
+    """Return every chart that a sweep has data for, by name."""
     result: dict[str, Figure | None] = {"gains": gain_chart(sweep)}
     for number, graph in enumerate(dict.fromkeys(row["graph"] for row in sweep.results)):
         result[f"times-{number}-{_plain(graph)}"] = time_chart(sweep, graph)
@@ -27,7 +27,7 @@ def sweep_charts(sweep: Sweep) -> dict[str, Figure | None]:
 
 
 def time_chart(sweep: Sweep, graph: str) -> Figure | None:
-    """Return seconds by policy and oversubscription, a bar each (Figures 4.20 to 4.23)."""
+    """Return seconds by policy and oversubscription as bars (Figures 4.20 to 4.23)."""
     rows = [r for r in sweep.results if r["graph"] == graph and r["feasible"] and r["seconds"]]
     if not rows:
         return None
@@ -35,9 +35,9 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
     rates = sorted({row["oversubscription"] for row in rows})
     machines = runs.machines(rows)
     policies = list(dict.fromkeys(row["policy"] for row in rows))
-    # A policy's bars stand side by side: measured, and modelled beside it.
-    there = {(row["policy"], m) for m in machines for row in runs.runs_on(rows, m)}
-    series = [(policy, m) for policy in policies for m in machines if (policy, m) in there]
+    # A policy's measured and modelled bars are neighbours.
+    present = {(row["policy"], m) for m in machines for row in runs.runs_on(rows, m)}
+    series = [(policy, m) for policy in policies for m in machines if (policy, m) in present]
     width = 0.86 / len(series)
     for at, (policy, machine) in enumerate(series):
         mine = {r["oversubscription"]: r["seconds"] for r in runs.runs_on(rows, machine)
@@ -58,7 +58,7 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
 
 
 def gain_chart(sweep: Sweep) -> Figure | None:
-    """Return mean gains over base, own and published (Table 4.6)."""
+    """Return mean gains over base, of the sweep and published (Table 4.6)."""
     figure, axes = new_figure(WIDE, TALL)
     colours: dict[str, str] = {}
     machines = runs.machines(sweep.results)
@@ -89,7 +89,7 @@ def gain_chart(sweep: Sweep) -> Figure | None:
 
 
 def share_chart(sweep: Sweep, key: str, theirs: tuple[float, ...]) -> Figure | None:
-    """Return shares by group, a bar a graph, the published mean last (Figures 4.1 and 4.10)."""
+    """Return shares by group, one bar per graph, the published mean last (Figures 4.1 and 4.10)."""
     rows = [row for row in sweep.groups if row.get(key)]
     graphs = list(dict.fromkeys(row["graph"] for row in rows))
     if not graphs:
@@ -133,5 +133,5 @@ def iteration_chart(sweep: Sweep, graph: str) -> Figure | None:
 
 
 def _plain(name: str) -> str:
-    """Return a name that is good for a file."""
+    """Return a name that is valid in a file name."""
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:60]

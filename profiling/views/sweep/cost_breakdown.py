@@ -151,7 +151,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _because(means: Mapping[str, Mapping[str, float]], whole: Mapping[str, float]) -> str:
-    """Compare the policy of the least mean seconds with base, term by term."""
+    """Compare the fastest policy with base, term by term."""
     best = min(whole, key=lambda policy: whole[policy])
     base = means["base"]
     if best == "base":

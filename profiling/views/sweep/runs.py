@@ -1,4 +1,4 @@
-"""Runs of a sweep told apart: measured or modelled, and on which machine."""
+"""Runs of a sweep by evidence (measured or modelled) and machine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from louvain_um.profiling.sweep.results import Row
 
 
 def evidence_of(rows: Iterable[Row]) -> str:
-    """Return how rows came about."""
-    kinds = sorted({str(row.get("evidence") or "not told") for row in rows})
+    """Return the evidence of rows."""
+    kinds = sorted({str(row.get("evidence") or "unknown") for row in rows})
     return " and ".join(kinds)
 
 
@@ -25,7 +25,7 @@ def runs_on(rows: Iterable[Row], machine: tuple[str, str]) -> list[Row]:
 
 
 def machine_label(machine: tuple[str, str]) -> str:
-    """Return evidence and machine as text."""
+    """Return evidence and machine as one label."""
     return ", ".join(part for part in machine if part)
 
 

@@ -1,4 +1,4 @@
-"""The model against the machine: runs that were both measured and modelled, and where it misses."""
+"""Validation of the model: runs both measured and modelled, and the limits they miss."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from louvain_um.profiling.views.sweep.runs import format_rate
 from louvain_um.profiling.views.table import Column, Table
 
 LIMITS: Final[dict[str, float]] = {"bytes": 0.05, "fault_groups": 0.30, "seconds": 0.40}
-"""How far a modelled figure may lie from the measured one, as a share of that."""
+"""Largest accepted relative error of a modelled figure."""
 
-NAMES: Final = {"bytes": "migrated bytes", "fault_groups": "fault groups", "seconds": "seconds"}
+FIGURE_NAMES: Final = {
+    "bytes": "migrated bytes",
+    "fault_groups": "fault groups",
+    "seconds": "seconds",
+}
 
 
 def figures(row: Row) -> dict[str, float | None]:
-    """Return what is compared of a run: managed bytes that moved, fault groups, seconds.
+    """Return the figures of a run that are compared: migrated bytes, fault groups, seconds.
 
-    What the program itself copied to the device before its first kernel is no migration, and a
-    measured run's seconds begin after it.
+    Copies by the program to the device before its first kernel are no migrations, and a measured
+    run's seconds begin after them.
     """
     moved = [row.get("bytes_to_device"), row.get("bytes_to_host")]
     known = None not in moved
@@ -34,7 +38,7 @@ def figures(row: Row) -> dict[str, float | None]:
 
 
 def ratios(measured: Row, modelled: Row) -> dict[str, float | None]:
-    """Return modelled ÷ measured of each figure that both know; 1 where both are 0.
+    """Return modelled ÷ measured of each figure that both have; 1 if both are 0.
 
     Examples
     --------
@@ -59,7 +63,7 @@ def _ratio(modelled: float | None, measured: float | None) -> float | None:
 
 
 def misses(matches: Mapping[str, float | None]) -> tuple[str, ...]:
-    """Return the figures whose ratio lies outside its limit."""
+    """Return the figures whose ratio is outside its limit."""
     return tuple(
         name
         for name, ratio in matches.items()
@@ -70,8 +74,7 @@ def misses(matches: Mapping[str, float | None]) -> tuple[str, ...]:
 def pairs(results: Iterable[Row]) -> list[tuple[Row, Row]]:
     """Return runs of one graph, policy and oversubscription, measured and modelled.
 
-    Only the machine that was measured counts: a profile is that of a device whose name contains
-    the profile's.
+    Only profiles of the measured machine count: those whose name is part of the device's name.
     """
     rows = [row for row in results if row["feasible"] and row["seconds"] is not None]
     modelled: dict[tuple[Any, ...], list[Row]] = {}
@@ -96,7 +99,7 @@ def _letters(row: Row) -> str:
 
 
 def validation(sweep: Sweep) -> Table:
-    """Return every run that was measured and modelled, with ratios and the limits it misses."""
+    """Return every run that was measured and modelled, with ratios and missed limits."""
     matches = [(row, other, ratios(row, other)) for row, other in pairs(sweep.results)]
     rows: list[dict[str, Any]] = []
     for row, other, ratio in matches:
@@ -107,15 +110,15 @@ def validation(sweep: Sweep) -> Table:
             line[f"modelled {name}"] = figures(other)[name]
             line[f"ratio {name}"] = ratio[name]
         wrong = misses(ratio)
-        unknown = [NAMES[name] for name, value in ratio.items() if value is None]
-        line["misses"] = ", ".join(NAMES[name] for name in wrong) or "none"
+        unknown = [FIGURE_NAMES[name] for name, value in ratio.items() if value is None]
+        line["misses"] = ", ".join(FIGURE_NAMES[name] for name in wrong) or "none"
         if unknown:
             line["misses"] += f" (not measured: {', '.join(unknown)})"
         rows.append(line)
-    limits = ", ".join(f"{NAMES[name]} {_percent(share)}" for name, share in LIMITS.items())
+    limits = ", ".join(f"{FIGURE_NAMES[name]} {_percent(share)}" for name, share in LIMITS.items())
     return Table(
         name="validation",
-        title=f"The model against the machine: {_held(ratio for _, _, ratio in matches)}",
+        title=f"The model against the machine: {_limits_met(ratio for _, _, ratio in matches)}",
         columns=(
             Column("graph", "graph", "text"),
             Column("policy", "policy", "text"),
@@ -133,7 +136,7 @@ def validation(sweep: Sweep) -> Table:
         ),
         rows=tuple(rows),
         evidence=f"ratios are modelled ÷ measured; limits: {limits}",
-        about="Without what the program itself copies to the device before its first kernel. "
+        about="Excludes bytes that the program copies to the device before its first kernel. "
         + budgets(matches),
     )
 
@@ -157,7 +160,7 @@ def by_policy(sweep: Sweep) -> Table:
         rows.append(line)
     return Table(
         name="validation-policies",
-        title="How far the model is off, by policy: modelled ÷ measured",
+        title="Error of the model by policy: modelled ÷ measured",
         columns=(
             Column("policy", "policy", "text"),
             Column("runs", "runs"),
@@ -168,16 +171,16 @@ def by_policy(sweep: Sweep) -> Table:
             ),
         ),
         rows=tuple(rows),
-        evidence="ratios of what was modelled and measured; – where something was for nothing",
+        evidence="modelled ÷ measured; – where there is no ratio",
     )
 
 
 def budgets(matches: Iterable[tuple[Row, Row, Any]]) -> str:
-    """Return whether runs that are compared had the same memory."""
+    """Return whether compared runs had the same device memory."""
     both = [(row.get("budget_bytes"), other.get("budget_bytes")) for row, other, _ in matches]
     known = [(mine, theirs) for mine, theirs in both if mine and theirs]
     if len(known) < len(both) or not known:
-        return "With a budget, the program moves blocks itself: --eviction program models that."
+        return "Within a budget, the program moves blocks itself: --eviction program models that."
     most = max(abs(theirs / mine - 1) for mine, theirs in known)
     if most < 0.001:
         return "At each oversubscription both had the same bytes of device memory."
@@ -187,14 +190,16 @@ def budgets(matches: Iterable[tuple[Row, Row, Any]]) -> str:
     )
 
 
-def _held(matches: Iterable[Mapping[str, float | None]]) -> str:
-    """Return how many runs keep each limit, in words."""
+def _limits_met(matches: Iterable[Mapping[str, float | None]]) -> str:
+    """Return how many runs are within each limit, as text."""
     every = list(matches)
     parts = []
     for name, share in LIMITS.items():
         known = [each for each in every if each[name] is not None]
         kept = sum(name not in misses(each) for each in known)
-        parts.append(f"{NAMES[name]} within {_percent(share)} in {kept} of {len(known)} runs")
+        parts.append(
+            f"{FIGURE_NAMES[name]} within {_percent(share)} in {kept} of {len(known)} runs"
+        )
     return ", ".join(parts)
 
 

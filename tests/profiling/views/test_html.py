@@ -14,7 +14,7 @@ from louvain_um.profiling.record.profiler import profile
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.views.html import payload, render, svg, write
 from louvain_um.profiling.views.html.page import embedded
-from louvain_um.profiling.views.html.payload import cells, encoded, halved, packed
+from louvain_um.profiling.views.html.payload import cells, encoded, halved, map_payload
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.data_sources import data_sources
 from louvain_um.profiling.views.session.pages import (
@@ -222,7 +222,7 @@ def test_maps_never_take_more_than_their_room(monkeypatch: pytest.MonkeyPatch):
     noise = layer(random.integers(0, 1 << 30, (600, 1024)).astype(float))
     monkeypatch.setattr(payload, "layers", lambda analysis, axis: [noise, noise])
     assert len(encoded(noise)) > 500_000
-    found = packed(SessionAnalysis(paged_run()), room=300_000)
+    found = map_payload(SessionAnalysis(paged_run()), room=300_000)
     assert found is not None
     assert sum(len(each["data"]) for each in found["layers"]) <= 300_000
     assert {each["columns"] for each in found["layers"]} <= {128, 256}

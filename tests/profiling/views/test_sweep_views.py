@@ -26,7 +26,7 @@ GROUPS = [
 
 
 def test_every_part_of_a_wide_table_tells_its_rows_apart():
-    table = tables.everything(Sweep.of(sweep_rows()))
+    table = tables.all_runs(Sweep.of(sweep_rows()))
     parts, _ = terminal.layout(table, 70)
     assert len(parts) > 1
     for columns in parts:
@@ -167,7 +167,7 @@ def test_sentences_stand_under_a_table_and_what_is_the_same_is_told_once():
     rows = [{**row, "reason": None if row["feasible"] else why_not} for row in sweep_rows()]
     out = io.StringIO()
     console = Console(file=out, width=80, highlight=False, markup=False, emoji=False)
-    terminal.print_table(tables.everything(Sweep.of(rows)), console)
+    terminal.print_table(tables.all_runs(Sweep.of(rows)), console)
     lines = out.getvalue().splitlines()
     assert "the same in every row: evidence modelled" in lines
     assert not any(

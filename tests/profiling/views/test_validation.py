@@ -117,4 +117,4 @@ def test_how_far_the_model_is_off_is_told_by_policy_and_whether_both_had_the_sam
     assert "same bytes of device memory" in validation(sweep).about
     other = Sweep.of([*mine, *({**row, "budget_bytes": 1500} for row in theirs)])
     assert "up to 50.0 % more or less" in validation(other).about
-    assert "How far the model is off" in render(None, sweep=sweep)
+    assert "Error of the model by policy" in render(None, sweep=sweep)
