@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Number
 from pathlib import Path
 from typing import Final
 
 MOST_NAMED: Final = 5
 """Arrays that an error lists."""
+
+MOST_SHOWN: Final = 40
+"""Characters of a value that an error shows."""
 
 
 class LouvainUmError(Exception):
@@ -15,7 +19,55 @@ class LouvainUmError(Exception):
 
 
 class OptionError(LouvainUmError, ValueError):
-    """An option has a value outside its range; the text names the option and the range."""
+    """An option has a value outside its range, or options contradict each other.
+
+    Parameters
+    ----------
+    option : str
+        Name of the option in Python, such as "device_budget"; "" where no single one is wrong.
+    value : object
+        Its value.
+    remedy : str
+        What the option must be, to follow its name: "must be at least 1"; after a problem, or
+        without an option, the whole of what to do.
+    problem : str
+        What is wrong, where that is more than the value.
+
+    Examples
+    --------
+    >>> from louvain_um.errors import OptionError
+    >>> error = OptionError("max_level", 0, "must be at least 1")
+    >>> str(error), error.message("--max-level")
+    ('max_level must be at least 1, not 0', '--max-level must be at least 1, not 0')
+    """
+
+    def __init__(
+        self, option: str = "", value: object = None, remedy: str = "", problem: str = ""
+    ) -> None:
+        super().__init__(option, value, remedy, problem)
+        self.option = option
+        self.value = value
+        self.remedy = remedy
+        self.problem = problem
+
+    def message(self, name: str) -> str:
+        """Return the message with the option under another name."""
+        if self.problem:
+            return f"{self.problem}; {self.remedy}"
+        return f"{name} {self.remedy}, not {_shown(self.value)}" if name else self.remedy
+
+    def __str__(self) -> str:
+        return self.message(self.option)
+
+
+def _shown(value: object) -> str:
+    """Return a value for a message, cut where it is endless."""
+    if isinstance(value, Number):
+        text = str(value)
+        return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+    if isinstance(value, str) and len(value) > MOST_SHOWN:
+        value = f"{value[:MOST_SHOWN]}…"
+    return repr(value)
 
 
 class GraphError(LouvainUmError, ValueError):

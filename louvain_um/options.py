@@ -13,7 +13,6 @@ from louvain_um.errors import OptionError
 MOST_THREADS = 4096
 """More would take memory and time only to be started."""
 
-MOST_SHOWN = 40
 MOST_BYTES = 1 << 63
 MOST_SHARE = 1e9
 """Of the peak; no machine has more."""
@@ -58,50 +57,55 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.method not in ("louvain", "leiden"):
-            raise OptionError(f"method must be 'louvain' or 'leiden', not {self.method!r}")
+            raise OptionError("method", self.method, "must be 'louvain' or 'leiden'")
         self._check_kinds()
         if not (math.isfinite(self.resolution) and self.resolution > 0):
-            raise OptionError(f"resolution must be a number above 0, not {self.resolution}")
+            raise OptionError("resolution", self.resolution, "must be a number above 0")
         if not (math.isfinite(self.threshold) and self.threshold >= 0):
-            raise OptionError(f"threshold must be a number of at least 0, not {self.threshold}")
+            raise OptionError("threshold", self.threshold, "must be a number of at least 0")
         if self.max_level is not None and self.max_level < 1:
-            raise OptionError(f"max_level must be at least 1, not {self.max_level}")
+            raise OptionError("max_level", self.max_level, "must be at least 1")
         if not 0 <= self.seed < 2**32:
-            raise OptionError(f"seed must lie in 0 … 2^32 - 1, not {self.seed}")
+            raise OptionError("seed", self.seed, "must lie in 0 … 2^32 - 1")
         if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
-            raise OptionError(f"threads must lie in 1 … {MOST_THREADS}, not {self.threads}")
+            raise OptionError("threads", self.threads, f"must lie in 1 … {MOST_THREADS}")
         if self.device_budget is not None:
             parse_budget(self.device_budget)
         if self.ballast is not None:
-            parse_bytes(self.ballast)
+            parse_bytes(self.ballast, "ballast")
             if self.device == "cpu":
-                raise OptionError("ballast takes device memory: it needs device='cuda'")
+                raise OptionError(
+                    "device", "cpu", "use device='cuda'", problem="ballast takes device memory"
+                )
         elif self.allow_driver_eviction:
-            raise OptionError("driver eviction is allowed only with ballast: say how much")
+            raise OptionError(
+                "allow_driver_eviction",
+                True,
+                "pass ballast with it",
+                problem="the driver evicts only where ballast takes device memory",
+            )
         kind, _, number = self.device.partition(":")
         if kind not in ("auto", "cpu", "cuda") or (
             ":" in self.device and (kind != "cuda" or not number.isdecimal())
         ):
-            raise OptionError(
-                f"device must be 'auto', 'cpu', 'cuda' or 'cuda:N', not {self.device!r}"
-            )
+            raise OptionError("device", self.device, "must be 'auto', 'cpu', 'cuda' or 'cuda:N'")
 
     def _check_kinds(self) -> None:
         """Refuse values of another kind than an option's, which would fail later or be cut."""
         for name in ("resolution", "threshold"):
             if not isinstance(value := getattr(self, name), Real):
-                raise OptionError(f"{name} must be a number, not {value!r}")
+                raise OptionError(name, value, "must be a number")
         for name in ("max_level", "seed", "threads"):
             value = getattr(self, name)
             if not isinstance(value, Integral) and (value is not None or name == "seed"):
-                raise OptionError(f"{name} must be a whole number, not {value!r}")
+                raise OptionError(name, value, "must be a whole number")
         if not isinstance(self.device, str):
-            raise OptionError(f"device must be a string such as 'cpu', not {self.device!r}")
+            raise OptionError("device", self.device, "must be a string such as 'cpu'")
 
     @property
     def ballast_bytes(self) -> int:
         """Device memory to be held beside the run."""
-        return 0 if self.ballast is None else parse_bytes(self.ballast)
+        return 0 if self.ballast is None else parse_bytes(self.ballast, "ballast")
 
     def budget_bytes(self, peak: int) -> int | None:
         """Return the device budget in bytes, for a run that takes `peak` bytes in core."""
@@ -131,22 +135,25 @@ def parse_budget(budget: int | str) -> int | float:
             return parse_bytes(budget)
         except OptionError:
             raise OptionError(
-                f"a budget is a size above 0, like '8GiB', or a share, like '70%', not "
-                f"{_cut(budget)!r}"
+                "device_budget",
+                budget,
+                "must be a size above 0, like '8GiB', or a share, like '70%'",
             ) from None
     share = float(match[1]) / 100
     if not 0 < share <= MOST_SHARE:
-        raise OptionError(f"a budget must be above 0 and not beyond all bounds: {_cut(budget)!r}")
+        raise OptionError("device_budget", budget, "must be between 0 and 10¹¹ %")
     return share
 
 
-def parse_bytes(size: int | str) -> int:
+def parse_bytes(size: int | str, option: str = "size") -> int:
     """Return a size in bytes.
 
     Parameters
     ----------
     size : int or str
         A number of bytes, or one with a unit: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB.
+    option : str
+        Name of the option in errors.
 
     Raises
     ------
@@ -162,14 +169,8 @@ def parse_bytes(size: int | str) -> int:
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([a-zA-Z]*)\s*", str(size))
     scale = UNITS.get(match[2].lower()) if match else None
     if match is None or scale is None or not 1 <= float(match[1]) * scale < MOST_BYTES:
-        raise OptionError(f"a size is a number of bytes or like '8GiB', not {_cut(size)!r}")
+        raise OptionError(option, size, "must be a number of bytes or a size like '8GiB'")
     nbytes = float(match[1]) * scale
     if not match[2] and not nbytes.is_integer():
-        raise OptionError(f"{_cut(size)} bytes there are not: give a whole number, or a unit")
+        raise OptionError(option, size, "must be a whole number of bytes, or have a unit")
     return int(nbytes)
-
-
-def _cut(value: object) -> str:
-    """Return an option's text, for a message: not all of it if it is endless."""
-    text = str(value)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"

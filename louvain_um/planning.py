@@ -76,12 +76,12 @@ def plan(
     'split'
     """
     if method not in ("louvain", "leiden"):
-        raise OptionError(f"method must be 'louvain' or 'leiden', not {method!r}")
+        raise OptionError("method", method, "must be 'louvain' or 'leiden'")
     if graph is None:
         shape = shape_of_size(n_vertices, n_arcs, weighted, method)
         return plan_shape(shape, memory, device_budget, machine, kind=kind)
     if n_vertices is not None or n_arcs is not None:
-        raise OptionError("give a graph or n_vertices and n_arcs, not both")
+        raise OptionError(remedy="give a graph or n_vertices and n_arcs, not both")
     measured = measure(graph, method)
     return plan_shape(
         measured.shape,
@@ -129,14 +129,14 @@ def shape_of_size(
 ) -> Shape:
     """Return the shape of a graph of which only the size is known; errors call it by `names`."""
     if vertices is None or arcs is None:
-        raise OptionError(f"give a graph, or both {names[0]} and {names[1]}")
+        raise OptionError(remedy=f"give a graph, or both {names[0]} and {names[1]}")
     vertices, arcs = whole(names[0], vertices), whole(names[1], arcs)
     bounds = (MAX_VERTICES, vertices * max(vertices - 1, 0))
     for name, value, most in zip(names, (vertices, arcs), bounds, strict=True):
         if not 0 <= value <= most:
-            raise OptionError(f"{name} must lie in 0 … {most:,}, not {value:,}")
+            raise OptionError(name, value, f"must lie in 0 … {most:,}")
     if not isinstance(weighted, (bool, str)) or weighted not in (True, False, "integer", "real"):
-        raise OptionError(f"weighted must be True, False, 'integer' or 'real', not {weighted!r}")
+        raise OptionError("weighted", weighted, "must be True, False, 'integer' or 'real'")
     return Shape(
         vertices=vertices,
         arcs=arcs,
@@ -149,7 +149,7 @@ def shape_of_size(
 def whole(name: str, value: Any) -> int:
     """Return a size as an integer, numpy's included; a truth value or a fraction is none."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise OptionError(f"{name} must be a whole number, not {value!r}")
+        raise OptionError(name, value, "must be a whole number")
     return index(value)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -29,18 +30,26 @@ from louvain_um.options import Options
         ("device", "gpu", "'auto', 'cpu', 'cuda'"),
         ("device", None, "string"),
         ("device_budget", "much", "size"),
-        ("device_budget", "0%", "above 0"),
+        ("device_budget", "0%", "between 0 and 10¹¹ %"),
         ("device_budget", "9" * 400, "size"),
         ("device_budget", 0.7, "like '70%'"),
         ("device_budget", 1.5, "like '70%'"),
         ("device_budget", "9" * 400 + "GiB", "share"),
-        ("device_budget", "9" * 400 + "%", "bounds"),
+        ("device_budget", "9" * 400 + "%", "between 0 and 10¹¹ %"),
         ("ballast", "9" * 400, "size"),
     ],
 )
 def test_values_out_of_range_or_of_another_kind(name: str, value: Any, said: str) -> None:
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(OptionError, match=said) as caught:
         Options(**{name: value})
+    assert (caught.value.option, caught.value.message("--x")[:3]) == (name, "--x")
+
+
+def test_an_error_of_an_option_can_be_sent_to_another_process() -> None:
+    error = OptionError("radius", 3, "give degree or radius", problem="both are given")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.option) == ("both are given; give degree or radius", "radius")
+    assert str(OptionError(remedy="give a graph")) == "give a graph"
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

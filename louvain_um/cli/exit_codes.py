@@ -11,13 +11,13 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, ParamSpec
 
 import typer
 
-from louvain_um.cli.messages import named, spoken
+from louvain_um.cli.messages import flags, spoken
 from louvain_um.errors import DeviceUnavailableError, GraphWarning, LouvainUmError, OptionError
 
 P = ParamSpec("P")
@@ -40,7 +40,9 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
         except typer.Exit:
             raise
         except (Exception, KeyboardInterrupt) as error:
-            raise typer.Exit(report_error(error, verbose=bool(kwargs.get("verbose")))) from None
+            names = flags(command) if isinstance(error, OptionError) else {}
+            code = report_error(error, names, verbose=bool(kwargs.get("verbose")))
+            raise typer.Exit(code) from None
 
     return run
 
@@ -109,15 +111,15 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def message_and_code(error: BaseException) -> tuple[str, int]:
-    """Return the message for an error, and the exit code."""
+def message_and_code(error: BaseException, names: Mapping[str, str]) -> tuple[str, int]:
+    """Return the message for an error, with options under the names given, and the exit code."""
     match error:
         case KeyboardInterrupt():
             return "interrupted", INTERRUPTED
         case DeviceUnavailableError():
             return spoken(str(error)), NO_DEVICE
         case OptionError():
-            return named(str(error)), USAGE
+            return spoken(error.message(names.get(error.option, error.option))), USAGE
         case LouvainUmError():
             return spoken(str(error)), FAILED
         case RuntimeError() if "no locator available" in str(error):  # Numba's message
@@ -137,8 +139,13 @@ def message_and_code(error: BaseException) -> tuple[str, int]:
     return f"this is a bug; run again with -v and report the output ({kind}: {error})", FAILED
 
 
-def report_error(error: BaseException, *, verbose: bool = False) -> int:
-    """Print the message for an error; return the exit code."""
+def report_error(
+    error: BaseException, names: Mapping[str, str] | None = None, *, verbose: bool = False
+) -> int:
+    """Print the message for an error; return the exit code.
+
+    `names` gives the flags of the command's options by the names of its parameters.
+    """
     if isinstance(error, OSError):
         # Python would flush stdout's buffer at exit, and fail again.
         _discard_stdout()
@@ -146,7 +153,7 @@ def report_error(error: BaseException, *, verbose: bool = False) -> int:
         return FAILED  # the reader closed the pipe, as `head` does
     if verbose:
         traceback.print_exception(error)
-    text, code = message_and_code(error)
+    text, code = message_and_code(error, names or {})
     print_line(f"louvain-um: {one_line(text)}")
     return code
 

@@ -191,7 +191,12 @@ def with_reading(command: Callable[..., None]) -> Callable[..., None]:
 def example(name: str) -> Any:
     """Return one of NetworkX's small social networks."""
     if name not in EXAMPLES:
-        raise OptionError(f"unknown example {name!r}; choose from {', '.join(EXAMPLES)}")
+        raise OptionError(
+            "example",
+            name,
+            f"choose from {', '.join(EXAMPLES)}",
+            problem=f"unknown example {name!r}",
+        )
     try:
         import networkx
     except ImportError:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
+from typing import Any
+
+from typer.models import OptionInfo
 
 OPTIONS = (
     "device", "device_budget", "duplicates", "force", "format", "header", "ids", "max_level",
@@ -19,12 +24,8 @@ OPPOSITES = {
 """What an option that is not so is called."""
 
 NAME = "|".join(OPTIONS)
-PLACES = "n|scale|dims|cliques"
-"""Arguments that have a place instead of a name."""
-
 ARGUMENT = re.compile(rf"\b({NAME})=(True|False|'[^']*'|…|\.\.\.)( \(--[\w-]+\))?")
 TWICE = re.compile(rf"(--[\w-]+) \(({NAME})=True\)")
-SUBJECT = re.compile(rf"^(?!(?:{PLACES}) )[a-z]+(?:_[a-z]+)*(?= must\b)")
 
 
 def spoken(text: str) -> str:
@@ -44,16 +45,22 @@ def spoken(text: str) -> str:
     return ARGUMENT.sub(lambda found: option(found[1], found[2]), text)
 
 
-def named(text: str) -> str:
-    """Return what is wrong with an option so that it begins with the option's name.
+def flags(command: Callable[..., Any]) -> dict[str, str]:
+    """Return the flag of each of a command's options, by its parameter and by its own name.
 
-    Examples
-    --------
-    >>> from louvain_um.cli.messages import named
-    >>> named("max_level must be at least 1, not 0")
-    '--max-level must be at least 1, not 0'
+    Arguments, which have a place instead of a flag, are left out.
     """
-    return SUBJECT.sub(lambda found: flag(found[0]), spoken(text))
+    found = {}
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        declared = (parameter.default, *getattr(parameter.annotation, "__metadata__", ()))
+        for info in declared:
+            if isinstance(info, OptionInfo):
+                # In an annotation, the first declaration stands in the default's place.
+                texts = [str(text) for text in (info.default, *(info.param_decls or ()))]
+                shown = next((text for text in texts if text.startswith("--")), flag(name))
+                shown = shown.partition("/")[0]
+                found[name] = found[shown[2:].replace("-", "_")] = shown
+    return found
 
 
 def option(name: str, value: str) -> str:

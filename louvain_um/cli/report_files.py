@@ -59,7 +59,7 @@ def write_report(
     _check(first, second, output=output, trace=trace, charts=charts, force=force)
     report = _read(first, second)
     if report.sweep is not None and trace is not None:
-        raise OptionError("trace needs a session; a sweep has no timeline")
+        raise OptionError(remedy="trace needs a session; a sweep has no timeline")
     if charts is not None:
         # First: which files these are, and whether they exist, is known only now.
         from louvain_um.profiling.views.charts import save
@@ -91,14 +91,14 @@ def _check(
 ) -> None:
     """Raise for output that cannot be written, before anything is read."""
     if output is not None and output.suffix.lower() not in PAGES:
-        raise OptionError(f"output must end in .html, not {output.name!r}")
+        raise OptionError("output", output.name, "must end in .html")
     if trace is not None and not trace.name.lower().endswith(TRACES):
-        raise OptionError(f"trace must end in {', '.join(TRACES)}, not {trace.name!r}")
+        raise OptionError("trace", trace.name, f"must end in {', '.join(TRACES)}")
     for path in (output, trace):
         if path is not None:
             for source in (first, second):
                 if source and source.exists() and path.exists() and path.samefile(source):
-                    raise OptionError(f"{path}: is also the input; choose another name")
+                    raise OptionError(remedy=f"{path}: is also the input; choose another name")
             check_output(path, force=force)
     if charts is None:
         return
@@ -106,7 +106,7 @@ def _check(
 
     require_matplotlib()
     if charts.exists() and not charts.is_dir():
-        raise OptionError(f"{charts}: is not a folder; --charts writes several files")
+        raise OptionError(remedy=f"{charts}: is not a folder; --charts writes several files")
 
 
 def _read(first: Path, second: Path | None) -> Report:

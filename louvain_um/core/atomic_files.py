@@ -1,4 +1,4 @@
-"""Write files so that nobody ever finds half of one."""
+"""Write files atomically: a reader never finds half of one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     Raises
     ------
     LouvainUmError
-        See `check_output`; or the system refused, for instance because the disc is full.
+        See `check_output`; or the system refused, for instance because the disk is full.
 
     Examples
     --------
@@ -92,6 +92,6 @@ def read_text(path: Path, most: int) -> str:
 
 def _reason(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "the disc is full"
+        return "the disk is full"
     text = error.strerror or str(error) or type(error).__name__
     return text.splitlines()[0].lower()

@@ -28,7 +28,7 @@ def default_threads() -> int:
     asked = os.environ.get("LOUVAIN_UM_THREADS")
     if asked:
         if not asked.isdecimal() or not 1 <= int(asked) <= MOST_THREADS:
-            raise OptionError(f"LOUVAIN_UM_THREADS must lie in 1 … {MOST_THREADS}, not {asked!r}")
+            raise OptionError("LOUVAIN_UM_THREADS", asked, f"must lie in 1 … {MOST_THREADS}")
         return int(asked)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

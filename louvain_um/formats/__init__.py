@@ -97,9 +97,9 @@ def read_graph(
     name = os.fspath(path)
     check_format(format)
     if separator is not None and (len(separator) != 1 or not separator.isascii()):
-        raise OptionError(f"separator must be one ASCII character, not {separator!r}")
+        raise OptionError("separator", separator, "must be one ASCII character")
     if ids not in ("auto", "number", "text"):
-        raise OptionError(f"ids must be 'auto', 'number' or 'text', not {ids!r}")
+        raise OptionError("ids", ids, "must be 'auto', 'number' or 'text'")
 
     from louvain_um.formats.read_options import ReadOptions
     from louvain_um.formats.source import open_source, refuse_missing

@@ -32,7 +32,7 @@ SUFFIXES = {
 def check_format(format: str | None) -> None:
     """Raise an error for a format that is not one of `READERS`."""
     if format is not None and format not in READERS:
-        raise OptionError(f"format must be one of {', '.join(READERS)}, not {format!r}")
+        raise OptionError("format", format, f"must be one of {', '.join(READERS)}")
 
 
 def format_of(name: str) -> str:

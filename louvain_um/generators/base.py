@@ -65,7 +65,7 @@ class CommonOptions:
     def __post_init__(self) -> None:
         whole_number("seed", self.seed, 0, 2**32 - 1)
         if self.weights not in ("none", "uniform"):
-            raise OptionError(f"weights must be 'none' or 'uniform', not {self.weights!r}")
+            raise OptionError("weights", self.weights, "must be 'none' or 'uniform'")
 
     def key(self, stream: int) -> np.uint64:
         """Return the key of one stream of the seed's randomness."""
@@ -139,7 +139,7 @@ def whole_number(name: str, value: object, low: int, high: int = MAX_VERTICES) -
     except TypeError:
         number = low - 1
     if not low <= number <= high:
-        raise OptionError(f"{name} must be a whole number from {low} to {high}, not {value}")
+        raise OptionError(name, value, f"must be a whole number from {low} to {high}")
     return number
 
 
@@ -148,7 +148,7 @@ def real_number(name: str, value: float, low: float, high: float = math.inf) -> 
     number = float(value) if isinstance(value, int | float | np.number) else math.nan
     if not (low <= number <= high and math.isfinite(number)):
         span = f"of at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
-        raise OptionError(f"{name} must be a number {span}, not {value}")
+        raise OptionError(name, value, f"must be a number {span}")
     return number
 
 

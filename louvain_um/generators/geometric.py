@@ -61,15 +61,13 @@ def geometric(
     n = whole_number("n", n, 0)
     common = CommonOptions(permute=permute, weights=weights, seed=seed)
     if degree is not None and radius is not None:
-        raise OptionError("give degree or radius, not both")
+        raise OptionError(remedy="give degree or radius, not both")
     if radius is None:
         degree = (
             min(15.0, max(n - 1, 0) / 2) if degree is None else real_number("degree", degree, 0.0)
         )
         if n > 1 and degree > 0.9 * (n - 1):
-            raise OptionError(
-                f"degree must be at most 0.9 (n - 1) = {0.9 * (n - 1):g}, not {degree:g}"
-            )
+            raise OptionError("degree", degree, f"must be at most 0.9 (n - 1) = {0.9 * (n - 1):g}")
         radius = radius_for(degree / max(n - 1, 1))
     radius = real_number("radius", radius, 0.0, 1.5)
     check_memory(n, int(n * max(n - 1, 0) * min(1.0, math.pi * radius**2) / 3))

@@ -209,7 +209,7 @@ def lfr_parameters(
     real_number("community_exponent", community_exponent, 0.0, 20.0)
     kept = round((1.0 - real_number("mixing", mixing, 0.0, 1.0)) * 2**32)
     if min_degree == 0:
-        raise OptionError("min_degree must be at least 1, not 0")
+        raise OptionError("min_degree", 0, "must be at least 1")
 
     sizes = community_sizes(n, min_community, max_community, community_exponent, seed)
     starts = np.concatenate(([0], np.cumsum(sizes)))

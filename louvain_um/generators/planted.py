@@ -105,7 +105,7 @@ def _edges(name: str, degree: float, n: int, pairs: int) -> int:
     """Return how many edges give n vertices a mean degree, or say that there is no room."""
     edges = round(n * real_number(name, degree, 0.0) / 2)
     if edges > pairs:
-        raise OptionError(f"{name} must be at most {2 * pairs / n:g} here, not {degree:g}")
+        raise OptionError(name, degree, f"must be at most {2 * pairs / n:g} here")
     return edges
 
 

@@ -51,7 +51,7 @@ def rmat_parameters(
     for name, value in (("a", a), ("b", b), ("c", c)):
         real_number(name, value, 0.0, 1.0)
     if a + b + c > 1.0 + 1e-12:
-        raise OptionError(f"a + b + c must be at most 1, not {a + b + c:g}")
+        raise OptionError("a + b + c", a + b + c, "must be at most 1")
 
     return RmatParameters(
         n=2**scale,

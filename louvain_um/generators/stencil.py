@@ -47,19 +47,19 @@ def stencil_parameters(
     """Check the arguments of `stencil` and work them out; `arcs` is a bound."""
     common = CommonOptions(permute=permute, weights=weights, seed=seed)
     if isinstance(dims, str) or not isinstance(dims, Sequence | np.ndarray):
-        raise OptionError(f"dims must be one to three whole numbers, not {dims!r}")
+        raise OptionError("dims", dims, "must be one to three whole numbers")
     if not 1 <= len(dims) <= 3:
-        raise OptionError(f"dims must be one to three whole numbers, not {len(dims)}")
+        raise OptionError("dims", len(dims), "must be one to three whole numbers")
     shape = [whole_number("each of dims", d, 3 if periodic else 1) for d in dims]
     n = math.prod(shape)
     if n > MAX_VERTICES:
-        raise OptionError(f"dims must multiply to at most {MAX_VERTICES} points, not {n}")
+        raise OptionError("dims", n, f"must multiply to at most {MAX_VERTICES} points")
     axes, full = POINTS[len(shape)]
     if points is None:
         points = full
     if points not in (axes, full, axes + 1, full + 1):
         expected = str(axes) if axes == full else f"{axes} or {full}"
-        raise OptionError(f"points must be {expected} in {len(shape)} dimensions, not {points}")
+        raise OptionError("points", points, f"must be {expected} in {len(shape)} dimensions")
 
     x, y, z = (*shape, 1, 1)[:3]
     return StencilParameters(

@@ -145,7 +145,9 @@ class Louvain:
         for name, value in params.items():
             if name not in _parameters():
                 known = ", ".join(_parameters())
-                raise OptionError(f"Louvain has no parameter {name!r}; it has {known}")
+                raise OptionError(
+                    name, value, f"use {known}", problem=f"Louvain has no parameter {name!r}"
+                )
             setattr(self, name, value)
         return self
 
@@ -187,7 +189,7 @@ def _graph(adjacency: Any, symmetrize: bool) -> Graph:
 
         matrix = np.asarray(adjacency)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise OptionError(f"X must be a square adjacency matrix, not of shape {matrix.shape}")
+            raise OptionError("X", matrix.shape, "must be a square adjacency matrix")
         adjacency = csr_array(matrix)
     graph: Graph = as_graph(adjacency, symmetrize=symmetrize)
     return graph

@@ -178,7 +178,7 @@ class Communities:
         count = len(self.maps)
         if not -count <= level < count:
             known = f"levels 0 … {count - 1}" if count else "no levels"
-            raise OptionError(f"level {level} is not there; this result has {known}")
+            raise OptionError("level", level, f"must be one of this result's {known}")
         last = level % count
         first = last
         while first > 0 and self._cycle(first - 1) == self._cycle(last):

@@ -125,21 +125,23 @@ class Machine:
         for item in fields(self):
             value = getattr(self, item.name)
             if item.name in WHOLE and not _is_whole(value):
-                raise OptionError(f"machine profile: {item.name} must be a whole number")
+                raise OptionError(remedy=f"machine profile: {item.name} must be a whole number")
             if item.name in ("name", "coherent", "notes"):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise OptionError(f"machine profile: {item.name} must be a number, not {value!r}")
+                raise OptionError(
+                    remedy=f"machine profile: {item.name} must be a number, not {value!r}"
+                )
             most = MOST_WHOLE if item.name in WHOLE else sys.float_info.max
             if not (0 < value <= most or (value == 0 and item.name in MAYBE_NOTHING)):
                 raise OptionError(
-                    f"machine profile: {item.name} must be positive and at most {most:.3g}, "
+                    remedy=f"machine profile: {item.name} must be positive and at most {most:.3g}, "
                     f"not {_short(value)}"
                 )
         if not isinstance(self.name, str) or not self.name:
-            raise OptionError("machine profile: name must be a text")
+            raise OptionError(remedy="machine profile: name must be a text")
         if not isinstance(self.coherent, bool):
-            raise OptionError("machine profile: coherent must be true or false")
+            raise OptionError(remedy="machine profile: coherent must be true or false")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, in the order in which they are documented."""

@@ -200,7 +200,7 @@ def named_kind(name: str) -> GraphKind:
     """
     name = EARLIER_NAMES.get(name, name) if isinstance(name, str) else name
     if not isinstance(name, str) or name not in GRAPH_KINDS:
-        raise OptionError(f"kind must be one of {', '.join(GRAPH_KINDS)}, not {name!r}")
+        raise OptionError("kind", name, f"must be one of {', '.join(GRAPH_KINDS)}")
     return GRAPH_KINDS[name]
 
 

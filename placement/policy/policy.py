@@ -60,12 +60,12 @@ class Placement:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise OptionError(f"a placement is one of {', '.join(KINDS)}, not {self.kind!r}")
+            raise OptionError("placement", self.kind, f"must be one of {', '.join(KINDS)}")
         number = isinstance(self.fraction, int | float) and not isinstance(self.fraction, bool)
         if not number or not 0 <= self.fraction <= 1:
-            raise OptionError(f"the fraction of a split lies in 0 … 1, not {self.fraction!r}")
+            raise OptionError("fraction", self.fraction, "of a split must lie in 0 … 1")
         if self.kind != "split" and self.fraction != 1:
-            raise OptionError(f"only a split has a fraction, {self.kind} has none")
+            raise OptionError(remedy=f"only a split has a fraction, {self.kind} has none")
 
     @classmethod
     def parse(cls, text: object) -> Placement:
@@ -75,14 +75,14 @@ class Placement:
         found = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*([0-9.eE+-]+)\s*\))?\s*", str(text))
         if not isinstance(text, str) or found is None or found[1] not in KINDS:
             known = ", ".join(KINDS[:-1])
-            raise OptionError(f"a placement is one of {known} or like split(0.5), not {text!r}")
+            raise OptionError("placement", text, f"must be one of {known} or like split(0.5)")
         kind: Kind = next(kind for kind in KINDS if kind == found[1])
         if (kind == "split") != (found[2] is not None):
-            raise OptionError(f"a split says which fraction, like split(0.5); not {text!r}")
+            raise OptionError("placement", text, "must say which fraction, like split(0.5)")
         try:
             return cls(kind, 1.0 if found[2] is None else float(found[2]))
         except ValueError:
-            raise OptionError(f"the fraction of a split lies in 0 … 1, not {found[2]}") from None
+            raise OptionError("fraction", found[2], "of a split must lie in 0 … 1") from None
 
     @property
     def on_device(self) -> float:
@@ -129,21 +129,21 @@ class Policy:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z][\w-]*", self.name):
             raise OptionError(
-                f"a policy's name is a letter, then letters, digits, - and _; not {self.name!r}"
+                "name", self.name, "of a policy must be a letter, then letters, digits, - and _"
             )
         for what in ("placements", "arrays"):
             if not isinstance(getattr(self, what), Mapping):
-                raise OptionError(f"policy {self.name}: {what} must be a mapping")
+                raise OptionError(remedy=f"policy {self.name}: {what} must be a mapping")
         for group in self.placements:
             if group not in GROUPS:
                 raise OptionError(
-                    f"policy {self.name}: a group is one of {', '.join(GROUPS)}, not {group!r}"
+                    "group", group, f"of policy {self.name} must be one of {', '.join(GROUPS)}"
                 )
         try:
             groups = {g: Placement.parse(self.placements.get(g, "device")) for g in GROUPS}
             arrays = {str(name): Placement.parse(p) for name, p in self.arrays.items()}
         except OptionError as error:
-            raise OptionError(f"policy {self.name}: {error}") from None
+            raise OptionError(remedy=f"policy {self.name}: {error}") from None
         object.__setattr__(self, "placements", groups)
         object.__setattr__(self, "arrays", arrays)
 
@@ -222,11 +222,14 @@ def register(policy: Policy, *, replace: bool = False) -> Policy:
     True
     """
     if not isinstance(policy, Policy):
-        raise OptionError(f"only a Policy can be registered, not {policy!r}")
+        raise OptionError("policy", policy, "must be a Policy to be registered")
     refuse_taken(policy.name)
     if policy.name in _KNOWN and not replace:
         raise OptionError(
-            f"there is a policy {policy.name} already; pass replace=True, or choose another name"
+            "policy",
+            policy.name,
+            "pass replace=True, or choose another name",
+            problem=f"there is a policy {policy.name} already",
         )
     _KNOWN[policy.name] = policy
     return policy
@@ -235,7 +238,7 @@ def register(policy: Policy, *, replace: bool = False) -> Policy:
 def refuse_taken(name: str) -> None:
     """Raise `OptionError` if a name is one of the package's policies."""
     if name in POLICY_NAMES:
-        raise OptionError(f"policy {name} comes with the package; choose another name")
+        raise OptionError(remedy=f"policy {name} comes with the package; choose another name")
 
 
 def known_policies() -> Mapping[str, Policy]:
@@ -277,8 +280,10 @@ def find_policy(policy: str | Policy) -> Policy:
     path = locate(name)
     if path is None:
         raise OptionError(
-            f"there is no memory policy {name[:MOST_SHOWN]!r}; {_meant(name)}name one of "
-            f"{', '.join(_KNOWN)}, or a .toml file"
+            "memory",
+            name,
+            f"{_meant(name)}name one of {', '.join(_KNOWN)}, or a .toml file",
+            problem=f"there is no memory policy {name[:MOST_SHOWN]!r}",
         )
     return read_policy(path)
 

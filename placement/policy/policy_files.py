@@ -86,25 +86,27 @@ def read_policy(path: Path) -> Policy:
         values = tomllib.loads(read_text(path, MOST_CHARACTERS))
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
-        raise OptionError(f"{path}: {reason}; name a memory policy or its .toml file") from None
+        raise OptionError(
+            remedy=f"{path}: {reason}; name a memory policy or its .toml file"
+        ) from None
     except RecursionError:
-        raise OptionError(f"{path}: is no policy: nested too deeply") from None
+        raise OptionError(remedy=f"{path}: is no policy: nested too deeply") from None
     except UnicodeDecodeError:
-        raise OptionError(f"{path}: is no policy: no UTF-8 text") from None
+        raise OptionError(remedy=f"{path}: is no policy: no UTF-8 text") from None
     except ValueError as error:
-        raise OptionError(f"{path}: is no policy: {error}") from None
+        raise OptionError(remedy=f"{path}: is no policy: {error}") from None
     try:
         return _policy(values, path.stem)
     except OptionError as error:
-        raise OptionError(f"{path}: {error}") from None
+        raise OptionError(remedy=f"{path}: {error}") from None
 
 
 def _policy(values: dict[str, Any], stem: str) -> Policy:
     unknown = [name for name in values if name not in FIELDS]
     if unknown:
-        raise OptionError(f"{unknown[0]!r} is none of {', '.join(FIELDS)}")
+        raise OptionError(remedy=f"{unknown[0]!r} is none of {', '.join(FIELDS)}")
     if not values:
-        raise OptionError(f"is empty; say where one of {', '.join(GROUPS)} lives, or others")
+        raise OptionError(remedy=f"is empty; say where one of {', '.join(GROUPS)} lives, or others")
     name = values.get("name", stem)
     refuse_taken(name)
     others = Placement.parse(values.get("others", "device"))

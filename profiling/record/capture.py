@@ -76,9 +76,7 @@ class Recording:
         if save_to is not None:
             check_target(save_to, force=force)
         if not isinstance(most_events, int) or most_events < FEWEST_EVENTS:
-            raise OptionError(
-                f"most_events must be at least {FEWEST_EVENTS:,}, not {most_events!r}"
-            )
+            raise OptionError("most_events", most_events, f"must be at least {FEWEST_EVENTS:,}")
         self.sources = list(sources)
         self.metadata = dict(metadata or {})
         self.status = {name: f"not available: {why}" for name, why in (missing or {}).items()}
@@ -162,7 +160,7 @@ class Recording:
             The level is not a whole number from -1, for none, to 32767.
         """
         if not (isinstance(level, int) and -1 <= level < MOST_LEVELS):
-            raise OptionError(f"level must lie in -1 … {MOST_LEVELS - 1}, not {level!r}")
+            raise OptionError("level", level, f"must lie in -1 … {MOST_LEVELS - 1}")
         self.timeline.begin(str(name), level)
         try:
             yield
@@ -185,7 +183,7 @@ class Recording:
             There is no such group, or it is no array.
         """
         if group not in GROUPS:
-            raise OptionError(f"group must be one of {', '.join(GROUPS)}, not {group!r}")
+            raise OptionError("group", group, f"must be one of {', '.join(GROUPS)}")
         address, nbytes = _extent(array)
         self.timeline.enter(str(name), group, address, nbytes, self.clock.now())
 
@@ -312,4 +310,4 @@ def _extent(array: Any) -> tuple[int, int]:
         interface = getattr(array, attribute, None)
         if interface is not None:
             return int(interface["data"][0]), int(array.nbytes)
-    raise OptionError(f"an array is one of CuPy or NumPy, not {type(array).__name__}")
+    raise OptionError("array", type(array).__name__, "must be an array of CuPy or NumPy")

@@ -25,7 +25,7 @@ def load_ipython_extension(shell: Any) -> None:
         space = shell.user_ns
         absent = [name for name in names if name not in space]
         if absent:
-            raise OptionError(f"there is no variable {absent[0]!r}; {USAGE}")
+            raise OptionError(remedy=f"there is no variable {absent[0]!r}; {USAGE}")
         arrays = {name: space[name] for name in names}
         outcome = None
         # The shell has shown what a cell died of by now; the session has to know it, too.
@@ -49,17 +49,17 @@ def parse(line: str) -> tuple[str | None, bool, str, list[str]]:
     try:
         words = iter(shlex.split(line))
     except ValueError as error:
-        raise OptionError(f"{line!r} is not understood ({error}); {USAGE}") from None
+        raise OptionError(remedy=f"{line!r} is not understood ({error}); {USAGE}") from None
     for word in words:
         if word in ("-o", "--output", "--device"):
             value = next(words, None)
             if value is None:
-                raise OptionError(f"{word} wants a value; {USAGE}")
+                raise OptionError(remedy=f"{word} wants a value; {USAGE}")
             save_to, device = (save_to, value) if word == "--device" else (value, device)
         elif word == "--force":
             force = True
         elif word.isidentifier():
             names.append(word)
         else:
-            raise OptionError(f"{word!r} is not understood; {USAGE}")
+            raise OptionError(remedy=f"{word!r} is not understood; {USAGE}")
     return save_to, force, device, names

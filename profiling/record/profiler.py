@@ -224,7 +224,7 @@ def check(
 
     chosen = pick(Options(device=device, memory=memory).device)
     if tracer and chosen.kind == "cpu":
-        raise OptionError(NO_TRACER)
+        raise OptionError(remedy=NO_TRACER)
     check_target(save_to, force=force)
 
 
@@ -237,10 +237,10 @@ def watching(
         sources = (sources,)
     unknown = [name for name in sources if name not in known]
     if unknown:
-        raise OptionError(f"sources are {', '.join(known)}, not {unknown[0]!r}")
+        raise OptionError("sources", unknown[0], f"must be of {', '.join(known)}")
     if chosen.kind == "cpu":
         if tracer:
-            raise OptionError(NO_TRACER)
+            raise OptionError(remedy=NO_TRACER)
         return [], {}
     from cupy.cuda import runtime
 

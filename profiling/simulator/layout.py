@@ -116,7 +116,9 @@ def lay_out(
     known = {array.name for array in arrays} | {array.group for array in arrays}
     for name in (*placements, *hold):
         if name not in known:
-            raise OptionError(f"no array or group is called {name!r}; known: {', '.join(known)}")
+            raise OptionError(
+                remedy=f"no array or group is called {name!r}; known: {', '.join(known)}"
+            )
     starts = np.zeros(len(arrays), np.int64)
     ranges: list[AdvisedRange] = []
     page = 0
@@ -133,7 +135,9 @@ def lay_out(
         begin = 0
         for end, name in _spell_out(whole, placement):
             if name not in ADVICE:
-                raise OptionError(f"placement {name!r} is unknown; known: {', '.join(ADVICE)}")
+                raise OptionError(
+                    remedy=f"placement {name!r} is unknown; known: {', '.join(ADVICE)}"
+                )
             part = AdvisedRange(members[0], page + begin, page + end, ADVICE[name] | held,
                          name == "prefetched")  # fmt: skip
             ranges.append(part)
@@ -176,7 +180,7 @@ def _spell_out(array: Array, placement: Placement) -> list[tuple[int, str]]:
             return [(array.pages, placement)]
         share = float(split[1])
         if not 0 <= share <= 1:
-            raise OptionError(f"placement {placement!r}: the share must lie between 0 and 1")
+            raise OptionError(remedy=f"placement {placement!r}: the share must lie between 0 and 1")
         cut = int(share * array.pages) // BLOCK_PAGES * BLOCK_PAGES
         cut = array.pages if share == 1 else cut
         return [part for part in ((cut, "device"), (array.pages, "host_mapped")) if part[0]]
@@ -184,6 +188,6 @@ def _spell_out(array: Array, placement: Placement) -> list[tuple[int, str]]:
     ends = [0, *(end for end, _ in parts)]
     if ends[-1] != array.pages or any(a >= b for a, b in pairwise(ends)):
         raise OptionError(
-            f"placement of {array.name!r}: ranges must rise to its {array.pages} pages"
+            remedy=f"placement of {array.name!r}: ranges must rise to its {array.pages} pages"
         )
     return parts

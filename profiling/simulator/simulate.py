@@ -79,7 +79,7 @@ def simulate(
     profile = load_machine(machine) if isinstance(machine, str) else machine
     size = profile.memory_bytes if capacity is None else capacity
     if size < 0:
-        raise OptionError(f"capacity must be a number of bytes, not {size}")
+        raise OptionError("capacity", size, "must be a number of bytes")
     ways = driver or Driver()
     pooled = trace.steps if ways.eviction == "program" else None
     layout = lay_out(trace.arrays, placements or {}, ways.hold, pooled)

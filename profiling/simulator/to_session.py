@@ -51,7 +51,7 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
     trace = run.trace  # as it was replayed: where the program moves blocks, step by step
     launches = [at for at, step in enumerate(trace.steps) if isinstance(step, Launch)]
     if launches and not len(run.events):
-        raise OptionError("the simulation kept no events; pass record=True")
+        raise OptionError(remedy="the simulation kept no events; pass record=True")
     machine = run.provenance["machine"]["name"]
     times = np.rint(np.concatenate([[0.0], np.cumsum(run.launch_seconds)]) * 1e9).astype(np.int64)
     notes = [NOTE]

@@ -129,7 +129,9 @@ class Trace:
     def __post_init__(self) -> None:
         names = [array.name for array in self.arrays]
         if len(set(names)) < len(names):
-            raise OptionError("two arrays of a trace share a name; every name must be unique")
+            raise OptionError(
+                remedy="two arrays of a trace share a name; every name must be unique"
+            )
         pages = np.array([array.pages for array in self.arrays], np.int64)
         for number, step in enumerate(self.steps):
             if isinstance(step, Allocate | Free):
@@ -150,7 +152,9 @@ class Trace:
                         and t.amount.min() >= 0
                     )
             if not inside:
-                raise OptionError(f"step {number} of the trace touches pages that no array holds")
+                raise OptionError(
+                    remedy=f"step {number} of the trace touches pages that no array holds"
+                )
 
     @property
     def touches(self) -> int:

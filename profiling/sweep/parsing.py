@@ -26,8 +26,9 @@ def parse_rates(text: str) -> tuple[float, ...]:
         rates = ()
     if not rates or not all(0 <= rate < 100 for rate in rates):
         raise OptionError(
-            f"oversubscription must be a list of percentages from 0 to below 100, like 0,10,30; "
-            f"not {text!r}"
+            "oversubscription",
+            text,
+            "must be a list of percentages from 0 to below 100, like 0,10,30",
         )
     return tuple(dict.fromkeys(rates))
 

@@ -73,7 +73,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not self.gpus and self.device is None:
-            raise OptionError("a sweep needs a GPU: a device to measure on, or a machine profile")
+            raise OptionError(
+                remedy="a sweep needs a GPU: a device to measure on, or a machine profile"
+            )
 
 
 def points(

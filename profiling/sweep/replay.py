@@ -134,8 +134,10 @@ def run(
         if driver is not None and driver.eviction == "program":
             if trace.about is None:
                 raise OptionError(
-                    'eviction="program" is for recordings of this program, which say what its '
-                    "plan follows from; record the graph again, or let the driver evict"
+                    "eviction",
+                    "program",
+                    "record the graph again, or let the driver evict",
+                    problem='eviction="program" needs a recording with the data of a plan',
                 )
             plan = plan_of(trace.about, policy, machine, capacity)
             held = sum(plan.out_of_core.values())

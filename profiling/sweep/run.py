@@ -76,7 +76,7 @@ def sweep(
     names = [subject.name for subject in subjects]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise OptionError(f"two graphs are named {twice}; rename a file")
+        raise OptionError(remedy=f"two graphs are named {twice}; rename a file")
     machines = {gpu: load_machine(gpu) for gpu in settings.gpus}
     with Store(folder, force=force) as store:
         plan = [(s, list(points(s, settings, machines))) for s in subjects]

@@ -96,7 +96,7 @@ class StandIn:
         from louvain_um import generators
 
         if not 0 < scale <= 1:
-            raise OptionError(f"the scale of a stand-in is above 0 and at most 1, not {scale:g}")
+            raise OptionError("scale", scale, "of a stand-in must be above 0 and at most 1")
         n = max(1000, round(self.vertices * scale))
         weights: Literal["uniform", "none"] = "uniform" if self.weighted else "none"
         if self.kind == "mesh":
@@ -211,4 +211,6 @@ def stand_in(name: str) -> StandIn:
     for graph in GRAPHS:
         if graph.name == name:
             return graph
-    raise OptionError(f"the study has {', '.join(g.name for g in GRAPHS)}, not {name!r}")
+    raise OptionError(
+        "graph", name, f"must be one of the study's {', '.join(g.name for g in GRAPHS)}"
+    )

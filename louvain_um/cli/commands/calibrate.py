@@ -88,11 +88,11 @@ def find_gpu(device: str) -> tuple[int, str]:
 
     if not device.startswith("cuda"):
         raise OptionError(
-            f"device must be cuda or cuda:N; only GPUs can be calibrated, not {device!r}"
+            "device", device, "must be cuda or cuda:N, since only GPUs can be calibrated"
         )
     number = device.partition(":")[2]
     if device != "cuda" and not (device.startswith("cuda:") and number.isdecimal()):
-        raise OptionError(f"device must be cuda or cuda:N, not {device!r}")
+        raise OptionError("device", device, "must be cuda or cuda:N")
     try:
         index = pick(device).index
     except DeviceUnavailableError as error:

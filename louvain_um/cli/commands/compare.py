@@ -36,7 +36,7 @@ def compare(
     from louvain_um.results.comparison import compare as agreement_of
 
     if a == b == "-":
-        raise OptionError("only one of the two files can be standard input")
+        raise OptionError(remedy="only one of the two files can be standard input")
     first, second = read_labels(a), read_labels(b)
     agreement = agreement_of(first, second)
     if json:

@@ -133,7 +133,9 @@ def write(
         with announced(reporter):
             generated = generator(**arguments)
             if planted is not None and generated.labels is None:
-                raise OptionError("this kind plants no communities; omit --planted")
+                raise OptionError(
+                    "planted", planted, "omit --planted", problem="this kind plants no communities"
+                )
             reporter.step(f"writing {output}")
             write_graph(output, generated.graph, force=force)
     if planted is not None:
@@ -160,7 +162,7 @@ def write(
 def parse_dimensions(text: str) -> tuple[int, ...]:
     """Return the numbers of ``100x100``."""
     if not re.fullmatch(r"\d+([x,]\d+)*", text):
-        raise OptionError(f"dimensions must look like 100x100 or 20x20x20, not {text!r}")
+        raise OptionError("dims", text, "must look like 100x100 or 20x20x20")
     return tuple(int(part) for part in re.split("[x,]", text))
 
 

@@ -94,10 +94,10 @@ def plan(
 
     if graph is None:
         if vertices is None or arcs is None:
-            raise OptionError("name a GRAPH, or pass both --vertices and --arcs")
+            raise OptionError(remedy="name a GRAPH, or pass both --vertices and --arcs")
         if whole or replace(reading, weighted=None) != graphs.DEFAULT_READING:
             raise OptionError(
-                "reading options (--read, --format, …) need a GRAPH; name one, or omit them"
+                remedy="reading options (--read, --format, …) need a GRAPH; name one, or omit them"
             )
         shape = planning.shape_of_size(
             vertices, arcs, bool(reading.weighted), method.value, ("vertices", "arcs")
@@ -107,7 +107,7 @@ def plan(
         source_note = "" if kind else "planned from the size alone: the kind of graph is a guess"
     else:
         if vertices is not None or arcs is not None:
-            raise OptionError("name a GRAPH, or pass --vertices and --arcs, not both")
+            raise OptionError(remedy="name a GRAPH, or pass --vertices and --arcs, not both")
         # A bad policy, budget or machine raises before a long read.
         check_options(memory, device_budget, machine)
         name = "standard input" if graph == "-" else graph

@@ -167,11 +167,13 @@ def check_session(
 
     if points > 1:
         raise OptionError(
-            f"session must be of one policy at one oversubscription, not of {points} runs"
+            "session", f"{points} runs", "must be of one policy at one oversubscription"
         )
     graphs.refuse_same(source, path)
     if output is not None and path.resolve() == output.resolve():
-        raise OptionError(f"{path}: --session and --output are the same file; choose two names")
+        raise OptionError(
+            remedy=f"{path}: --session and --output are the same file; choose two names"
+        )
     check_target(path, force=force)
 
 
@@ -214,7 +216,7 @@ def driver_for(eviction: Any, hold: str | None, *, prefetcher: bool) -> Driver:
     held = tuple(name.strip() for name in (hold or "").split(",") if name.strip())
     unknown = [name for name in held if name not in GROUPS]
     if unknown:
-        raise OptionError(f"hold takes groups: {', '.join(GROUPS)}; not {unknown[0]!r}")
+        raise OptionError("hold", unknown[0], f"must name groups: {', '.join(GROUPS)}")
     return Driver(eviction=eviction, hold=held, prefetcher=prefetcher)
 
 
@@ -232,7 +234,7 @@ def check_output_file(output: Path | None, source: str, *, force: bool) -> None:
     from louvain_um.core.atomic_files import check_output
 
     if output.suffix not in (".json", ".csv", ".npz"):
-        raise OptionError(f"output must end in .json, .csv or .npz, not {output.name!r}")
+        raise OptionError("output", output.name, "must end in .json, .csv or .npz")
     graphs.refuse_same(source, output)
     check_output(output, force=force)
 

@@ -121,16 +121,16 @@ def sweep(
     from louvain_um.profiling.sweep import run as sweeps
 
     if output is None:
-        raise OptionError("name a folder for the results with -o")
+        raise OptionError(remedy="name a folder for the results with -o")
     if bool(graph) == (study is not None):
-        raise OptionError("name GRAPHs or a --study" + (", not both" if graph else ""))
+        raise OptionError(remedy="name GRAPHs or a --study" + (", not both" if graph else ""))
     if scale is not None and study is None:
-        raise OptionError("--scale needs a --study; graphs are never scaled")
+        raise OptionError(remedy="--scale needs a --study; graphs are never scaled")
     if scale is not None and not 0 < scale <= 1:
-        raise OptionError(f"--scale must be above 0 and at most 1, not {scale:g}")
+        raise OptionError("scale", scale, "must be above 0 and at most 1")
     if study is not None and eviction == "program":
         raise OptionError(
-            "a --study simulates another program, which leaves eviction to the driver"
+            remedy="a --study simulates another program, which leaves eviction to the driver"
         )
     settings = settings_for(policies, rates, device, gpu, study, method.value, seed, eviction)
     # A bad folder raises before graphs are read.
@@ -180,12 +180,12 @@ def settings_for(
 
         studies = ("thesis", *MACHINES)
         if study not in studies:
-            raise OptionError(f"study must be one of {', '.join(studies)}, not {study!r}")
+            raise OptionError("study", study, f"must be one of {', '.join(studies)}")
         gpu = gpu if gpu is not None else (",".join(MACHINES) if study == "thesis" else study)
         device = "cpu"
     profiles = tuple(dict.fromkeys(n.strip() for n in (gpu or "").split(",") if n.strip()))
     if gpu is not None and not profiles:
-        raise OptionError(f"gpu must name at least one machine, such as h200, not {gpu!r}")
+        raise OptionError("gpu", gpu, "must name at least one machine, such as h200")
     for profile in profiles:
         load_machine(profile)
     chosen = pick("cpu" if device == "auto" and profiles else device)

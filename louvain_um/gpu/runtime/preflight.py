@@ -43,7 +43,10 @@ def device_of(graph: object, device: str) -> str:
             return "cpu"
     if device not in ("cuda", here):
         raise OptionError(
-            f"the graph is on {here}, not on {device}; use device={here!r}, or give graph.to_host()"
+            "device",
+            device,
+            f"use device={here!r}, or give graph.to_host()",
+            problem=f"the graph is on {here}, not on {device}",
         )
     return here
 

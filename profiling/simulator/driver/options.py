@@ -66,16 +66,14 @@ class Driver:
 
     def __post_init__(self) -> None:
         if self.version not in VERSIONS:
-            raise OptionError(f"driver version must be one of {', '.join(VERSIONS)}")
+            raise OptionError("version", self.version, f"must be one of {', '.join(VERSIONS)}")
         if self.eviction not in EVICTIONS:
-            raise OptionError(
-                f"eviction must be one of {', '.join(EVICTIONS)}, not {self.eviction!r}"
-            )
+            raise OptionError("eviction", self.eviction, f"must be one of {', '.join(EVICTIONS)}")
         if not 0 <= self.density_percent <= 100:
-            raise OptionError(f"density_percent must be 0 to 100, not {self.density_percent}")
+            raise OptionError("density_percent", self.density_percent, "must be 0 to 100")
         for name in (
             "batch_size", "batches_per_service", "prefetch_passes",
             "thrash_events", "thrash_throttles",
         ):  # fmt: skip
             if getattr(self, name) < 1:
-                raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}")
+                raise OptionError(name, getattr(self, name), "must be at least 1")

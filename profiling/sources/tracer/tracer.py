@@ -88,13 +88,17 @@ class Tracer:
     ) -> None:
         for what, value, least in (("page_bytes", page_bytes, 32), ("bins", bins, 2)):
             if value < least or value & (value - 1):
-                raise OptionError(f"{what} is a power of two from {least} on, not {value}")
+                raise OptionError(what, value, f"must be a power of two from {least} on")
         if counter_bytes < 4096 * bins:
-            raise OptionError(f"counter_bytes is at least {4096 * bins} for {bins} bins")
+            raise OptionError(
+                "counter_bytes", counter_bytes, f"must be at least {4096 * bins} for {bins} bins"
+            )
         if period < 0 or period >= 1 << 32 or records < 1:
-            raise OptionError("period is 0 for no samples or below 2**32; records is at least 1")
+            raise OptionError(
+                remedy="period is 0 for no samples or below 2**32; records is at least 1"
+            )
         if seconds is not None and seconds <= 0:
-            raise OptionError(f"seconds is above 0, not {seconds}")
+            raise OptionError("seconds", seconds, "must be above 0")
         self.sizes: dict[str, Any] = {
             "page_bytes": page_bytes,
             "bins": bins,
