@@ -91,7 +91,7 @@ class RecordedArrays:
         """Make the tables of vertices too wide for shared memory; return degree and slots."""
         n, arcs = len(work["offsets"]) - 1, len(work["targets"])
         wide = self.degrees.hub_arcs if level == 0 else None  # as the engine knows it
-        count, slots = hub_table_sizes(n, arcs, work["max_degree"], self.sums, wide=wide)
+        count, slots = hub_table_sizes(n, arcs, work["max_degree"], self.sums, hub_arcs=wide)
         self.begin("hash", level, slots, **{"hub_keys": 4, "hub_sums": self.sums})
         self.begin("hash", level, count, **{"hub_slots": 8})
         return BLOCK_MAX[self.sums], slots

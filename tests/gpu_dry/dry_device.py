@@ -17,7 +17,7 @@ from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.aggregate.limits import BOUNDS
 from louvain_um.gpu.memory import loading
 from louvain_um.gpu.memory.array_specs import SORTING
-from louvain_um.gpu.relabel.relabel import FOUND
+from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.launch import CONTROL
 from louvain_um.options import Options
@@ -118,12 +118,12 @@ class DryKernels:
 
     def sum_communities(self, *args: Any) -> None:
         sums = self.script.sums.pop(0)
-        found = self.leave(args[-1], FOUND)
+        found = self.leave(args[-1], RELABEL_RESULT)
         found["inside"], found["communities"] = sums.inside, sums.communities
         found["squares"] = parts(sums.squares)
 
     def rank_communities(self, *args: Any) -> None:
-        self.leave(args[-1], FOUND)["communities"] = self.script.communities
+        self.leave(args[-1], RELABEL_RESULT)["communities"] = self.script.communities
 
     def sum_level(self, args: Any) -> None:
         state = self.state(fields(args))

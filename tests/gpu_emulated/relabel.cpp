@@ -1,4 +1,4 @@
-// What happens to communities between levels, by emulated blocks.
+// Relabelling of communities by emulated blocks.
 #include "cuda.h"
 #include "relabel.cu"
 
@@ -8,14 +8,14 @@ template <class W>
 void sums_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W* weights,
              const u32* degrees, const u32* start, u64* told) {
   std::vector<u32> totals(n), used(n);
-  Found found = {};
+  RelabelResult result = {};
   fibres::launch(blocks, [&] {
     sum_communities<W, u32>(n, offsets, targets, weights, nullptr, degrees, start, totals.data(),
-                            used.data(), &found);
+                            used.data(), &result);
   });
-  told[0] = found.inside;
-  told[1] = found.squares[0] + (found.squares[1] << 32);
-  told[2] = found.communities;
+  told[0] = result.inside;
+  told[1] = result.squares[0] + (result.squares[1] << 32);
+  told[2] = result.communities;
 }
 
 }  // namespace
@@ -32,8 +32,8 @@ extern "C" void sum_level(int blocks, int kind, i64 n, const i64* offsets, const
 extern "C" void split_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
                             u32* labels) {
   std::vector<u32> parents(n);
-  Found found = {};
+  RelabelResult result = {};
   fibres::launch(blocks, [&] {
-    split_communities(n, offsets, targets, kind == 1, labels, parents.data(), &found);
+    split_communities(n, offsets, targets, kind == 1, labels, parents.data(), &result);
   });
 }

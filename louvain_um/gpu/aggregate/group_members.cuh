@@ -111,9 +111,6 @@ struct Chunk {
   i64 first, last;
 };
 
-__device__ __forceinline__ i64 grid_thread() { return blockIdx.x * (i64)blockDim.x + threadIdx.x; }
-__device__ __forceinline__ i64 grid_threads() { return gridDim.x * (i64)blockDim.x; }
-
 // Ranks the labels in use 0..k - 1 in ascending order, and lists the label of each rank. Returns
 // k. Ends with a barrier.
 template <class W, class A>

@@ -254,7 +254,7 @@ def _tables(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     if shape.max_degree is None:
         max_degree = min(max_degree, max(1, shape.vertices // 4))
     size = shape.vertices, shape.arcs, max_degree, shape.sum_bytes
-    count, slots = hub_table_sizes(*size, low_scratch=shape.low_scratch, wide=shape.hub_arcs)
+    count, slots = hub_table_sizes(*size, low_scratch=shape.low_scratch, hub_arcs=shape.hub_arcs)
     used: dict[tuple[Stage, Use], float] = {("move", "atomic"): visited * shape.arcs / 8}
     stages: tuple[Stage, ...] = ("move", "refine")
     yield _array("hub_keys", "hash", 4, slots, stages, used)

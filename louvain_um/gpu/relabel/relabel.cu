@@ -1,4 +1,11 @@
-// Communities between levels: carrying them over, adding them up, splitting and numbering them.
+// Communities between levels: relabelling them for the next level, their sums, splitting them into
+// connected parts, and numbering them by size. The connected parts are found by union-find with
+// path halving (Jaiganesh, Burtscher: A High-Performance Connected Components Implementation for
+// GPUs, 2018).
+//
+// Vertices are dealt to threads in turns, arcs to warps; entries per community are written by
+// atomics that commute, so that no result depends on the order of threads. Kernels marked
+// cooperative hold the whole grid.
 #include "walk_arcs.cuh"
 
 #define THREADS 256
@@ -6,21 +13,22 @@
 // Arcs that a warp takes at a time.
 #define STRETCH_ARCS 1024
 
-__device__ __forceinline__ i64 grid_thread() { return blockIdx.x * (i64)blockDim.x + threadIdx.x; }
-__device__ __forceinline__ i64 grid_threads() { return gridDim.x * (i64)blockDim.x; }
-
 // What kernels leave for the host; zero before.
-struct Found {
+struct RelabelResult {
   Barrier barrier;
-  u64 inside, squares[3], communities;
+  u64 inside;       // doubled weight inside communities
+  u64 squares[3];   // sum of squared degree sums, by 32 bits
+  u64 communities;
 };
+static_assert(sizeof(RelabelResult) == 48, "RELABEL_RESULT of relabel.py mirrors it");
 
-// Visits all arcs, a warp 32 rows: visit(arc, v) with v the arc's source, or arc -1.
+// Visits all arcs, 32 rows per warp: visit(arc, v) with v the arc's source, or with arc -1. For
+// targets of 24 bits, whose rows do not follow each other.
 template <class F>
-__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const Targets24* packed,
+__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const Targets24* targets24,
                                                F visit) {
   for (i64 v = grid_thread(); v - lane_index() < n; v += grid_threads()) {
-    const Row row = v < n ? row_of(packed, offsets, v) : Row{0, 0};
+    const Row row = v < n ? row_of(targets24, offsets, v) : Row{0, 0};
     u32 total;
     walk_lanes(u32(row.arcs()), row.low, total, [&](const i64* at, const u32* owner, u32) {
 #pragma unroll
@@ -30,7 +38,7 @@ __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const 
   }
 }
 
-// The same where rows follow each other: a warp takes a stretch of arcs.
+// The same where rows follow each other: one stretch of arcs per warp.
 template <class W, class F>
 __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const W*, F visit) {
   const i64 arcs = offsets[n], stretch = stretch_of(arcs, STRETCH_ARCS);
@@ -50,20 +58,21 @@ __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const 
   }
 }
 
-// carried[s] becomes the smallest number of a part in s's community; numbers[v]: the part of
-// v; first: room for one entry a vertex. Cooperative.
+// Leiden's next level starts in the communities of this one: new_start[s] becomes the smallest
+// refined community in the community of refined community s. numbers[v] is the refined community
+// of v; `first` has one entry per vertex. Cooperative.
 __global__ void BOUNDS relabel_communities(i64 n, const u32* labels, const u32* numbers, u32* first,
-                                    u32* carried, Found* found) {
+                                    u32* new_start, RelabelResult* result) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) first[v] = EMPTY;
-  grid_sync(&found->barrier);
+  grid_sync(&result->barrier);
   for (i64 v = grid_thread(); v < n; v += grid_threads()) {
     u32* smallest = first + labels[v];
     u32 number = numbers[v];
-    // Most vertices of a large community see that there is nothing to improve.
+    // A plain read saves most vertices of a large community the atomic.
     if (*(volatile u32*)smallest > number) atomicMin(smallest, number);
   }
-  grid_sync(&found->barrier);
-  for (i64 v = grid_thread(); v < n; v += grid_threads()) carried[numbers[v]] = first[labels[v]];
+  grid_sync(&result->barrier);
+  for (i64 v = grid_thread(); v < n; v += grid_threads()) new_start[numbers[v]] = first[labels[v]];
 }
 
 // Returns the sum of `value` over the lanes of `peers`, which contains this lane.
@@ -79,14 +88,15 @@ __device__ __forceinline__ A sum_of_peers(u32 peers, A value) {
   return sum;
 }
 
-// Adds up the communities a level starts in; totals and used: one entry a vertex. Cooperative.
+// Sums the communities that a level starts in. totals: degree sums by label; used: whether a label
+// has members; both with one entry per vertex. Cooperative.
 template <class W, class A>
 __global__ void BOUNDS sum_communities(i64 n, const i64* offsets, const u32* targets,
                                        const W* weights, const A* loops, const A* degrees,
-                                       const u32* start, A* totals, u32* used, Found* found) {
+                                       const u32* start, A* totals, u32* used, RelabelResult* result) {
   const i64 thread = grid_thread(), threads = grid_threads();
   for (i64 v = thread; v < n; v += threads) totals[v] = used[v] = 0;
-  grid_sync(&found->barrier);
+  grid_sync(&result->barrier);
   u64 inside = 0;
   for (i64 v = thread; v - lane_index() < n; v += threads) {
     u32 c = v < n ? start[v] : EMPTY;
@@ -103,20 +113,20 @@ __global__ void BOUNDS sum_communities(i64 n, const i64* offsets, const u32* tar
       inside += weight_at(weights, arc);
   });
   inside = block_sum(inside);
-  if (threadIdx.x == 0 && inside) atomicAdd(&found->inside, inside);
-  grid_sync(&found->barrier);
+  if (threadIdx.x == 0 && inside) atomicAdd(&result->inside, inside);
+  grid_sync(&result->barrier);
   Squares squares;
   u64 communities = 0;
   for (i64 c = thread; c < n; c += threads) {
     squares.add(totals[c]);
     communities += used[c];
   }
-  squares.publish(found->squares);
+  squares.publish(result->squares);
   communities = block_sum(communities);
-  if (threadIdx.x == 0 && communities) atomicAdd(&found->communities, communities);
+  if (threadIdx.x == 0 && communities) atomicAdd(&result->communities, communities);
 }
 
-// Returns the root of v, halving the path to it; others may do the same or join roots.
+// Returns the root of v, halving the path to it; other threads may do the same or join roots.
 __device__ __forceinline__ u32 root_of(u32* parents, u32 v) {
   volatile u32* up = parents;
   u32 parent = up[v];
@@ -129,7 +139,7 @@ __device__ __forceinline__ u32 root_of(u32* parents, u32 v) {
   return v;
 }
 
-// Joins the ends of every arc inside a community.
+// Joins the two ends of every arc inside a community.
 template <class W>
 __device__ void join_ends(i64 n, const i64* offsets, const u32* targets, const W* weights,
                           const u32* labels, u32* parents) {
@@ -152,30 +162,31 @@ __device__ void join_ends(i64 n, const i64* offsets, const u32* targets, const W
   });
 }
 
-// Gives each connected part of a community its smallest member as label, in place. Parents are
-// never greater than their children, so the root of a part is its smallest member. Cooperative.
+// Gives each connected part of a community its smallest member as label, in place. A vertex without
+// arcs is a part of its own. Parents are never greater than their children, so that the root of a
+// part is its smallest member. Cooperative.
 __global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* targets,
-                                         u32 packed, u32* labels, u32* parents, Found* found) {
+                                         u32 targets24, u32* labels, u32* parents, RelabelResult* result) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) parents[v] = v;
-  grid_sync(&found->barrier);
-  if (packed)
+  grid_sync(&result->barrier);
+  if (targets24)
     join_ends(n, offsets, targets, (const Targets24*)0, labels, parents);
   else
     join_ends(n, offsets, targets, (const Unweighted*)0, labels, parents);
-  grid_sync(&found->barrier);
+  grid_sync(&result->barrier);
   for (i64 v = grid_thread(); v < n; v += grid_threads()) labels[v] = root_of(parents, v);
 }
 
-// Sets each community's size and smallest member (`first`), and ranks[v]: communities whose
-// smallest member is below v; found->communities. Cooperative.
+// Sets each community's size and smallest member (`first`), ranks[v], which is the number of
+// communities whose smallest member is below v, and result->communities. Cooperative.
 __global__ void BOUNDS rank_communities(i64 n, const u32* labels, u32* sizes, u32* first,
-                                        u32* ranks, u32* partials, Found* found) {
+                                        u32* ranks, u32* partials, RelabelResult* result) {
   const i64 thread = grid_thread(), threads = grid_threads();
   for (i64 c = thread; c < n; c += threads) {
     sizes[c] = 0;
     first[c] = EMPTY;
   }
-  grid_sync(&found->barrier);
+  grid_sync(&result->barrier);
   for (i64 v = thread; v - lane_index() < n; v += threads) {
     u32 c = v < n ? labels[v] : EMPTY;
     u32 peers = __match_any_sync(FULL, c);
@@ -183,13 +194,13 @@ __global__ void BOUNDS rank_communities(i64 n, const u32* labels, u32* sizes, u3
     atomicAdd(sizes + c, __popc(peers));
     if (*(volatile u32*)(first + c) > v) atomicMin(first + c, (u32)v);
   }
-  grid_sync(&found->barrier);
+  grid_sync(&result->barrier);
   grid_scan<u32>(
-      n, [=](i64 v) { return u32(first[labels[v]] == v); }, ranks, partials, &found->barrier);
-  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) found->communities = ranks[n];
+      n, [=](i64 v) { return u32(first[labels[v]] == v); }, ranks, partials, &result->barrier);
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) result->communities = ranks[n];
 }
 
-// Sets keys, whose order is that of descending size, ties by smallest member.
+// Sets one key per community; ascending keys are descending sizes, ties by smallest member.
 __global__ void BOUNDS key_communities(i64 n, const u32* labels, const u32* sizes,
                                        const u32* first, const u32* ranks, u64* keys) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) {
@@ -198,16 +209,16 @@ __global__ void BOUNDS key_communities(i64 n, const u32* labels, const u32* size
   }
 }
 
-// Renumbers labels by the order of sorted keys; `places`: one entry a community. Cooperative.
+// Renumbers labels by the order of sorted keys; `places` has one entry per community. Cooperative.
 __global__ void BOUNDS number_communities(i64 n, i64 communities, const u64* keys,
                                           const u32* first, const u32* ranks, u32* places,
-                                          u32* labels, Found* found) {
+                                          u32* labels, RelabelResult* result) {
   for (i64 i = grid_thread(); i < communities; i += grid_threads()) places[(u32)keys[i]] = i;
-  grid_sync(&found->barrier);
+  grid_sync(&result->barrier);
   for (i64 v = grid_thread(); v < n; v += grid_threads()) labels[v] = places[ranks[first[labels[v]]]];
 }
 
-// labels[v] becomes map[from[v]]; no map or no `from` stands for x -> x.
+// Sets labels[v] to map[from[v]]; a null map or `from` is the identity.
 __global__ void BOUNDS follow(i64 n, const u32* map, const u32* from, u32* labels) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) {
     u32 x = from ? from[v] : v;
@@ -215,26 +226,26 @@ __global__ void BOUNDS follow(i64 n, const u32* map, const u32* from, u32* label
   }
 }
 
-// Adds up how rows are spread: skew[0] becomes the most arcs of a row, skew[1] the sum of the
-// squares of all rows' arcs, skew[2] the rows without arcs, skew[3] the arcs of rows that have
-// more than `wide`. All are 0 before.
-__global__ void BOUNDS survey(i64 n, const i64* offsets, u64 wide, u64* skew) {
-  u64 widest = 0, squares = 0, isolated = 0, in_wide = 0;
+// Sums statistics of degrees: stats[0] becomes the largest, stats[1] the sum of their squares,
+// stats[2] the number of vertices without arcs, stats[3] the arcs of vertices of degree above
+// `hub_degree`. All are 0 before.
+__global__ void BOUNDS survey_degrees(i64 n, const i64* offsets, u64 hub_degree, u64* stats) {
+  u64 max_degree = 0, squares = 0, isolated = 0, hub_arcs = 0;
   for (i64 v = grid_thread(); v < n; v += grid_threads()) {
-    u64 arcs = offsets[v + 1] - offsets[v];
-    widest = max(widest, arcs);
-    squares += arcs * arcs;
-    isolated += arcs == 0;
-    in_wide += arcs > wide ? arcs : 0;
+    u64 degree = offsets[v + 1] - offsets[v];
+    max_degree = max(max_degree, degree);
+    squares += degree * degree;
+    isolated += degree == 0;
+    hub_arcs += degree > hub_degree ? degree : 0;
   }
-  widest = warp_max(widest);
+  max_degree = warp_max(max_degree);
   squares = block_sum(squares);
   isolated = block_sum(isolated);
-  in_wide = block_sum(in_wide);
-  if (lane_index() == 0 && widest) atomicMax(skew, widest);
+  hub_arcs = block_sum(hub_arcs);
+  if (lane_index() == 0 && max_degree) atomicMax(stats, max_degree);
   if (threadIdx.x == 0) {
-    atomicAdd(skew + 1, squares);
-    atomicAdd(skew + 2, isolated);
-    atomicAdd(skew + 3, in_wide);
+    atomicAdd(stats + 1, squares);
+    atomicAdd(stats + 2, isolated);
+    atomicAdd(stats + 3, hub_arcs);
   }
 }

@@ -1,6 +1,7 @@
-"""Communities between levels, on the device: launches `relabel.cu`.
+"""Communities between levels, on the device (`relabel.cu`).
 
-See `louvain_um.cpu.refine` for carrying and splitting, `louvain_um.core.numbering` for numbering.
+The twin of relabelling and splitting in `louvain_um.cpu.refine`, and of
+`louvain_um.core.numbering`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from louvain_um.gpu.runtime.compile import Kernel, Kernels
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
 from louvain_um.placement.memory.allocator import Allocator
 
-FOUND: Final = np.dtype(
+RELABEL_RESULT: Final = np.dtype(
     [
         ("barrier", np.uint32, 2),
         ("inside", np.uint64),
@@ -26,79 +27,86 @@ FOUND: Final = np.dtype(
         ("communities", np.uint64),
     ]
 )
-"""`Found` of relabel.cu."""
+"""`RelabelResult` of relabel.cu."""
 
 VERTICES_A_BLOCK: Final = 2048
-"""Vertices for each block of a grid that looks at vertices alone."""
+"""Vertices per block, for kernels that read no arcs."""
 
 
-def new_found(memory: Allocator) -> Any:
-    """Return a zeroed `Found`; free it as "found"."""
-    found = memory.empty("found", "scratch", FOUND.itemsize, np.uint8)
-    found.data.memset_async(0, FOUND.itemsize)
-    return found
+def new_result(memory: Allocator) -> Any:
+    """Return a zeroed `RelabelResult`; free it by its name, "relabel_result"."""
+    result = memory.empty("relabel_result", "scratch", RELABEL_RESULT.itemsize, np.uint8)
+    result.data.memset_async(0, RELABEL_RESULT.itemsize)
+    return result
 
 
 def blocks_for(kernels: Kernels, kernel: Kernel, vertices: int) -> int:
-    """Return the number of blocks for so many vertices: at most what is resident at once."""
+    """Return the number of blocks for so many vertices: at most those resident at once."""
     return max(1, min(kernels.resident_blocks(kernel, THREADS), vertices // VERTICES_A_BLOCK))
 
 
 def run(kernels: Kernels, name: str, vertices: int, *arguments: Any) -> None:
-    """Launch a kernel that looks at vertices alone; their number is its first argument."""
+    """Launch a kernel that reads no arcs; the number of vertices is its first argument."""
     kernel = kernels.get("relabel", name)
     blocks = blocks_for(kernels, kernel, vertices)
     kernel((blocks,), (THREADS,), (np.int64(vertices), *arguments))
 
 
 def relabel_communities(
-    kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, carried: Any
+    kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, new_start: Any
 ) -> None:
-    """Write where the next level's vertices start: the smallest of them in their community."""
+    """Write the communities that the next level starts in, each named by its smallest vertex."""
     first = memory.empty("first", "scratch", level.vertices, np.uint32)
-    found = new_found(memory)
+    result = new_result(memory)
     run(
-        kernels, "relabel_communities", level.vertices, level.labels, numbers, first, carried, found
+        kernels,
+        "relabel_communities",
+        level.vertices,
+        level.labels,
+        numbers,
+        first,
+        new_start,
+        result,
     )
-    memory.free("first", "found")
+    memory.free("first", "relabel_result")
 
 
 def community_sums(kernels: Kernels, memory: Allocator, level: GpuLevel) -> Sums:
-    """Return the sums of the communities a level starts in."""
+    """Return the sums of the communities that a level starts in."""
     n = level.vertices
     totals = memory.empty("start_totals", "scratch", n, level.sums)
     used = memory.empty("start_used", "scratch", n, np.uint32)
-    found = new_found(memory)
+    result = new_result(memory)
     kernel = kernels.get("relabel", "sum_communities", level.types)
     kernel(
         (grid_for(kernels, kernel, level),),
         (THREADS,),
         (
             np.int64(n), level.offsets, level.targets, or_null(level.weights),
-            or_null(level.loops), or_null(level.degrees), level.start, totals, used, found,
+            or_null(level.loops), or_null(level.degrees), level.start, totals, used, result,
         ),
     )  # fmt: skip
-    sums = found.get().view(FOUND)[0]
-    memory.free("start_totals", "start_used", "found")
+    sums = result.get().view(RELABEL_RESULT)[0]
+    memory.free("start_totals", "start_used", "relabel_result")
     low, middle, high = sums["squares"].tolist()
     squares = low + (middle << 32) + (high << 64)
     return Sums(int(sums["inside"]), squares, int(sums["communities"]))
 
 
 def split(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
-    """Make every connected part of a community that a level starts in one of its own."""
+    """Split the communities that a level starts in into their connected parts, in place."""
     parents = memory.empty("parents", "scratch", level.vertices, np.uint32)
-    found = new_found(memory)
+    result = new_result(memory)
     kernel = kernels.get("relabel", "split_communities")
-    packed = np.uint32(level.targets24)
-    arguments = (level.offsets, level.targets, packed, level.start, parents, found)
+    targets24 = np.uint32(level.targets24)
+    arguments = (level.offsets, level.targets, targets24, level.start, parents, result)
     blocks = grid_for(kernels, kernel, level)
     kernel((blocks,), (THREADS,), (np.int64(level.vertices), *arguments))
-    memory.free("parents", "found")
+    memory.free("parents", "relabel_result")
 
 
 def compose(kernels: Kernels, path: Sequence[GpuLevel], labels: Any) -> None:
-    """Write the community of each of the input's vertices at the end of a path."""
+    """Write the community of each of the input's vertices after a path of levels."""
     maps = [level.numbers for level in path[:-1]]
     if path[-1].start is not None:
         maps.append(path[-1].start)
@@ -109,14 +117,14 @@ def compose(kernels: Kernels, path: Sequence[GpuLevel], labels: Any) -> None:
 
 
 def identity(kernels: Kernels, numbers: Any) -> None:
-    """Let every vertex be its own number."""
+    """Set each vertex's number to the vertex itself."""
     run(kernels, "follow", len(numbers), NULL, NULL, numbers)
 
 
 def number_by_size(kernels: Kernels, memory: Allocator, labels: Any) -> None:
     """Renumber communities by descending size, ties by their smallest member, in place.
 
-    Labels are below their number.
+    Labels are below the number of vertices.
     """
     n = len(labels)
     if n == 0:
@@ -124,25 +132,25 @@ def number_by_size(kernels: Kernels, memory: Allocator, labels: Any) -> None:
     sizes = memory.empty("sizes_by_label", "scratch", n, np.uint32)
     first = memory.empty("first_by_label", "scratch", n, np.uint32)
     ranks = memory.empty("ranks", "scratch", n + 1, np.uint32)
-    found = new_found(memory)
+    result = new_result(memory)
     kernel = kernels.get("relabel", "rank_communities")
     partials = memory.empty("partials", "scratch", blocks_for(kernels, kernel, n), np.uint32)
-    run(kernels, "rank_communities", n, labels, sizes, first, ranks, partials, found)
-    count = int(found.get().view(FOUND)[0]["communities"])
+    run(kernels, "rank_communities", n, labels, sizes, first, ranks, partials, result)
+    count = int(result.get().view(RELABEL_RESULT)[0]["communities"])
     keys = memory.empty("community_keys", "scratch", count, np.uint64)
     run(kernels, "key_communities", n, labels, sizes, first, ranks, keys)
     with room_from(memory, "sort_workspace"):
         keys.sort()
-    # Sizes are in the keys: their room holds the new numbers.
-    arguments = (np.int64(count), keys, first, ranks, sizes, labels, found)
+    # Sizes are part of the keys now: their array holds the new numbers.
+    arguments = (np.int64(count), keys, first, ranks, sizes, labels, result)
     run(kernels, "number_communities", n, *arguments)
-    memory.free("sizes_by_label", "first_by_label", "ranks", "found", "partials")
+    memory.free("sizes_by_label", "first_by_label", "ranks", "relabel_result", "partials")
     memory.free("community_keys")
 
 
 @contextmanager
 def room_from(memory: Allocator, name: str) -> Iterator[None]:
-    """Let CuPy's functions take what they work in from the run's memory, within its budget."""
+    """Give CuPy's functions scratch memory from the run's allocator, within its budget."""
     import cupy
 
     taken = list[str]()
@@ -155,13 +163,13 @@ def room_from(memory: Allocator, name: str) -> Iterator[None]:
         with cupy.cuda.using_allocator(take):
             yield
     finally:
-        memory.free(*taken)  # whoever has it next comes after it in the stream
+        memory.free(*taken)  # the next user of this memory comes later in the stream
 
 
 def survey(kernels: Kernels, vertices: int, offsets: Any) -> DegreeStats:
-    """Return how many arcs vertices have."""
+    """Return statistics of the vertices' degrees."""
     import cupy
 
-    skew = cupy.zeros(4, np.uint64)
-    run(kernels, "survey", vertices, offsets, np.uint64(HUB_DEGREE), skew)
-    return DegreeStats(*skew.tolist())
+    stats = cupy.zeros(4, np.uint64)
+    run(kernels, "survey_degrees", vertices, offsets, np.uint64(HUB_DEGREE), stats)
+    return DegreeStats(*stats.tolist())

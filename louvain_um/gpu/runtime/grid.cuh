@@ -32,6 +32,10 @@ __device__ __forceinline__ void grid_sync(Barrier* barrier) {
   __syncthreads();
 }
 
+// The thread's place in the grid, and the threads of the grid.
+__device__ __forceinline__ i64 grid_thread() { return blockIdx.x * (i64)blockDim.x + threadIdx.x; }
+__device__ __forceinline__ i64 grid_threads() { return gridDim.x * (i64)blockDim.x; }
+
 template <class T>
 __device__ __forceinline__ T warp_sum(T value) {
   for (int d = WARP / 2; d; d >>= 1) value += __shfl_xor_sync(FULL, value, d);

@@ -1,4 +1,4 @@
-"""Every kernel and the types it is compiled for: the one list that runs and CI share."""
+"""Every kernel and the types it is compiled for: the one list for runs and tests."""
 
 from __future__ import annotations
 
@@ -6,28 +6,25 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-FIRST: Final = ("Unweighted, u32", "u32, u32", "Unweighted, u64", "u32, u64", "u64, u64")
-"""Weight type of the input's arcs, and type of sums."""
+INPUT32: Final = ("Unweighted, u32", "u32, u32", "Unweighted, u64", "u32, u64", "u64, u64")
+"""Types of weights and of sums, for inputs whose targets take 32 bits."""
 
 TARGETS24: Final = "Targets24, u32"
-"""The same of unweighted arcs whose targets take 24 bits (`packing.py`)."""
+"""The same for unweighted inputs whose targets take 24 bits (`louvain_um.gpu.memory.targets24`)."""
 
-INPUT: Final = (*FIRST, TARGETS24)
-"""The same for the input, whether or not it is packed."""
+INPUT: Final = (*INPUT32, TARGETS24)
+"""The same for any input."""
 
-PAIRS: Final = (*INPUT, "Weights8, u32", "Weights8, u64")
-"""The same for any level: a coarse level's arcs are narrow, or of the type of sums."""
+ANY_LEVEL: Final = (*INPUT, "Weights8, u32", "Weights8, u64")
+"""The same for any level: a coarse level's weights take a byte or have the type of sums."""
 
-SUMS: Final = ("u32", "u64")
-"""Type of sums alone."""
-
-PLAIN: Final = ("",)
-"""No template."""
+NO_TEMPLATE: Final = ("",)
+"""For functions that are not templates."""
 
 CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
     {
-        "move": {"move": PAIRS, "add_degrees": INPUT},
-        "refine": {"refine": PAIRS},
+        "move": {"move": ANY_LEVEL, "add_degrees": INPUT},
+        "refine": {"refine": ANY_LEVEL},
         "vertex_blocks": {
             **dict.fromkeys(
                 (
@@ -40,9 +37,9 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                     "refine_block",
                     "end_refine_round",
                 ),
-                FIRST,
+                INPUT32,
             ),
-            "touch_pages": PLAIN,
+            "touch_pages": NO_TEMPLATE,
         },
         "aggregate": {
             **dict.fromkeys(
@@ -54,12 +51,12 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                     "lay_out",
                     "sum_arcs",
                 ),
-                PAIRS,
+                ANY_LEVEL,
             ),
             "sum_level": INPUT,
         },
         "relabel": {
-            "sum_communities": PAIRS,
+            "sum_communities": ANY_LEVEL,
             **dict.fromkeys(
                 (
                     "relabel_communities",
@@ -68,9 +65,9 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                     "key_communities",
                     "number_communities",
                     "follow",
-                    "survey",
+                    "survey_degrees",
                 ),
-                PLAIN,
+                NO_TEMPLATE,
             ),
         },
         "generate": dict.fromkeys(
@@ -87,14 +84,13 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 "row_keys",
                 "weigh_arcs",
             ),
-            PLAIN,
+            NO_TEMPLATE,
         ),
     }
 )
 """Source (without .cu) → kernel → template arguments.
 
-Kernels of one source with the same arguments are compiled together, when one of them is first
-asked for.
+Kernels of one source with the same arguments are compiled together, on the first use of one.
 """
 
 

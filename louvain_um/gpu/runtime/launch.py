@@ -1,4 +1,4 @@
-"""What every kernel that decides needs: a grid, tables for the widest vertices, a control."""
+"""What moving and refining need on the device: a grid, tables for hubs, a control block."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ THREADS: Final = 256
 """Threads of a block (`decide.cuh`)."""
 
 ARCS_A_BLOCK: Final = 2048
-"""Arcs of a level for each block of its grid: a small level waits for fewer blocks."""
+"""Arcs of a level per block of its grid: a barrier of fewer blocks takes less time."""
 
 ARCS_A_SLOT: Final = 8
 LOW_SCRATCH_ARCS_A_SLOT: Final = 32
-"""The tables for hubs have a slot for so many arcs of the level.
+"""Arcs of the level per slot of the tables of hubs.
 
-A run with low scratch has fewer, and serves hubs in more batches.
+With low scratch there are fewer slots, and hubs are decided in more batches.
 """
 
-SMALL_ARCS_A_SLOT: Final = 4
-HUB_SLOTS: Final = 1 << 21
-"""Small levels have a slot for so many arcs, up to so many slots: they have room to spare."""
+SMALL_LEVEL_ARCS_A_SLOT: Final = 4
+SMALL_LEVEL_SLOTS: Final = 1 << 21
+"""The same for small levels, up to so many slots: these cost little memory."""
 
-WIDE_ARCS_A_SLOT: Final = 1.6
-LOW_SCRATCH_WIDE_ARCS_A_SLOT: Final = 8
-"""No more slots than one for so many arcs of hubs: two to four slots an arc, an eighth of them in
-a sub-round and a quarter more to be safe; or, in a run with low scratch, a fifth of that."""
+HUB_ARCS_A_SLOT: Final = 1.6
+LOW_SCRATCH_HUB_ARCS_A_SLOT: Final = 8
+"""Arcs of hubs per slot, at least.
+
+A table has two to four slots per arc; an eighth of the hubs is in a sub-round, and a quarter is
+added for sub-rounds that have more. With low scratch, a fifth of that.
+"""
 
 DRAIN_SLOTS: Final = 16 * THREADS
-"""Slots a block empties at a time (`hubs.cuh`)."""
+"""Slots that a block drains at a time (`hubs.cuh`)."""
 
 BLOCK_MAX: Final = {4: 2048, 8: 1024}
 """Most arcs of a vertex that a block's shared table holds, by size of the sums in bytes."""
@@ -69,7 +72,7 @@ HUB_TABLES: Final = np.dtype(
 
 
 def grid_for(kernels: Kernels, kernel: Kernel, level: GpuLevel) -> int:
-    """Return the number of blocks to launch for a level: at most what is resident at once."""
+    """Return the number of blocks to launch for a level: at most those resident at once."""
     resident = kernels.resident_blocks(kernel, THREADS)
     return max(1, min(resident, (level.arcs + level.vertices) // ARCS_A_BLOCK))
 
@@ -77,39 +80,39 @@ def grid_for(kernels: Kernels, kernel: Kernel, level: GpuLevel) -> int:
 def hub_table_sizes(
     vertices: int,
     arcs: int,
-    widest: int,
+    max_degree: int,
     sum_bytes: int,
     *,
     low_scratch: bool = False,
-    wide: int | None = None,
+    hub_arcs: int | None = None,
 ) -> tuple[int, int]:
     """Return the most hubs a level can have at once, and the slots of their tables.
 
-    `wide` is how many arcs hubs have, at most; None where that is not known.
+    `hub_arcs` is the arcs of all hubs, or more; None where it is not known.
     """
     block_max = BLOCK_MAX[sum_bytes]
-    if widest <= block_max:
+    if max_degree <= block_max:
         return 0, 0
-    needed = 2 << (widest - 1).bit_length()
-    wide = arcs if wide is None else wide
+    needed = 2 << (max_degree - 1).bit_length()
+    hub_arcs = arcs if hub_arcs is None else hub_arcs
     slots = arcs // (LOW_SCRATCH_ARCS_A_SLOT if low_scratch else ARCS_A_SLOT)
-    arcs_a_slot = LOW_SCRATCH_WIDE_ARCS_A_SLOT if low_scratch else WIDE_ARCS_A_SLOT
-    slots = min(slots, int(wide / arcs_a_slot))
-    small = min(HUB_SLOTS, arcs // SMALL_ARCS_A_SLOT, int(wide / WIDE_ARCS_A_SLOT))
-    return min(vertices, wide // block_max), max(needed, small, slots)
+    most = hub_arcs / (LOW_SCRATCH_HUB_ARCS_A_SLOT if low_scratch else HUB_ARCS_A_SLOT)
+    slots = min(slots, int(most))
+    small = min(SMALL_LEVEL_SLOTS, arcs // SMALL_LEVEL_ARCS_A_SLOT, int(hub_arcs / HUB_ARCS_A_SLOT))
+    return min(vertices, hub_arcs // block_max), max(needed, small, slots)
 
 
 class HubTables:
-    """Memory for vertices too wide for shared memory: `HubTables` of hubs.cuh.
+    """Tables in global memory, for vertices whose arcs exceed shared memory: see hubs.cuh.
 
-    `argument` is the struct that kernels take; `free` gives the memory back.
+    `argument` is the struct that kernels take by value; `free` frees the memory.
     """
 
     def __init__(self, memory: Allocator, level: GpuLevel, low_scratch: bool = False) -> None:
         self.memory = memory
         sums = np.dtype(level.sums)
         size = level.vertices, level.arcs, level.max_degree, sums.itemsize
-        count, slots = hub_table_sizes(*size, low_scratch=low_scratch, wide=level.hub_arcs)
+        count, slots = hub_table_sizes(*size, low_scratch=low_scratch, hub_arcs=level.hub_arcs)
         units = slots // DRAIN_SLOTS + count
         wanted: tuple[tuple[str, int, Any], ...] = (
             ("hub_keys", slots, np.uint32),
@@ -128,7 +131,7 @@ class HubTables:
         self.argument = np.array((keys, table, np.uint64(slots), *others), HUB_TABLES)
 
     def free(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self.memory.free(*self.names)
 
 
