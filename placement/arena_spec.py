@@ -35,6 +35,8 @@ class ArenaSpec:
     members : tuple of str, optional
         Names of the arrays in it, or what stands before the first "." of their names; None for
         all of the group that no other arena names.
+    out_of_core : bool
+        It holds arcs of level 0, of which blocks of vertices may come and go.
     lenient : bool
         Whether its host part may be page-locked memory where managed memory cannot be had; it
         is what "auto" lays out, which did not ask for one or the other.
@@ -45,6 +47,7 @@ class ArenaSpec:
     capacity: int
     placement: Placement
     members: tuple[str, ...] | None = None
+    out_of_core: bool = False
     lenient: bool = False
 
 

@@ -20,9 +20,6 @@ from louvain_um.placement.policy.policy import (
 ALIGNED: Final = 256
 """Bytes to whose multiples arrays are laid into an arena."""
 
-ARCS: Final = ("targets.0", "weights.0")
-"""Arrays that blocks can be brought of: read by vertex, and the largest of a run."""
-
 DEVICE: Final = Placement("device")
 
 LEAST_BLOCKS: Final = 2
@@ -97,10 +94,11 @@ def lay_out(
     >>> from louvain_um.core.array_spec import ArraySpec
     >>> from louvain_um.placement.layout import lay_out
     >>> from louvain_um.placement.policy.policy import find_policy
-    >>> a = ArraySpec(name="targets.0", group="graph", itemsize=4, size=1 << 20, stages=("move",))
-    >>> b = ArraySpec(name="offsets.0", group="graph", itemsize=8, size=1 << 10, stages=("move",))
-    >>> [(s.name, s.capacity >> 10) for s in lay_out([a, b], find_policy("base"))]
-    [('targets.0', 4096), ('graph', 8)]
+    >>> arcs = ArraySpec(name="arcs", role="targets", level=0, group="graph", itemsize=4,
+    ...                  size=1 << 20, stages=("move",))
+    >>> rows = ArraySpec(name="rows", group="graph", itemsize=8, size=1 << 10, stages=("move",))
+    >>> [(s.name, s.capacity >> 10) for s in lay_out([arcs, rows], find_policy("base"))]
+    [('arcs', 4096), ('graph', 8)]
     """
     specs, together = list[ArenaSpec](), list[ArraySpec]()
     for group in GROUPS:
@@ -110,8 +108,10 @@ def lay_out(
             if array.group != group or not array.nbytes:
                 continue
             placement = placed(array, policy)
-            if placement.kind in OUT_OF_CORE_KINDS and array.name in ARCS:
-                specs.append(_spec(array.name, group, placement, [array], named=True))
+            if placement.kind in OUT_OF_CORE_KINDS and array.holds_input_arcs:
+                # Read by vertex, and the largest of a run: blocks of them can come and go.
+                spec = _spec(array.name, group, placement, [array], named=True)
+                specs.append(replace(spec, out_of_core=True))
             elif placement == usual:
                 rest.append(array)
             elif placement == DEVICE:
@@ -142,18 +142,13 @@ def _spec(
     )
 
 
-def is_out_of_core(spec: ArenaSpec) -> bool:
-    """Whether only some of an arena need be on the device at a time."""
-    return spec.name in ARCS and spec.placement.kind in OUT_OF_CORE_KINDS
-
-
 def fit(layout: Sequence[ArenaSpec], limit: int, max_degree: int = 0) -> Fit:
     """Return how a layout fits into so many bytes of the device.
 
     A block holds whole rows, of which the longest has `max_degree` arcs.
     """
-    out_of_core = {spec.name: spec.capacity for spec in layout if is_out_of_core(spec)}
-    others = sum(device_bytes(s.placement, s.capacity) for s in layout if not is_out_of_core(s))
+    out_of_core = {spec.name: spec.capacity for spec in layout if spec.out_of_core}
+    others = sum(device_bytes(s.placement, s.capacity) for s in layout if not s.out_of_core)
     whole = sum(out_of_core.values())
     if others + whole <= limit:
         return Fit(others + whole, others + whole, {})

@@ -94,8 +94,9 @@ def make_plan(
     >>> from louvain_um.core.array_spec import ArraySpec
     >>> from louvain_um.placement.planner import make_plan
     >>> from louvain_um.placement.machine.profiles import H200
-    >>> arcs = ArraySpec(name="targets.0", group="graph", itemsize=4, size=1 << 26,
-    ...                 stages=("load", "move"), accesses={("move", "stream"): 5 << 26})
+    >>> arcs = ArraySpec(name="arcs", role="targets", level=0, group="graph", itemsize=4,
+    ...                  size=1 << 26, stages=("load", "move"),
+    ...                  accesses={("move", "stream"): 5 << 26})
     >>> plan = make_plan(lambda low_scratch: (arcs,), "auto", H200, "50%")
     >>> str(plan.placements["graph"]), plan.device_bytes >> 20
     ('split(0.5039)', 128)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.placement.arena_spec import BLOCK, device_bytes
-from louvain_um.placement.layout import ARCS, HELD_BLOCKS, capacity, placed
+from louvain_um.placement.layout import HELD_BLOCKS, capacity, placed
 from louvain_um.placement.model.cost import Estimate, copying_rate, exposed, launches
 from louvain_um.placement.model.forecast import Work, coming
 from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
@@ -59,7 +59,7 @@ def estimate(
         phi = exposed(core, bus, targets24=has_targets24(array))
         given = work.source == "host" and array.group == "graph" and "load" in array.stages
         copies, extra, rate = (1.0 if given else 0.0), 0, copying_rate(machine)
-        if array.name in ARCS and array.nbytes > room:
+        if array.holds_input_arcs and array.nbytes > room:
             copies, rate = work.passes, machine.copy_to_device
             extra = launches(array.nbytes, max(room // HELD_BLOCKS, BLOCK)) - 1
         found[array.name] = Estimate(
@@ -88,7 +88,7 @@ def explain(plan: Plan) -> dict[Group, Reason]:
     for group in GROUPS:
         mine = [array for array in plan.arrays if array.group == group and array.nbytes]
         others = sum(there.values()) - there[group]
-        room = max(0, plan.limit - others - capacity(a for a in mine if a.name not in ARCS))
+        room = max(0, plan.limit - others - capacity(a for a in mine if not a.holds_input_arcs))
         pinned = plan.placements[group].kind == "pinned"
         hosted = Placement("pinned") if pinned else HOST
         terms = estimate(mine, room, plan.work, scales, hosted)

@@ -8,7 +8,7 @@ from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.auto import Candidate
-from louvain_um.placement.layout import capacity, is_out_of_core, needed_by_group, placed
+from louvain_um.placement.layout import capacity, needed_by_group, placed
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.reasons import size
 
@@ -39,7 +39,7 @@ def refusal(
     if any(spec.group is None for spec in found.layout):
         groups = {g: capacity(a for a in found.arrays if a.group == g and here(a)) for g in GROUPS}
     group = max(groups, key=lambda g: groups[g])
-    apart = {spec.name for spec in found.layout if is_out_of_core(spec)}
+    apart = {spec.name for spec in found.layout if spec.out_of_core}
     there = [(a.name, a.nbytes) for a in found.arrays if here(a) and a.name not in apart]
     # To the next MiB, so that the budget named is enough.
     least = -(-needed >> 20)

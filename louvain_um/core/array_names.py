@@ -10,7 +10,7 @@ version or a user's policy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict
 
 Role = Literal[
     "offsets",
@@ -51,6 +51,8 @@ ROLES: Final[Mapping[str, Role]] = {
     "aggregate_sums": "hash_sums",
     "aggregate_chunk_targets": "chunk",
     "aggregate_chunk_weights": "chunk",
+    "aggregate_chunk": "chunk",
+    "aggregate_rooms": "chunk",
 }
 """Roles by stem; any other stem is "other"."""
 
@@ -132,18 +134,39 @@ def role_of(name: str) -> Role:
 
 
 def level_of(name: str) -> int | None:
-    """Return the level whose array has a name; None where it does not say, or for other arrays.
+    """Return the level that an array is planned for; None for arrays of no one level.
+
+    Names with two numbers are of single cycles or regions, which no plan tells apart.
 
     Examples
     --------
     >>> from louvain_um.core.array_names import level_of
-    >>> level_of("targets.0"), level_of("targets.1.3"), level_of("labels"), level_of("control")
-    (0, 3, 0, None)
+    >>> level_of("targets.0"), level_of("labels"), level_of("targets.1.3"), level_of("control")
+    (0, 0, None, None)
     """
-    stem, _, rest = name.partition(".")
+    stem, dot, number = name.partition(".")
     if stem not in ROLES:
         return None
-    number = rest.rpartition(".")[2]
-    if not rest:
+    if not dot:
         return 0
     return int(number) if number.isdecimal() else None
+
+
+class Identity(TypedDict):
+    """Name, role and level of an array, as `ArraySpec` takes them."""
+
+    name: str
+    role: Role
+    level: int | None
+
+
+def identity(name: str) -> Identity:
+    """Return the name, role and level of an engine's array.
+
+    Examples
+    --------
+    >>> from louvain_um.core.array_names import identity
+    >>> identity("targets.0")
+    {'name': 'targets.0', 'role': 'targets', 'level': 0}
+    """
+    return {"name": name, "role": role_of(name), "level": level_of(name)}

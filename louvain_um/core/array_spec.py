@@ -1,6 +1,7 @@
-"""What an engine says about its arrays before it has any: bytes, lifetimes, how they are used.
+"""Declarations of an engine's arrays: bytes, roles, lifetimes, accesses.
 
-Plan, cost model and profiler all read the same declarations.
+Plan, cost model and profiler all read the same declarations. They tell arrays apart by role and
+level, never by name.
 """
 
 from __future__ import annotations
@@ -9,34 +10,39 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from louvain_um.core.array_names import Role
 from louvain_um.core.ledger import GROUPS, Group
 
 Stage = Literal["load", "move", "refine", "aggregate", "coarse", "fetch"]
-"""A stretch of a run. All but "coarse", which is everything on levels above 0, are level 0's."""
+"""A stage of a run. "coarse" is everything on levels above 0; all others are of level 0."""
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 Use = Literal["stream", "gather", "atomic"]
-"""How kernels reach an array: in stretches of it, at random, or at random by atomic updates."""
+"""How kernels access an array: streaming, at random, or at random by atomic updates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySpec:
-    """One array that an engine will ask for.
+    """One array that an engine will allocate.
 
     Parameters
     ----------
     name : str
-        As the allocator will hear it.
+        The name that the engine allocates it under.
     group : {"graph", "hash", "community", "scratch"}
     itemsize, size : int
         Bytes of an element, and elements.
     stages : tuple of str
-        When it is alive.
+        Stages in which it is alive.
+    role : str
+        What it is for, one of `Role`.
+    level : int, optional
+        The level it belongs to; None for arrays of no one level.
     accesses : mapping of (stage, use) to float
         Element accesses expected in a whole run.
     device_only : bool
-        Small, and waited for by every block of a grid: never placed elsewhere.
+        Small, and every block of a grid waits for it: always on the device.
 
     Examples
     --------
@@ -50,6 +56,8 @@ class ArraySpec:
     itemsize: int
     size: int
     stages: tuple[Stage, ...]
+    role: Role = "other"
+    level: int | None = None
     accesses: Mapping[tuple[Stage, Use], float] = field(default_factory=dict)
     device_only: bool = False
 
@@ -57,6 +65,16 @@ class ArraySpec:
     def nbytes(self) -> int:
         """Bytes of the array."""
         return self.itemsize * self.size
+
+    @property
+    def holds_input_arcs(self) -> bool:
+        """Whether it holds targets or weights of level 0."""
+        return self.role in ("targets", "weights") and self.level == 0
+
+    @property
+    def holds_coarse_arcs(self) -> bool:
+        """Whether it holds targets or weights of a later level."""
+        return self.role in ("targets", "weights") and self.level != 0
 
 
 def peak_bytes(arrays: Iterable[ArraySpec]) -> dict[Group, int]:
@@ -70,10 +88,10 @@ def peak_bytes(arrays: Iterable[ArraySpec]) -> dict[Group, int]:
     >>> peak_bytes([a, b])["hash"]
     80
     """
-    found = list(arrays)
+    declared = list(arrays)
     return {
         group: max(
-            sum(a.nbytes for a in found if a.group == group and stage in a.stages)
+            sum(a.nbytes for a in declared if a.group == group and stage in a.stages)
             for stage in STAGES
         )
         for group in GROUPS

@@ -111,7 +111,7 @@ class Work:
         for array in arrays:
             # The community at the other end of an arc is looked at once for each visit.
             declared = array.accesses.get(("move", "gather"), 0.0)
-            if array.name == "labels" and declared:
+            if array.role == "labels" and array.level == 0 and declared:
                 return self.visited * self.arcs / declared
         return 1.0
 
@@ -128,8 +128,8 @@ def work_for(
     max_degree: int = 0,
 ) -> Work:
     """Return the work that declared arrays stand for; only Leiden declares parts."""
-    sizes = {array.name: array.size for array in arrays}
-    vertices, arcs = max(sizes.get("offsets.0", 1) - 1, 0), sizes.get("targets.0", 0)
+    level0 = {array.role: array.size for array in arrays if array.level == 0}
+    vertices, arcs = max(level0.get("offsets", 1) - 1, 0), level0.get("targets", 0)
     relative = skew * vertices / arcs if skew is not None and arcs and vertices else None
     found = kind_of(relative) if kind is None else named_kind(kind)
     return Work(
@@ -137,7 +137,7 @@ def work_for(
         arcs=arcs,
         machine=machine,
         kind=found,
-        method=method or ("leiden" if "refined" in sizes else "louvain"),
+        method=method or ("leiden" if "refined" in level0 else "louvain"),
         visited=found.visited if visited is None else visited,
         source=source,
         max_degree=max_degree,

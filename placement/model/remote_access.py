@@ -8,7 +8,6 @@ from typing import Final
 
 from louvain_um.core.array_spec import ArraySpec, Stage, Use
 from louvain_um.core.ledger import Group
-from louvain_um.placement.layout import ARCS
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import LOW_SCRATCH_REMOTE, merged
 from louvain_um.placement.policy.policy import Placement
@@ -85,10 +84,11 @@ class Scales:
 
     def of(self, array: ArraySpec, stage: Stage, use: Use) -> float:
         """Return the factor for accesses of an array."""
-        along = (array.name in ARCS and use == "stream") or array.name == "labels"
+        labels = array.role == "labels" and array.level == 0
+        along = (array.holds_input_arcs and use == "stream") or labels
         tables = array.group == "hash"
         if stage == "move":
-            if array.name == "next_active":
+            if array.role == "next_active":
                 return self.moving * FLAGS
             return self.moving * (self.rows if along else self.hubs if tables else 1.0)
         if stage != "aggregate":
@@ -135,7 +135,7 @@ def remote_seconds(
     there = placement.on_device
     if there == 1:
         return {}
-    away = max(0.0, TAKEN - there) if is_later(array) else 1 - there
+    away = max(0.0, TAKEN - there) if array.holds_coarse_arcs else 1 - there
     pinned = placement.kind == "pinned"
     reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
     atomics = machine.remote_atomic_rate * (reads / machine.remote_random_rate)
@@ -145,10 +145,10 @@ def remote_seconds(
             seconds = count / atomics
         elif use == "gather":
             seconds = count / reads
-            if stage == "aggregate" and array.name.startswith("offsets."):
+            if stage == "aggregate" and array.role == "offsets":
                 # Nobody writes them meanwhile: what the cache holds is not read again.
                 seconds *= 1 - min(1.0, machine.cache_bytes / max(array.nbytes, 1))
-        elif array.name in ARCS and mean_degree > 0:
+        elif array.holds_input_arcs and mean_degree > 0:
             # A row ends and begins in the middle of a sector: most of one more is moved.
             row = array.itemsize * mean_degree + SECTOR - array.itemsize
             apart = SCATTER.get(stage, SCATTER_IN_ORDER) / reads
@@ -162,11 +162,6 @@ def remote_seconds(
     return found
 
 
-def is_later(array: ArraySpec) -> bool:
-    """Whether an array is room for the arcs of later levels."""
-    return array.name.startswith(("targets.", "weights.")) and array.name not in ARCS
-
-
 def has_targets24(array: ArraySpec) -> bool:
     """Whether an array holds level 0's arcs in fewer bytes than they came in."""
-    return array.name in ARCS and array.itemsize < WHOLE
+    return array.holds_input_arcs and array.itemsize < WHOLE

@@ -50,6 +50,8 @@ def declared(trace: Trace) -> tuple[ArraySpec, ...]:
     return tuple(
         ArraySpec(
             name=array.name,
+            role=array.role,
+            level=array.level,
             group=array.group,
             itemsize=array.itemsize,
             size=-(-array.nbytes // array.itemsize),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.rules import SUB_ROUNDS, prunes
-from louvain_um.placement.layout import ARCS, HELD_BLOCKS
+from louvain_um.placement.layout import HELD_BLOCKS
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.lru_residency import Mode, Residency, Span
 from louvain_um.placement.model.forecast import STEP_SECONDS
@@ -64,7 +64,7 @@ def in_pages(
         # An arena of their own, as they have it: blocks are counted from where they begin.
         array.name: ((array.pages, str(placements[array.name])),)
         for array in trace.arrays
-        if array.name in ARCS
+        if array.holds_input_arcs
     }
     return replace(trace, steps=tuple(writer.steps)), {**placements, **own}
 
@@ -75,8 +75,8 @@ class _Writer:
     def __init__(self, trace: Trace, capacity: int, mode: Mode) -> None:
         self.trace = trace
         self.steps: list[Step] = []
-        self.names = [array.name for array in trace.arrays]
-        self.arcs = [n for n, name in enumerate(self.names) if name in ARCS]
+        self.arcs = [n for n, array in enumerate(trace.arrays) if array.holds_input_arcs]
+        self.numbers = {(array.role, array.level): n for n, array in enumerate(trace.arrays)}
         widths = [trace.arrays[n].itemsize for n in self.arcs]
         count = min(trace.arrays[n].nbytes // trace.arrays[n].itemsize for n in self.arcs)
         step = max(1, capacity // HELD_BLOCKS // sum(widths))
@@ -125,7 +125,7 @@ class _Writer:
 
     def _sweep(self, touches: Touches) -> None:
         """Write a sweep down, sub-round by sub-round; movers wake others in the next."""
-        head, rounds = _sub_rounds(touches, self.names.index("queue"), self.names.index("proposed"))
+        head, rounds = _sub_rounds(touches, self.numbers["queue", 0], self.numbers["proposed", 0])
         self._launch(head, replace(self.now, chain=ENDS))
         # A level's first sweeps wake nobody. The pass behind the last sub-round is then over no
         # block, but turns around like any other.
@@ -165,10 +165,11 @@ class _Writer:
 
     def _waits(self, t: Touches) -> Touches:
         """Return what adding up one block waits for, and merging its rows with what was there."""
-        sizes = {array.name: array.nbytes // array.itemsize for array in self.trace.arrays}
-        items = sizes["offsets.0"] + sizes["targets.0"]
+        arrays = self.trace.arrays
+        sizes = {key: arrays[n].nbytes // arrays[n].itemsize for key, n in self.numbers.items()}
+        items = sizes["offsets", 0] + sizes["targets", 0]
         # Two blocks' rows are as many as all arcs of the next level, at most, each.
-        merged = MERGING * blocks_for(2 * sizes.get("targets.1", 0))
+        merged = MERGING * blocks_for(2 * sizes.get(("targets", 1), 0))
         share = (blocks_for(items // self.blocks) + merged) / blocks_for(items)
         mine = _rows(t, t.way >= Access.CONTENDED)
         return replace(mine, amount=np.rint(share * mine.amount).astype(np.int64))

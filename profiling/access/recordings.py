@@ -5,11 +5,12 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, Final, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.array_names import role_of
 from louvain_um.errors import LouvainUmError
 from louvain_um.events import Phase
 from louvain_um.placement.model.cost import HIDDEN
@@ -26,9 +27,9 @@ from louvain_um.profiling.simulator import (
 )
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 
-STREAMED = ("targets", "weights", "queue", "proposed", "active", "aggregate_chunk")
-"""Arrays that kernels go through in stretches, by how their names begin; others are read at
-random: a map tells how often a page was touched, not in which way."""
+STREAMED: Final = frozenset(("targets", "weights", "queue", "proposed", "active", "chunk"))
+"""Roles of arrays that kernels stream through; others are read at random: a map counts the
+accesses of a page, but not in which way they were made."""
 
 
 def recording_in(source: str | Path) -> Trace | None:
@@ -116,7 +117,7 @@ def _touches(number: int, page: PageMap, begin: int) -> Touches | None:
     if not len(rows):
         return None
     pages = max(1, page.page_bytes // PAGE_BYTES)
-    streamed = page.array.startswith(STREAMED)
+    streamed = role_of(page.array) in STREAMED
     # Every page of a row has its share of the row's accesses, one at least.
     amount: NDArray[np.int64] = np.maximum(1, counts[rows] // pages) * (4 if streamed else 1)
     way = Access.READ if streamed else Access.GATHER

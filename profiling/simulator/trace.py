@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from louvain_um.core.array_names import with_current_name
+from louvain_um.core.array_names import Role, level_of, role_of, with_current_name
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError, OptionError
@@ -38,6 +38,21 @@ class Array:
     nbytes: int
     starts: Literal["host", "nowhere"] = "host"
     itemsize: int = 4
+
+    @property
+    def role(self) -> Role:
+        """What an array of this program is for; recordings know it by its name."""
+        return role_of(self.name)
+
+    @property
+    def level(self) -> int | None:
+        """The level that an array of this program is planned for."""
+        return level_of(self.name)
+
+    @property
+    def holds_input_arcs(self) -> bool:
+        """Whether it holds targets or weights of level 0."""
+        return self.role in ("targets", "weights") and self.level == 0
 
     @property
     def pages(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.errors import MemoryBudgetError, OptionError
-from louvain_um.placement.layout import ARCS, device_bytes_in_core, placed
+from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.graph_kinds import kind_of
 from louvain_um.placement.plan import Declare
@@ -145,7 +145,9 @@ def run(
                 trace, placements = in_pages(trace, placements, held, plan.transfer_mode or "fault")
             # The plan fits; a recording's scratch, which is not as small, must not overflow it.
             layout = lay_out(trace.arrays, placements, steps=trace.steps)
-            away = sum(array.nbytes for array in trace.arrays if array.name in ARCS) if held else 0
+            away = (
+                sum(array.nbytes for array in trace.arrays if array.holds_input_arcs) if held else 0
+            )
             capacity = max(capacity, layout.pages * PAGE_BYTES - away + held + BLOCK_BYTES)
         return simulate(
             trace, machine, placements=placements, capacity=capacity, driver=driver, record=False
@@ -236,10 +238,10 @@ def chosen(arrays: tuple[ArraySpec, ...], machine: Machine, capacity: int) -> di
     """
     if capacity <= 0:
         raise MemoryBudgetError(1, 0, remedy="lower the oversubscription")
-    size = {array.name: array.size for array in arrays}
-    seen = {array.name: array.accesses for array in arrays}
-    arcs = max(1, size.get("targets.0", 0))
-    visited = seen.get("targets.0", {}).get(("move", "stream"), arcs) / arcs
+    targets = [array for array in arrays if array.role == "targets" and array.level == 0]
+    arcs = max(1, sum(array.size for array in targets))
+    read = targets[0].accesses if targets else {}
+    visited = read.get(("move", "stream"), arcs) / arcs
     plan = make_plan(
         lambda low_scratch: arrays, AUTO, machine, capacity, visited=visited, free=capacity
     )  # fmt: skip

@@ -29,8 +29,8 @@ def test_names_are_in_snake_case_and_lead_nowhere_twice():
 
 
 def test_roles_and_levels_follow_from_names():
-    assert (role_of("weights.1.3"), level_of("weights.1.3")) == ("weights", 3)
-    assert (role_of("labels.2.0"), level_of("labels.2.0")) == ("labels", 0)
+    assert (role_of("weights.1"), level_of("weights.1")) == ("weights", 1)
+    assert (role_of("labels.2.0"), level_of("labels.2.0")) == ("labels", None)
     assert (role_of("weights.partial"), level_of("weights.partial")) == ("weights", None)
     assert (role_of("mine.7"), level_of("mine.7")) == ("other", None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from louvain_um.core.array_names import identity
 from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.planner import make_plan
@@ -16,7 +17,7 @@ def arrays(low_scratch: bool = False, *, arcs: int = 100_000_000, degree: int = 
 
     def array(name, group, itemsize, size, stages, accesses=None, **more):
         return ArraySpec(
-            name=name, group=group, itemsize=itemsize, size=size, stages=stages,
+            **identity(name), group=group, itemsize=itemsize, size=size, stages=stages,
             accesses=accesses or {}, **more,
         )  # fmt: skip
 

@@ -10,6 +10,7 @@ import pytest
 from declared_cases import arrays, plan
 
 import louvain_um as lu
+from louvain_um.core.array_names import identity
 from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError
@@ -217,7 +218,7 @@ def test_small_arrays_leave_before_large_ones_that_are_hot():
 
 def test_auto_takes_no_policys_layout_that_the_guard_refuses():
     """Blocks of managed memory: not where they exceed what is free, nor where there is none."""
-    arrays = (ArraySpec(name="targets.0", group="graph", itemsize=4, size=1 << 26,
+    arrays = (ArraySpec(**identity("targets.0"), group="graph", itemsize=4, size=1 << 26,
                        stages=("load", "move"), accesses={("move", "stream"): 9e9}),)  # fmt: skip
     slow = replace(H200, remote_bandwidth=1.0, remote_random_rate=1.0, pinned_random_rate=1.0)
     for more in ({"free": 1 << 30}, {"free": 128 << 20}, {"free": 1 << 30, "managed": False}):

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from declared_cases import arrays
 
+from louvain_um.core.array_names import identity
 from louvain_um.core.array_spec import STAGES, ArraySpec, peak_bytes
 from louvain_um.core.ledger import GROUPS
 from louvain_um.placement.arena_spec import BLOCK
 from louvain_um.placement.layout import (
     ALIGNED,
-    ARCS,
     capacity,
     device_bytes_in_core,
     fit,
@@ -16,9 +16,12 @@ from louvain_um.placement.layout import (
 )
 from louvain_um.placement.policy.policy import POLICY_NAMES, Placement, Policy, find_policy
 
+ARCS = ("targets.0", "weights.0")
+
 
 def one(name, nbytes, stages=("move",), group="scratch", **more):
-    return ArraySpec(name=name, group=group, itemsize=1, size=nbytes, stages=stages, **more)
+    known = {"group": group, "itemsize": 1, "size": nbytes, "stages": stages}
+    return ArraySpec(**identity(name), **known, **more)
 
 
 @pytest.mark.parametrize("name", POLICY_NAMES)

@@ -152,9 +152,11 @@ def test_tiny_graphs_are_planned_too(name, arcs):
 
 
 def test_leiden_is_told_by_its_refined_communities():
+    from louvain_um.core.array_names import identity
     from louvain_um.core.array_spec import ArraySpec
 
-    refined = ArraySpec(name="refined", group="community", itemsize=4, size=9, stages=("refine",))
+    known = {"group": "community", "itemsize": 4, "size": 9, "stages": ("refine",)}
+    refined = ArraySpec(**identity("refined"), **known)
     found = make_plan(lambda low_scratch: (*arrays(low_scratch), refined), "auto", H200, skew=340)
     assert found.work.method == "leiden"
     assert found.seconds > plan().seconds

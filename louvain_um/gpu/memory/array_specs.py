@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from louvain_um.core.array_names import identity
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, Use
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.core.rules import CYCLES, SUB_ROUNDS
@@ -58,7 +59,8 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[ArraySpec, ...]:
 
     Examples
     --------
-    >>> from louvain_um.core.array_spec import peak_bytes
+    >>> from louvain_um.core.array_names import identity
+    from louvain_um.core.array_spec import peak_bytes
     >>> from louvain_um.gpu.memory.array_specs import declare
     >>> from louvain_um.gpu.memory.shape import Shape
     >>> peak = peak_bytes(declare(Shape(vertices=1 << 20, arcs=1 << 24)))
@@ -290,7 +292,7 @@ def _array(
     small: bool = False,
 ) -> ArraySpec:
     return ArraySpec(
-        name=name,
+        **identity(name),
         group=group,
         itemsize=itemsize,
         size=size,

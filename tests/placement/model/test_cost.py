@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from declared_cases import arrays
 
+from louvain_um.core.array_names import identity
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.placement.layout import fit, lay_out
 from louvain_um.placement.machine.profiles import H200, P4000
@@ -60,7 +61,7 @@ def test_skew_tells_the_kind(skew, name):
 
 def stream(count, itemsize=4, name="x", size=1000):
     return ArraySpec(
-        name=name, group="graph", itemsize=itemsize, size=size, stages=("move",),
+        **identity(name), group="graph", itemsize=itemsize, size=size, stages=("move",),
         accesses={("move", "stream"): count},
     )  # fmt: skip
 
