@@ -9,7 +9,7 @@ from typing import Any, Literal
 from louvain_um.errors import OptionError
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
-from louvain_um.graph.graph import MAX_VERTICES
+from louvain_um.graph.limits import MAX_VERTICES
 from louvain_um.options import Method, Options
 from louvain_um.placement.machine.machine import Machine, load_machine, machine_for
 from louvain_um.placement.model.forecast import Source

@@ -226,7 +226,7 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
     level = run.watch.run("load", engine.load, graph)
     run.best = run.quality(level)[0]
     path = [level]
-    maps, cuts = list[NDArray[np.uint32]](), list[NDArray[np.uint32]]()
+    maps, coarse_labels = list[NDArray[np.uint32]](), list[NDArray[np.uint32]]()
     for number in range(rules.CYCLES[options.method] if run.total else 0):
         if number:
             engine.release(path[-1])
@@ -236,7 +236,7 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
         if len(path) == 1:
             break
         maps.extend(run.watch.run("fetch", engine.coarse_vertices, path))
-        cuts.extend(run.watch.run("fetch", engine.coarse_labels, path))
+        coarse_labels.extend(run.watch.run("fetch", engine.coarse_labels, path))
         if run.best - before <= options.threshold or not run.room:
             break
     labels = run.watch.run("fetch", engine.labels, path)
@@ -245,7 +245,7 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
         graph=graph if isinstance(graph, Graph) else None,
         labels=labels,
         maps=tuple(maps),
-        cuts=tuple(cuts),
+        coarse_labels=tuple(coarse_labels),
         levels=tuple(run.levels),
         modularity=run.best,
         resolution=options.resolution,

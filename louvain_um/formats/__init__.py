@@ -19,7 +19,8 @@ from louvain_um.formats.file_types import (
 )
 
 if TYPE_CHECKING:
-    from louvain_um.graph.graph import Duplicates, Graph
+    from louvain_um.graph.graph import Graph
+    from louvain_um.graph.limits import Duplicates
 
 
 def read_graph(

@@ -12,7 +12,8 @@ from louvain_um.formats.edge_list.edges import LineRule, build_graph, read_numbe
 from louvain_um.formats.objects.symmetric import matrix_of_entries, undirected
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
-from louvain_um.graph.graph import MAX_VERTICES, Graph
+from louvain_um.graph.graph import Graph
+from louvain_um.graph.limits import MAX_VERTICES
 
 
 def read(source: Source, options: ReadOptions) -> Graph:

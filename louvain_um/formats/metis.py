@@ -18,7 +18,8 @@ from louvain_um.formats.edge_list.scan import blank
 from louvain_um.formats.objects.symmetric import all_entries, matrix_of_rows, one_half
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
-from louvain_um.graph.graph import MAX_VERTICES, Graph
+from louvain_um.graph.graph import Graph
+from louvain_um.graph.limits import MAX_VERTICES
 
 
 @dataclass(frozen=True, slots=True)

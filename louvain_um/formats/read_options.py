@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from louvain_um.graph.graph import Duplicates
+    from louvain_um.graph.limits import Duplicates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import MemoryBudgetError, OptionError
-from louvain_um.graph.graph import MAX_VERTICES, Graph
+from louvain_um.graph.graph import Graph
+from louvain_um.graph.limits import MAX_VERTICES
 
 Weights = Literal["none", "uniform"]
 

@@ -17,7 +17,7 @@ from louvain_um.generators.base import (
     check_memory,
     whole_number,
 )
-from louvain_um.graph.graph import MAX_VERTICES
+from louvain_um.graph.limits import MAX_VERTICES
 
 POINTS = {1: (2, 2), 2: (4, 8), 3: (6, 26)}
 """Neighbours along the axes, and with the diagonals, by number of dimensions."""

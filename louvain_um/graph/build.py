@@ -1,6 +1,6 @@
-"""From a list of edges to a graph: ids and weights checked, weights turned into integers.
+"""The arrays of a graph from a list of edges: ids checked, weights turned into integers.
 
-The edges themselves are put into rows by `louvain_um.graph.rows`.
+`louvain_um.graph.rows` sorts the edges into rows.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -8,7 +8,8 @@ The edges themselves are put into rows by `louvain_um.graph.rows`.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -17,35 +18,43 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.core import parallel
 from louvain_um.errors import GraphError
 from louvain_um.graph import rows
-from louvain_um.graph.graph import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates, Graph
-
-G = TypeVar("G", bound=Graph)
+from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
 
 SMALL = 1 << 15
-"""Edges below which a second thread costs more than it brings."""
+"""Edges below which a second thread costs more than it saves."""
 
 MOST_SHIFT = 1023
 """The largest power of two among the doubles: a graph's scale is one of them."""
 
 
-def build_graph(
-    cls: type[G],
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """The arrays of a graph, its scale and its notes; see `Graph`."""
+
+    offsets: NDArray[np.int64]
+    targets: NDArray[np.uint32]
+    weights: NDArray[np.uint32] | NDArray[np.int64] | None
+    loops: NDArray[np.int64]
+    scale: float
+    notes: tuple[str, ...]
+
+
+def build(
     source: ArrayLike,
     target: ArrayLike,
     weights: ArrayLike | None,
     *,
     n_vertices: int | None,
     duplicates: Duplicates | None,
-    names: NDArray[Any] | None,
-) -> G:
-    """Build a graph; `Graph.from_edges` documents the arguments."""
+) -> Built:
+    """Build the arrays of a graph; `Graph.from_edges` documents the arguments."""
     u, v = _ids(source, "source"), _ids(target, "target")
     if len(u) != len(v):
         raise GraphError(f"source has {len(u)} entries and target {len(v)}; they must match")
     n = int(max(u.max(), v.max())) + 1 if len(u) else 0
     if n_vertices is not None:
         if n > n_vertices:
-            raise GraphError(f"vertex {n - 1} is outside the {n_vertices} vertices announced")
+            raise GraphError(f"vertex {n - 1} needs n_vertices of at least {n}, not {n_vertices}")
         n = n_vertices
     if n > MAX_VERTICES:
         raise GraphError(f"{n} vertices; at most {MAX_VERTICES} are supported")
@@ -68,7 +77,14 @@ def build_graph(
     threads = parallel.default_threads() if len(u) > SMALL else 1
     made = rows.compress(u, v, integers, n, summing=summing, threads=threads)
     notes += _merged(len(u), made, summing)
-    return cls(made.offsets, made.targets, made.weights, made.loops, scale, names, notes)
+    return Built(
+        offsets=made.offsets,
+        targets=made.targets,
+        weights=made.weights,
+        loops=made.loops,
+        scale=scale,
+        notes=notes,
+    )
 
 
 def quantise(weights: NDArray[Any]) -> tuple[NDArray[np.int64], float, tuple[str, ...]]:
@@ -82,7 +98,7 @@ def quantise(weights: NDArray[Any]) -> tuple[NDArray[np.int64], float, tuple[str
     scale : float
         Power of two that was multiplied in.
     notes : tuple of str
-        Says how many positive weights rounded to nothing, if any did.
+        How many positive weights rounded to 0, if any.
     """
     if weights.dtype.kind in "biu":
         _refuse(weights < 0, weights, "negative")
@@ -166,7 +182,7 @@ def _shifted(value: int, shift: int) -> int:
 
 
 def _ids(values: ArrayLike, what: str) -> NDArray[Any]:
-    """Return vertex ids as an integer array, or say which one is none."""
+    """Return vertex ids as an integer array; the error names the first that is no id."""
     ids = np.asarray(values)
     if ids.ndim != 1:
         raise GraphError(f"{what} must be one-dimensional, not of shape {ids.shape}")
@@ -193,7 +209,7 @@ def _refuse(bad: NDArray[np.bool_], values: NDArray[Any], why: str, what: str = 
 
 
 def _merged(listed: int, made: rows.Rows, summing: bool) -> tuple[str, ...]:
-    """Return what to say about edges listed more than once, and about loops."""
+    """Return notes on edges listed more than once and on loops."""
     notes: tuple[str, ...] = ()
     if made.repeats:
         verb = "repeats" if made.repeats == 1 else "repeat"
@@ -219,7 +235,7 @@ def _merged(listed: int, made: rows.Rows, summing: bool) -> tuple[str, ...]:
 
 @njit(nogil=True, cache=True)
 def _look(t, threads, weights, good, largest):
-    """Find this share's largest weight, and whether all are finite and not negative."""
+    """Store a thread's largest weight, and whether all its weights are finite and not negative."""
     most, fine = 0.0, True
     for i in range(len(weights) * t // threads, len(weights) * (t + 1) // threads):
         weight = weights[i]
@@ -231,7 +247,7 @@ def _look(t, threads, weights, good, largest):
 
 @njit(nogil=True, cache=True)
 def _scale(t, threads, weights, factor, factor2, out, totals, bits, vanished):
-    """Round this share's weights, times both factors, to integers; to even when halfway."""
+    """Scale a thread's weights by both factors and round to integers, ties to even."""
     total, used, lost = np.int64(0), np.int64(0), np.int64(0)
     for i in range(len(weights) * t // threads, len(weights) * (t + 1) // threads):
         integer = np.int64(np.rint(weights[i] * factor * factor2))

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.errors import GraphError
+from louvain_um.graph.limits import Duplicates
 
 if TYPE_CHECKING:
     from typing import Self
 
-Duplicates = Literal["once", "sum"]
-
-MAX_VERTICES = 2**32 - 2
-"""Vertex ids are uint32; the largest value marks an empty hash slot."""
-
-MAX_TOTAL_WEIGHT = 2**53
-"""Sums of weights stay below this, so that each is exact as a float64 too."""
-
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """An undirected graph in compressed sparse rows; every edge stands in both rows.
+    """An undirected graph in compressed sparse rows; each edge is stored in the rows of both ends.
 
     Build one with `read_graph`, `as_graph` or `Graph.from_edges`; the constructor checks
     shapes and types only.
@@ -45,7 +38,7 @@ class Graph:
     names : array of length n, optional
         The vertices' names in the source; None when they are 0 … n − 1.
     notes : tuple of str
-        What a reader should know, such as weights that rounded to nothing.
+        Remarks on the input, such as weights that rounded to 0.
 
     Examples
     --------
@@ -70,14 +63,14 @@ class Graph:
         if self.targets.dtype != np.uint32 or len(self.targets) != self.offsets[-1]:
             raise GraphError("targets must be uint32 with offsets[-1] entries")
         if self.loops.dtype != np.int64 or len(self.loops) != n:
-            raise GraphError("loops must be int64 with one entry a vertex")
+            raise GraphError("loops must be int64 with one entry per vertex")
         if self.weights is not None and (
             self.weights.dtype not in (np.dtype(np.uint32), np.dtype(np.int64))
             or len(self.weights) != len(self.targets)
         ):
-            raise GraphError("weights must be uint32 or int64 with one entry an arc")
+            raise GraphError("weights must be uint32 or int64 with one entry per arc")
         if self.names is not None and len(self.names) != n:
-            raise GraphError("names must have one entry a vertex")
+            raise GraphError("names must have one entry per vertex")
 
     @classmethod
     def from_edges(
@@ -118,16 +111,17 @@ class Graph:
         >>> lu.Graph.from_edges([0, 1], [1, 0], [0.5, 1.0]).weights.tolist()
         [3, 3]
         """
-        from louvain_um.graph.build import build_graph
+        from louvain_um.graph.build import build
 
-        return build_graph(
-            cls,
-            source,
-            target,
-            weights,
-            n_vertices=n_vertices,
-            duplicates=duplicates,
-            names=names,
+        built = build(source, target, weights, n_vertices=n_vertices, duplicates=duplicates)
+        return cls(
+            built.offsets,
+            built.targets,
+            built.weights,
+            built.loops,
+            built.scale,
+            names,
+            built.notes,
         )
 
     @property

@@ -1,7 +1,8 @@
-"""What a detection found: labels, levels and everything one asks of them."""
+"""The result of a detection: labels, levels, and the functions that apply to them."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,53 +13,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core.numbering import community_sizes, members, number_by_size
-from louvain_um.errors import GraphError, LouvainUmError, OptionError
+from louvain_um.errors import GraphError, LouvainUmError
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.induced import induced_graph
+from louvain_um.results import display, saving
+from louvain_um.results.comparison import Agreement, compare
+from louvain_um.results.dendrogram import labels_at
+from louvain_um.results.partition import Level, Partition
+from louvain_um.results.quality import Quality, modularity, quality
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from louvain_um.results.comparison import Agreement
-    from louvain_um.results.quality import Quality
-
 __all__ = ["Communities", "Level", "number_by_size"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """One round of moving and aggregating.
-
-    Parameters
-    ----------
-    cycle : int
-        Each cycle but the first starts at the input graph again, from the communities found
-        before.
-    vertices, arcs : int
-        Size of the level's graph.
-    communities : int
-        Communities the level ended with: the vertices of the next level.
-    modularity : float
-        Of the partition the level ended with.
-    iterations : int
-        Sweeps over the active vertices.
-    arcs_visited : int
-        Arcs read while moving.
-    seconds : float
-    """
-
-    cycle: int = 0
-    vertices: int
-    arcs: int
-    communities: int
-    modularity: float
-    iterations: int
-    arcs_visited: int
-    seconds: float
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Communities:
-    """Communities of a graph, and how they came about.
+    """Communities of a graph and the run that found them.
 
     Engines build it; `louvain`, `leiden` and `Communities.load` return it.
 
@@ -70,9 +42,9 @@ class Communities:
         Community of each vertex, 0 … k − 1 by descending size, ties by smallest member.
     maps : tuple of uint32 arrays
         Map k takes a vertex of level k to its vertex of the next level.
-    cuts : tuple of uint32 arrays
-        Cut k takes a vertex of the level after k to the community it was in when level k
-        ended; empty where every such vertex is a community (Louvain).
+    coarse_labels : tuple of uint32 arrays
+        Array k takes a vertex of the level after k to its community at the end of level k;
+        empty where every such vertex is a community (Louvain).
     levels : tuple of Level
     modularity : float
     resolution : float
@@ -100,7 +72,7 @@ class Communities:
     graph: Graph | None
     labels: NDArray[np.uint32]
     maps: tuple[NDArray[np.uint32], ...] = ()
-    cuts: tuple[NDArray[np.uint32], ...] = ()
+    coarse_labels: tuple[NDArray[np.uint32], ...] = ()
     levels: tuple[Level, ...] = ()
     modularity: float
     resolution: float = 1.0
@@ -129,8 +101,6 @@ class Communities:
         resolution : float
             At which `modularity` is computed.
         """
-        from louvain_um.results.quality import modularity
-
         value = modularity(graph, labels, resolution)
         return cls(
             graph=graph, labels=number_by_size(labels), modularity=value, resolution=resolution
@@ -140,6 +110,16 @@ class Communities:
     def n_vertices(self) -> int:
         """Number of vertices."""
         return len(self.labels)
+
+    @property
+    def cuts(self) -> tuple[NDArray[np.uint32], ...]:
+        """Earlier name of `coarse_labels`."""
+        warnings.warn(
+            "Communities.cuts is now coarse_labels; the old name goes with the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.coarse_labels
 
     @property
     def n_communities(self) -> int:
@@ -175,20 +155,8 @@ class Communities:
         OptionError
             There is no such level.
         """
-        count = len(self.maps)
-        if not -count <= level < count:
-            known = f"levels 0 … {count - 1}" if count else "no levels"
-            raise OptionError("level", level, f"must be one of this result's {known}")
-        last = level % count
-        first = last
-        while first > 0 and self._cycle(first - 1) == self._cycle(last):
-            first -= 1
-        composed = self.maps[first]
-        for map_ in self.maps[first + 1 : last + 1]:
-            composed = map_[composed]
-        if self.cuts:
-            composed = self.cuts[last][composed]
-        return number_by_size(composed)
+        cycles = [level.cycle for level in self.levels]
+        return labels_at(level, self.maps, self.coarse_labels, cycles)
 
     def communities(self) -> list[NDArray[Any]]:
         """Return each community's members, largest community first.
@@ -207,8 +175,6 @@ class Communities:
 
         Modularity is the same on it: that of each community on its own.
         """
-        from louvain_um.graph.induced import induced_graph
-
         return induced_graph(self.require_graph(), self.labels)
 
     def quality(self, resolution: float | None = None) -> Quality:
@@ -219,12 +185,10 @@ class Communities:
         resolution : float, optional
             Of the modularity; that of the detection by default.
         """
-        from louvain_um.results.quality import quality
-
         chosen = self.resolution if resolution is None else resolution
         return quality(self.require_graph(), self.labels, chosen)
 
-    def compare(self, other: ArrayLike | Communities) -> Agreement:
+    def compare(self, other: ArrayLike | Partition) -> Agreement:
         """Measure the agreement with other labels: NMI, ARI and AMI.
 
         Parameters
@@ -233,12 +197,10 @@ class Communities:
             Labels in vertex order; any integers or strings. Communities of a graph with
             names are matched by name.
         """
-        from louvain_um.results.comparison import compare
-
         return compare(self, other)
 
     def to_frame(self, *, levels: bool = False) -> pd.DataFrame:
-        """Return a pandas frame with a row a vertex.
+        """Return a pandas frame with one row per vertex.
 
         Parameters
         ----------
@@ -281,11 +243,9 @@ class Communities:
         Raises
         ------
         LouvainUmError
-            The file exists, its folder does not, or the disc is full; nothing is left.
+            The file exists, its folder does not, or the disk is full; nothing is written.
         """
-        from louvain_um.results.saving import save
-
-        save(self, path, force=force)
+        saving.save(self, path, force=force)
 
     @classmethod
     def load(cls, path: str | Path, graph: Graph | None = None) -> Communities:
@@ -300,14 +260,12 @@ class Communities:
         Raises
         ------
         LouvainUmError
-            Not a file of ours, of a newer version, or of another graph.
+            Not a file that `save` wrote, of another version, or of another graph.
         """
-        from louvain_um.results.saving import load
-
-        return load(path, graph)
+        return cls(graph=graph, **saving.load_fields(path, graph))
 
     def require_graph(self) -> Graph:
-        """Return the graph, or say how to give one."""
+        """Return the graph; the error of a result without one says how to pass it."""
         if self.graph is None:
             raise GraphError(
                 "this result was loaded without its graph; pass it: "
@@ -315,31 +273,14 @@ class Communities:
             )
         return self.graph
 
-    def _cycle(self, level: int) -> int:
-        """Return the cycle of a level; 0 for maps that come without their levels."""
-        return self.levels[level].cycle if self.levels else 0
-
     def __len__(self) -> int:
         return self.n_communities
 
     def __repr__(self) -> str:
-        from louvain_um.results.display import count, score
-
-        vertices = count(self.n_vertices, "vertex", "vertices")
-        parts = [f"{vertices} in {count(self.n_communities, 'community', 'communities')}"]
-        parts.append(f"modularity {score(self.modularity)}")
-        if self.method:
-            parts.append(self.method)
-        if self.levels:
-            parts.append(count(len(self.levels), "level", "levels"))
-        return f"Communities({', '.join(parts)})"
+        return display.text_view(self)
 
     def __rich__(self) -> Any:
-        from louvain_um.results.display import rich_view
-
-        return rich_view(self)
+        return display.rich_view(self)
 
     def _repr_html_(self) -> str:
-        from louvain_um.results.display import html_view
-
-        return html_view(self)
+        return display.html_view(self)

@@ -1,19 +1,17 @@
-"""How far two partitions of the same vertices agree."""
+"""Agreement of two partitions of the same vertices: NMI, ARI, AMI."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.errors import GraphError, GraphWarning, LouvainUmError
-
-if TYPE_CHECKING:
-    from louvain_um.results.communities import Communities
+from louvain_um.results.partition import Partition
 
 AMI_STEPS = 2 * 10**9
 """Steps of AMI's expected value above which it is not computed: some 30 s."""
@@ -26,7 +24,7 @@ class Labels:
     Parameters
     ----------
     vertices : array of length n
-        Names or ids; no two alike.
+        Names or ids; all different.
     communities : array of length n
         Any integers or strings.
     """
@@ -69,7 +67,7 @@ class Agreement:
     unmatched: tuple[int, int] = (0, 0)
 
 
-def compare(a: ArrayLike | Communities | Labels, b: ArrayLike | Communities | Labels) -> Agreement:
+def compare(a: ArrayLike | Partition | Labels, b: ArrayLike | Partition | Labels) -> Agreement:
     """Compare two partitions.
 
     Parameters
@@ -108,7 +106,9 @@ def compare(a: ArrayLike | Communities | Labels, b: ArrayLike | Communities | La
     if names_a is not None and names_b is not None:
         first, second, unmatched = _matched(names_a, first, names_b, second)
     elif len(first) != len(second):
-        raise GraphError(f"{len(first)} labels against {len(second)}; they must be as many")
+        raise GraphError(
+            f"{len(first)} labels against {len(second)}; both must have the same length"
+        )
     # NumPy's own: scikit-learn would warn about labels that look like measurements.
     values_a, x = np.unique(first, return_inverse=True)
     values_b, y = np.unique(second, return_inverse=True)
@@ -154,14 +154,12 @@ def _ami_steps(a: NDArray[np.intp], b: NDArray[np.intp]) -> int:
 
 
 def _named(
-    partition: ArrayLike | Communities | Labels,
+    partition: ArrayLike | Partition | Labels,
 ) -> tuple[NDArray[Any] | None, NDArray[Any]]:
     """Return names, or None for a bare array, and labels."""
-    from louvain_um.results.communities import Communities
-
     if isinstance(partition, Labels):
         return partition.vertices, partition.communities
-    if isinstance(partition, Communities):
+    if isinstance(partition, Partition):
         names = partition.names
         return (np.arange(partition.n_vertices) if names is None else names), partition.labels
     labels = np.asarray(partition)
@@ -187,7 +185,7 @@ def _matched(
     if len(common) == 0:
         raise GraphError(
             f"no vertex in common: one partition has {names_a[0]!s}, …, the other "
-            f"{names_b[0]!s}, …; {hint or 'both must name their vertices alike'}"
+            f"{names_b[0]!s}, …; {hint or 'both must use the same names'}"
         )
     if hint:
         warnings.warn(GraphWarning(hint), stacklevel=3)
@@ -195,7 +193,7 @@ def _matched(
 
 
 def _hint(names_a: NDArray[Any], names_b: NDArray[Any], common: int) -> str:
-    """Say so if one partition seems to number from 0 what the other numbers from 1."""
+    """Return a warning if one partition seems to number from 0 and the other from 1, else ""."""
     if not (names_a.dtype.kind in "iu" and names_b.dtype.kind in "iu"):
         return ""
     firsts = int(names_a.min()), int(names_b.min())

@@ -1,15 +1,14 @@
-"""How a result shows itself in a terminal and in a notebook."""
+"""A result as text: in a terminal, in a notebook, and as its `repr`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from louvain_um.results.communities import Communities
+from louvain_um.results.partition import Result
 
 SHOWN = 8
 """Communities and members listed; the rest is counted."""
@@ -39,8 +38,8 @@ def score(modularity: float) -> str:
     return f"{round(modularity, 4) + 0.0:.4f}" if abs(modularity) < 1e6 else f"{modularity:.4g}"
 
 
-def level_rows(result: Communities) -> Rows:
-    """Return a row of text a level."""
+def level_rows(result: Result) -> Rows:
+    """Return one row of text per level."""
     return [
         (
             str(level.cycle),
@@ -61,11 +60,11 @@ def listable(names: Iterable[Any]) -> list[str]:
     return [f'"{name}"' if "," in str(name) else str(name) for name in names]
 
 
-def size_rows(result: Communities) -> Rows:
+def size_rows(result: Result) -> Rows:
     """Return a row of text for each of the largest communities, and one for the others."""
     rows: Rows = []
     for c in range(min(SHOWN, result.n_communities)):
-        # The first members only: listing them all would cost a pass a community.
+        # The first members only: listing them all would cost a pass per community.
         found = np.flatnonzero(result.labels == c)[:SHOWN]
         listed = listable(found if result.names is None else result.names[found])
         more = ", …" if result.sizes[c] > SHOWN else ""
@@ -76,13 +75,25 @@ def size_rows(result: Communities) -> Rows:
     return rows
 
 
-def rich_view(result: Communities) -> Any:
-    """Return what `rich.print` shows."""
+def text_view(result: Result) -> str:
+    """Return the `repr` of a result."""
+    vertices = count(result.n_vertices, "vertex", "vertices")
+    parts = [f"{vertices} in {count(result.n_communities, 'community', 'communities')}"]
+    parts.append(f"modularity {score(result.modularity)}")
+    if result.method:
+        parts.append(result.method)
+    if result.levels:
+        parts.append(count(len(result.levels), "level", "levels"))
+    return f"Communities({', '.join(parts)})"
+
+
+def rich_view(result: Result) -> Any:
+    """Return the view of a result for `rich.print`."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    parts: list[Any] = [Text(repr(result))]
+    parts: list[Any] = [Text(text_view(result))]
     for head, rows in ((LEVEL_HEAD, level_rows(result)), (SIZE_HEAD, size_rows(result))):
         if rows:
             table = Table(box=None, pad_edge=False)
@@ -94,9 +105,9 @@ def rich_view(result: Communities) -> Any:
     return Group(*parts)
 
 
-def html_view(result: Communities) -> str:
-    """Return what a notebook shows."""
-    parts = [f"<p>{escape(repr(result))}</p>"]
+def html_view(result: Result) -> str:
+    """Return the view of a result for a notebook."""
+    parts = [f"<p>{escape(text_view(result))}</p>"]
     for head, rows in ((LEVEL_HEAD, level_rows(result)), (SIZE_HEAD, size_rows(result))):
         if rows:
             parts.append(f"<table>{_row('th', head)}{''.join(_row('td', r) for r in rows)}</table>")

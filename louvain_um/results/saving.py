@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from louvain_um.core.atomic_files import replacing
 from louvain_um.errors import GraphError, LouvainUmError
 from louvain_um.graph.graph import Graph
-from louvain_um.results.communities import Communities, Level
+from louvain_um.results.partition import Level, Result
 
 SCHEMA = "louvain-um/communities"
 VERSION = 1
 """Raised whenever older code could no longer read what `save` writes."""
 
 
-def save(result: Communities, path: str | Path, *, force: bool = False) -> None:
+def save(result: Result, path: str | Path, *, force: bool = False) -> None:
     """Write a result; `Communities.save` documents the arguments."""
     if Path(path).suffix != ".npz":
         raise LouvainUmError(
@@ -29,8 +29,7 @@ def save(result: Communities, path: str | Path, *, force: bool = False) -> None:
         )
     arrays: dict[str, NDArray[Any]] = {"labels": result.labels}
     arrays |= {f"map_{k}": map_ for k, map_ in enumerate(result.maps)}
-    arrays |= {f"cut_{k}": cut for k, cut in enumerate(result.cuts)}
-    arrays |= {f"cut_{k}": cut for k, cut in enumerate(result.cuts)}
+    arrays |= {f"cut_{k}": labels for k, labels in enumerate(result.coarse_labels)}
     names = result.names
     if names is not None and names.dtype.kind in "iuU":
         arrays["names"] = names
@@ -53,8 +52,8 @@ def save(result: Communities, path: str | Path, *, force: bool = False) -> None:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes `allow_pickle` for one
 
 
-def load(path: str | Path, graph: Graph | None = None) -> Communities:
-    """Read a result; `Communities.load` documents the arguments."""
+def load_fields(path: str | Path, graph: Graph | None = None) -> dict[str, Any]:
+    """Return the fields of a result, all but its graph; see `Communities.load`."""
     arrays = read_arrays(path)
     about = _about(path, arrays)
     if graph is not None and about["graph"] not in (None, _fingerprint(graph)):
@@ -64,18 +63,14 @@ def load(path: str | Path, graph: Graph | None = None) -> Communities:
         listed = json.loads(arrays["names_json"].tobytes())
         names = np.empty(len(listed), object)
         names[:] = listed
-    return Communities(
-        graph=graph,
-        labels=arrays["labels"],
-        maps=_numbered(arrays, "map_"),
-        cuts=_numbered(arrays, "cut_"),
-        levels=tuple(Level(**level) for level in about["levels"]),
-        vertex_names=names,
-        **{
-            key: about[key]
-            for key in ("modularity", "resolution", "method", "timings", "memory", "provenance")
-        },
-    )
+    kept = ("modularity", "resolution", "method", "timings", "memory", "provenance")
+    return {key: about[key] for key in kept} | {
+        "labels": arrays["labels"],
+        "maps": _numbered(arrays, "map_"),
+        "coarse_labels": _numbered(arrays, "cut_"),
+        "levels": tuple(Level(**level) for level in about["levels"]),
+        "vertex_names": names,
+    }
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
@@ -101,10 +96,6 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
 def is_result(arrays: dict[str, NDArray[Any]]) -> bool:
     """Tell whether arrays come from `save`."""
     return "about" in arrays and "labels" in arrays
-
-
-def _series(arrays: dict[str, NDArray[Any]], prefix: str) -> tuple[NDArray[Any], ...]:
-    return tuple(arrays[f"{prefix}{k}"] for k in range(sum(n.startswith(prefix) for n in arrays)))
 
 
 def _about(path: str | Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:

@@ -138,7 +138,7 @@ def test_a_full_disc_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setitem(module.WRITERS, ".csv", full)
-    with pytest.raises(lu.LouvainUmError, match="the disc is full") as caught:
+    with pytest.raises(lu.LouvainUmError, match="the disk is full") as caught:
         write_labels(tmp_path / "x.csv", result(None))
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

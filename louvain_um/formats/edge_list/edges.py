@@ -15,7 +15,8 @@ from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.scan import WEIGHT, scan_numbers
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
-from louvain_um.graph.graph import MAX_TOTAL_WEIGHT, Graph
+from louvain_um.graph.graph import Graph
+from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
 
 LARGEST_ID = 10**18 - 1
 SMALL_ID = 2**32 - 1

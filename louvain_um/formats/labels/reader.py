@@ -86,10 +86,11 @@ def read_labels(path: str | Path) -> Labels:
 
 def _read_npz(path: str | Path) -> Labels:
     from louvain_um.results import saving
+    from louvain_um.results.communities import Communities
 
     arrays = saving.read_arrays(path)
     if saving.is_result(arrays):
-        result = saving.load(path)
+        result = Communities.load(path)
         names = result.names
         return Labels(np.arange(result.n_vertices) if names is None else names, result.labels)
     if not {"vertex", "community"} <= set(arrays):

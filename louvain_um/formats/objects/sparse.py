@@ -9,7 +9,8 @@ import numpy as np
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.symmetric import undirected
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.graph.graph import MAX_VERTICES, Graph
+from louvain_um.graph.graph import Graph
+from louvain_um.graph.limits import MAX_VERTICES
 
 
 def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:

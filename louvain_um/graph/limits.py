@@ -1,0 +1,14 @@
+"""Sizes that a graph's integer types allow."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+Duplicates = Literal["once", "sum"]
+"""What an edge listed more than once counts for: one edge, or the sum of its weights."""
+
+MAX_VERTICES: Final = 2**32 - 2
+"""Vertex ids are uint32; the largest value marks an empty hash slot."""
+
+MAX_TOTAL_WEIGHT: Final = 2**53
+"""Sums of weights stay below this, so that each is exact as a float64 too."""

@@ -1,0 +1,101 @@
+"""What comparison, saving and display need to know of a result; `Communities` offers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.graph.graph import Graph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """One round of moving and aggregating.
+
+    Parameters
+    ----------
+    cycle : int
+        Each cycle but the first starts at the input graph again, from the communities found
+        before.
+    vertices, arcs : int
+        Size of the level's graph.
+    communities : int
+        Communities the level ended with: the vertices of the next level.
+    modularity : float
+        Of the partition the level ended with.
+    iterations : int
+        Sweeps over the active vertices.
+    arcs_visited : int
+        Arcs read while moving.
+    seconds : float
+    """
+
+    cycle: int = 0
+    vertices: int
+    arcs: int
+    communities: int
+    modularity: float
+    iterations: int
+    arcs_visited: int
+    seconds: float
+
+
+@runtime_checkable
+class Partition(Protocol):
+    """Communities of vertices that may have names."""
+
+    @property
+    def labels(self) -> NDArray[np.uint32]:
+        """Community of each vertex."""
+
+    @property
+    def names(self) -> NDArray[Any] | None:
+        """Names of the vertices; None when they are 0 … n − 1."""
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices."""
+
+
+class Result(Partition, Protocol):
+    """A partition and how it came about; `Communities` documents the fields."""
+
+    @property
+    def graph(self) -> Graph | None: ...  # noqa: D102
+
+    @property
+    def n_communities(self) -> int: ...  # noqa: D102
+
+    @property
+    def sizes(self) -> NDArray[np.int64]: ...  # noqa: D102
+
+    @property
+    def maps(self) -> tuple[NDArray[np.uint32], ...]: ...  # noqa: D102
+
+    @property
+    def coarse_labels(self) -> tuple[NDArray[np.uint32], ...]: ...  # noqa: D102
+
+    @property
+    def levels(self) -> tuple[Level, ...]: ...  # noqa: D102
+
+    @property
+    def modularity(self) -> float: ...  # noqa: D102
+
+    @property
+    def resolution(self) -> float: ...  # noqa: D102
+
+    @property
+    def method(self) -> str: ...  # noqa: D102
+
+    @property
+    def timings(self) -> Mapping[str, float]: ...  # noqa: D102
+
+    @property
+    def memory(self) -> Mapping[str, int]: ...  # noqa: D102
+
+    @property
+    def provenance(self) -> Mapping[str, Any]: ...  # noqa: D102
