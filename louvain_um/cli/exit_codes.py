@@ -17,7 +17,7 @@ from typing import Any, ParamSpec
 
 import typer
 
-from louvain_um.cli.messages import flags, spoken
+from louvain_um.cli.messages import flags, with_flags
 from louvain_um.errors import DeviceUnavailableError, GraphWarning, LouvainUmError, OptionError
 
 P = ParamSpec("P")
@@ -87,7 +87,7 @@ def print_line(text: str) -> None:
 
 def print_note(text: str) -> None:
     """Print a note on stderr; Python arguments in it become options."""
-    print_line(f"note: {one_line(spoken(text))}")
+    print_line(f"note: {one_line(with_flags(text))}")
 
 
 @contextmanager
@@ -117,11 +117,11 @@ def message_and_code(error: BaseException, names: Mapping[str, str]) -> tuple[st
         case KeyboardInterrupt():
             return "interrupted", INTERRUPTED
         case DeviceUnavailableError():
-            return spoken(str(error)), NO_DEVICE
+            return with_flags(str(error)), NO_DEVICE
         case OptionError():
-            return spoken(error.message(names.get(error.option, error.option))), USAGE
+            return with_flags(error.message(names.get(error.option, error.option))), USAGE
         case LouvainUmError():
-            return spoken(str(error)), FAILED
+            return with_flags(str(error)), FAILED
         case RuntimeError() if "no locator available" in str(error):  # Numba's message
             return (
                 "compiled code cannot be cached: neither the package folder nor the home folder is "

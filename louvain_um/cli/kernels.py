@@ -1,4 +1,4 @@
-"""Whether the CPU's kernels are compiled already, and where Numba keeps them."""
+"""The cache of compiled CPU kernels, and a faster import of Numba."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def folder() -> Path:
-    """Return the folder of the cache: NUMBA_CACHE_DIR, the package's own, or the user's."""
+    """Return the cache folder: NUMBA_CACHE_DIR, the package's folder or the user's cache."""
     from louvain_um.cpu import move
 
     kernel: Any = move.sweep
@@ -16,7 +16,7 @@ def folder() -> Path:
 
 
 def compiled() -> bool:
-    """Return whether the longest kernel to compile is in the cache, as its source is now."""
+    """Return whether the slowest kernel to compile is in the cache, for its current source."""
     from louvain_um.cpu import move
 
     kernel: Any = move.sweep
@@ -38,7 +38,7 @@ def import_numba() -> None:
     check = module.ensure_blas
     module.ensure_blas = _no_blas
     try:
-        import numba.np.arraymath  # noqa: F401  # it is imported for what it keeps
+        import numba.np.arraymath  # noqa: F401  # imported for its side effects
     finally:
         module.ensure_blas = check
 

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from louvain_um.cli.messages import spoken
+from louvain_um.cli.messages import with_flags
 from louvain_um.generators import GENERATORS
 
 
@@ -25,7 +25,7 @@ from louvain_um.generators import GENERATORS
     ],
 )
 def test_arguments_become_options(python, told):
-    assert spoken(python) == told
+    assert with_flags(python) == told
 
 
 def test_a_bad_option_is_called_by_its_name(run, two_triangles, tmp_path):

@@ -10,7 +10,7 @@ from typing import Any
 
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import with_exit_code
-from louvain_um.cli.messages import spoken
+from louvain_um.cli.messages import with_flags
 
 NEEDED = ("numpy", "scipy", "numba", "typer", "rich")
 OPTIONAL = ("pandas", "pyarrow", "networkx", "igraph", "scikit-learn", "jinja2", "matplotlib")
@@ -82,7 +82,7 @@ def gpu() -> dict[str, Any]:
         choice = device.pick("cuda")
         return {"usable": True, "reason": choice.reason, **device.describe(choice.index)}
     except DeviceUnavailableError as error:
-        return {"usable": False, "reason": spoken(error.reason)}
+        return {"usable": False, "reason": with_flags(error.reason)}
 
 
 def cache() -> dict[str, Any]:

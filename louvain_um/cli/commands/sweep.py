@@ -34,7 +34,7 @@ Rates = Annotated[
     typer.Option(
         "--oversubscription",
         metavar="LIST",
-        help="Comma-separated percentages r: device memory is 1 - r of the run's peak.",
+        help="Comma-separated percentages by which device memory is below the peak of the run.",
     ),
 ]
 
