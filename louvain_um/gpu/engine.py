@@ -21,7 +21,8 @@ from louvain_um.gpu.level import CXX, GpuLevel, sum_type
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
 from louvain_um.gpu.memory.planning import plan_run, without_graph
 from louvain_um.gpu.move.move import move
-from louvain_um.gpu.out_of_core.vertex_blocks import Pages, move_in_pages, refine_in_pages
+from louvain_um.gpu.out_of_core.block_steps import move_blocks, refine_blocks
+from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
@@ -50,7 +51,7 @@ class GpuEngine:
         self.total = 0
         self.plan: Plan
         self.memory: Allocator
-        self.pages: Pages | None = None
+        self.blocks: VertexBlocks | None = None
         self.low_scratch = False
         self.limits = LIMITS
         self.first: GpuLevel
@@ -113,7 +114,7 @@ class GpuEngine:
             level = upload(self.memory, graph, packed=self.plan.targets24)
         prepare(kernels, self.memory, level)
         if self.plan.out_of_core:
-            self.pages = cut(self.memory, self.plan, graph, level, device)
+            self.blocks = cut(self.memory, self.plan, graph, level, device)
         level.hub_arcs = shape.hub_arcs
         self.first = level
         return level
@@ -176,10 +177,10 @@ class GpuEngine:
     def move(self, level: GpuLevel) -> MoveStats:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
         run = (kernels, self.memory, self.options, self.total, level)
-        pages = self.pages if level.number == 0 else None
+        blocks = self.blocks if level.number == 0 else None
         since = time.perf_counter()
-        if pages:
-            moved, sweeps = move_in_pages(*run, pages, self.low_scratch)
+        if blocks:
+            moved, sweeps = move_blocks(*run, blocks, self.low_scratch)
         else:
             moved, sweeps = move(*run, self.low_scratch)
         if level.number == level.cycle == 0:
@@ -212,18 +213,18 @@ class GpuEngine:
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""
         run = (kernels, self.memory, self.options, self.total, level)
-        pages = self.pages if level.number == 0 else None
-        if pages:
-            refine_in_pages(*run, pages, self.low_scratch)
+        blocks = self.blocks if level.number == 0 else None
+        if blocks:
+            refine_blocks(*run, blocks, self.low_scratch)
         else:
             refine(*run, self.low_scratch)
 
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or sub-community) become one."""
         self.memory.free("totals")
-        pages = self.pages if level.number == 0 else None
-        where = (pages.ranges, pages.need_range) if pages else ()
-        if not self.pages and reaggregate.wanted(self.first, level, self.limits, self.again):
+        blocks = self.blocks if level.number == 0 else None
+        where = (blocks.ranges, blocks.need_range) if blocks else ()
+        if not self.blocks and reaggregate.wanted(self.first, level, self.limits, self.again):
             coarse = reaggregate.from_input(kernels, self.memory, self.first, level, self.limits)
         else:
             coarse = aggregate(kernels, self.memory, level, self.limits, *where)
@@ -284,7 +285,7 @@ class GpuEngine:
     @property
     def traffic(self) -> dict[str, int]:
         """Bytes that the run itself moved between host and device, block by block."""
-        moved = self.pages.residency.traffic if self.pages else Traffic()
+        moved = self.blocks.residency.traffic if self.blocks else Traffic()
         return {"to_device": moved.to_device, "to_host": moved.to_host}
 
     @property
@@ -305,7 +306,7 @@ class GpuEngine:
                 "seconds_corrected": self.expected,
                 "device_bytes": self.plan.device_bytes,
                 "packed": self.plan.targets24,
-                "pages_a_warp": self.pages.touch.factor if self.pages else None,
+                "pages_a_warp": self.blocks.touch.factor if self.blocks else None,
             },
             "traffic_bytes": self.traffic,
             "threads": None,

@@ -17,6 +17,8 @@ from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.aggregate.limits import BOUNDS
 from louvain_um.gpu.memory import loading
 from louvain_um.gpu.memory.array_specs import SORTING
+from louvain_um.gpu.move.structs import SWEEPS
+from louvain_um.gpu.out_of_core.block_steps import VERTEX_BLOCKS
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.launch import CONTROL
@@ -104,14 +106,14 @@ class DryKernels:
 
     def move(self, *args: Any) -> None:
         moved = self.script.moves.pop(0)
-        control = self.leave(args[14], CONTROL)
+        control = self.leave(pointer(args[2], SWEEPS, "control"), CONTROL)
         control["iterations"], control["visited"] = moved.iterations, moved.arcs_visited
         control["total_moves"], control["total_gain"] = moved.moves, moved.gain
 
     def begin_sweep(self, rule: Any, shared: Any) -> None:
         """Say how a sweep in blocks went, which is the last one: it gains nothing."""
         moved = self.script.moves.pop(0)
-        control = self.leave(np.frombuffer(shared.tobytes(), np.uint64).tolist()[7], CONTROL)
+        control = self.leave(pointer(shared, VERTEX_BLOCKS, "control"), CONTROL)
         control["moves"], control["visited"] = (moved.moves, 0), moved.arcs_visited
         # As much as a last sweep may gain: the level is worth adding up.
         control["gain"] = (min(moved.gain, 1 << 38), 0)
@@ -227,6 +229,11 @@ class DryKernels:
 def fields(args: Any) -> dict[str, int]:
     """Return the arguments of an aggregation's kernel by name."""
     return dict(zip(ARGUMENTS, np.frombuffer(args.tobytes(), np.uint64).tolist(), strict=True))
+
+
+def pointer(struct: Any, layout: Any, name: str) -> int:
+    """Return a pointer in a structure that a kernel takes."""
+    return int(np.frombuffer(struct.tobytes(), layout)[0][name])
 
 
 def parts(number: int) -> list[int]:

@@ -1,4 +1,4 @@
-// Moving on a level, and refining it, by emulated blocks.
+// Moving and refinement of a level by emulated blocks.
 #include "cuda.h"
 #include "move.cu"
 #include "refine.cu"
@@ -15,7 +15,7 @@ struct Tables {
   explicit Tables(i64 n)
       : fills(n + 1), drains(n + 1), own_weights(n + 1), begins(n + 1), choices(n + slots) {}
   HubTables<u32> hubs() {
-    return {keys.data(),  sums.data(),   slots,        begins.data(),
+    return {keys.data(),  sums.data(),   slots,              begins.data(),
             fills.data(), drains.data(), own_weights.data(), choices.data()};
   }
 };
@@ -25,15 +25,14 @@ void move_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W*
              const u32* degrees, const u32* start, u32* labels, u32* totals, double total, u32 seed,
              const u32* rules, i64 tolerance, u64* told) {
   std::vector<u32> sizes(n), queue(n), proposed(n);
-  std::vector<u8> active(n), next(n);
+  std::vector<u8> active(n), next_active(n);
   Tables tables(n);
   Control control = {};
-  fibres::launch(blocks, [&] {
-    move<W, u32>(n, offsets, targets, weights, degrees, start, labels, totals, sizes.data(),
-                 queue.data(), proposed.data(), active.data(), next.data(), tables.hubs(), &control,
-                 1.0 / total, total, seed, rules[0], rules[1], rules[2], rules[3], rules[4],
-                 rules[5], tolerance);
-  });
+  const MoveRule<W, u32> rule = {offsets, targets, weights, degrees, labels, totals, sizes.data(),
+                                 queue.data(), proposed.data(), 1.0 / total, total, seed};
+  const Sweeps sweeps = {n, start, active.data(), next_active.data(), &control, tolerance,
+                         rules[0], rules[1], rules[2], rules[3], rules[4], rules[5]};
+  fibres::launch(blocks, [&] { move<W, u32>(rule, tables.hubs(), sweeps); });
   told[0] = control.iterations;
   told[1] = control.total_moves;
   told[2] = control.visited;
@@ -44,21 +43,21 @@ template <class W>
 void refine_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W* weights,
                const u32* degrees, const u32* labels, const u32* totals, u32* refined, double total,
                u32 seed, const u32* rules) {
-  std::vector<u32> sub_totals(n), sizes(n), external_weight(n), queue(n), proposed(n), weight_to_target(n);
+  std::vector<u32> sub_totals(n), sub_sizes(n), external_weight(n), queue(n), proposed(n),
+      weight_to_target(n);
   Tables tables(n);
   Control control = {};
-  fibres::launch(blocks, [&] {
-    refine<W, u32>(n, offsets, targets, weights, degrees, labels, totals, refined,
-                   sub_totals.data(), sizes.data(), external_weight.data(), queue.data(), proposed.data(),
-                         weight_to_target.data(), tables.hubs(), &control, 1.0 / total, seed, rules[0],
-                         rules[2]);
-  });
+  const RefineRule<W, u32> rule = {
+      offsets, targets, weights, degrees, labels, totals, refined, sub_totals.data(),
+      sub_sizes.data(), external_weight.data(), queue.data(), proposed.data(),
+      weight_to_target.data(), 1.0 / total, seed, rules[0], rules[2], 0};
+  fibres::launch(blocks, [&] { refine<W, u32>(rule, tables.hubs(), n, &control); });
 }
 
 }  // namespace
 
-// kind: 0 unweighted, 1 packed, 2 weights of 32 bits. rules: salt, cycle, sub-rounds, most sweeps,
-// restless, patience.
+// kind: 0 unweighted, 1 targets of 24 bits, 2 weights of 32 bits. rules: salt, cycle, sub-rounds,
+// most sweeps, full sweeps, least sweeps.
 extern "C" void move_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
                            const u32* weights, const u32* degrees, const u32* start, u32* labels,
                            u32* totals, double total, u32 seed, const u32* rules, i64 tolerance,

@@ -172,9 +172,9 @@ def moved_by(
     """Return labels, totals, and what the kernel tells of moving."""
     n, told = device.graph.n_vertices, np.zeros(4, np.uint64)
     labels, totals = (np.zeros(n, np.uint32) for _ in range(2))
-    restless = 0 if cycle else rules.FULL_SWEEPS
+    full_sweeps = 0 if cycle else rules.FULL_SWEEPS
     text = [
-        rules.seed_salt(SEED), cycle, rules.SUB_ROUNDS, rules.MAX_ITERATIONS, restless,
+        rules.seed_salt(SEED), cycle, rules.SUB_ROUNDS, rules.MAX_ITERATIONS, full_sweeps,
         rules.MIN_SWEEPS,
     ]  # fmt: skip
     library.move_level(

@@ -12,6 +12,7 @@
 // rows unordered, so that no result depends on the order of threads.
 #pragma once
 #include "group_members.cuh"
+#include "search.cuh"
 
 // Most arcs that a block sums alone; a community with more is a hub.
 #define BLOCK_ARCS 32768
@@ -223,20 +224,6 @@ __device__ void sum_with_blocks(const Arguments<W, A>& args, const Chunk& chunk,
       if (inner) args.new_loops[c] += inner;
     }
   }
-}
-
-// Returns the last of entries 0..count - 1 that is at most x; the first is.
-template <class T>
-__device__ __forceinline__ u32 last_at_most(const T* entries, u32 count, T x) {
-  u32 low = 0, high = count;
-  while (high - low > 1) {
-    u32 middle = (low + high) / 2;
-    if (entries[middle] <= x)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
 }
 
 // Sums the communities of the hub bin with the whole grid, as many at a time as have room for

@@ -11,7 +11,8 @@ from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory import targets24
 from louvain_um.gpu.memory.degree_stats import DegreeStats, degree_stats
 from louvain_um.gpu.move.move import add_degrees
-from louvain_um.gpu.out_of_core.vertex_blocks import Pages, Toucher
+from louvain_um.gpu.out_of_core.page_toucher import PageToucher
+from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.graph.graph import Graph
@@ -105,16 +106,16 @@ def count_degrees(memory: Allocator, level: GpuLevel) -> None:
 
 def cut(
     memory: Allocator, plan: Plan, graph: Graph | DeviceGraph, level: GpuLevel, device: int
-) -> Pages:
+) -> VertexBlocks:
     """Cut level 0 into blocks of vertices, whose arcs come and go."""
     offsets = graph.offsets if isinstance(graph, Graph) else graph.offsets.get()
     arrays = [level.targets] if level.weights is None else [level.targets, level.weights]
     spans = [Span(array.data.ptr, array.itemsize) for array in arrays]
     capacity = sum(plan.out_of_core.values())
     cuts = cut_rows(offsets, sum(span.itemsize for span in spans), capacity // BLOCKS_HELD)
-    touch = Toucher(kernels, memory, plan.blocking)
+    touch = PageToucher(kernels, memory, plan.blocking)
     mode = plan.transfer_mode or "fault"
     residency = Residency(spans, offsets[cuts], capacity, mode, device, touch=touch)
     begins = memory.empty("block_starts", "scratch", len(cuts), np.uint32)
     begins.set(cuts.astype(np.uint32))
-    return Pages(residency, touch, begins, cuts.tolist())
+    return VertexBlocks(residency, touch, begins, cuts.tolist())

@@ -1,17 +1,20 @@
-// Deciding for the widest vertices, by all blocks together: no block is left with one alone.
+// Deciding for hubs, by all blocks together: no block is left with a hub alone.
 //
-// Each hub of a sub-round gets a table of its own in global memory; blocks fill the tables
-// in units of arcs, each added up in shared memory first, and empty them in
-// units of slots. Where the tables of all hubs do not fit
-// at once, they are served in batches.
+// Each hub of a sub-round gets a hash table in global memory. Blocks fill the tables in units of
+// arcs, each summed in shared memory first, since atomics in global memory are what hubs cost; then
+// they empty the tables in units of slots. The two steps, and settling, are a barrier of the grid
+// apart. Hubs whose tables do not fit at once are served in batches.
 #pragma once
-#include "decide.cuh"
+#include "decide_table.cuh"
+#include "search.cuh"
 
-#define DRAIN_SLOTS (16 * THREADS)
+#define DRAIN_SLOTS (16 * THREADS)  // slots of a unit
 
-// Memory for hubs. keys are EMPTY and sums 0 between uses. The arrays `slots`, `fills` and
-// `drains` (where a hub's sub begins), and `own_weights`, have one entry a hub and one more;
-// partials one for each unit of slots. `slots` has the largest table's size at least.
+// Memory for hubs. Tables are empty (keys EMPTY, sums 0) between uses. Entry k of `slots`, `fills`
+// and `drains` says where the table, the units of arcs and the units of slots of the k-th hub
+// begin; fills and drains have one entry more, their end. own_weights: weight to the hub's own
+// community. partials: best choice per unit of slots. capacity: slots of all tables, enough for the
+// largest hub's.
 template <class A>
 struct HubTables {
   u32* keys;
@@ -23,12 +26,13 @@ struct HubTables {
   A* own_weights;
   Choice* partials;
 };
+static_assert(sizeof(HubTables<u32>) == 64, "mirrored by HUB_TABLES in gpu/runtime/launch.py");
 
-// Lays out tables for as many hubs of queue[begin:end) as fit; returns the end of the batch
-// through control->batch_end. Run by one block.
+// Lays out tables for as many hubs of queue[begin:end) as fit; the end of the batch becomes
+// control->batch_end. Run by one block.
 template <class S, class A>
-__device__ void lay_out(const S& s, const HubTables<A>& g, u32 begin, u32 end, Control* control,
-                        Shared<A>& shared) {
+__device__ void lay_out_tables(const S& s, const HubTables<A>& hubs, u32 begin, u32 end,
+                               Control* control, Shared<A>& shared) {
   u64 slots_before = 0, fills_before = 0, drains_before = 0;
   u32 stop = end;
   for (u32 first = begin; first < stop; first += THREADS) {
@@ -44,7 +48,7 @@ __device__ void lay_out(const S& s, const HubTables<A>& g, u32 begin, u32 end, C
     __syncthreads();
     if (threadIdx.x == 0) shared.claimed = end;
     u64 offset = slots_before + block_scan(slots, total);
-    if (i < end && offset + slots > g.capacity) atomicMin(&shared.claimed, i);
+    if (i < end && offset + slots > hubs.capacity) atomicMin(&shared.claimed, i);
     slots_before += total;
     u64 fill = fills_before + block_scan(fills, total);
     fills_before += total;
@@ -52,148 +56,124 @@ __device__ void lay_out(const S& s, const HubTables<A>& g, u32 begin, u32 end, C
     drains_before += total;
     stop = shared.claimed;
     if (i < stop) {
-      g.slots[i - begin] = offset;
-      g.own_weights[i - begin] = 0;
+      hubs.slots[i - begin] = offset;
+      hubs.own_weights[i - begin] = 0;
     }
-    // The entry behind the last hub says where its sub ends.
+    // The entry behind the last hub of the batch says where its units end.
     if (i < end && i <= stop) {
-      g.fills[i - begin] = fill;
-      g.drains[i - begin] = drain;
+      hubs.fills[i - begin] = fill;
+      hubs.drains[i - begin] = drain;
     }
     if (i + 1 == end && stop == end) {
-      g.fills[end - begin] = fill + fills;
-      g.drains[end - begin] = drain + drains;
+      hubs.fills[end - begin] = fill + fills;
+      hubs.drains[end - begin] = drain + drains;
     }
   }
   __syncthreads();
   if (threadIdx.x == 0) control->batch_end = stop;
 }
 
-// Returns the hub to which a unit belongs: the last of `count` that begins at or before it.
-__device__ __forceinline__ u32 hub_of(const u32* units, u32 count, u32 unit) {
-  u32 low = 0, high = count;
-  while (high - low > 1) {
-    u32 middle = (low + high) / 2;
-    if (units[middle] <= unit)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-// Returns the best of all threads' choices to every thread.
-template <class A>
-__device__ Choice best_of_block(Choice best, u32 seed, Shared<A>& shared) {
-  best = best_of_warp(best, seed);
-  __syncthreads();
-  if (threadIdx.x % WARP == 0) shared.champions[threadIdx.x / WARP] = best;
-  __syncthreads();
-  best = shared.champions[0];
-  for (u32 w = 1; w < WARPS; ++w) best = better(best, shared.champions[w], seed);
-  return best;
-}
-
-// Adds a unit of arcs, as many as a shared table takes, to the table of its hub: there first,
-// since atomics on global memory are what this costs.
+// Adds a unit of arcs, as many as a shared table takes, to the table of its hub.
 template <class S, class A>
-__device__ void fill_unit(const S& s, const HubTables<A>& g, u32 begin, u32 count,
+__device__ void fill_unit(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
                           Shared<A>& shared, u32 unit) {
   constexpr u32 unit_arcs = Table<A>::block_max;
-  u32 k = hub_of(g.fills, count, unit), v = s.queue[begin + k];
+  u32 k = last_at_most(hubs.fills, count, unit), v = s.queue[begin + k];
   typename S::Vertex x = s.vertex(v);
   if (x.idle) return;
   const auto [row, high] = row_of(s.weights, s.offsets, v);
-  i64 low = row + (i64)(unit - g.fills[k]) * unit_arcs, stop = min(low + unit_arcs, high);
-  A own_weight = fill<THREADS>(s, x, low, stop, threadIdx.x, shared.keys, shared.sums,
-                         Table<A>::slots);
+  i64 low = row + (i64)(unit - hubs.fills[k]) * unit_arcs, stop = min(low + unit_arcs, high);
+  A own_weight =
+      fill<THREADS>(s, x, low, stop, threadIdx.x, shared.keys, shared.sums, Table<A>::slots);
   own_weight = block_sum(own_weight);
   const u32 slots = slots_for(high - row);
   for (u32 j = threadIdx.x; j < Table<A>::slots; j += THREADS) {
     u32 key = shared.keys[j];
     if (key == EMPTY) continue;
-    add_weight(g.keys + g.slots[k], g.sums + g.slots[k], slots, key, shared.sums[j]);
+    add_weight(hubs.keys + hubs.slots[k], hubs.sums + hubs.slots[k], slots, key, shared.sums[j]);
     shared.keys[j] = EMPTY;
     shared.sums[j] = 0;
   }
   __syncthreads();
-  if (threadIdx.x == 0 && own_weight) atomicAdd(g.own_weights + k, own_weight);
+  if (threadIdx.x == 0 && own_weight) atomicAdd(hubs.own_weights + k, own_weight);
 }
 
 // Fills the tables of the hubs laid out from queue[begin] on, blocks taking turns.
 template <class S, class A>
-__device__ void fill_hubs(const S& s, const HubTables<A>& g, u32 begin, u32 count,
-                            Shared<A>& shared) {
-  const u32 fills = g.fills[count];
+__device__ void fill_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
+                          Shared<A>& shared) {
+  const u32 fills = hubs.fills[count];
   for (u32 unit = blockIdx.x; unit < fills; unit += gridDim.x)
-    fill_unit(s, g, begin, count, shared, unit);
+    fill_unit(s, hubs, begin, count, shared, unit);
 }
 
-// The same by whichever blocks have time.
+// The same, by whichever blocks have time.
 template <class S, class A>
-__device__ void fill_hubs(const S& s, const HubTables<A>& g, u32 begin, u32 count,
+__device__ void claim_fills(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
                             Shared<A>& shared, u32* counter) {
-  const u32 fills = g.fills[count];
+  const u32 fills = hubs.fills[count];
   while (true) {
     __syncthreads();
     if (threadIdx.x == 0) shared.claimed = atomicAdd(counter, 1);
     __syncthreads();
     const u32 unit = shared.claimed;
     if (unit >= fills) break;
-    fill_unit(s, g, begin, count, shared, unit);
+    fill_unit(s, hubs, begin, count, shared, unit);
   }
   __syncthreads();
 }
 
-// Empties the tables and notes the best community of each unit of slots.
+// Empties the tables; partials become the best community of each unit of slots.
 template <class S, class A>
-__device__ void drain_hubs(const S& s, const HubTables<A>& g, u32 begin, u32 count,
-                             Shared<A>& shared) {
-  const u32 drains = g.drains[count];
+__device__ void drain_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
+                           Shared<A>& shared) {
+  const u32 drains = hubs.drains[count];
   for (u32 unit = blockIdx.x; unit < drains; unit += gridDim.x) {
-    u32 k = hub_of(g.drains, count, unit), v = s.queue[begin + k];
+    u32 k = last_at_most(hubs.drains, count, unit), v = s.queue[begin + k];
     typename S::Vertex x = s.vertex(v);
     if (x.idle) continue;
     u32 slots = slots_for(row_of(s.weights, s.offsets, v).arcs());
-    u32 first = (unit - g.drains[k]) * DRAIN_SLOTS;
-    Choice best = drain<THREADS>(s, x, threadIdx.x, g.keys + g.slots[k] + first,
-                                 g.sums + g.slots[k] + first,
+    u32 first = (unit - hubs.drains[k]) * DRAIN_SLOTS;
+    Choice best = drain<THREADS>(s, x, threadIdx.x, hubs.keys + hubs.slots[k] + first,
+                                 hubs.sums + hubs.slots[k] + first,
                                  slots - first < DRAIN_SLOTS ? slots - first : DRAIN_SLOTS);
+    __syncthreads();
     best = best_of_block(best, s.seed, shared);
-    if (threadIdx.x == 0) g.partials[unit] = best;
+    if (threadIdx.x == 0) hubs.partials[unit] = best;
   }
 }
 
-// Settles the hubs laid out.
+// Settles the hubs of the batch.
 template <class S, class A>
-__device__ void settle_hubs(const S& s, const HubTables<A>& g, u32 begin, u32 count,
-                              Shared<A>& shared, Tally& tally) {
+__device__ void settle_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
+                            Shared<A>& shared, Tally& tally) {
   for (u32 k = blockIdx.x; k < count; k += gridDim.x) {
     u32 v = s.queue[begin + k];
     typename S::Vertex x = s.vertex(v);
     if (x.idle) continue;
     const Row row = row_of(s.weights, s.offsets, v);
     Choice best = {0.0, EMPTY};
-    for (u32 unit = g.drains[k] + threadIdx.x; unit < g.drains[k + 1]; unit += THREADS)
-      best = better(best, g.partials[unit], s.seed);
+    for (u32 unit = hubs.drains[k] + threadIdx.x; unit < hubs.drains[k + 1]; unit += THREADS)
+      best = better(best, hubs.partials[unit], s.seed);
+    __syncthreads();
     best = best_of_block(best, s.seed, shared);
     A best_weight = 0;
     if constexpr (S::wants_best_weight)
       if (best.community != EMPTY)
-        best_weight = block_sum(weight_towards<THREADS, S, A>(s, x, row.low, row.high, threadIdx.x,
-                                                      best.community));
-    if (threadIdx.x == 0) s.settle(begin + k, x, best, g.own_weights[k], best_weight, tally);
+        best_weight = block_sum(
+            weight_to<THREADS, S, A>(s, x, row.low, row.high, threadIdx.x, best.community));
+    if (threadIdx.x == 0) s.settle(begin + k, x, best, hubs.own_weights[k], best_weight, tally);
   }
 }
 
-// Serves the hubs from queue[begin] on that there were no tables for yet, batch by batch.
+// Decides for the hubs in queue[begin:end), batch by batch.
 template <class S, class A>
 __device__ void decide_other_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 end,
-                                    Control* control, Shared<A>& shared, Tally& tally) {
+                                  Control* control, Shared<A>& shared, Tally& tally) {
   Barrier* barrier = &control->barrier;
   for (u32 count; begin < end; begin += count) {
     grid_sync(barrier);
-    if (blockIdx.x == 0) lay_out(s, hubs, begin, end, control, shared);
+    if (blockIdx.x == 0) lay_out_tables(s, hubs, begin, end, control, shared);
     grid_sync(barrier);
     count = *(volatile u32*)&control->batch_end - begin;
     fill_hubs(s, hubs, begin, count, shared);
@@ -202,80 +182,4 @@ __device__ void decide_other_hubs(const S& s, const HubTables<A>& hubs, u32 begi
     grid_sync(barrier);
     settle_hubs(s, hubs, begin, count, shared, tally);
   }
-}
-
-// The same as `decide` for rows sorted by length, of which the longest come over the bus: every
-// other block begins with short ones, so that bus and memory are busy at the same time.
-template <class S, class A>
-__device__ void decide_sorted(const S& s, const u32* from, const HubTables<A>& hubs, u32* work,
-                              Control* control, Shared<A>& shared, Tally& tally) {
-  const u32 eighth = threadIdx.x / WARP * (Table<A>::slots / WARPS);
-  Barrier* barrier = &control->barrier;
-  const bool any = from[HUB] < from[BLOCK];
-  u32 begin = from[HUB], count = 0;
-  if (any) {
-    if (blockIdx.x == 0) lay_out(s, hubs, begin, from[BLOCK], control, shared);
-    grid_sync(barrier);
-    count = *(volatile u32*)&control->batch_end - begin;
-  }
-  for (u32 turn = 0; turn < 2; ++turn) {
-    if (turn == blockIdx.x % 2) {
-      if (any) fill_hubs(s, hubs, begin, count, shared, work + HUB);
-      if (from[BLOCK] < from[WARPED])
-        decide_block(s, from[BLOCK], from[WARPED], work + BLOCK, shared.keys, shared.sums, shared,
-                     tally);
-      decide_warp(s, from[WARPED], from[TILE32], work + WARPED, shared.keys + eighth,
-                  shared.sums + eighth, tally);
-    } else {
-      decide_tile<32>(s, from[TILE32], from[TILE16], work + TILE32, tally);
-      decide_tile<16>(s, from[TILE16], from[TILE8], work + TILE16, tally);
-    }
-  }
-  if (any) {
-    grid_sync(barrier);
-    drain_hubs(s, hubs, begin, count, shared);
-  }
-  decide_tile<8>(s, from[TILE8], from[TILE4], work + TILE8, tally);
-  if (any) {
-    grid_sync(barrier);
-    settle_hubs(s, hubs, begin, count, shared, tally);
-  }
-  decide_tile<4>(s, from[TILE4], from[BINS], work + TILE4, tally);
-  decide_other_hubs(s, hubs, begin + count, from[BLOCK], control, shared, tally);
-}
-
-// Decides for all vertices queued for one sub-round, which begin at from[0] in the queue. The
-// hubs' steps are a barrier apart; blocks with no sub in one go on with smaller vertices.
-template <class S, class A>
-__device__ void decide(const S& s, const u32* from, const HubTables<A>& hubs, u32* work,
-                       Control* control, Shared<A>& shared, Tally& tally) {
-  if constexpr (S::sorted) return decide_sorted(s, from, hubs, work, control, shared, tally);
-  const u32 eighth = threadIdx.x / WARP * (Table<A>::slots / WARPS);
-  Barrier* barrier = &control->barrier;
-  const bool any = from[HUB] < from[BLOCK];
-  u32 begin = from[HUB], count = 0;
-  if (any && blockIdx.x == 0) lay_out(s, hubs, begin, from[BLOCK], control, shared);
-  if (from[BLOCK] < from[WARPED])
-    decide_block(s, from[BLOCK], from[WARPED], work + BLOCK, shared.keys, shared.sums, shared,
-                 tally);
-  if (any) {
-    grid_sync(barrier);
-    count = *(volatile u32*)&control->batch_end - begin;
-    fill_hubs(s, hubs, begin, count, shared);
-  }
-  decide_warp(s, from[WARPED], from[TILE32], work + WARPED, shared.keys + eighth,
-              shared.sums + eighth, tally);
-  if (any) {
-    grid_sync(barrier);
-    drain_hubs(s, hubs, begin, count, shared);
-  }
-  decide_tile<32>(s, from[TILE32], from[TILE16], work + TILE32, tally);
-  decide_tile<16>(s, from[TILE16], from[TILE8], work + TILE16, tally);
-  if (any) {
-    grid_sync(barrier);
-    settle_hubs(s, hubs, begin, count, shared, tally);
-  }
-  decide_tile<8>(s, from[TILE8], from[TILE4], work + TILE8, tally);
-  decide_tile<4>(s, from[TILE4], from[BINS], work + TILE4, tally);
-  decide_other_hubs(s, hubs, begin + count, from[BLOCK], control, shared, tally);
 }

@@ -1,62 +1,79 @@
 // Moving vertices between communities: all sweeps of one level in one cooperative launch.
 //
-// A sweep: the active vertices are queued by sub-round and by degree; then, sub-round by
-// sub-round, `decide` reads the frozen labels and totals and notes where each queued vertex
-// goes, `apply` carries the moves out with integer atomics, `activate` wakes the neighbours
-// left behind. Between steps the grid waits for itself; the host is not asked. No result
-// depends on the order of a queue, of atomics, or of blocks.
+// Source: the local moving phase of Louvain (Blondel et al. 2008, §2), made parallel by sub-rounds
+// that decide from a frozen state, and pruned to active vertices. louvain_um/cpu/move.py is the
+// twin.
 //
-// Who owns what: labels, totals and sizes change in `apply` only; proposed[i] belongs to whoever
-// decides for queue[i]; a byte of `next_active` is only ever set to 1 during a sweep.
+// A sweep: the active vertices are queued by sub-round and degree bin. Then, for each sub-round:
+// decide, barrier, apply, barrier. `decide` reads the frozen labels and totals and writes
+// proposals; `apply` updates labels, totals and sizes by integer atomics; `activate` marks the
+// neighbours of moved vertices for the next sweep, together with the next `decide`, since it writes
+// nothing that deciding reads. The grid synchronizes itself; the host reads back once per level.
+//
+// Who owns what: labels, totals and sizes change in `apply` only; proposed[i] belongs to the group
+// that decides for queue[i]; a byte of next_active is only ever set to 1 while a sweep runs.
+//
+// A vertex of degree 0 is never queued and stays where it starts. No result depends on the order of
+// a queue, of atomics, or of blocks.
 
 #include "move_rule.cuh"
 
-// The kernel. `start` is null when every vertex begins alone; all stay active for the first
-// `restless` sweeps. A vertex of degree 0 is never queued; it stays where it starts.
+// The level to move on, and the schedule of its sweeps. `start` is null if every vertex starts
+// alone. `tolerance` is in units of 2^-GAIN_BITS.
+struct Sweeps {
+  i64 n;
+  const u32* start;
+  u8* active;
+  u8* next_active;
+  Control* control;
+  i64 tolerance;
+  u32 seed_salt;
+  u32 cycle;
+  u32 sub_rounds;
+  u32 max_iterations;
+  u32 full_sweeps;  // first sweeps, with all vertices active
+  u32 min_sweeps;   // sweeps before a gain that does not fall ends the level
+};
+static_assert(sizeof(Sweeps) == 72, "mirrored by SWEEPS in gpu/move/structs.py");
+
+// Moves until a sweep gains less than the tolerance. Writes labels, totals and sizes, and
+// iterations, moves, gains and times of sweeps to `control`. Cooperative.
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
-    move(i64 n, const i64* offsets, const u32* targets, const W* weights, const A* degrees,
-         const u32* start, u32* labels, A* totals, u32* sizes, u32* queue, u32* proposed, u8* active,
-         u8* next_active, HubTables<A> hubs, Control* control, double rate, double total, u32 seed,
-         u32 seed_salt, u32 cycle, u32 sub_rounds, u32 max_iterations, u32 restless,
-         u32 patience, i64 tolerance) {
+    move(const MoveRule<W, A> s, const HubTables<A> hubs, const Sweeps sweeps) {
   __shared__ Shared<A> shared;
+  const i64 n = sweeps.n, tolerance = sweeps.tolerance;
+  const u32 sub_rounds = sweeps.sub_rounds, full_sweeps = sweeps.full_sweeps;
+  Control* control = sweeps.control;
+  u8 *active = sweeps.active, *next_active = sweeps.next_active;
   Barrier* barrier = &control->barrier;
-  const Mover<W, A> s = {offsets, targets, weights, degrees, labels, totals,
-                         sizes,   queue,   proposed,   rate,    total,  seed};
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
   const u32* starts = shared.starts;
 
   clear_table(shared);
-  begin_level(s, n, start, active, next_active, thread, threads, barrier);
+  begin_level(s, n, sweeps.start, active, next_active, thread, threads, barrier);
 
-  i64 before = 0;  // what the last sweep gained
-  for (u32 iteration = 0; iteration < max_iterations; ++iteration) {
-    const u32 salt = mix32((cycle << 16) + iteration + seed_salt);
+  i64 before = 0;  // gain of the sweep before
+  for (u32 iteration = 0; iteration < sweeps.max_iterations; ++iteration) {
+    const u32 salt = mix32((sweeps.cycle << 16) + iteration + sweeps.seed_salt);
     const u32 slot = iteration & 1;
-    const bool wakes = iteration >= restless;
+    const bool prunes = iteration >= full_sweeps;
     if (thread == 0) control->gain[slot] = 0, control->moves[slot] = 0;
     enqueue(
-        0, n, offsets, weights, sub_rounds, 0,
+        0, n, s.offsets, s.weights, sub_rounds, 0,
         [=](i64 v, bool first) {
-          if (first && iteration > restless) next_active[v] = 0;
+          if (first && iteration > full_sweeps) next_active[v] = 0;
           return active[v] ? bucket(v, salt, sub_rounds) : EMPTY;
         },
-        queue, control, shared);
+        s.queue, control, shared);
 
     Tally tally = {0, 0};
-    u32 moved = sub_rounds;
+    u32 moved = sub_rounds;  // the sub-round whose moves were applied last
     for (u32 r = 0; r <= sub_rounds; ++r) {
       const u32* from = starts + r * BINS;
       if (r < sub_rounds && from[0] == from[BINS]) continue;
-      // Waking after the last sub-round may overlap with deciding in this one: it writes
-      // nothing that deciding reads.
-      if (wakes && moved < sub_rounds) {
-        const u32* was = starts + moved * BINS;
-        activate<THREADS>(s, was[HUB], was[WARPED], moved, sub_rounds, salt, active, next_active);
-        activate<WARP>(s, was[WARPED], was[TILE16], moved, sub_rounds, salt, active, next_active);
-        activate<8>(s, was[TILE16], was[BINS], moved, sub_rounds, salt, active, next_active);
-      }
+      if (prunes && moved < sub_rounds)
+        activate_bins(s, starts + moved * BINS, moved, sub_rounds, salt, active, next_active);
       if (r == sub_rounds) break;
       decide(s, from, hubs, control->work + r * BINS, control, shared, tally);
       grid_sync(barrier);
@@ -81,16 +98,18 @@ __global__ void __launch_bounds__(THREADS, 5)
       control->ended[iteration] = nanoseconds();
       control->moved[iteration] = all_moves;
     }
-    if (all_moves == 0 || gain < tolerance || (iteration >= patience && gain >= before)) break;
+    if (all_moves == 0 || gain < tolerance || (iteration >= sweeps.min_sweeps && gain >= before))
+      break;
     before = gain;
-    if (!wakes) continue;
+    if (!prunes) continue;
     u8* swap = active;
     active = next_active;
     next_active = swap;
   }
 }
 
-// Writes the degree of each vertex: its arcs' weights and twice its loop. `loops` may be null.
+// Writes the degree of each vertex: the weights of its arcs and twice its loop. `loops` may be
+// null. One thread per vertex.
 template <class W, class A>
 __global__ void add_degrees(i64 n, const i64* offsets, const W* weights, const A* loops,
                             A* degrees) {

@@ -1,4 +1,4 @@
-"""Moving on the device: launches `move.cu`; `louvain_um.cpu.move` tells the steps."""
+"""Moving on the device: launches `move.cu`; the twin of `louvain_um.cpu.move`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.gpu.level import GpuLevel, or_null
+from louvain_um.gpu.move.structs import SWEEPS, Struct, move_rule
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import CONTROL, THREADS, HubTables, grid_for, new_control
 from louvain_um.options import Options
@@ -52,38 +53,32 @@ def move(
 ) -> tuple[MoveStats, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance.
 
-    Leaves `labels` and `totals` on the level; whoever aggregates frees "totals".
+    Leaves `labels` and `totals` on the level; the caller frees "totals" after aggregation.
     """
-    n = level.vertices
     sizes, queue, proposed, active, next_active = move_arrays(memory, options, level)
     kernel = kernels.get("move", "move", level.types)
     blocks = grid_for(kernels, kernel, level)
     hubs = HubTables(memory, level, low_scratch)
     control = new_control(memory)
-    seed_salt = rules.seed_salt(options.seed)
-    restless = rules.FULL_SWEEPS if level.start is None else 0
-    kernel(
-        (blocks,),
-        (THREADS,),
-        (
-            np.int64(n), level.offsets, level.targets, or_null(level.weights),
-            or_null(level.degrees),
-            or_null(level.start), level.labels, level.totals, sizes, queue, proposed,
-            active, next_active,
-            hubs.argument, control, np.float64(options.resolution / total), np.float64(total),
-            np.uint32(options.seed), np.uint32(seed_salt), np.uint32(level.cycle),
-            np.uint32(rules.SUB_ROUNDS), np.uint32(rules.MAX_ITERATIONS), np.uint32(restless),
-            np.uint32(rules.MIN_SWEEPS), np.int64(rules.tolerance(level.number)),
-        ),
+    rule = move_rule(level, options, total, sizes, queue, proposed)
+    sweeps = Struct(
+        SWEEPS,
+        n=level.vertices, start=level.start, active=active, next_active=next_active,
+        control=control, tolerance=rules.tolerance(level.number),
+        seed_salt=rules.seed_salt(options.seed), cycle=level.cycle, sub_rounds=rules.SUB_ROUNDS,
+        max_iterations=rules.MAX_ITERATIONS,
+        full_sweeps=rules.FULL_SWEEPS if level.start is None else 0,
+        min_sweeps=rules.MIN_SWEEPS,
     )  # fmt: skip
+    kernel((blocks,), (THREADS,), (rule.argument, hubs.argument, sweeps.argument))
     found = control.get().view(CONTROL)[0]
     hubs.free()
     memory.free(*MOVE_ARRAYS, "control")
     count = int(found["iterations"])
-    ended, gone = found["ended"][:count].tolist(), found["moved"][:count].tolist()
-    sweeps = [Sweep(m, (ended[-1] - at) * 1e-9) for m, at in zip(gone, ended, strict=True)]
+    ended, moved = found["ended"][:count].tolist(), found["moved"][:count].tolist()
+    done = [Sweep(m, (ended[-1] - at) * 1e-9) for m, at in zip(moved, ended, strict=True)]
     moves, visited, gain = (int(found[key]) for key in ("total_moves", "visited", "total_gain"))
-    return MoveStats(count, moves, visited, gain), sweeps
+    return MoveStats(count, moves, visited, gain), done
 
 
 def add_degrees(kernels: Kernels, level: GpuLevel) -> None:

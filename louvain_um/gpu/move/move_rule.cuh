@@ -1,25 +1,27 @@
-// The rule of moving, and what its kernels share: how a level begins, how moves are carried
-// out, how neighbours are woken.
+// The rule of moving, and the steps around deciding: start a level, apply moves, activate
+// neighbours.
 #pragma once
 #include "decide.cuh"
-#include "hubs.cuh"
+#include "enqueue.cuh"
 
-// The rule of moving: every neighbouring community counts, the best one must beat staying.
+// Every neighbouring community is eligible, and the best one must beat staying (the local moving of
+// Blondel et al. 2008, §2, from a frozen state).
 template <class W, class A>
-struct Mover {
+struct MoveRule {
   using Accumulator = A;
-  static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Targets24>, wants_best_weight = false;
+  static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Targets24>;
+  static constexpr bool wants_best_weight = false;
   const i64* offsets;
   const u32* targets;
   const W* weights;
   const A* degrees;
-  u32* labels;
-  A* totals;
-  u32* sizes;
+  u32* labels;  // community per vertex
+  A* totals;    // sum of degrees per community
+  u32* sizes;   // vertices per community
   u32* queue;
-  u32* proposed;
-  double rate;
-  double total;
+  u32* proposed;  // per entry of the queue: community to move to, EMPTY to stay
+  double rate;    // resolution / 2m
+  double total;   // 2m
   u32 seed;
 
   struct Vertex {
@@ -44,7 +46,8 @@ struct Mover {
     return {score_of(weight, x.pull, totals[label]), label};
   }
 
-  // Notes where the vertex goes, unless that is one half of two lone vertices swapping places.
+  // Proposes the best community, unless staying is as good, or two vertices that are each alone
+  // would swap places.
   __device__ __forceinline__ void settle(u32 i, const Vertex& x, Choice best, A own_weight, A,
                                          Tally& tally) const {
     u32 target = EMPTY;
@@ -53,25 +56,26 @@ struct Mover {
         !(best.community > x.own && sizes[x.own] == 1 && sizes[best.community] == 1)) {
       target = best.community;
       double gain = __ddiv_rn(__dsub_rn(best.score, stay), total);
-      tally.gain += __double2ll_rn(__dmul_rn(gain, 1125899906842624.0));
+      tally.gain += __double2ll_rn(__dmul_rn(gain, GAIN_UNIT));
       ++tally.moves;
     }
     proposed[i] = target;
   }
 };
+static_assert(sizeof(MoveRule<u32, u32>) == 96, "mirrored by MOVE_RULE in gpu/move/structs.py");
 
-// Wakes u, unless it is queued in this sweep for a sub-round still to come.
-__device__ __forceinline__ void wake(u32 u, u32 sub_round, u32 sub_rounds, u32 salt,
-                                     const u8* active, u8* next_active) {
+// Marks u for the next sweep, unless u is queued in this one for a sub-round still to come.
+__device__ __forceinline__ void mark_active(u32 u, u32 sub_round, u32 sub_rounds, u32 salt,
+                                            const u8* active, u8* next_active) {
   if (next_active[u] || (active[u] && bucket(u, salt, sub_rounds) > sub_round)) return;
   next_active[u] = 1;
 }
 
-// Wakes the neighbours of the moved vertices in queue[begin:end) that are outside the mover's
-// new community: a group of G threads a vertex, `groups` of them in the grid.
+// Marks the neighbours, outside the new community, of the moved vertices in queue[begin:end): a
+// group of G threads per vertex. All writes are of 1, so their order does not matter.
 template <u32 G, class S>
-__device__ void activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_rounds,
-                         u32 salt, const u8* active, u8* next_active) {
+__device__ void activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_rounds, u32 salt,
+                         const u8* active, u8* next_active) {
   const u32 groups = gridDim.x * (THREADS / G), rank = threadIdx.x % G;
   for (u32 i = begin + blockIdx.x * (THREADS / G) + threadIdx.x / G; i < end; i += groups) {
     u32 target = s.proposed[i];
@@ -80,12 +84,21 @@ __device__ void activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_
     const auto [low, high] = row_of(s.weights, s.offsets, v);
     for (i64 j = low + rank; j < high; j += G) {
       u32 u = target_at(s.targets, s.weights, j);
-      if (s.labels[u] != target) wake(u, sub_round, sub_rounds, salt, active, next_active);
+      if (s.labels[u] != target) mark_active(u, sub_round, sub_rounds, salt, active, next_active);
     }
   }
 }
 
-// Carries out the moves of queue[begin:end), for the threads of the grid, in whole warps.
+// The same for a sub-round's queue, whose bins begin at from[0], from[1], ….
+template <class S>
+__device__ void activate_bins(const S& s, const u32* from, u32 sub_round, u32 sub_rounds, u32 salt,
+                              const u8* active, u8* next_active) {
+  activate<THREADS>(s, from[HUB], from[PER_WARP], sub_round, sub_rounds, salt, active, next_active);
+  activate<WARP>(s, from[PER_WARP], from[TILE16], sub_round, sub_rounds, salt, active, next_active);
+  activate<8>(s, from[TILE16], from[BINS], sub_round, sub_rounds, salt, active, next_active);
+}
+
+// Applies the moves of queue[begin:end), for the threads of the grid, in whole warps.
 template <class S>
 __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 threads) {
   using A = typename S::Accumulator;
@@ -107,11 +120,11 @@ __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 thre
   }
 }
 
-// Puts every vertex where it starts, alone where `start` is null, and wakes it. Ends with a
-// barrier.
+// Puts every vertex into its start community, alone where `start` is null, and makes it active.
+// Ends with a barrier of the grid.
 template <class S>
-__device__ void begin_level(const S& s, i64 n, const u32* start, u8* active, u8* next_active, i64 thread,
-                            i64 threads, Barrier* barrier) {
+__device__ void begin_level(const S& s, i64 n, const u32* start, u8* active, u8* next_active,
+                            i64 thread, i64 threads, Barrier* barrier) {
   using A = typename S::Accumulator;
   for (i64 v = thread; v < n; v += threads) {
     s.labels[v] = start ? start[v] : v;

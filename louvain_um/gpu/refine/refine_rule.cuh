@@ -1,38 +1,42 @@
-// The rule of refinement, and what its kernels share.
+// The rule of refinement, and the steps around deciding: start alone, weigh, apply joins.
 #pragma once
 #include "decide.cuh"
-#include "hubs.cuh"
+#include "enqueue.cuh"
 
-// Whether a sub is tied to its community at least as chance would have it.
+// Whether a sub-community is well connected: its weight to the rest of its community is at least
+// what is expected at random (Traag et al. 2019, §3).
 template <class A>
-__device__ __forceinline__ bool well_connected(A external, A total, A community_total, double rate) {
+__device__ __forceinline__ bool well_connected(A external, A total, A community_total,
+                                               double rate) {
   return __ull2double_rn(external) >= __dmul_rn(__dmul_rn(rate, __ull2double_rn(total)),
-                                           __ull2double_rn(community_total - total));
+                                                __ull2double_rn(community_total - total));
 }
 
-// The rule of refinement: refined of the vertex's own community count, as their own labels.
+// The labels of a vertex's neighbours are the sub-communities of its own community; those of other
+// communities do not count.
 template <class W, class A>
-struct Refiner {
+struct RefineRule {
   using Accumulator = A;
-  static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Targets24>, wants_best_weight = true;
+  static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Targets24>;
+  static constexpr bool wants_best_weight = true;
   const i64* offsets;
   const u32* targets;
   const W* weights;
   const A* degrees;
-  const u32* labels;
-  const A* totals;
-  u32* refined;
-  A* sub_totals;
-  u32* sub_sizes;
-  A* external_weight;
+  const u32* labels;   // community per vertex
+  const A* totals;     // sum of degrees per community
+  u32* refined;        // sub-community per vertex
+  A* sub_totals;       // sum of degrees per sub-community
+  u32* sub_sizes;      // vertices per sub-community
+  A* external_weight;  // weight of a sub-community to the rest of its community
   u32* queue;
-  u32* proposed;
-  A* weight_to_target;
-  double rate;
+  u32* proposed;        // per entry of the queue: sub-community to join, EMPTY for none
+  A* weight_to_target;  // per entry of the queue: weight to the proposed sub-community
+  double rate;          // resolution / 2m
   u32 seed;
   u32 salt;
   u32 sub_rounds;
-  u32 sub_round;
+  u32 sub_round;  // the one at work
 
   struct Vertex {
     u32 own;
@@ -46,7 +50,7 @@ struct Refiner {
     return degree_of(weights, degrees, offsets, v);
   }
 
-  // A vertex is idle if it has company already or is loosely tied to its community.
+  // A vertex is idle unless it is alone in its sub-community and well connected.
   __device__ __forceinline__ Vertex vertex(u32 v) const {
     u32 community = labels[v];
     A weight = degree(v), community_total = totals[community];
@@ -59,11 +63,11 @@ struct Refiner {
     return labels[u] == x.community ? refined[u] : EMPTY;
   }
 
+  // A sub-community of one vertex is not eligible while that vertex may move itself.
   __device__ __forceinline__ Choice choice(const Vertex& x, u32 sub, A weight) const {
     A total = sub_totals[sub];
     Choice it = {score_of(weight, x.pull, total), sub};
-    if (it.score <= 0.0 ||
-        (sub_sizes[sub] == 1 && bucket(sub, salt, sub_rounds) == sub_round) ||
+    if (it.score <= 0.0 || (sub_sizes[sub] == 1 && bucket(sub, salt, sub_rounds) == sub_round) ||
         !well_connected(external_weight[sub], total, x.community_total, rate))
       it.community = EMPTY;
     return it;
@@ -75,10 +79,12 @@ struct Refiner {
     weight_to_target[i] = best_weight;
   }
 };
+static_assert(sizeof(RefineRule<u32, u32>) == 128, "mirrored by REFINE_RULE in refine/refine.py");
 
-// Sums, for the vertices in queue[begin:end), the weight of arcs inside their communities.
+// Sets the external weight of the vertices in queue[begin:end), each alone: the weight of its arcs
+// inside its community. A group of G threads per vertex.
 template <u32 G, class S>
-__device__ void sum_external_rows(const S& s, u32 begin, u32 end) {
+__device__ void weigh_rows(const S& s, u32 begin, u32 end) {
   const u32 groups = gridDim.x * (THREADS / G), rank = threadIdx.x % G;
   using A = typename S::Accumulator;
   for (u32 first = begin + blockIdx.x * (THREADS / G); first < end; first += groups) {
@@ -89,7 +95,8 @@ __device__ void sum_external_rows(const S& s, u32 begin, u32 end) {
       u32 own = s.labels[v];
       const auto [low, high] = row_of(s.weights, s.offsets, v);
       for (i64 j = low + rank; j < high; j += G)
-        if (s.labels[target_at(s.targets, s.weights, j)] == own) external += weight_at(s.weights, j);
+        if (s.labels[target_at(s.targets, s.weights, j)] == own)
+          external += weight_at(s.weights, j);
     }
     if constexpr (G == THREADS)
       external = block_sum(external);
@@ -99,17 +106,17 @@ __device__ void sum_external_rows(const S& s, u32 begin, u32 end) {
   }
 }
 
-// The same for all vertices of a queue, whose classes begin at from[0], from[1], ….
+// The same for a queue whose bins begin at from[0], from[1], ….
 template <class S>
-__device__ void sum_external(const S& s, const u32* from) {
-  sum_external_rows<THREADS>(s, from[HUB], from[WARPED]);
-  sum_external_rows<WARP>(s, from[WARPED], from[TILE16]);
-  sum_external_rows<8>(s, from[TILE16], from[BINS]);
+__device__ void weigh_bins(const S& s, const u32* from) {
+  weigh_rows<THREADS>(s, from[HUB], from[PER_WARP]);
+  weigh_rows<WARP>(s, from[PER_WARP], from[TILE16]);
+  weigh_rows<8>(s, from[TILE16], from[BINS]);
 }
 
-// Makes every vertex a sub of its own.
+// Makes every vertex a sub-community of its own.
 template <class S>
-__device__ void begin_alone(const S& s, i64 n, i64 thread, i64 threads) {
+__device__ void begin_refinement(const S& s, i64 n, i64 thread, i64 threads) {
   for (i64 v = thread; v < n; v += threads) {
     s.refined[v] = v;
     s.sub_totals[v] = s.degree(v);
@@ -118,7 +125,8 @@ __device__ void begin_alone(const S& s, i64 n, i64 thread, i64 threads) {
   }
 }
 
-// Carries out what was decided for queue[begin:end).
+// Applies the proposals of queue[begin:end). The sub-community that a vertex leaves is empty: its
+// entries stay unused.
 template <class S>
 __device__ void apply_joins(const S& s, u32 begin, u32 end, i64 thread, i64 threads) {
   using A = typename S::Accumulator;

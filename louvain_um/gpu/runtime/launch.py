@@ -65,7 +65,16 @@ CONTROL: Final = np.dtype(
 HUB_TABLES: Final = np.dtype(
     [
         (name, np.uint64)
-        for name in ("keys", "sums", "capacity", "slots", "fills", "drains", "homes", "partials")
+        for name in (
+            "keys",
+            "sums",
+            "capacity",
+            "slots",
+            "fills",
+            "drains",
+            "own_weights",
+            "partials",
+        )
     ]
 )
 """`HubTables` of hubs.cuh."""

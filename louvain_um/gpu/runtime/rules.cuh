@@ -1,4 +1,5 @@
-// The rule's arithmetic on the device. louvain_um/core/rules.py is the text; tests hold them equal.
+// The arithmetic that decides labels, on the device: the twin of louvain_um/core/rules.py and
+// cpu/rule.py. Tests hold the three equal.
 #pragma once
 
 typedef unsigned char u8;
@@ -6,12 +7,16 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-#define EMPTY 0xFFFFFFFFu
+#define EMPTY 0xFFFFFFFFu  // no vertex, no community
 
-// Stands for "every arc weighs 1" where a weight type is expected.
+// Gains are summed as integers in units of 2^-GAIN_BITS of 2m, as core/rules.py says.
+#define GAIN_BITS 50
+#define GAIN_UNIT ((double)(1ull << GAIN_BITS))
+
+// Weight type of graphs whose arcs all weigh 1.
 struct Unweighted {};
 
-// Whether two types are one.
+// Whether two types are the same.
 template <class A, class B>
 constexpr bool same = false;
 template <class A>
@@ -42,13 +47,13 @@ __device__ __forceinline__ double score_of(u64 weight, double pull, u64 total) {
   return __dsub_rn(__ull2double_rn(weight), __dmul_rn(pull, __ull2double_rn(total)));
 }
 
-// A community and its score; nobody is EMPTY.
+// A community and its score; `community` is EMPTY for none.
 struct Choice {
   double score;
   u32 community;
 };
 
-// Returns the better of two choices of distinct communities; the order of arguments is free.
+// Returns the better of two choices; the order of arguments is free.
 __device__ __forceinline__ Choice better(Choice a, Choice b, u32 seed) {
   if (a.community == EMPTY) return b;
   if (b.community == EMPTY) return a;
@@ -56,7 +61,8 @@ __device__ __forceinline__ Choice better(Choice a, Choice b, u32 seed) {
   return a.community == b.community || wins_tie(a.community, b.community, seed) ? a : b;
 }
 
-// Weight of arc j; a read that bypasses coherence, since no kernel writes a level's arcs.
+// Weight of arc j. A streaming load (evict-first): arcs are read once per pass, and must not
+// displace what is read at random.
 __device__ __forceinline__ u32 weight_at(const Unweighted*, i64) { return 1; }
 __device__ __forceinline__ u32 weight_at(const u32* weights, i64 j) { return __ldcs(weights + j); }
 __device__ __forceinline__ u64 weight_at(const u64* weights, i64 j) { return __ldcs(weights + j); }

@@ -1,0 +1,176 @@
+"""Moving and refinement block by block, where a level's arcs are not all on the device.
+
+Launches `vertex_blocks.cu`; the steps are those of `louvain_um.gpu.move.move` and
+`louvain_um.gpu.refine.refine`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um.core import rules
+from louvain_um.core.hierarchy import MoveStats
+from louvain_um.gpu.level import GpuLevel, or_null
+from louvain_um.gpu.move.move import MOVE_ARRAYS, Sweep, move_arrays
+from louvain_um.gpu.move.structs import Struct, layout, move_rule, pointers
+from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
+from louvain_um.gpu.refine.refine import REFINE_ARRAYS, start_refinement
+from louvain_um.gpu.runtime.compile import Kernels
+from louvain_um.gpu.runtime.launch import CONTROL, THREADS, HubTables, grid_for, new_control
+from louvain_um.options import Options
+from louvain_um.placement.memory.allocator import Allocator
+
+NONE: Final = 0xFFFFFFFF
+"""Stands for no sub-round."""
+
+SPAN: Final = 8
+"""Entries of a span in the queue: where each bin begins, and where the span ends."""
+
+VERTEX_BLOCKS: Final = layout(
+    n=np.int64, count=np.uint64,
+    **pointers("begins", "active", "next_active", "spans", "present", "control"),
+    salt=np.uint32, sub_rounds=np.uint32,
+)  # fmt: skip
+"""`VertexBlocks` of vertex_blocks.cu."""
+
+
+class BlockKernels:
+    """The kernels of a level in vertex blocks, with the arguments that they share."""
+
+    def __init__(
+        self, kernels: Kernels, level: GpuLevel, blocks: VertexBlocks, rule: Struct, shared: Struct
+    ) -> None:
+        self.kernels = kernels
+        self.level = level
+        self.blocks = blocks
+        self.rule = rule
+        self.shared = shared
+
+    def run(self, name: str, *arguments: Any) -> None:
+        """Launch a kernel that reads no arcs."""
+        kernel = self.kernels.get("vertex_blocks", name, self.level.types)
+        grid = grid_for(self.kernels, kernel, self.level)
+        kernel((grid,), (THREADS,), (self.rule.argument, self.shared.argument, *arguments))
+
+    def run_on(self, block: int, following: int | None, name: str, *arguments: Any) -> None:
+        """Bring a block's arcs, then launch a kernel that reads them."""
+        self.blocks.residency.need(block, following)
+        self.run(name, *arguments)
+
+
+def move_blocks(
+    kernels: Kernels,
+    memory: Allocator,
+    options: Options,
+    total: int,
+    level: GpuLevel,
+    blocks: VertexBlocks,
+    low_scratch: bool,
+) -> tuple[MoveStats, list[Sweep]]:
+    """Sweep until the gain of a sweep falls below the level's tolerance."""
+    sizes, queue, proposed, active, next_active = move_arrays(memory, options, level)
+    rounds, count = rules.SUB_ROUNDS, blocks.count
+    spans = memory.empty("spans", "scratch", rounds * count * SPAN, np.uint32)
+    present = memory.empty("present", "scratch", rounds * count, np.uint8)
+    hubs = HubTables(memory, level, low_scratch)
+    control = new_control(memory)
+    rule = move_rule(level, options, total, sizes, queue, proposed)
+    shared = Struct(
+        VERTEX_BLOCKS,
+        n=level.vertices, count=count, begins=blocks.begins, active=active,
+        next_active=next_active, spans=spans, present=present, control=control, salt=0,
+        sub_rounds=rounds,
+    )  # fmt: skip
+    steps = BlockKernels(kernels, level, blocks, rule, shared)
+    steps.run("begin_moving", or_null(level.start))
+    moves, gain, before, iteration = 0, 0, 0, 0
+    ended = list[tuple[int, float]]()
+    while iteration < rules.MAX_ITERATIONS:
+        shared.set(salt=rules.salt(level.cycle, iteration, options.seed))
+        present.fill(0)
+        steps.run("begin_sweep")
+        prunes = rules.prunes(level.start is None, iteration)
+        sweep(steps, hubs, present.get().reshape(count, rounds), prunes)
+        found = control.get().view(CONTROL)[0]
+        iteration += 1
+        moved, gained = int(found["moves"][0]), int(found["gain"][0])
+        moves, gain = moves + moved, gain + gained
+        ended.append((moved, time.perf_counter()))
+        if moved == 0 or rules.is_last_sweep(level.number, iteration - 1, gained, before):
+            break
+        before = gained
+        if prunes:
+            active, next_active = next_active, active
+            shared.set(active=active, next_active=next_active)
+    hubs.free()
+    memory.free(*MOVE_ARRAYS, "spans", "present", "control")
+    last = ended[-1][1]
+    sweeps = [Sweep(moved, last - at) for moved, at in ended]
+    return MoveStats(iteration, moves, int(found["visited"]), gain), sweeps
+
+
+def sweep(steps: BlockKernels, hubs: HubTables, present: Any, prunes: bool) -> None:
+    """Decide and apply, sub-round by sub-round and block by block.
+
+    With `prunes`, the pass over the blocks of a sub-round also activates the neighbours of the
+    vertices that moved in the sub-round before.
+    """
+    before, there = NONE, set[int]()
+    for number in range(present.shape[1]):
+        here = set(np.flatnonzero(present[:, number]).tolist())
+        if not here:
+            continue
+        for block, following in steps.blocks.order(sorted(here | there)):
+            steps.run_on(
+                block, following, "move_block", hubs.argument, np.uint32(block),
+                np.uint32(number if block in here else NONE),
+                np.uint32(before if block in there else NONE),
+            )  # fmt: skip
+        steps.run("end_move_round")
+        if prunes:
+            before, there = number, here
+    for block, following in steps.blocks.order(sorted(there)):
+        steps.run_on(
+            block, following, "move_block", hubs.argument, np.uint32(block), np.uint32(NONE),
+            np.uint32(before),
+        )  # fmt: skip
+
+
+def refine_blocks(
+    kernels: Kernels,
+    memory: Allocator,
+    options: Options,
+    total: int,
+    level: GpuLevel,
+    blocks: VertexBlocks,
+    low_scratch: bool,
+) -> None:
+    """Split communities into connected sub-communities; leaves `refined` on the level."""
+    rule = start_refinement(memory, level, options, total)
+    rounds, count = rules.SUB_ROUNDS, blocks.count
+    spans = memory.empty("spans", "scratch", rounds * count * SPAN, np.uint32)
+    hubs = HubTables(memory, level, low_scratch)
+    control = new_control(memory)
+    shared = Struct(
+        VERTEX_BLOCKS,
+        n=level.vertices, count=count, begins=blocks.begins, active=None, next_active=None,
+        spans=spans, present=None, control=control,
+        salt=rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed), sub_rounds=rounds,
+    )  # fmt: skip
+    steps = BlockKernels(kernels, level, blocks, rule, shared)
+    steps.run("begin_refining")
+    every = list(range(count))
+    for block, following in blocks.order(every):
+        steps.run_on(block, following, "weigh_block", np.uint32(block))
+    for number in range(rounds):
+        for block, following in blocks.order(every):
+            steps.run_on(
+                block, following, "refine_block", hubs.argument, np.uint32(block),
+                np.uint32(number),
+            )  # fmt: skip
+        steps.run("end_refine_round")
+    hubs.free()
+    memory.free(*REFINE_ARRAYS, "spans", "control")

@@ -1,0 +1,87 @@
+"""What Python and CUDA both write down is the same: structures, field by field, and constants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from louvain_um.core import rules
+from louvain_um.errors import DeviceUnavailableError
+from louvain_um.gpu.memory import targets24, targets24_rows, weights8
+from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS, Struct, layout
+from louvain_um.gpu.out_of_core.block_steps import NONE, SPAN, VERTEX_BLOCKS
+from louvain_um.gpu.runtime import compile, launch, nvrtc
+
+STRUCTS = {
+    "MoveRule<Unweighted, u32>": MOVE_RULE,
+    "MoveRule<Targets24, u32>": MOVE_RULE,
+    "MoveRule<u64, u64>": MOVE_RULE,
+    "RefineRule<u32, u32>": REFINE_RULE,
+    "RefineRule<Weights8, u64>": REFINE_RULE,
+    "Sweeps": SWEEPS,
+    "VertexBlocks": VERTEX_BLOCKS,
+    "Control": launch.CONTROL,
+    "HubTables<u32>": launch.HUB_TABLES,
+    "HubTables<u64>": launch.HUB_TABLES,
+}
+
+CONSTANTS = {
+    "GAIN_BITS": rules.GAIN_BITS,
+    "EMPTY": NONE,
+    "THREADS": launch.THREADS,
+    "DRAIN_SLOTS": launch.DRAIN_SLOTS,
+    "BINS + 1": SPAN,
+    "Table<u32>::block_max": launch.BLOCK_MAX[4],
+    "Table<u64>::block_max": launch.BLOCK_MAX[8],
+    "TARGET_MASK + 1": targets24.MOST_VERTICES,
+    "START_BITS": targets24_rows.START_BITS,
+    "HEAVY": weights8.WIDE,
+    "sizeof(HeavyWeight)": weights8.ENTRY,
+}
+
+SOURCES = ("move", "vertex_blocks")
+
+
+def compile_checks(folder: Path, checks: list[str]) -> None:
+    """Compile assertions behind the sources that define what they are about."""
+    try:
+        nvrtc.compiler()
+    except DeviceUnavailableError as error:
+        pytest.skip(error.reason)
+    for name in SOURCES:
+        (folder / f"{name}_source.cuh").write_text(compile.sources()[f"{name}.cu"])
+    included = [f'#include "{name}_source.cuh"' for name in SOURCES]
+    text = "\n".join([*included, *checks, "__global__ void none() {}"])
+    (folder / "mirrors.cu").write_text(text)
+    compile.build("mirrors", ["none"], compile.target(90), folder)
+
+
+def checks_of(struct: str, kind: np.dtype[Any]) -> list[str]:
+    """Return assertions that a structure is laid out as NumPy would."""
+    found = [f"using T = {struct};", f"static_assert(sizeof(T) == {kind.itemsize});"]
+    for name, (_, offset, *_) in (kind.fields or {}).items():
+        found.append(f"static_assert(__builtin_offsetof(T, {name}) == {offset});")
+    return ["namespace {", *found, "}"]
+
+
+@pytest.mark.parametrize("struct", STRUCTS)
+def test_structures_have_the_layout_that_python_fills(tmp_path: Path, struct: str) -> None:
+    compile_checks(tmp_path, checks_of(struct, STRUCTS[struct]))
+
+
+def test_constants_are_the_same(tmp_path: Path) -> None:
+    compile_checks(
+        tmp_path, [f"static_assert({name} == {value}u);" for name, value in CONSTANTS.items()]
+    )
+
+
+def test_a_structure_takes_every_field_once() -> None:
+    pair = layout(seed=np.uint32, rate=np.float64)
+    struct = Struct(pair, seed=3, rate=0.5)
+    struct.set(seed=7)
+    assert struct.argument.tobytes() == b"\7\0\0\0" + bytes(4) + np.float64(0.5).tobytes()
+    with pytest.raises(TypeError, match="rate"):
+        Struct(pair, seed=3)
