@@ -127,8 +127,8 @@ class _Writer:
         """Write a sweep down, sub-round by sub-round; movers wake others in the next."""
         head, rounds = _sub_rounds(touches, self.numbers["queue", 0], self.numbers["proposed", 0])
         self._launch(head, replace(self.now, chain=ENDS))
-        # A level's first sweeps wake nobody. The pass behind the last sub-round is then over no
-        # block, but turns around like any other.
+        # A level's first sweeps keep every vertex active. The pass after the last sub-round then
+        # has no blocks, but reverses the direction like any other.
         waking = prunes(self.begun == 1, self.now.iteration)
         left, there = concatenate_touches([]), set[int]()
         for decided, moved in rounds:
@@ -263,15 +263,15 @@ def _sub_rounds(
 ) -> tuple[Touches, list[tuple[Touches, Touches]]]:
     """Return what a sweep touches first, and of each sub-round what deciding and moving do."""
     reading = t.way == Access.READ
-    asked, answered = (t.array == queue) & reading, (t.array == goals) & reading
-    at = np.flatnonzero(asked | answered)
-    opens = asked[at] & np.insert(answered[at][:-1], 0, True)
+    deciding, moving = (t.array == queue) & reading, (t.array == goals) & reading
+    at = np.flatnonzero(deciding | moving)
+    opens = deciding[at] & np.insert(moving[at][:-1], 0, True)
     starts = at[opens]
     ends = np.append(starts[1:], len(t))
     row = np.arange(len(t))
     found = []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        moves = np.flatnonzero(answered[start:end])
+        moves = np.flatnonzero(moving[start:end])
         middle = start + int(moves[0]) if len(moves) else end
         found.append(
             (_rows(t, (row >= start) & (row < middle)), _rows(t, (row >= middle) & (row < end)))

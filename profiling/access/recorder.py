@@ -27,7 +27,7 @@ GIVEN: Final = {"offsets.0", "targets.0", "weights.0", "loops.0", "degrees.0"}
 """Arrays of the graph, there from the beginning to the end."""
 
 STAYS: Final = np.uint32(0xFFFFFFFF)
-"""A goal that stands for none."""
+"""The value of `proposed` for no move."""
 
 
 class Recorder(RecordedArrays):
@@ -164,7 +164,7 @@ def record(
     method, seed
         As in `louvain`.
     observer : callable, optional
-        Is told of everything besides.
+        Also gets every event of the run.
     **options
         Further options of `louvain`.
 

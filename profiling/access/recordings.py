@@ -50,7 +50,7 @@ def recording_in(source: str | Path) -> Trace | None:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
             names = set(data.files)
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
-        return None  # what reads graphs says what is wrong
+        return None  # reading it as a graph gives the error
     if "header" not in names or {"u", "v"} <= names:
         return None  # another archive: a graph, perhaps
     return load_trace(path) if "amount" in names else of_session(load_session(path))

@@ -62,7 +62,7 @@ def sweep_steps(degrees: Any, starts: Any, sum_bytes: int, *, wakes: bool) -> in
     sum_bytes : int
         Of a sum of weights.
     wakes : bool
-        Whether those who move wake their neighbours.
+        Whether a moved vertex activates its neighbours.
 
     Examples
     --------

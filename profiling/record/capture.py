@@ -24,7 +24,7 @@ from louvain_um.profiling.session.storage import check_target
 from louvain_um.profiling.sources.source import EventSource, SessionClock, SourceUnavailableError
 
 TICK = 0.2
-"""Seconds between looks at the sources."""
+"""Seconds between visits to the sources."""
 
 FIRST_SAVE, SAVE_EVERY = 1.0, 10.0
 SHARE = 0.05
@@ -32,27 +32,27 @@ SHARE = 0.05
 before until then), and the share of the time that saving may take."""
 
 FEWEST_EVENTS = 100
-"""Fewer rows than this could not tell arrays and phases apart."""
+"""Fewer rows could not keep arrays and phases apart."""
 
 
 class Recording:
-    """Everything that is known of a run while it goes on; an observer of engines.
+    """A run being recorded: an observer of engines.
 
     Parameters
     ----------
     sources : sequence of EventSource
         Those that cannot work here are noted and left out.
     metadata : mapping, optional
-        What is known before the run.
+        Facts known before the run.
     missing : mapping of str to str, optional
-        Sources that were asked for and are not there, with the reason.
+        Requested sources that are not available, with the reason.
     save_to : path, optional
-        Where the session is written: while the run goes on, so that a killed one leaves what it
-        had, and at its end.
+        Where the session is written, during the run and at its end, so that a killed run leaves
+        a session.
     force : bool
         Whether that file may replace another.
     most_events : int
-        Rows of events that are kept; beyond, they are merged.
+        Most rows of events to keep; beyond, rows are merged.
 
     Examples
     --------
@@ -132,8 +132,8 @@ class Recording:
         self._session = self.snapshot()
         if error is None:
             self._save(self._session)
-        elif _tells(self._session):
-            # What became of the file must not hide why the run failed.
+        elif _has_content(self._session):
+            # An error in saving must not hide why the run failed.
             with suppress(LouvainUmError):
                 self._save(self._session)
 
@@ -147,12 +147,12 @@ class Recording:
 
     @property
     def session(self) -> Session:
-        """What was recorded: all of it once the recording has ended."""
+        """The session so far; complete once the recording has ended."""
         return self._session or self.snapshot()
 
     @contextmanager
     def phase(self, name: str, level: int = -1) -> Iterator[None]:
-        """Give a name to what the block does; events inside belong to it.
+        """Name what the block does; events inside belong to that phase.
 
         Raises
         ------
@@ -168,7 +168,7 @@ class Recording:
             self.timeline.end(str(name))
 
     def array(self, name: str, array: Any, group: Group = "graph") -> None:
-        """Tell of an array by name, so that events at its addresses are known to be its.
+        """Name an array, so that events at its addresses are attributed to it.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class Recording:
         self.timeline.enter(str(name), group, address, nbytes, self.clock.now())
 
     def freed(self, name: str) -> None:
-        """Tell that an array is gone."""
+        """Note that an array was freed."""
         self.timeline.leave(name, None, self.clock.now())
 
     def snapshot(self) -> Session:
@@ -224,21 +224,22 @@ class Recording:
         )
 
     def _end(self, source: EventSource) -> None:
-        """Stop a source and take what it still has; a failure of its own is noted."""
+        """Stop a source and take its last events; if it fails, note that."""
         try:
             source.stop()
             self._take(source, last=True)
-        except Exception as error:  # a device that died must not hide why it did
+        except Exception as error:  # an error in stopping must not hide the run's own
             self.notes.append(
-                f"{source.name} could not be ended ({_reason(error)}); it may have seen more"
+                f"{source.name} could not be stopped ({_reason(error)}); "
+                "its last events may be missing"
             )
             return
         lost = getattr(source, "lost", None)
         if lost is not None and lost():
             self.notes.append(lost())
 
-    def _look(self, source: EventSource) -> None:
-        """Take what a source has; one that fails is noted, and the others go on."""
+    def _visit(self, source: EventSource) -> None:
+        """Take a source's events; if it fails, note that and go on with the others."""
         if source in self._failed:
             return
         try:
@@ -254,7 +255,7 @@ class Recording:
                 self._tables.append(table)
 
     def _gathered(self) -> EventTable:
-        """Join the tables that came in, and merge rows if there are too many."""
+        """Concatenate the tables received; merge rows if there are too many."""
         table = concatenate(self._tables)
         if len(table) > self.most_events:
             rows, lifetimes = len(table), self.timeline.lifetimes()
@@ -268,21 +269,21 @@ class Recording:
         return table
 
     def _run(self) -> None:
-        """Look at the sources now and then, and save what there is."""
+        """Visit the sources periodically, and save the session."""
         pause = FIRST_SAVE
         due = time.perf_counter() + pause
         while not self._halt.wait(TICK):
             for source in self.sources:
-                self._look(source)
+                self._visit(source)
             with self._lock:
                 if sum(map(len, self._tables)) > self.most_events:
                     self._gathered()
             since = time.perf_counter()
             if self.save_to is not None and since >= due:
-                # The last one will say what is wrong, to someone who listens.
+                # An error here is raised when the recording ends and saves again.
                 with suppress(Exception):
                     session = self.snapshot()
-                    if _tells(session):
+                    if _has_content(session):
                         self._save(session)
                 took = time.perf_counter() - since
                 pause = min(2 * pause, SAVE_EVERY)
@@ -295,8 +296,8 @@ class Recording:
         self.force = True  # from now on the file is this recording's own
 
 
-def _tells(session: Session) -> bool:
-    """Say whether an unfinished session holds anything: a refused run leaves no file."""
+def _has_content(session: Session) -> bool:
+    """Return whether a session holds anything: a refused run leaves no file."""
     return bool(session.phases) or len(session.events) > 0
 
 

@@ -13,7 +13,7 @@ USAGE = "%%louvain_profile [-o SESSION] [--force] [--device D] [ARRAY ...]"
 
 
 class _CellError(Exception):
-    """A cell ended in an error."""
+    """A cell raised an error."""
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -28,7 +28,7 @@ def load_ipython_extension(shell: Any) -> None:
             raise OptionError(remedy=f"there is no variable {absent[0]!r}; {USAGE}")
         arrays = {name: space[name] for name in names}
         outcome = None
-        # The shell has shown what a cell died of by now; the session has to know it, too.
+        # The shell has shown the cell's error; the session must record it, too.
         with (
             suppress(_CellError),
             recording(device=device, arrays=arrays, save_to=save_to, force=force) as run,
@@ -54,7 +54,7 @@ def parse(line: str) -> tuple[str | None, bool, str, list[str]]:
         if word in ("-o", "--output", "--device"):
             value = next(words, None)
             if value is None:
-                raise OptionError(remedy=f"{word} wants a value; {USAGE}")
+                raise OptionError(remedy=f"{word} needs a value; {USAGE}")
             save_to, device = (save_to, value) if word == "--device" else (value, device)
         elif word == "--force":
             force = True

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from louvain_um.gpu.runtime.device import Choice
     from louvain_um.results.communities import Communities
 
-NO_TRACER = "the tracer is for kernels of a GPU; a CPU run tells its accesses by itself"
+NO_TRACER = "the tracer counts GPU kernels; a CPU run records its accesses without it"
 
 SOURCES = ("uvm", "cupti", "nvml")
 LIGHT = ("uvm-light", "cupti", "nvml")
-"""Sources of a GPU run that may be asked for by name; the access tracer is an option of its own.
+"""Names of sources of a GPU run; the access tracer is an option of its own.
 
-`uvm` tells of managed memory, `uvm-light` of all of it but single migrations, `cupti` of kernels
-and copies, and of managed memory where neither is there or asked for, `nvml` of energy.
+`uvm` records managed memory, `uvm-light` the same without single migrations, `cupti` kernels and
+copies, and managed memory where neither of the first two works, `nvml` energy.
 """
 
 
@@ -62,23 +62,22 @@ def profile(
     memory : str
         Policy of a GPU run; "base" leaves everything to the driver, as the run to compare with.
     sources : sequence of {"uvm", "uvm-light", "cupti", "nvml"}
-        Who watches a GPU run: the driver's own events of managed memory (without single
-        migrations, which cost most, if light), CUPTI for kernels and
-        copies (and for managed memory where it is the only one), NVML for energy. One that is
-        not there is noted in the session, and the others go on. A run on the CPU is watched by
-        the engine itself, page by page.
+        What records a GPU run: the driver's own events of managed memory (without single
+        migrations, the most expensive, if light), CUPTI for kernels and copies (and for managed
+        memory if it is the only one), NVML for energy. One that is not available is noted in
+        the session; the others go on. The CPU engine records its accesses itself, page by page.
     tracer : bool
         Count every access of every kernel to global memory, page by page; several times slower.
     save_to : path, optional
-        Save the session here, `.npz` or `.parquet`: while the run goes on, so that one that is
-        killed leaves what it had, and at its end.
+        Save the session here, `.npz` or `.parquet`, during the run and at its end, so that a
+        killed run leaves a session.
     force : bool
         Whether that file may replace another.
     most_events : int
-        Rows of events that are kept, at least 100; beyond, those that are alike are merged, and
-        the session says so.
+        Most rows of events to keep, at least 100; beyond, similar rows are merged, which the
+        session notes.
     name : str, optional
-        What reports call the graph.
+        Name of the graph in reports.
 
     Returns
     -------
@@ -124,7 +123,7 @@ def profile(
     if chosen.kind == "cuda":
         from louvain_um.planning import plan
 
-        # What does not fit, the engine will say itself.
+        # If it does not fit, the engine raises the error.
         with chosen.current(), suppress(MemoryBudgetError):
             planned = plan(
                 graph, method=options.method, memory=memory, device_budget=device_budget
@@ -160,26 +159,26 @@ def recording(
     force: bool = False,
     most_events: int = MOST_EVENTS,
 ) -> Iterator[Recording]:
-    """Record what the block does: any code that uses CUDA's managed memory.
+    """Record the block: any code that uses CUDA's managed memory.
 
     Parameters
     ----------
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        The device to watch.
+        The device to record.
     sources, save_to, force, most_events
         As in `profile`.
     arrays : mapping of str to array, optional
-        Arrays by name; more can be told of inside the block with `array`, and phases with `phase`.
+        Arrays by name; inside the block, `array` adds more and `phase` names phases.
 
     Yields
     ------
     Recording
-        Its `session` is whole once the block has ended.
+        Its `session` is complete once the block has ended.
 
     Raises
     ------
     OptionError, DeviceUnavailableError
-        There is no such device, source or group, or what should be an array is none.
+        There is no such device, source or group, or an array is not one.
     LouvainUmError
         The session cannot be saved there.
 
@@ -231,7 +230,7 @@ def check(
 def watching(
     chosen: Choice, sources: Sequence[str], *, tracer: bool = False
 ) -> tuple[list[EventSource], dict[str, str]]:
-    """Return the sources for a device, and why others are not there."""
+    """Return the sources for a device, and why others are missing."""
     known = tuple(dict.fromkeys(SOURCES + LIGHT))
     if isinstance(sources, str):
         sources = (sources,)
@@ -252,7 +251,7 @@ def watching(
     missing = {}
     if "uvm" in sources or "uvm-light" in sources:
         runtime.setDevice(chosen.index)
-        runtime.memGetInfo()  # the driver serves a process once it has a context
+        runtime.memGetInfo()  # the driver records a process only once it has a context
         try:
             Uvm.check()
             watchers.append(Uvm(migrations="uvm" in sources))
@@ -270,7 +269,7 @@ def watching(
 
 
 def _loaded(graph: Any, chosen: Choice) -> Any:
-    """Return a graph that the engine takes as it is; converting is no part of the run."""
+    """Return the graph as the engine takes it; conversion is not part of the run."""
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.graph.graph import Graph
 
@@ -309,7 +308,7 @@ def _graph(graph: Any) -> dict[str, Any]:
 
 
 def _outcome(result: Communities, recording: Recording) -> dict[str, Any]:
-    """Return what a session keeps of the result; compiling is no part of the run's seconds."""
+    """Return the result's metadata; the run's seconds exclude compiling."""
     compiling = sum(span.seconds for span in recording.timeline.spans if span.phase == "compile")
     return {
         **result.provenance,

@@ -1,7 +1,7 @@
-"""A recorded run without what it waited for compilers: its clock stands still while they work.
+"""Take compile time out of a recorded run: its clock stops while compilers work.
 
 A first run on a machine compiles for seconds or minutes, inside the phase that needs the code.
-The run's own seconds are without it, and so must be whatever is set beside them.
+The run's seconds exclude that, so every time compared with them must, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ S = TypeVar("S", bound=SessionData)
 
 
 def compile_spans(session: SessionData) -> I64:
-    """Return from when to when something was compiled, int64[n, 2] in nanoseconds, in order.
+    """Return begin and end of each compilation, int64[n, 2] in nanoseconds, in order.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def compile_spans(session: SessionData) -> I64:
 
 
 def without_compiling(session: S) -> S:
-    """Return the session as it would be had nothing been compiled; itself if nothing was.
+    """Return the session without compile time; itself if nothing was compiled.
 
     Examples
     --------
@@ -86,12 +86,12 @@ def without_compiling(session: S) -> S:
 
 
 def run_joules(session: SessionData) -> float | None:
-    """Return what the run cost, without compiling; None if that is not known.
+    """Return the energy of the run without compiling; None if unknown.
 
-    What was drawn while compilers worked is the integral of the sampled power, and is taken off.
+    The energy of compiling is the integral of the power sampled meanwhile.
     """
     energy = session.energy or {}
-    whole = energy.get("joules") or None  # no run costs nothing
+    whole = energy.get("joules") or None  # a counter that did not move
     stops = compile_spans(session)
     if whole is None or not len(stops):
         return whole
@@ -112,7 +112,7 @@ def _energy(session: SessionData, stops: I64) -> dict[str, object] | None:
         return None
     times = np.array(session.energy.get("times_ns") or [], np.int64)
     watts = np.array(session.energy.get("watts") or [], np.float64)
-    # Samples of a time that does not pass belong nowhere.
+    # Samples taken while the clock stops are dropped.
     at = np.searchsorted(stops[:, 0], times, "right") - 1
     kept = (at < 0) | (times >= stops[at, 1])
     return {
@@ -124,11 +124,11 @@ def _energy(session: SessionData, stops: I64) -> dict[str, object] | None:
 
 
 def _stood(stops: I64, times: I64) -> I64:
-    """Return for how long the clock had stood still at each time."""
+    """Return for how long the clock had stopped before each time."""
     before = np.concatenate([[0], np.cumsum(stops[:, 1] - stops[:, 0])])
     at = np.searchsorted(stops[:, 0], times, "right")
     last = np.maximum(at - 1, 0)
-    # Inside a stop, only what has passed of it counts.
+    # Inside a stop, only its part so far counts.
     inside = np.where(at > 0, np.maximum(stops[last, 1] - times, 0), 0)
     found: I64 = before[at] - inside
     return found

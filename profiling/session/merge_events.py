@@ -1,4 +1,4 @@
-"""Keep a table of events bounded: rows that are alike and near are added up."""
+"""Keep a table of events bounded: merge rows that are alike and close."""
 
 from __future__ import annotations
 

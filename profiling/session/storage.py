@@ -187,7 +187,9 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
     """Put a session together from what a file held."""
     if header["metadata"].get("seconds", 0) is None:  # not a number when it was saved
         del header["metadata"]["seconds"]
-    if header["plan"] and "arrays" in header["plan"]:
+    # Arrays of a detection are this program's; others are named by the user and stay as they are.
+    detection = "method" in header["metadata"]
+    if detection and header["plan"] and "arrays" in header["plan"]:
         header["plan"]["arrays"] = [with_current_name(row) for row in header["plan"]["arrays"]]
     spans = []
     for span in header["phases"]:
@@ -197,7 +199,10 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
     return SessionData(
         metadata=header["metadata"],
         plan=header["plan"],
-        lifetimes=tuple(Lifetime(**with_current_name(row)) for row in header["lifetimes"]),
+        lifetimes=tuple(
+            Lifetime(**(with_current_name(row) if detection else row))
+            for row in header["lifetimes"]
+        ),
         phases=tuple(spans),
         events=EventTable(
             {name: arrays[f"events.{name}"] for name in COLUMNS},
@@ -206,7 +211,7 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
         ),
         maps=tuple(
             PageMap(
-                array=current_name(name),
+                array=current_name(name) if detection else name,
                 page_bytes=page_bytes,
                 edges=arrays[f"map.{number}.edges"],
                 counts=arrays[f"map.{number}.counts"],

@@ -12,7 +12,7 @@ from louvain_um.profiling.session.data import SessionData
 from louvain_um.profiling.session.events import Cause, Kind
 
 OTHER = "other"
-"""Memory that belongs to no array of the run."""
+"""Memory outside every array of the run."""
 
 FIGURES = (
     "bytes_to_device", "bytes_to_host", "bytes_evicted", "gpu_fault_groups", "gpu_faults",
@@ -23,11 +23,11 @@ FIGURES = (
 KNOWN = ("measured", "modelled")
 
 MEMORY = ("uvm", "cupti", "nsys", "simulator")
-"""Sources that tell of managed memory."""
+"""Sources that record managed memory."""
 
 
 def summary(session: SessionData) -> dict[str, Any]:
-    """Return the figures of a session; those that no source could know are None.
+    """Return the figures of a session; those that no source recorded are None.
 
     `by_group` holds `FIGURES` of each group and of `other`, the memory that belongs to no array;
     they add up to those of the whole.
@@ -51,7 +51,7 @@ def summary(session: SessionData) -> dict[str, Any]:
         for group in by_groups.values():
             group[name] = None
     complete = session.metadata.get("complete", True)
-    # How fast a run was is known once it has come to its end.
+    # The rate is known only of a complete run.
     arcs = (session.metadata.get("graph") or {}).get("arcs") if complete else None
     spent = run_joules(session)
     memory = session.events["kind"] <= Kind.DTOD

@@ -1,4 +1,4 @@
-"""Whether a session that was read is one: views take for granted what is checked here."""
+"""Check that a file held a valid session; views rely on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from louvain_um.profiling.session.data import SessionData
 from louvain_um.profiling.session.events import MOST_LEVELS
 
 MOST = 1 << 63
-"""Whole numbers of a session stay below: nanoseconds, bytes and addresses as int64."""
+"""Upper bound of whole numbers in a session: nanoseconds, bytes and addresses are int64."""
 
 MAPPINGS = ("sources", "about_sources", "graph", "timings", "peak_bytes", "terms")
 
@@ -31,7 +31,7 @@ SOURCE = (
     "events", "samples", "launches", "instrumented_places", "dropped", "period_seconds",
     "overhead_seconds",
 )  # fmt: skip
-"""Numbers that a source may tell of itself."""
+"""Numbers that a source may report of itself."""
 
 
 def check(session: SessionData) -> None:
@@ -79,7 +79,7 @@ def _check_metadata(about: Mapping[str, Any]) -> None:
 
 
 def _check_source(about: object) -> None:
-    """Check what a source says of itself."""
+    """Check what a source reports of itself."""
     if not isinstance(about, Mapping):
         raise ValueError("about_sources")
     _need(_each((about.get(name) for name in SOURCE), NUMBER), "about_sources")
@@ -108,7 +108,7 @@ def _check_events(session: SessionData) -> None:
 
 
 def _whole(*values: object) -> bool:
-    """Tell whether all are whole numbers that an int64 holds."""
+    """Return whether all are whole numbers within int64."""
     return all(isinstance(v, int) and -MOST <= v < MOST for v in values)
 
 
@@ -117,10 +117,10 @@ def _each(values: Iterable[object], kinds: type | tuple[type, ...]) -> bool:
 
 
 def _real(value: object) -> bool:
-    """Tell whether something is a number that can be reckoned with."""
+    """Return whether a value is a finite number."""
     return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _need(true: bool, what: str) -> None:
     if not true:
-        raise ValueError(f"{what} are not as a session's")
+        raise ValueError(f"{what}: not as in a session")

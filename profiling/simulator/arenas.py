@@ -1,4 +1,4 @@
-"""Arrays of one arena: memory that a program takes once and deals out again and again."""
+"""Arrays of one arena: memory that a program allocates once and reuses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lives_of(steps: Sequence[Step], count: int) -> list[Lives]:
 def pack(pages: Sequence[int], lives: Sequence[Lives]) -> list[int]:
     """Return the page of an arena at which each of some arrays begins.
 
-    Who comes first takes the lowest pages that nobody has who is there at the same time.
+    In order of allocation, each takes the lowest pages free during its whole life.
 
     Examples
     --------
@@ -55,5 +55,5 @@ def pack(pages: Sequence[int], lives: Sequence[Lives]) -> list[int]:
 
 
 def _together(first: Lives, second: Lives) -> bool:
-    """Say whether two arrays are there at the same time."""
+    """Return whether two arrays are alive at the same time."""
     return any(a < d and c < b for a, b in first for c, d in second)

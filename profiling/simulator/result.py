@@ -45,7 +45,7 @@ class Simulation:
     events : EventTable
         What happened, in order of time.
     dropped_events : int
-        Events that found no room; 0 unless something is wrong.
+        Events dropped because the buffer was full; 0 unless something is wrong.
     costs : dict of str to float
         Seconds by term; see `TERMS`.
     by_array : int64[arrays, totals]

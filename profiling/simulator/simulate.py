@@ -234,7 +234,7 @@ class _Replay:
         first = int(self.layout.starts[step.array])
         end = first + self.trace.arrays[step.array].pages
         begins = isinstance(step, Allocate)
-        if self.layout.pooled:  # its pages are an arena's, whoever has them
+        if self.layout.pooled:  # its pages belong to an arena
             if begins:
                 self.state.blocks[np.unique(self.state.block_of[first:end]), c.OWNER] = step.array
             return

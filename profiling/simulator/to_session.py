@@ -57,7 +57,7 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
     notes = [NOTE]
     maps = access_maps(trace, times)
     if run.dropped_events:
-        notes.append(f"{run.dropped_events:,} events found no room and are missing")
+        notes.append(f"{run.dropped_events:,} events were dropped: the buffer was full")
     return Session(
         metadata={
             "version": _version(),

@@ -1,6 +1,6 @@
 """What a program did: its arrays and, in time order, its launches, host touches and prefetches.
 
-A trace says nothing of where arrays lie; it can be replayed under any placement, GPU and size.
+A trace does not fix where arrays lie; it can be replayed under any placement, GPU and size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SCHEMA = "louvain-um trace 2"
 class Array:
     """One array: name, group, bytes, and where its bytes are when the program begins.
 
-    `starts` is "host" for data that the host wrote, "nowhere" for memory nobody has touched.
+    `starts` is "host" for data that the host wrote, "nowhere" for memory that was never touched.
     `itemsize` is the bytes of an element.
     """
 
@@ -242,8 +242,11 @@ def load_trace(path: str | Path) -> Trace:
         steps.append(
             HostTouches(touches=touches) if kind == "host" else Launch(touches=touches, **values)
         )
-    arrays = tuple(Array(**with_current_name(values)) for values in header["arrays"])
-    return Trace(arrays, tuple(steps), float(header.get("hidden", 1.0)), header.get("about"))
+    about = header.get("about")
+    # Arrays of this program's recordings; those of others keep their names.
+    rows = header["arrays"] if about is None else map(with_current_name, header["arrays"])
+    arrays = tuple(Array(**row) for row in rows)
+    return Trace(arrays, tuple(steps), float(header.get("hidden", 1.0)), about)
 
 
 _PLAIN: dict[str, type[Prefetch | Allocate | Free]] = {

@@ -44,7 +44,7 @@ class _Count:
 
 
 class RecorderSource:
-    """Tells of the accesses of a CPU run; see `louvain_um.profiling.sources.source.EventSource`.
+    """Records the accesses of a CPU run; see `louvain_um.profiling.sources.source.EventSource`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class RecorderSource:
         self.edges = [clock.now()]
 
     def observe(self, event: Event) -> None:
-        """Keep book of arrays, and count what a step touched."""
+        """Note arrays, and count the accesses of a step."""
         if event.kind == "array":
             self.alive[event.name] = (event.address, event.nbytes)
         elif event.kind == "freed":

@@ -1,4 +1,4 @@
-"""CUPTI as a source: what the driver moved and why, and how long kernels and copies took."""
+"""CUPTI as a source: migrations and their causes, durations of kernels and copies."""
 
 from __future__ import annotations
 
@@ -151,8 +151,8 @@ class Cupti:
 
     Notes
     -----
-    The counters are the whole process's: managed memory that others allocate shows up, too.
-    CUPTI loses counters when they come fast, and does not say so; the driver's own totals tell.
+    The counters are the whole process's: they include managed memory of other code.
+    CUPTI silently loses counters at high rates; the driver's totals reveal it.
     """
 
     name = "cupti"
@@ -291,11 +291,11 @@ class Cupti:
             self.totals.close()
         if self.buffers.dropped:
             self.notes.append(
-                f"CUPTI dropped {self.buffers.dropped:,} records; its totals are too low by those"
+                f"CUPTI dropped {self.buffers.dropped:,} records; its totals are too low by as many"
             )
 
     def lost(self) -> str:
-        """Return what is missing from the events, if the driver's totals say that any is."""
+        """Return which events are missing, by the driver's totals; empty if none."""
         missing = self.totals.missing() if self.totals else ""
         return f"CUPTI recorded {missing}; source uvm loses none" if missing else ""
 

@@ -1,4 +1,4 @@
-"""NVML as a source: what a run cost in joules."""
+"""NVML as a source: the energy of a run."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Nvml:
         self._library.nvmlShutdown()
         if self.energy() is None:
             self.notes.append(
-                "energy is not known: the run was shorter than what the GPU counts by"
+                "energy is not known: the run was shorter than the GPU's counting step"
             )
 
     def maps(self) -> tuple[PageMap, ...]:
@@ -110,11 +110,11 @@ class Nvml:
         return {"samples": len(self.samples), "period_seconds": self.period}
 
     def energy(self) -> dict[str, Any] | None:
-        """Return what a session keeps of energy; nothing if too little was seen."""
+        """Return the session's energy; None if there were too few samples."""
         samples = list(self.samples)
         end = getattr(self, "ended", None) or self.clock.now()
         last = self._last if hasattr(self, "ended") else self._energy()
-        # A counter that stands still says that the run was shorter than its step, no more.
+        # A counter that did not move: the run was shorter than its step.
         if self._first is not None and last is not None and last > self._first:
             joules, counter = (last - self._first) / 1e3, "total energy"
         elif len(samples) > 1:
@@ -150,7 +150,7 @@ def _reason(library: Any, error: Any) -> str:
 
 
 def _integral(samples: list[tuple[int, float]], start: int, end: int) -> float:
-    """Return joules under a curve of watts; before the first and after the last it is level."""
+    """Return joules under a curve of watts; constant before the first and after the last."""
     times = [start, *(time for time, _ in samples), end]
     watts = [samples[0][1], *(value for _, value in samples), samples[-1][1]]
     return sum(

@@ -1,4 +1,4 @@
-"""What every source of events offers, and the clock they share."""
+"""The interface of every source of events, and the clock they share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from louvain_um.profiling.session.events import EventTable
 
 
 class SourceUnavailableError(LouvainUmError):
-    """A source cannot record here; its text says why and what to do."""
+    """A source cannot record here; the message gives the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionClock:
-    """Nanoseconds since a session began; all sources tell their times by it."""
+    """Nanoseconds since a session began; the time base of all sources."""
 
     origin: int = field(default_factory=time.perf_counter_ns)
 
@@ -27,13 +27,13 @@ class SessionClock:
 
 
 class EventSource(Protocol):
-    """One way of watching a run.
+    """One way of recording a run.
 
-    `start` raises `SourceUnavailableError` where the source cannot work; all else may be called
-    only after it has returned. `drain` may be called from another thread than the run's.
+    `start` raises `SourceUnavailableError` where the source cannot work; the other methods may be
+    called only after it returned. `drain` may be called from another thread than the run's.
 
-    A source may also have `observe(event)`, which is told what engines announce; `energy()`, for
-    the session's `energy`; and `lost()`, a note on what is missing, asked for at the end.
+    A source may also have `observe(event)`, called with every event of an engine; `energy()`, for
+    the session's `energy`; and `lost()`, called at the end, a note on missing events.
     """
 
     name: str
@@ -43,13 +43,13 @@ class EventSource(Protocol):
         """Begin to record."""
 
     def drain(self, *, last: bool = False) -> EventTable | None:
-        """Return the events since the last call; `last` asks for all that are still on the way."""
+        """Return the events since the last call; with `last`, flush those still pending."""
 
     def stop(self) -> None:
-        """Stop recording and leave no trace; `drain` may be called once more."""
+        """Stop recording and clean up; `drain` may be called once more."""
 
     def maps(self) -> tuple[PageMap, ...]:
-        """Return histograms of what was recorded so far."""
+        """Return histograms of the accesses so far."""
 
     def about(self) -> dict[str, Any]:
-        """Return what belongs into the session's metadata: counts, overhead."""
+        """Return the source's metadata: counts, overhead."""

@@ -1,8 +1,8 @@
-"""The unified-memory driver as a source: its own event queue, whole, and its own totals.
+"""The unified-memory driver as a source: its complete event queue and its totals.
 
-CUPTI reads the same queue through a small buffer and loses what does not fit, without a word
-(on an H200, of 60,000 migrations in 0.3 s, a third to five sixths of the bytes). Here the buffer
-is large, what the driver drops is counted, and its totals say whether everything arrived.
+CUPTI reads the same queue through a small buffer and silently loses what does not fit (on an
+H200, of 60,000 migrations in 0.3 s, a third to five sixths of the bytes). Here the buffer is
+large, dropped events are counted, and the driver's totals show whether everything arrived.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ ENTRIES = 1 << 20
 """Entries of the queue: 64 MiB, a second of the densest faulting seen."""
 
 PERIOD = 0.02
-"""Seconds between emptyings of the queue."""
+"""Seconds between reads of the queue."""
 
 MOST_WAITING = 1 << 24
 """Entries that may wait to be decoded; beyond, the queue fills and the driver drops and counts."""
 
 
 class Totals:
-    """What the driver counted from now on, beside what a source's events add up to."""
+    """The driver's totals since construction, beside the sums of a source's events."""
 
     def __init__(self) -> None:
         self.tracker = Tracker()
@@ -60,7 +60,7 @@ class Totals:
         return {"recorded": dict(self.recorded), "driver_totals": self.counted}
 
     def missing(self) -> str:
-        """Return what was recorded less than counted, as text; nothing if all is there."""
+        """Return as text where fewer were recorded than counted; empty if complete."""
         return ", ".join(
             f"{self.recorded[name]:,} of {counted:,} {name.replace('_', ' ')}"
             for name, counted in (self.counted or {}).items()
@@ -69,7 +69,7 @@ class Totals:
 
 
 class Uvm:
-    """Migrations, faults, evictions, remote maps and thrashing, as the driver itself tells them.
+    """Migrations, faults, evictions, remote maps and thrashing, from the driver itself.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Uvm:
         self._halt = threading.Event()
 
     def start(self, clock: SessionClock) -> None:
-        """Begin to listen."""
+        """Begin to record."""
         self.clock = clock
         self.totals = Totals()
         try:
@@ -112,7 +112,7 @@ class Uvm:
 
     @staticmethod
     def check() -> None:
-        """Refuse where `start` would."""
+        """Raise what `start` would raise."""
         Tracker().close()
 
     def _collect(self) -> None:
@@ -148,13 +148,13 @@ class Uvm:
         return EventTable(columns)
 
     def stop(self) -> None:
-        """Stop listening, and compare what came with what the driver counted."""
+        """Stop recording, and compare the events with the driver's totals."""
         if "cupy" in sys.modules:
             from cupy.cuda import runtime
 
             runtime.deviceSynchronize()
         self.queue.flush()
-        time.sleep(2 * PERIOD)  # a thread of the driver's hands out what was flushed
+        time.sleep(2 * PERIOD)  # a driver thread delivers what was flushed
         self._halt.set()
         self._thread.join()
         self._empty()
@@ -162,14 +162,12 @@ class Uvm:
         self.queue.close()
         self.totals.close()
         if self.dropped:
-            self.notes.append(
-                f"the driver dropped {self.dropped:,} events, for which there was no room"
-            )
+            self.notes.append(f"the driver dropped {self.dropped:,} events: its queue was full")
 
     def lost(self) -> str:
-        """Return what is missing from the events, if the driver's totals say that any is."""
+        """Return which events are missing, by the driver's totals; empty if none."""
         if not self.migrations:
-            return "migrations were not recorded one by one: bytes are known in total alone"
+            return "migrations were not recorded one by one: only total bytes are known"
         missing = self.totals.missing()
         return f"the driver handed over {missing}" if missing else ""
 
@@ -178,7 +176,7 @@ class Uvm:
         return ()
 
     def about(self) -> dict[str, Any]:
-        """Return what came, what was lost, and the driver's own totals."""
+        """Return events received, events lost, and the driver's totals."""
         return {
             "migrations": self.migrations,
             "entries": self.entries,

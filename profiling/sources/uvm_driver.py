@@ -26,7 +26,7 @@ INIT, ENABLE_EVENTS, ENABLE_COUNTERS, FLUSH = 56, 58, 60, 67
 """Numbers of the driver's requests."""
 
 VERSION = 1
-"""Of the entries' layout; newer drivers are asked for it, older ones know no other."""
+"""Version of the entries' layout; newer drivers take it as a request, older ones have no other."""
 
 COUNTERS = {"bytes_to_device": 0, "bytes_to_host": 1, "cpu_faults": 2}
 """Totals the driver keeps, by their index."""

@@ -40,8 +40,10 @@ def test_policies_and_traces_of_earlier_versions_are_read(tmp_path):
     file.write_text('[arrays]\n"parts" = "host_mapped"\n"targets.0" = "split(0.5)"\n')
     assert set(read_policy(file).arrays) == {"refined", "targets.0"}
     array = Array(name="giant keys", group="hash", nbytes=4096)
-    trace = Trace((array,), (Launch(touches=Touches.runs(0, 0, 1)),))
-    trace.save(tmp_path / "old.npz")
+    steps = (Launch(touches=Touches.runs(0, 0, 1)),)
+    Trace((array,), steps, about={"method": "louvain"}).save(tmp_path / "old.npz")
     found = load_trace(tmp_path / "old.npz")
     assert found.arrays[0].name == "hub_keys"
     assert np.array_equal(found.steps[0].touches.array, [0])
+    Trace((array,), steps).save(tmp_path / "other.npz")
+    assert load_trace(tmp_path / "other.npz").arrays == (array,)  # of another program

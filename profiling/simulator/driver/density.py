@@ -1,4 +1,4 @@
-"""The density prefetcher: which pages of a block come along with those that faulted."""
+"""The density prefetcher: which pages of a block migrate with those that faulted."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"

@@ -1,4 +1,4 @@
-"""Where a page goes when somebody faults on it, and the watch over pages that thrash."""
+"""Where a page goes when it faults, and detection of pages that thrash."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"

@@ -123,7 +123,7 @@ def spend(s, term, time):
 
 @inlined
 def emit(s, kind, page, size, count, cause):
-    """Record an event; without room it is counted as dropped."""
+    """Record an event; if the buffer is full, count it as dropped."""
     if s.switches[RECORD] == 0:
         return
     row = s.counters[EVENTS]

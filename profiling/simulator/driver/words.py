@@ -2,7 +2,7 @@
 
 Most pages of a thrashing run come and go by whole blocks of 2 MiB, and going through them byte by
 byte is what a replay's time would go into. Blocks that are no whole frame go byte by byte, by the
-same rules, said more plainly, where each function here is called.
+same rules in plainer code, where each function here is called.
 
 Arrays of words come from outside: to view bytes as words here would be done by routines of Numba's
 that count references if any other function that does was compiled before.

@@ -1,4 +1,4 @@
-"""What counting needs of a device: memory of its own, and what time its timer says."""
+"""What counting needs of a device: memory of its own, and its timer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from louvain_um.errors import LouvainUmError
 
 TRIES: Final = 5
-"""Readings of the device's timer, the quickest of which is believed."""
+"""Readings of the device's timer, of which the quickest is used."""
 
 CLOCK: Final = b"""
 .version 6.3
@@ -59,7 +59,7 @@ class TracedDevice:
         Raises
         ------
         LouvainUmError
-            There is no such room.
+            The device has not enough free memory.
         """
         import cupy
 
@@ -68,7 +68,7 @@ class TracedDevice:
             memory = cupy.cuda.Memory(nbytes)
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise LouvainUmError(
-                f"the tracer's {nbytes >> 20} MiB of counters find no room on the device; give "
+                f"the tracer's {nbytes >> 20} MiB of counters do not fit on the device; give "
                 f"Tracer fewer counter_bytes or records ({error})"
             ) from error
         array = cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))

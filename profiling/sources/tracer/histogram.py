@@ -20,7 +20,7 @@ SLAB: Final = 4096
 """Rows whose bins are joined at a time: little memory is needed beside the counters."""
 
 GUESS: Final = 1e9
-"""Bytes of arrays that an instrumented run is guessed to take a second for."""
+"""Estimated bytes of arrays that an instrumented run processes per second."""
 
 SLACK: Final = 1 << 20
 """Nanoseconds before the first launch at which time begins: some timers tick once in so many."""
@@ -28,7 +28,7 @@ SLACK: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class NewCounts:
-    """What was counted for an array since it was asked before; no name is "in no array".
+    """What was counted for an array since the last call; an empty name is "in no array".
 
     `counts` are reads, writes and atomics; `until` is when the array was freed, 0 if it lives.
     """
@@ -56,7 +56,7 @@ class Histogram:
     period : int
         One access in so many is sampled into the log; 0 for none.
     records : int
-        Samples that the log holds; further ones are counted alone.
+        Samples that the log holds; further ones are only counted.
     clock : callable
         Nanoseconds since the session began.
     device : TracedDevice
@@ -152,7 +152,7 @@ class Histogram:
         kind: Any = np.uint64 if wide else np.uint32
         bins = self.cells.shape[2]
         copies = self.cells[:, known.all_rows].reshape(len(USES), known.copies, known.rows, bins)
-        used = min(bins, self._bin() + 2)  # one more, lest the clocks disagree
+        used = min(bins, self._bin() + 2)  # one more, since clocks may differ
         counts = np.zeros((known.rows, bins), kind)
         for first in range(0, known.rows, SLAB):
             slab = slice(first, min(first + SLAB, known.rows))
@@ -178,7 +178,7 @@ class Histogram:
         return origin + (numbers << int(self.state["bin_shift"]))
 
     def samples(self) -> tuple[NDArray[Any], int]:
-        """Return the log, of dtype `LOG`, and how many samples found no room in it."""
+        """Return the log, of dtype `LOG`, and how many samples were dropped."""
         taken = int(self.logged.get()[0])
         kept = min(taken, int(self.state["capacity"]))
         found = self.log.get().view(LOG)[:kept].copy()

@@ -1,4 +1,4 @@
-"""Rewritten modules on disk: reading seconds' worth of PTX word by word is done once."""
+"""Rewritten modules on disk: parsing PTX takes seconds and is done once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from louvain_um.profiling.sources.tracer.rewrite import Rewritten, rewrite
 
 
 def rewritten(ptx: str, *, log: bool = False) -> Rewritten:
-    """Return an instrumented module: kept from before, or done now and kept.
+    """Return an instrumented module: from the cache, or rewritten now and cached.
 
-    Takes, returns and raises what `rewrite` does. What was kept counts as long as neither the
-    text nor this folder's code has changed.
+    Takes, returns and raises what `rewrite` does. A cached module is valid as long as neither
+    the text nor this folder's code has changed.
     """
-    told = f"{_edition()} {log}\n{ptx}"
-    key = hashlib.sha256(told.encode()).hexdigest()[:40]
+    text = f"{_edition()} {log}\n{ptx}"
+    key = hashlib.sha256(text.encode()).hexdigest()[:40]
     file = image_cache.cache_folder() / f"{key}.rewritten"
     found = image_cache.load(file)
     if found is not None:

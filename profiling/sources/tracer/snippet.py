@@ -21,7 +21,7 @@ from louvain_um.profiling.sources.tracer.state import (
 HINTS: Final = "$_hints"
 """A byte of shared memory for each place that counts: the range it met last.
 
-Whatever stands in it is tried, not trusted, so that nobody need set it or keep it in order.
+Its value is checked before use, so it needs no initialisation and no synchronisation.
 """
 
 

@@ -1,4 +1,4 @@
-"""What a tracer saw, as plain data, and what it means in words."""
+"""What a tracer counted, as plain data, with notes on its meaning."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AccessCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedAccesses:
-    """What a tracer saw.
+    """What a tracer counted.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class TracedAccesses:
     kernels : tuple of str
         Symbols of functions in the log.
     dropped : int
-        Samples that found no room in the log.
+        Samples dropped because the log was full.
     notes : tuple of str
         What the numbers mean, and what is missing from them, a sentence each.
     """
@@ -93,29 +93,31 @@ def notes(
     elsewhere: AccessCounts,
     dropped: int,
 ) -> list[str]:
-    """Say what the numbers mean, and what they lack."""
-    said = []
+    """Return notes on what the numbers mean and what is missing from them."""
+    found = []
     pages = [page.page_bytes for page in maps]
     width, bins = 1 << int(counters.state["bin_shift"]), int(counters.state["bins"])
     if pages:
-        said.append(
+        found.append(
             f"accesses of {len(register.modules)} instrumented modules are counted in pages of "
             f"{min(pages):,} to {max(pages):,} bytes and bins of {width / 1e6:g} ms; CuPy's own "
-            "kernels and copies are not counted; kernels that count take longer, and so do all "
-            "seconds here"
+            "kernels and copies are not counted; instrumented kernels run slower, so all seconds "
+            "here are longer"
         )
         if maps[0].edges[-1] == counters.edges()[bins]:
-            said.append("the run outlasted the bins: the last holds all that came after it began")
+            found.append("the run outlasted the bins: the last one holds all later accesses")
     for kernel, reason in sorted(register.left.items()):
-        said.append(f"{kernel} was left as it is, and its accesses are not counted: {reason}")
+        found.append(f"{kernel} was not instrumented, and its accesses are not counted: {reason}")
     if counters.refused:
         names = ", ".join(sorted(set(counters.refused)))
-        said.append(f"there were no counters for {names}: their accesses count as in no array")
+        found.append(f"no counters were left for {names}: their accesses count as in no array")
     if elsewhere.total:
         share = elsewhere.total / (elsewhere.total + sum(uses.total for uses in counts.values()))
-        said.append(f"{elsewhere.total:,} accesses ({share:.2%}) lie in no array")
+        found.append(f"{elsewhere.total:,} accesses ({share:.2%}) lie in no array")
     if counters.maps.saturated:
-        said.append("some counters of the maps reached 2**32 - 1 and stayed there")
+        found.append("some counters of the maps are saturated at 2**32 - 1")
     if counters.period:
-        said.append(f"one access in {counters.period:,} was sampled; {dropped:,} found no room")
-    return said
+        found.append(
+            f"one access in {counters.period:,} was sampled; {dropped:,} samples were dropped"
+        )
+    return found

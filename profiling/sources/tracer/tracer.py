@@ -1,4 +1,4 @@
-"""The tracer as a source of sessions: engines run instrumented kernels while it listens."""
+"""The tracer as a source of sessions: engines run instrumented kernels while it is active."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from louvain_um.profiling.sources.tracer.traced_accesses import (
 class Tracer:
     """Counts every access of the engine's kernels to global memory, by page and time.
 
-    While it is entered, the engine is served kernels that count; `observe` must be among the
-    observers of the run, since engines tell of their arrays and phases there. An access is one
+    While it is entered, the engine gets instrumented kernels; `observe` must be among the
+    observers of the run, since engines announce their arrays and phases there. An access is one
     thread carrying out one load, store or atomic, however wide; of a bulk copy, one for each
     4 KiB. Labels are those of a run without.
 
@@ -41,9 +41,9 @@ class Tracer:
     ----------
     page_bytes : int
         Bytes of the smallest page, a power of two. Pages of arrays for which there are too few
-        counters are larger; each map says how large its are.
+        counters are larger; each map has its own page size.
     bins : int
-        Bins of time, a power of two. They grow with the run: each map says how long they are.
+        Bins of time, a power of two. They grow with the run; each map has its edges.
     period : int
         One access in so many, chosen at random, is also written down with its address, time and
         kernel; 0 for none.
@@ -53,14 +53,14 @@ class Tracer:
     counter_bytes : int
         Bytes of counters on the device, and of maps on the host.
     records : int
-        Samples that are kept, 24 bytes each; those beyond are counted and dropped.
+        Most samples to keep, 24 bytes each; further ones are counted and dropped.
 
     Notes
     -----
     The counters lie beside the run's own memory, outside its budget. On an H200, runs of
     Louvain and Leiden on LFR and R-MAT graphs of 40 to 160 million arcs took 1.8 to 6.2 times as
     long with pages of 4 KiB, 2.2 to 3.5 times with 64 KiB. Kernels compile once on a machine, for
-    up to half a minute; to take up what was kept of them takes each later run .3 seconds.
+    up to half a minute; loading them from the cache takes later runs 0.3 seconds.
 
     A sweep of moving reads the target of each arc it visits once to decide, and those of each
     vertex that moved once more to wake its neighbours.
@@ -124,7 +124,7 @@ class Tracer:
         self.stop()
 
     def start(self, clock: SessionClock) -> None:
-        """Serve counting kernels to the engine from now on, in this context.
+        """Give the engine instrumented kernels from now on, in this context.
 
         Raises
         ------
@@ -154,7 +154,7 @@ class Tracer:
         self._running = True
 
     def observe(self, event: Event) -> None:
-        """Take note of an engine's arrays and phases."""
+        """Note an engine's arrays and phases."""
         if event.kind == "array":
             self._arrays[event.name] = event.address, event.nbytes
             if self.histogram is not None:
@@ -171,16 +171,16 @@ class Tracer:
                 self._phases.pop()
 
     def instrument(self, kernels: compile.Kernels) -> TracedKernels:
-        """Return counting twins of other kernels than the engine's."""
+        """Return instrumented versions of other kernels than the engine's."""
         return TracedKernels(kernels, self.register, self._ready, log=self.sizes["period"] > 0)
 
     def stop(self) -> None:
-        """Let the engine have its own kernels again, and bring what was counted to the host."""
+        """Give the engine its own kernels again, and copy the counts to the host."""
         self._stack.close()
         self._running = False
         counters = self.histogram
         if counters is None:
-            self.notes.append("the tracer saw no kernel of the engine's")
+            self.notes.append("the tracer saw no kernel of the engine")
             self.trace = self._trace((), np.zeros(0, LOG), 0)
             return
         from cupy.cuda import driver, runtime
@@ -191,7 +191,7 @@ class Tracer:
             counters.collect(counters.ranges.known)
             log, dropped = counters.samples()
         except (driver.CUDADriverError, runtime.CUDARuntimeError) as error:
-            # The run's own error says more, and must not be hidden by this one.
+            # The run's own error is more precise and must not be hidden by this one.
             self.notes.append(f"counts since the last phase are lost: the device failed ({error})")
         maps = counters.maps.page_maps(counters.edges())
         totals = {name: self._uses(name) for name in self.counts if name}
@@ -224,19 +224,19 @@ class Tracer:
         return found
 
     def result(self) -> TracedAccesses:
-        """Return what was seen, once the tracer has stopped.
+        """Return what was counted, once the tracer has stopped.
 
         Raises
         ------
         LouvainUmError
-            It has not.
+            It has not stopped.
         """
         if self.trace is None:
-            raise LouvainUmError("a tracer has its result when it has stopped: leave its block")
+            raise LouvainUmError("a tracer has a result only after it has stopped: leave its block")
         return self.trace
 
     def _freed(self, name: str, address: int) -> None:
-        """Take note that an array, or its tail from an address on, was given back."""
+        """Note that an array, or its tail from an address on, was freed."""
         if name not in self._arrays:
             return
         first, nbytes = self._arrays.pop(name)
@@ -260,7 +260,9 @@ class Tracer:
         from cupy.cuda import Device, get_current_stream, runtime
 
         if not self._running:
-            raise LouvainUmError("a counting kernel outlived its tracer; start the run again")
+            raise LouvainUmError(
+                "an instrumented kernel ran after its tracer stopped; start the run again"
+            )
         counters = self._counters()
         if Device().id != counters.device.id:
             raise LouvainUmError(
@@ -278,7 +280,7 @@ class Tracer:
         self._launches += 1
 
     def _settle(self) -> None:
-        """Account what was counted since the last time to the phase that runs."""
+        """Attribute what was counted since the last time to the current phase."""
         if self.histogram is None or self._launches == self._settled:
             return
         self._settled = self._launches

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from session_cases import a_session, life
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling import Session, load
+from louvain_um.profiling.session import PageMap, SessionData
 from louvain_um.profiling.session.data import SCHEMA
 from louvain_um.profiling.session.events import COLUMNS
 
@@ -151,6 +154,30 @@ def test_a_folder_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pyt
     Session(notes=("new",)).save(link, force=True)
     assert load(path).notes == ("new",)
     assert link.is_symlink()
+
+
+@pytest.mark.parametrize(("metadata", "name"), [({"method": "louvain"}, "refined"), ({}, "parts")])
+def test_only_a_detection_s_arrays_get_current_names(
+    tmp_path: Path, metadata: dict[str, str], name: str
+):
+    edges, counts = np.array([0, 9]), np.ones((1, 1), np.uint32)
+    page = PageMap(array="parts", page_bytes=4096, edges=edges, counts=counts)
+    session = Session(metadata=metadata, lifetimes=(life("parts", 4096, 4096, 0, 9),), maps=(page,))
+    session.save(tmp_path / "run.npz")
+    found = load(tmp_path / "run.npz")
+    assert (found.lifetimes[0].name, found.maps[0].array) == (name, name)
+
+
+def test_a_session_is_plain_data_that_saves_and_shows_itself():
+    session = a_session()
+    assert isinstance(session, SessionData)
+    plain = SessionData(metadata=session.metadata, lifetimes=session.lifetimes)
+    assert Session.of(plain).lifetimes == session.lifetimes
+    assert isinstance(replace(session, notes=()), Session)
+    copy = pickle.loads(pickle.dumps(session))
+    assert (type(copy), copy.notes) == (Session, session.notes)
+    with pytest.warns(DeprecationWarning, match="event_arrays"):
+        assert session.owners().tolist() == session.event_arrays().tolist()
 
 
 def test_seconds_that_are_no_number_come_back_as_not_known(tmp_path: Path):

@@ -244,7 +244,7 @@ def test_light_leaves_migrations_out_and_says_so(monkeypatch: pytest.MonkeyPatch
     assert (figures["bytes_to_device"], figures["bytes_to_host"]) == (5 * PAGE, 0)
     assert figures["gpu_faults"] == 1
     assert all(group["bytes_to_device"] is None for group in figures["by_group"].values())
-    assert any("total alone" in note for note in session.notes)
+    assert any("only total bytes" in note for note in session.notes)
 
 
 def test_refusals_say_what_to_do(monkeypatch: pytest.MonkeyPatch):
