@@ -90,7 +90,7 @@ def sweep(
             modelled = [key for key in missing if key["evidence"] == "modelled"]
             if modelled:
                 counter.report(f"recording {subject.name}")
-                trace = recorded(subject, settings, Path(folder), anew=force)
+                trace = recorded(subject, settings, Path(folder), fresh=force)
                 _replay(store, subject, trace, modelled, machines, settings, counter)
             measured = [key for key in missing if key["evidence"] == "measured"]
             if measured:
@@ -100,7 +100,7 @@ def sweep(
         texts += remarks(tables["results"])
         if settings.gpus and any(find_policy(policy).arrays for policy in settings.policies):
             for subject in subjects:
-                trace = recorded(subject, settings, Path(folder), anew=False)
+                trace = recorded(subject, settings, Path(folder), fresh=False)
                 texts += unknown_arrays(trace, settings.policies, subject.name)
         texts += explain(tables["results"])
         if any(subject.scale is not None for subject in subjects):
@@ -119,7 +119,7 @@ def render(result: Sweep, folder: Path) -> None:
     write(None, folder / "report.html", sweep=result, force=True)
 
 
-def recorded(subject: Subject, settings: Settings, folder: Path, *, anew: bool) -> Trace:
+def recorded(subject: Subject, settings: Settings, folder: Path, *, fresh: bool) -> Trace:
     """Return the recording of a graph: the folder's if it has one, else a new one, saved there."""
     from louvain_um.profiling.access.recorder import record
 
@@ -131,7 +131,7 @@ def recorded(subject: Subject, settings: Settings, folder: Path, *, anew: bool) 
     digest = hashlib.sha256(about.encode()).hexdigest()[:8]
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in subject.name)
     path = folder / f"{safe}.{digest}.trace.npz"
-    if path.exists() and not anew:
+    if path.exists() and not fresh:
         try:
             return load_trace(path)
         except LouvainUmError:

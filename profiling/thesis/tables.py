@@ -192,9 +192,9 @@ def non_fitting(sweep: Sweep) -> Table:
         columns=(
             Column("graph", "graph", "text"),
             Column("peak", "peak", "bytes"),
-            Column("rate", "oversubscribed", "share"),
+            Column("rate", "oversubscription", "share"),
             Column("their_peak", "published peak", "bytes"),
-            Column("their_rate", "published", "share"),
+            Column("their_rate", "published oversubscription", "share"),
         ),
         rows=tuple(rows),
         evidence=f"{evidence_of(sweep.results)}; published as printed in the thesis",

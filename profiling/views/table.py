@@ -10,7 +10,7 @@ from typing import Any, Literal
 As = Literal["text", "count", "bytes", "seconds", "share", "times", "score", "rate"]
 """How a column's values are formatted."""
 
-ROW_NUMBERS = ("level", "oversubscription", "oversubscribed")
+ROW_NUMBERS = ("level", "oversubscription")
 """Headings of numeric columns that identify a row: a 0 there is no missing value."""
 
 SHORTENED_FROM = 1e9

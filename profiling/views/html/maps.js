@@ -75,7 +75,7 @@ class PageMap {
     if (this.layer.data) await unpack(this.layer);
     const cell = (this.map.end - this.map.start) / 1e9 / this.layer.columns;
     this.box.querySelector(".evidence").textContent = `${this.layer.evidence}; a cell is ` +
-      `${seconds(cell)} wide; every array is drawn as high as its bytes, small ones higher, short-lived ones lower`;
+      `${seconds(cell)} wide; heights follow array sizes; small arrays are drawn taller, short-lived ones lower`;
     this.legend();
     this.draw();
   }
@@ -94,12 +94,12 @@ class PageMap {
       this.layer.names.forEach((name, at) => add(name, this.layer.colours[at]));
     } else {
       const stops = [0.12, 0.4, 0.7, 1].map((part) => `rgb(${ramp(part).map(Math.round)})`);
-      add(`1 to ${this.say(this.layer.max)} in a cell, logarithmic`,
+      add(`1 to ${this.format(this.layer.max)} in a cell, logarithmic`,
         `linear-gradient(90deg, ${stops})`, true);
     }
   }
 
-  say(value) {
+  format(value) {
     return this.layer.unit === "bytes" ? bytes(value)
       : `${value >= 10 || Number.isInteger(value) ? Math.round(value).toLocaleString("en")
         : value.toFixed(1)} ${this.layer.unit}`;
@@ -293,7 +293,7 @@ class PageMap {
     const lines = [`${name} (${group})`,
       `bytes ${bytes((row - first) * step)} to ${bytes((row - first + 1) * step)}`,
       `at ${seconds(time / 1e9)}${phase ? `, ${phase[0]}${phase[1] >= 0 ? ` ${phase[1]}` : ""}` : ""}`];
-    lines.push(code ? `about ${this.say(value)}` : "nothing");
+    lines.push(code ? `about ${this.format(value)}` : "no events");
     if (code && layer.colours.length) lines.push(`mostly ${layer.names[(code >> 4) - 1]}`);
     tip.textContent = lines.join("\n");
     tip.style.left = `${Math.min(event.offsetX + 14, this.canvas.clientWidth - 230)}px`;

@@ -51,8 +51,8 @@ class ArraySummary:
 class SessionAnalysis:
     """Everything that is derived from a session's events more than once.
 
-    Its `session`, phases, maps and times are those of the run without compiling, which is told
-    apart: `compile_seconds` are its seconds, `original` is the session as it came.
+    Its `session`, phases, maps and times exclude compile time, which is `compile_seconds`;
+    `original` is the session as it was recorded.
 
     Examples
     --------

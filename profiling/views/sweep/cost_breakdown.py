@@ -46,8 +46,8 @@ def traffic(sweep: Sweep) -> Table:
         title="Memory traffic by policy",
         columns=(
             Column("policy", "policy", "text"),
-            Column("rate", "oversubscribed", "share"),
-            Column("from", "from", "text"),
+            Column("rate", "oversubscription", "share"),
+            Column("from", "evidence", "text"),
             Column("graphs", "graphs"),
             Column("seconds", "seconds", "seconds"),
             Column("bytes_to_device", "to the device", "bytes"),
