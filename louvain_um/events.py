@@ -15,9 +15,10 @@ class Event:
 
     Parameters
     ----------
-    kind : {"start", "iteration", "end", "array", "freed", "step"}
-        A phase began, an iteration of it ended, the phase ended; an array was allocated or freed;
-        a step's arrays can be inspected (CPU engine only, before its "iteration" or "end").
+    kind : {"plan", "start", "iteration", "end", "array", "freed", "step"}
+        The run was planned (GPU engine only); a phase began, an iteration of it ended, the phase
+        ended; an array was allocated or freed; a step's arrays can be inspected (CPU engine only,
+        before its "iteration" or "end").
     phase : str
         "compile", "load", "move", "refine", "aggregate" or "fetch" (labels to the host); "" for
         an array, which may outlive phases.
@@ -39,9 +40,11 @@ class Event:
         Its address and bytes.
     step : mapping of str to Any
         The engine's own arrays of a "step" by name: read only, and only until the observer returns.
+    plan : louvain_um.placement.plan.Plan, optional
+        The plan that the run begins under, of "plan".
     """
 
-    kind: Literal["start", "iteration", "end", "array", "freed", "step"]
+    kind: Literal["plan", "start", "iteration", "end", "array", "freed", "step"]
     phase: Phase | Literal[""] = ""
     level: int = -1
     iteration: int = -1
@@ -56,6 +59,7 @@ class Event:
     address: int = 0
     nbytes: int = 0
     step: Mapping[str, Any] = field(default_factory=dict)
+    plan: Any = None
 
 
 Observer = Callable[[Event], None]

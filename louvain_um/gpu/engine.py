@@ -85,6 +85,7 @@ class GpuEngine:
         device = cupy.cuda.runtime.getDevice()
         machine = machine_for(device)
         self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
+        self.observer(Event(kind="plan", phase="load", plan=self.plan))
         self.compile(TARGETS24 if self.plan.targets24 else types, *later)
         self.planned = self.plan.seconds
         near, far = shape.out_of_core_regions if self.plan.out_of_core else shape.coarse_regions

@@ -15,6 +15,7 @@ from typing import Any
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Event
+from louvain_um.placement.plan import Plan
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.spans import Timeline
 from louvain_um.profiling.session.attribution import event_arrays, with_phases
@@ -81,7 +82,7 @@ class Recording:
         self.metadata = dict(metadata or {})
         self.status = {name: f"not available: {why}" for name, why in (missing or {}).items()}
         self.notes = [f"{name} recorded nothing: {why}" for name, why in (missing or {}).items()]
-        self.plan: Mapping[str, Any] | None = None
+        self.plan: Plan | None = None
         self.save_to = save_to
         self.force = force
         self.most_events = most_events
@@ -139,6 +140,8 @@ class Recording:
 
     def __call__(self, event: Event) -> None:
         """Observe an engine."""
+        if event.kind == "plan":
+            self.plan = event.plan
         self.timeline(event)
         for source in self.sources:
             observe = getattr(source, "observe", None)
@@ -214,7 +217,7 @@ class Recording:
         }
         return Session(
             metadata=metadata,
-            plan=self.plan,
+            plan=None if self.plan is None else self.plan.to_dict(),
             lifetimes=lifetimes,
             phases=phases,
             events=with_phases(events, phases),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer
 from louvain_um.options import Options
 from louvain_um.profiling.facade import Session
@@ -119,15 +119,6 @@ def profile(
         from louvain_um.profiling.sources.cpu_recorder import RecorderSource
 
         watchers.append(RecorderSource(graph))
-    planned = None
-    if chosen.kind == "cuda":
-        from louvain_um.planning import plan
-
-        # If it does not fit, the engine raises the error.
-        with chosen.current(), suppress(MemoryBudgetError):
-            planned = plan(
-                graph, method=options.method, memory=memory, device_budget=device_budget
-            ).to_dict()
     recording = Recording(
         watchers,
         missing=missing,
@@ -142,7 +133,6 @@ def profile(
         force=force,
         most_events=most_events,
     )
-    recording.plan = planned
     with recording:
         result = run(graph, options, _both(recording, observer))
         recording.metadata.update(_outcome(result, recording))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from louvain_um.core.hierarchy import detect
+from louvain_um.events import Event
 from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.aggregate.limits import BOUNDS
@@ -275,6 +276,12 @@ def run_dry(
 ) -> tuple[Any, Watched]:
     """Run the engine on a graph; return its plan and what it asked of its allocator."""
     values: dict[int, Any] = {}
+    plans: list[Any] = []
+
+    def observe(event: Event) -> None:
+        if event.kind == "plan":
+            plans.append(event.plan)
+
     with monkeypatch.context() as patch:
         install(patch, FakeCuda(free=H200_FREE))
         _pose_as_cupy(patch)
@@ -294,11 +301,12 @@ def run_dry(
         skew = script.survey or loading.survey(graph)
         patch.setattr(engine, "survey", lambda _: skew)
         kernels: Any = DryKernels(script, values)
-        with using(kernels), engine.GpuEngine(options, lambda event: None) as dry:
+        with using(kernels), engine.GpuEngine(options, observe) as dry:
             detect(dry, graph, options, dry.observer)
             memory: Any = dry.memory
         assert not script.steps
         assert not script.sums
+        assert [plan.request for plan in plans] == [dry.plan.request]
         return dry.plan, memory
 
 

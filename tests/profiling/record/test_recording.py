@@ -148,6 +148,15 @@ def test_the_timeline_follows_arrays_as_they_shrink_and_return():
     assert lives[0].end_ns == lives[1].start_ns <= lives[1].end_ns <= lives[2].start_ns
 
 
+def test_a_session_holds_the_plan_that_the_engine_announced():
+    plan = lu.plan(n_vertices=1000, n_arcs=5000, machine="h200")
+    with Recording([]) as run:
+        assert run.snapshot().plan is None
+        run(Event(kind="plan", phase="load", plan=plan))
+        assert run.snapshot().plan == plan.to_dict()
+    assert run.session.plan == plan.to_dict()
+
+
 def test_iterations_told_afterwards_lie_where_they_were():
     timeline = Timeline(SessionClock())
     timeline(Event(kind="start", phase="move", level=0))
