@@ -213,7 +213,7 @@ def check_output(path: Path, *, force: bool) -> None:
         check_graph_path(path, force=force)
     except GraphFormatError as error:
         # The suffix of the output decides its format; there is no option for it.
-        message, _, _ = error.message.partition(", or name the format")
+        message, _, _ = error.message.partition(", or pass format")
         raise GraphFormatError(message, path) from None
 
 

@@ -30,7 +30,7 @@ SUFFIXES = {
 
 
 def check_format(format: str | None) -> None:
-    """Raise an error for a format that is not one of `READERS`."""
+    """Raise an error for a format that is not in `READERS`."""
     if format is not None and format not in READERS:
         raise OptionError("format", format, f"must be one of {', '.join(READERS)}")
 
@@ -41,7 +41,7 @@ def format_of(name: str) -> str:
     if suffix not in SUFFIXES:
         known = " ".join(sorted(SUFFIXES))
         shown = f"suffix {suffix!r} is unknown" if suffix else "the name has no suffix"
-        raise GraphFormatError(f"{shown}; use one of {known}, or name the format (format=…)", name)
+        raise GraphFormatError(f"{shown}; use one of {known}, or pass format=…", name)
     return SUFFIXES[suffix]
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.columns import WEIGHTS
-from louvain_um.formats.optional_dependencies import first_line, need
+from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
 
 
 def read(source: Source, options: ReadOptions) -> Graph:
-    """Read a GML file; vertices are named by their labels where all have different ones."""
+    """Read a GML file; vertices are named by their labels if these are unique."""
     return _read(source, options, "gml")
 
 
@@ -26,33 +26,33 @@ def read_graphml(source: Source, options: ReadOptions) -> Graph:
 def _read(source: Source, options: ReadOptions, kind: str) -> Graph:
     from louvain_um.formats.objects.networks import from_networkx
 
-    networkx = need("networkx", source.name)
+    networkx = require("networkx", source.name)
     data = source.read()
     try:
         if kind == "gml":
             graph = networkx.parse_gml(data.decode("utf-8"), label="id")
         else:
             graph = networkx.parse_graphml(data)
-    except Exception as error:  # networkx lets pass whatever its parser stumbles over
+    except Exception as error:  # networkx passes on any error of its parser
         raise source.error(
-            f"is no readable {kind.upper()} ({first_line(error)}); write it again"
+            f"is not valid {kind.upper()} ({first_line_of(error)}); write it again"
         ) from None
     labels = [data.get("label") for _, data in graph.nodes(data=True)]
-    words = all(isinstance(label, str | int) for label in labels)
-    labelled = words and len(set(labels)) == len(labels)
+    usable = all(isinstance(label, str | int) for label in labels)
+    labelled = usable and len(set(labels)) == len(labels)
     weight = _weight(graph)
     try:
-        found = from_networkx(graph, options, labels if labelled else list(graph), weight)
+        read = from_networkx(graph, options, labels if labelled else list(graph), weight)
     except GraphError as error:
         raise source.error(str(error)) from None
-    if found.weighted and weight != WEIGHTS[0]:
-        note = f"weights are read from the edges' {weight!r}"
-        found = replace(found, notes=(note, *found.notes))
-    return found
+    if read.weighted and weight != WEIGHTS[0]:
+        note = f"weights are read from the edge attribute {weight!r}"
+        read = replace(read, notes=(note, *read.notes))
+    return read
 
 
 def _weight(graph: Any) -> str:
-    """Return the attribute of edges that is named as a weight: `value` in many GML files."""
+    """Return the edge attribute that holds the weights: `value` in many GML files."""
     named = {
         name
         for *_, data in graph.edges(data=True)

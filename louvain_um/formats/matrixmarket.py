@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.formats.edge_list import scan
-from louvain_um.formats.edge_list.edges import LineRule, build_graph, read_numbers
+from louvain_um.formats.edge_list.edges import LineFormat, build_graph, read_numbers
 from louvain_um.formats.objects.symmetric import matrix_of_entries, undirected
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
@@ -17,18 +17,20 @@ from louvain_um.graph.limits import MAX_VERTICES
 
 
 def read(source: Source, options: ReadOptions) -> Graph:
-    """Read a MatrixMarket file; `read_graph` documents what counts as an edge."""
+    """Read a MatrixMarket file; `read_graph` documents how entries become edges."""
     field, symmetry = _banner(source)
     n, entries, line = _size(source)
     weighted = field != "pattern" and options.weighted is not False
     if options.weighted and not weighted:
-        raise source.error("is a pattern without values; drop weighted=True (--weighted)", 1)
+        raise source.error(
+            "is a pattern matrix without weights; drop weighted=True (--weighted)", 1
+        )
     shape = scan.TWO_IDS if field == "pattern" else scan.WEIGHT
     if field != "pattern" and not weighted:
         shape = scan.IGNORE_REST
     edges = read_numbers(
         source,
-        LineRule(shape=shape, least=1, most=n, first_line=line + 1, expected=entries),
+        LineFormat(shape=shape, min_id=1, max_id=n, first_line=line + 1, expected=entries),
     )
     edges.u = _from_zero(edges.u)
     edges.v = _from_zero(edges.v)
@@ -66,32 +68,24 @@ def _banner(source: Source) -> tuple[str, str]:
     _, _, layout, field, symmetry = words
     if layout != "coordinate":
         raise source.error(
-            f"holds a matrix in {layout!r} layout; write it as 'coordinate' (sparse) first", 1
+            f"layout {layout!r} is not supported; write the matrix as 'coordinate' (sparse)", 1
         )
     if field not in ("pattern", "integer", "real", "double", "unsigned-integer"):
-        raise source.error(f"field {field!r} is no edge weight; use pattern, integer or real", 1)
+        raise source.error(f"field {field!r} is not supported; use pattern, integer or real", 1)
     if symmetry not in ("general", "symmetric"):
-        raise source.error(f"symmetry {symmetry!r} is no undirected graph; use symmetric", 1)
+        raise source.error(f"symmetry {symmetry!r} is not supported; use symmetric or general", 1)
     return field, symmetry
 
 
 def _size(source: Source) -> tuple[int, int, int]:
-    """Return vertices, entries and the number of the line that announces them."""
-    line = 1
-    while True:
-        text = source.read_line()
-        line += 1
-        if not text:
-            raise source.error("ends before the line of sizes 'rows columns entries'", line)
-        words = text.split()
-        if words and not words[0].startswith("%"):
-            break
+    """Return vertices, entries and the number of the size line."""
+    words, line = source.read_header(1, "rows columns entries")
     if len(words) != 3 or not all(word.isdigit() and len(word) < 19 for word in words):
-        raise source.error("is not a line of sizes 'rows columns entries'; correct it", line)
+        raise source.error("is not a size line 'rows columns entries'; correct it", line)
     rows, columns, entries = map(int, words)
     if rows != columns:
         raise source.error(
-            f"the matrix is {rows} × {columns}; a graph's adjacency matrix is square", line
+            f"the matrix is {rows} × {columns}; an adjacency matrix must be square", line
         )
     if rows > MAX_VERTICES:
         raise source.error(f"{rows} vertices; at most {MAX_VERTICES} are supported", line)

@@ -1,4 +1,4 @@
-"""METIS graphs: a line a vertex, every edge in both its ends' lines."""
+"""METIS graphs: one line per vertex; every edge is in the lines of both ends."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -12,7 +12,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from louvain_um.formats import parse_errors
-from louvain_um.formats.edge_list.edges import EdgeList, build_graph, exact_weights, keep_integers
+from louvain_um.formats.edge_list.edges import (
+    EdgeList,
+    build_graph,
+    exact_weights,
+    use_integer_weights,
+)
 from louvain_um.formats.edge_list.float_parser import read_real
 from louvain_um.formats.edge_list.scan import blank
 from louvain_um.formats.objects.symmetric import all_entries, matrix_of_rows, one_half
@@ -24,7 +29,7 @@ from louvain_um.graph.limits import MAX_VERTICES
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Vertices, edges, numbers at the start of each line to pass over, edge weights or not."""
+    """Vertices, edges, numbers to skip at the start of a line, whether edges are weighted."""
 
     n: int
     edges: int
@@ -33,15 +38,16 @@ class Header:
 
 
 def read(source: Source, options: ReadOptions) -> Graph:
-    """Read a METIS graph; vertex sizes and weights are passed over."""
+    """Read a METIS graph; vertex sizes and weights are skipped."""
     header, line = _header(source)
     if options.weighted and not header.weighted:
-        raise source.error("declares no edge weights; drop weighted=True (--weighted)", line)
+        raise source.error("has no edge weights; drop weighted=True (--weighted)", line)
     offsets, columns, values, real, plain = _rows(source, header, line)
     if not options.symmetrize and len(columns) != 2 * header.edges:
         raise source.error(
             f"announces {header.edges:,} edges, so {2 * header.edges:,} neighbours, but lists "
-            f"{len(columns):,}; the file may be cut off, or name each edge only once",
+            f"{len(columns):,}; the file may be truncated, or list each edge only once "
+            "(symmetrize=True (--symmetrize))",
             line,
         )
     if options.weighted is False:
@@ -59,29 +65,27 @@ def read(source: Source, options: ReadOptions) -> Graph:
             )
         edges = all_entries(matrix, weighted)
     if edges.w is not None and not real:
-        keep_integers(edges)
+        use_integer_weights(edges)
     names = np.arange(1, header.n + 1, dtype=np.int64)
     return build_graph(source, edges, header.n, names, options, edges.notes)
 
 
 def _header(source: Source) -> tuple[Header, int]:
-    line = 0
-    while True:
-        text = source.read_line()
-        line += 1
-        if not text:
-            raise source.error("ends before its first line 'vertices edges [format]'", line)
-        words = text.split()
-        if words and not words[0].startswith("%"):
-            break
-    if parse_errors.looks_binary(text.encode()):
-        raise source.error("is not text; is it compressed, or of another format?", line)
+    words, line = source.read_header(0, "vertices edges [format]")
+    if parse_errors.looks_binary(" ".join(words).encode()):
+        raise source.error(
+            "is not text; check whether it is compressed or in another format (format=…)", line
+        )
     plain = 2 <= len(words) <= 4 and all(w.isascii() and w.isdigit() for w in words)
     if not plain or len(words[0]) > 18 or len(words[1]) > 18:
-        raise source.error("is no METIS header 'vertices edges [format [weights]]'", line)
+        raise source.error(
+            "is no METIS header 'vertices edges [format [weights]]'; correct it", line
+        )
     code = words[2].zfill(3) if len(words) > 2 else "000"
     if len(code) > 3 or set(code) - {"0", "1"}:
-        raise source.error(f"format code {words[2]!r} is none of METIS's 0 … 111", line)
+        raise source.error(
+            f"format code {words[2]!r} is none of METIS's (0 … 111); correct it", line
+        )
     n = int(words[0])
     if n > MAX_VERTICES:
         raise source.error(f"{n} vertices; at most {MAX_VERTICES} are supported", line)
@@ -93,9 +97,9 @@ def _header(source: Source) -> tuple[Header, int]:
 def _rows(
     source: Source, header: Header, line: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64] | None, bool, bool]:
-    """Return the lists as compressed rows, and two answers.
+    """Return the lists as compressed rows: offsets, columns, weights.
 
-    Whether a weight was written as real, and whether list i stands in line i after the header.
+    Then whether any weight was written as real, and whether list i is line i after the header.
     """
     offsets = np.zeros(header.n + 1, np.int64)
     columns: list[NDArray[np.uint32]] = []
@@ -107,15 +111,15 @@ def _rows(
         room = len(data) // 2 + 1
         out = np.empty(room, np.uint32)
         weights = np.empty(room if header.weighted else 0, np.float64)
-        late = np.empty((room if header.weighted else 0, 3), np.int64)
-        row, count, lines, bad, n_late, pointed = _scan_rows(
-            data, header.n, header.before, header.weighted, row, offsets, out, weights, late
+        deferred = np.empty((room if header.weighted else 0, 3), np.int64)
+        row, count, lines, bad, n_deferred, has_point = _scan_rows(
+            data, header.n, header.before, header.weighted, row, offsets, out, weights, deferred
         )
-        real |= pointed
-        if n_late:
-            real |= exact_weights(source, data, line, late[:n_late], weights)
+        real |= has_point
+        if n_deferred:
+            real |= exact_weights(source, data, line, deferred[:n_deferred], weights)
         if bad >= 0:
-            message = _about(parse_errors.line_at(data, bad), header, row)
+            message = _line_error(parse_errors.line_at(data, bad), header, row)
             raise source.error(message, line + lines)
         line += lines
         columns.append(out[:count].copy())
@@ -125,32 +129,32 @@ def _rows(
     if row < header.n and int(offsets[-1]) != 2 * header.edges:
         raise source.error(
             f"announces {header.n:,} vertices but ends after {row:,} lists; the file may be "
-            "cut off",
+            "truncated",
             line - 1,
         )
     joined = np.concatenate([np.empty(0, np.uint32), *columns])
     return offsets, joined, np.concatenate(values) if values else None, real, line - first == row
 
 
-def _about(line: bytes, header: Header, row: int) -> str:
+def _line_error(line: bytes, header: Header, row: int) -> str:
     if parse_errors.looks_binary(line):
-        return "is not text; is the file compressed, or of another format?"
+        return parse_errors.NOT_TEXT
     if row >= header.n:
-        return f"one list more than the {header.n:,} vertices announced; correct the header"
+        return f"more lists than the {header.n:,} vertices announced; correct the header"
     words = line.decode("utf-8", "backslashreplace").split()
     if len(words) < header.before:
-        return f"has fewer than the {header.before} numbers that the format code announces"
+        return f"has fewer than the {header.before} numbers that the format code requires; add them"
     step = 2 if header.weighted else 1
     for word in words[header.before :: step]:
         if not parse_errors.WHOLE.fullmatch(word) or not 1 <= int(word) <= header.n:
-            return f"neighbour {word[:40]!r} is no vertex 1 … {header.n}; correct the list"
-    return "a neighbour lacks its weight, which the format code announces; add it"
+            return f"neighbour {word[:40]!r} is not a vertex 1 … {header.n}; correct the list"
+    return "a neighbour lacks its weight, which the format code requires; add it"
 
 
 @njit(nogil=True, cache=True)
-def _scan_rows(data, n, before, weighted, row, lengths, columns, weights, late):
+def _scan_rows(data, n, before, weighted, row, lengths, columns, weights, deferred):
     """Read whole lines; list lengths go to ``lengths[row + 1]``, the rest as `scan_numbers`."""
-    pos, count, lines, n_late = 0, 0, 0, 0
+    pos, count, lines, n_deferred = 0, 0, 0, 0
     bad = -1
     real = False
     while pos < len(data):
@@ -164,7 +168,7 @@ def _scan_rows(data, n, before, weighted, row, lengths, columns, weights, late):
             lines += 1
             continue
         if row >= n:
-            # Empty lines at the end are no lists.
+            # Empty lines at the end are not lists.
             if data[pos] != 10:
                 bad = line
                 break
@@ -196,8 +200,8 @@ def _scan_rows(data, n, before, weighted, row, lengths, columns, weights, late):
             columns[count] = b - 1
             if weighted:
                 start = pos
-                weights[count], pos, sure, pointed = read_real(data, pos)
-                real = real or pointed
+                weights[count], pos, sure, has_point = read_real(data, pos)
+                real = real or has_point
                 if sure and (data[pos] == 10 or blank(data[pos])):
                     pass
                 elif data[start] == 10:
@@ -206,10 +210,10 @@ def _scan_rows(data, n, before, weighted, row, lengths, columns, weights, late):
                 else:
                     while data[pos] != 10 and not blank(data[pos]):
                         pos += 1
-                    late[n_late, 0] = count
-                    late[n_late, 1] = start
-                    late[n_late, 2] = pos
-                    n_late += 1
+                    deferred[n_deferred, 0] = count
+                    deferred[n_deferred, 1] = start
+                    deferred[n_deferred, 2] = pos
+                    n_deferred += 1
                 while blank(data[pos]):
                     pos += 1
             count += 1
@@ -219,4 +223,4 @@ def _scan_rows(data, n, before, weighted, row, lengths, columns, weights, late):
         lines += 1
         row += 1
         lengths[row] = count - first
-    return row, count, lines, bad, n_late, real
+    return row, count, lines, bad, n_deferred, real

@@ -1,4 +1,4 @@
-"""NumPy archives: a SciPy sparse matrix, or arrays ``u``, ``v`` and perhaps ``n``, ``w``."""
+"""NumPy archives: a SciPy sparse matrix, or arrays ``u``, ``v`` and optionally ``n``, ``w``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.sparse import load_npz
 
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.sparse import from_sparse
-from louvain_um.formats.optional_dependencies import first_line
+from louvain_um.formats.optional_dependencies import first_line_of
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
@@ -17,17 +17,17 @@ from louvain_um.graph.graph import Graph
 ZIP_MAGIC = b"PK"
 
 NAMED = 8
-"""Arrays that an error names, of an archive that is no graph."""
+"""Number of arrays that the error names for an archive without a graph."""
 
 
 def read(source: Source, options: ReadOptions) -> Graph:
     """Read a NumPy archive."""
     matrix = None
     if source.peek(2) != ZIP_MAGIC:
-        # NumPy would take it for a pickle, and tell how to load one.
-        raise source.error("is no .npz archive; fetch or save it again")
+        # NumPy's own error would advise to load it as a pickle.
+        raise source.error("is not an .npz archive; download or save it again")
     try:
-        # The file itself where it can be sought in: an archive need not be held twice.
+        # A seekable file is read in place: the archive is not held twice.
         with np.load(source.seekable(), allow_pickle=False) as archive:
             found = set(archive.files)
             arrays = {
@@ -35,10 +35,10 @@ def read(source: Source, options: ReadOptions) -> Graph:
             }
         if "format" in found and not {"u", "v"} <= found:
             matrix = load_npz(source.seekable())
-    except Exception as error:  # a damaged archive fails in more ways than can be listed
+    except Exception as error:  # damaged archives raise many types
         raise source.error(
-            f"is no readable .npz archive ({first_line(error)}); fetch or save it again, without "
-            "pickled objects"
+            f"is not a valid .npz archive ({first_line_of(error)}); download or save it again, "
+            "without pickled objects"
         ) from None
     try:
         if matrix is not None:
@@ -47,15 +47,15 @@ def read(source: Source, options: ReadOptions) -> Graph:
             return _edges(arrays, options)
     except GraphError as error:
         raise source.error(str(error)) from None
-    if "header" in found:  # of this package's own archives; no graph has one
+    if "header" in found:  # only sessions and recordings of this package have one
         raise source.error(
-            "is a session or a recording, no graph; louvain-um report and simulate read it"
+            "is a session or a recording, not a graph; read it with louvain-um report or simulate"
         )
     named = sorted(found)
     more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     raise source.error(
-        f"holds the arrays {', '.join(named[:NAMED]) or '(none)'}{more}; a graph is u and v "
-        "(n, w if need be), or what scipy.sparse.save_npz writes"
+        f"contains the arrays {', '.join(named[:NAMED]) or '(none)'}{more}; a graph needs u and v "
+        "(optionally n and w), or the arrays of scipy.sparse.save_npz"
     )
 
 
@@ -63,11 +63,11 @@ def _edges(arrays: dict[str, Any], options: ReadOptions) -> Graph:
     n = None
     if "n" in arrays:
         if arrays["n"].size != 1 or arrays["n"].dtype.kind not in "iu" or arrays["n"].min() < 0:
-            raise GraphError("n must be one whole number of at least 0")
+            raise GraphError("array n must be one whole number of at least 0")
         n = int(arrays["n"].reshape(())[()])
     w = arrays.get("w") if options.weighted is not False else None
     if options.weighted and w is None:
-        raise GraphError("has no array w to take weights from; drop weighted=True (--weighted)")
+        raise GraphError("has no array w with weights; drop weighted=True (--weighted)")
     return Graph.from_edges(
         arrays.pop("u"),
         arrays.pop("v"),

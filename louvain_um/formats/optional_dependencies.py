@@ -8,13 +8,13 @@ from types import ModuleType
 from louvain_um.errors import GraphFormatError
 
 
-def first_line(error: Exception) -> str:
-    """Return the first line of an error's text, or its kind if it has none."""
+def first_line_of(error: Exception) -> str:
+    """Return the first line of an error's text, or its type if the text is empty."""
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
-def need(module: str, file: str) -> ModuleType:
-    """Import a library of the `formats` extra, or say how to get it."""
+def require(module: str, file: str) -> ModuleType:
+    """Import a library of the `formats` extra; the error says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError:

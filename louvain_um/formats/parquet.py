@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.frames import from_columns
-from louvain_um.formats.optional_dependencies import first_line, need
+from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
 
 VERTICES_KEY = b"louvain_um_vertices"
-"""Metadata of the table: vertices in all, isolated ones included."""
+"""Metadata key of the number of vertices, isolated ones included."""
 
 
 def read(source: Source, options: ReadOptions) -> Graph:
-    """Read a Parquet table; see `frames.pick_columns` for which columns are read."""
-    parquet = need("pyarrow.parquet", source.name)
+    """Read a Parquet table; `frames.pick_columns` chooses the columns."""
+    parquet = require("pyarrow.parquet", source.name)
     try:
         table = parquet.ParquetFile(source.seekable())
         announced = (table.schema_arrow.metadata or {}).get(VERTICES_KEY)
@@ -32,9 +32,9 @@ def read(source: Source, options: ReadOptions) -> Graph:
         )
     except GraphError as error:
         raise source.error(str(error)) from None
-    except Exception as error:  # of a damaged file, pyarrow raises several kinds
+    except Exception as error:  # pyarrow raises several types for damaged files
         raise source.error(
-            f"is no readable Parquet file ({first_line(error)}); write it again"
+            f"is not a valid Parquet file ({first_line_of(error)}); write it again"
         ) from None
 
 

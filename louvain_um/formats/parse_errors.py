@@ -1,4 +1,4 @@
-"""What is wrong with a line, and what to do about it, in one line."""
+"""Error messages for lines that cannot be read: what is wrong and the remedy, in one line."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|n
 DECIMAL_COMMA = re.compile(r"\d+,\d+", re.A)
 WHOLE = re.compile(r"\d{1,18}", re.A)
 
+NOT_TEXT = "is not text; check whether it is compressed or in another format (format=…)"
+
 
 def split(line: bytes, separator: int) -> list[str]:
-    """Return a line's fields without the blanks and quotes around them."""
+    """Return a line's fields without surrounding blanks and quotes."""
     text = line.decode("utf-8", "backslashreplace").strip()
     if separator == 32 and '"' not in text:
         return text.split()
@@ -30,107 +32,109 @@ def line_at(data: NDArray[Any], start: int) -> bytes:
 
 
 def looks_binary(text: bytes) -> bool:
-    """Return whether bytes are no text: they hold control characters other than blanks."""
+    """Return whether bytes contain control characters other than white space."""
     return any(c < 9 or 13 < c < 32 or c == 127 for c in text)
 
 
-def about_line(
-    line: bytes, separator: int, shape: int, least: int, most: int, place: int = 2
+def line_error(
+    line: bytes, separator: int, shape: int, min_id: int, max_id: int, place: int = 2
 ) -> str:
-    """Return why a line is no edge, and the remedy."""
+    """Return why a line is not an edge, and the remedy."""
     if looks_binary(line) or not _utf8(line):
-        return "is not text; is the file compressed, or of another format (format=…)?"
+        return NOT_TEXT
     fields = split(line, separator)
     if len(fields) < 2:
         return (
-            f"one field ({short(line)}) where an edge needs two ids; delete the line, start it "
-            "with #, or name the separator"
+            f"one field ({excerpt(line)}), but an edge needs two ids; delete the line, start it "
+            "with #, or pass separator=…"
         )
     for name in fields[:2]:
-        if complaint := _about_id(name, least, most):
-            return complaint
-    return about_shape(line, fields, shape, place)
+        if error := _id_error(name, min_id, max_id):
+            return error
+    return shape_error(line, fields, shape, place)
 
 
-def about_named(line: bytes, separator: int, shape: int, place: int = 2) -> str:
-    """Return why a line with words for ids is no edge, and the remedy."""
+def named_line_error(line: bytes, separator: int, shape: int, place: int = 2) -> str:
+    """Return why a line whose ids are names is not an edge, and the remedy."""
     fields = split(line, separator)
     if len(fields) >= 2 and not (fields[0] and fields[1]):
-        return "an id is empty; write it, or delete the line"
+        return "empty id; fill it in or delete the line"
     if len(fields) < 2:
-        return about_line(line, separator, shape, 0, 0)
-    return about_shape(line, fields, shape, place)
+        return line_error(line, separator, shape, 0, 0)
+    return shape_error(line, fields, shape, place)
 
 
-def about_shape(line: bytes, fields: list[str], shape: int, place: int) -> str:
-    """Return why a line with two good ids is no edge."""
+def shape_error(line: bytes, fields: list[str], shape: int, place: int) -> str:
+    """Return why a line with two valid ids is not an edge."""
     if shape == TWO_IDS and len(fields) > 2:
         return (
-            f"{len(fields)} fields where the lines before have 2; "
+            f"{len(fields)} fields, but earlier lines have 2; "
             "pass weighted=False (--unweighted) to read only the ids"
         )
     if shape >= WEIGHT:
         if len(fields) <= place:
-            return (
-                "no weight where other lines have one; add it, or pass weighted=False "
-                "(--unweighted)"
-            )
-        if complaint := about_weight(fields[place].encode()):
-            return complaint
+            return "missing weight; add it, or pass weighted=False (--unweighted)"
+        if error := weight_error(fields[place].encode()):
+            return error
         if shape == WEIGHT and len(fields) > place + 1:
-            return f"{len(fields)} fields where the lines before have {place + 1}; correct the line"
-    return f"is no edge ({short(line)}); two ids, then perhaps a weight, were expected"
+            return f"{len(fields)} fields, but earlier lines have {place + 1}; correct the line"
+    return f"not an edge ({excerpt(line)}); expected two ids and, optionally, a weight"
 
 
-def about_weight(token: bytes) -> str:
-    """Return why a weight is refused, or nothing."""
-    name = short(token)
+def weight_error(token: bytes) -> str:
+    """Return why a weight is invalid; an empty string if it is valid."""
+    name = excerpt(token)
     text = token.decode("utf-8", "replace")
     if not text:
-        return "an empty weight; write one, or pass weighted=False (--unweighted)"
+        return "empty weight; fill it in, or pass weighted=False (--unweighted)"
     if DECIMAL_COMMA.fullmatch(text):
         return (
             f"weight {name} has a decimal comma; write {text.replace(',', '.')}, or pass "
             "weighted=False (--unweighted)"
         )
     if not NUMBER.fullmatch(text):
-        return f"weight {name} is no number; correct it, or pass weighted=False (--unweighted)"
+        return f"weight {name} is not numeric; correct it, or pass weighted=False (--unweighted)"
     value = float(text)
     if value != value:
         return f"weight {name} is not a number; correct it, or pass weighted=False (--unweighted)"
     if value in (float("inf"), float("-inf")):
         return f"weight {name} is infinite; correct it, or pass weighted=False (--unweighted)"
     if value < 0:
-        return f"weight {name} is negative; modularity needs weights of at least 0"
+        return f"weight {name} is negative; modularity needs weights of at least 0: correct it"
     return ""
 
 
-def _about_id(name: str, least: int, most: int) -> str:
+def _id_error(name: str, min_id: int, max_id: int) -> str:
+    """Return why an id is invalid; an empty string if it is valid."""
     if WHOLE.fullmatch(name):
-        if int(name) < least:
+        if int(name) < min_id:
             return (
-                f"id {name} in a list whose ids count from {least}; pass one_based=False "
-                "(--zero-based)"
+                f"id {name} is below {min_id}, the first id; correct it, or for an edge list "
+                "pass one_based=False (--zero-based)"
             )
-        if int(name) > most:
-            return f"id {name} is above {most}, the largest announced; correct it or the header"
+        if int(name) > max_id:
+            return (
+                f"id {name} exceeds {max_id}, the number of vertices in the header; correct either"
+            )
         return ""
-    shown = short(name.encode())
+    shown = excerpt(name.encode())
     if not name:
-        return "an id is empty; write it, or delete the line"
+        return "empty id; fill it in or delete the line"
     if re.fullmatch(r"\d+", name, re.A):
-        return f"id {shown} is too large (at most 18 digits); read ids as names with ids='text'"
+        return f"id {shown} has more than 18 digits; read ids as names with ids='text'"
     if re.fullmatch(r"-\d+", name, re.A):
-        return f"id {shown} is negative; number vertices from 0, or read ids as names: ids='text'"
+        return (
+            f"id {shown} is negative; number vertices from 0, or read ids as names with ids='text'"
+        )
     if NUMBER.fullmatch(name):
-        return f"id {shown} is not a whole number; correct it, or read ids as names: ids='text'"
+        return f"id {shown} is not a whole number; correct it, or read ids as names with ids='text'"
     return (
-        f"id {shown} is no number as the ids before are; correct it, skip a header with "
-        "header=True (--header), or read ids as names: ids='text'"
+        f"id {shown} is not a number, but earlier ids are; correct it, skip a header line with "
+        "header=True (--header), or read ids as names with ids='text'"
     )
 
 
-def short(text: bytes) -> str:
+def excerpt(text: bytes) -> str:
     """Return a readable excerpt in quotes."""
     shown = text.strip().decode("utf-8", "backslashreplace")
     return repr(shown if len(shown) <= 40 else shown[:39] + "…")

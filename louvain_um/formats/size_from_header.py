@@ -1,4 +1,4 @@
-"""How large a graph in a file is, from the file's first lines alone where its format tells."""
+"""Size of the graph in a file, from its header alone if the format has one."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from louvain_um.formats.file_types import format_of
 from louvain_um.formats.source import Source, open_source, refuse_missing
 
 SAMPLE = 1 << 16
-"""Entries of a matrix that are looked at."""
+"""Entries of a matrix that are examined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What the head of a file says.
+    """Size of a graph according to its file's header.
 
     Parameters
     ----------
     vertices, arcs : int
-        Arcs at most: what a file lists twice, or as loops, is known only when it is read.
+        `arcs` is an upper bound: loops and repeated edges are known only after reading.
     weighted, real : bool
-        Whether edges have weights, and whether these may have fractions.
+        Whether edges have weights, and whether these can have fractions.
     read_from : str
-        What was read.
+        The part of the file that was read.
     directed : bool
-        Whether each arc is listed by itself: taken as undirected, there can be twice as many.
+        Whether arcs are listed individually: read as undirected, there can be twice as many.
     """
 
     vertices: int
@@ -40,20 +40,20 @@ class Size:
 
 
 def size_from_header(path: str | os.PathLike[str], format: str | None = None) -> Size | None:
-    r"""Return the size of the graph in a file, or None where only all of the file tells it.
+    r"""Return the size of the graph in a file, or None if that takes reading the whole file.
 
     Parameters
     ----------
     path : path
-        MatrixMarket and METIS are told by their first lines, also gzipped; a NumPy archive by
-        its array headers.
+        MatrixMarket and METIS files, also gzipped, tell it in their first lines, NumPy
+        archives in their array headers.
     format : str, optional
         Instead of what the suffix says.
 
     Raises
     ------
     GraphFormatError
-        There is no such file, or its head is not one of its format.
+        The file is missing, or its header is invalid.
 
     Examples
     --------
@@ -98,23 +98,23 @@ def _metis(source: Source) -> Size:
 
 def _npz(source: Source) -> Size | None:
     stream = source.stream
-    # A gzipped archive would have to be unpacked as a whole first.
+    # A gzipped archive would have to be decompressed as a whole first.
     if not hasattr(stream, "fileno"):
         return None
     try:
         with zipfile.ZipFile(source.seekable()) as archive:
-            heads = {
-                member.removesuffix(".npy"): _head(archive, member)
+            headers = {
+                member.removesuffix(".npy"): _array_header(archive, member)
                 for member in archive.namelist()
                 if member.endswith(".npy")
             }
-            return _archived(archive, heads)
+            return _archive_size(archive, headers)
     except (zipfile.BadZipFile, ValueError, KeyError, OSError, EOFError):
-        return None  # reading says what is wrong with it
+        return None  # reading reports the error
 
 
-def _head(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], Any]:
-    """Return shape and type of an array, of which nothing else is read."""
+def _array_header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], Any]:
+    """Return shape and type of an array without reading its data."""
     with archive.open(member) as stream:
         return _shape(stream)
 
@@ -127,22 +127,22 @@ def _shape(stream: IO[bytes]) -> tuple[tuple[int, ...], Any]:
     return shape, dtype
 
 
-def _archived(archive: zipfile.ZipFile, heads: dict[str, Any]) -> Size | None:
-    """Return the size of a list of edges or of a sparse matrix, if the archive holds one."""
+def _archive_size(archive: zipfile.ZipFile, headers: dict[str, Any]) -> Size | None:
+    """Return the size of an edge list or of a sparse matrix, if the archive holds one."""
     import numpy as np
 
     def small(member: str) -> Any:
         with archive.open(f"{member}.npy") as stream:
             return np.load(stream, allow_pickle=False)
 
-    if {"u", "v", "n"} <= set(heads):
-        real = "w" in heads and heads["w"][1].kind == "f"
-        n, edges = int(small("n").reshape(())[()]), heads["u"][0][0]
-        return Size(n, 2 * edges, "w" in heads, real, "its array headers")
-    if {"format", "shape", "data"} <= set(heads) and "u" not in heads:
-        (entries, *others), dtype = heads["data"]
+    if {"u", "v", "n"} <= set(headers):
+        real = "w" in headers and headers["w"][1].kind == "f"
+        n, edges = int(small("n").reshape(())[()]), headers["u"][0][0]
+        return Size(n, 2 * edges, "w" in headers, real, "its array headers")
+    if {"format", "shape", "data"} <= set(headers) and "u" not in headers:
+        (entries, *others), dtype = headers["data"]
         if others:
-            return None  # blocks or diagonals, in which not every entry is one
+            return None  # block or diagonal formats store entries that are not edges
         real = dtype.kind == "f"
         weighted = dtype.kind != "b" and not _begins_with_ones(archive, dtype)
         read_from = "its array headers"
@@ -151,7 +151,7 @@ def _archived(archive: zipfile.ZipFile, heads: dict[str, Any]) -> Size | None:
 
 
 def _begins_with_ones(archive: zipfile.ZipFile, dtype: Any) -> bool:
-    """Whether a matrix seems to hold nothing but ones, which is no weight: its first entries do."""
+    """Return whether the first entries of a matrix are all 1, which is no weight."""
     import numpy as np
 
     with archive.open("data.npy") as stream:

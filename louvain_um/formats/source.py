@@ -1,4 +1,4 @@
-"""Bytes of a graph file, wherever they come from: a file, a gzip stream, standard input."""
+"""Bytes of a graph file, from a file, a gzip stream or standard input."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 from louvain_um.errors import GraphFormatError
 
 BLOCK_BYTES = 1 << 20
-"""Bytes of text parsed at a time: they and what becomes of them stay in a cache."""
+"""Bytes of text parsed at a time: text and results fit the cache."""
 
-PACKED_BYTES = 1 << 17
-"""Bytes of a gzip stream unpacked at a time."""
+COMPRESSED_BYTES = 1 << 17
+"""Bytes of a gzip stream decompressed at a time."""
 
 GZIP_WINDOW = 31
-"""What zlib calls a gzip stream, header and check sum included."""
+"""zlib's ``wbits`` for a gzip stream with header and checksum."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 
 
 class Source:
-    """An open graph file whose every failure names the file.
+    """An open graph file; all its errors name the file.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Source:
             return self.stream.read(size)
         except (EOFError, zlib.error) as error:
             raise self.error(
-                f"the gzip stream is damaged or ends early ({error}); fetch or compress it again"
+                f"the gzip stream is damaged or ends early ({error}); download or compress it again"
             ) from None
         except OSError as error:
             raise self.error(f"cannot be read: {error.strerror or error}") from None
@@ -82,12 +82,29 @@ class Source:
         while b"\n" not in (head := self.peek(size)) and len(head) == size:
             size *= 4
             if size > 1 << 20:
-                raise self.error("has a first line without end; is it of another format?", 1)
+                raise self.error("first line is longer than 1 MiB; check the format (format=…)", 1)
         text = self.read(head.index(b"\n") + 1 if b"\n" in head else len(head))
         return text.decode("utf-8", "replace")
 
+    def read_header(self, line: int, expected: str) -> tuple[list[str], int]:
+        """Return the words and the number of the next line that is no ``%`` comment and not empty.
+
+        Parameters
+        ----------
+        line : int
+            Lines read before.
+        expected : str
+            The form of the header, for the error at the end of the file.
+        """
+        while text := self.read_line():
+            line += 1
+            words = text.split()
+            if words and not words[0].startswith("%"):
+                return words, line
+        raise self.error(f"ends before the line {expected!r}; the file may be truncated", line + 1)
+
     def blocks(self, size: int = BLOCK_BYTES) -> Iterator[NDArray[np.uint8]]:
-        """Yield stretches of whole lines, each ending in a newline."""
+        """Yield blocks of whole lines, each ending in a newline."""
         rest = b""
         while data := self.read(size):
             cut = data.rfind(b"\n") + 1
@@ -100,9 +117,9 @@ class Source:
             yield np.frombuffer(rest + b"\n", np.uint8)
 
     def seekable(self) -> BinaryIO:
-        """Return everything as a file that can be sought in, from the start."""
-        ours = isinstance(self.stream, io.BufferedReader | io.BytesIO)
-        if not ours or not self.stream.seekable():
+        """Return the whole file as a seekable stream, at its start."""
+        standard = isinstance(self.stream, io.BufferedReader | io.BytesIO)
+        if not standard or not self.stream.seekable():
             self.stream = cast(BinaryIO, io.BytesIO(self.read()))
         self._ahead = b""
         self.stream.seek(0)
@@ -110,10 +127,10 @@ class Source:
 
 
 def refuse_missing(path: str) -> None:
-    """Raise the one-line error for a path that is no readable file."""
+    """Raise an error for an empty path, a folder or a missing file."""
     where = Path(path)
     if not path:
-        raise GraphFormatError("the name of the file is empty; name a file, or - for stdin", "''")
+        raise GraphFormatError("file name is empty; name a file, or - for stdin", "''")
     if where.is_dir():
         raise GraphFormatError("is a folder; name a graph file inside it", path)
     if not where.exists():
@@ -122,38 +139,38 @@ def refuse_missing(path: str) -> None:
 
 @contextmanager
 def open_source(path: str) -> Iterator[Source]:
-    """Open a file, or standard input for ``-``; gzip is undone, known by its first bytes."""
+    """Open a file, or standard input for ``-``; gzip is recognized by its first bytes."""
     if path == "-":
-        yield _unpacked(cast(BinaryIO, sys.stdin.buffer), "<stdin>")
+        yield _decompressed(cast(BinaryIO, sys.stdin.buffer), "<stdin>")
         return
     refuse_missing(path)
     try:
-        stream = open(path, "rb")  # noqa: SIM115 - closed below, opened apart for its error
+        stream = open(path, "rb")  # noqa: SIM115 - closed below; opened here to catch its error
     except OSError as error:
         raise GraphFormatError(f"cannot be opened: {error.strerror}", path) from None
     with stream:
-        yield _unpacked(cast(BinaryIO, stream), path)
+        yield _decompressed(cast(BinaryIO, stream), path)
 
 
-def _unpacked(stream: BinaryIO, name: str) -> Source:
+def _decompressed(stream: BinaryIO, name: str) -> Source:
     source = Source(stream, name)
     magic = source.peek(2)
     if not magic:
-        raise source.error("is empty; a graph was expected")
+        raise source.error("is empty; expected a graph")
     if magic == GZIP_MAGIC:
-        source = Source(cast(BinaryIO, _Inflated(source)), name)
+        source = Source(cast(BinaryIO, _GzipReader(source)), name)
         if not source.peek(1):
-            raise source.error("holds an empty gzip stream; a graph was expected")
+            raise source.error("contains an empty gzip stream; expected a graph")
     elif name.endswith(".gz"):
-        raise source.error("is named .gz but is no gzip stream; rename it without .gz")
+        raise source.error("ends in .gz but is not a gzip stream; rename it without .gz")
     return source
 
 
-class _Inflated:
-    """What a gzip stream holds; the gzip module's own reader takes 8 KiB at a time."""
+class _GzipReader:
+    """The content of a gzip stream; the gzip module's own reader takes 8 KiB at a time."""
 
-    def __init__(self, packed: Source) -> None:
-        self.packed = packed
+    def __init__(self, compressed: Source) -> None:
+        self.compressed = compressed
         self.inflate = zlib.decompressobj(GZIP_WINDOW)
         self.ready = b""
 
@@ -171,14 +188,14 @@ class _Inflated:
         """Return some more bytes; none at the end."""
         data = b""
         while not data:
-            packed = self.inflate.unused_data or self.packed.read(PACKED_BYTES)
+            raw = self.inflate.unused_data or self.compressed.read(COMPRESSED_BYTES)
             if self.inflate.eof:
-                # Another stream may follow, or zeros that fill a tape's block.
-                packed = packed.lstrip(b"\0") or self.packed.read(PACKED_BYTES).lstrip(b"\0")
-                if not packed:
+                # Another stream may follow, or zeros that pad a tape block.
+                raw = raw.lstrip(b"\0") or self.compressed.read(COMPRESSED_BYTES).lstrip(b"\0")
+                if not raw:
                     return b""
                 self.inflate = zlib.decompressobj(GZIP_WINDOW)
-            if not packed:
+            if not raw:
                 raise EOFError("no end of stream")
-            data = self.inflate.decompress(packed)
+            data = self.inflate.decompress(raw)
         return data

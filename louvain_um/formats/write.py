@@ -1,4 +1,4 @@
-"""Graphs into files: every edge once, real weights exactly, nothing half written."""
+"""Write graphs to files: each edge once, real weights exactly, no partial files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from louvain_um.core import atomic_files
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats.edge_list.integer_text import digits
 from louvain_um.formats.file_types import format_of
-from louvain_um.formats.optional_dependencies import need
+from louvain_um.formats.optional_dependencies import require
 from louvain_um.graph.graph import Graph
 
-STRETCH = 1 << 20
-"""Arcs turned into text at a time."""
+BLOCK_ARCS = 1 << 20
+"""Arcs formatted at a time."""
 
 Writer = Callable[[BinaryIO, Graph, str], tuple[str, ...]]
 Edges = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
@@ -38,7 +38,7 @@ def write(path: str, graph: Graph, kind: str | None, force: bool) -> tuple[str, 
 
 
 def writer_for(path: str, kind: str | None, force: bool) -> Writer:
-    """Return the writer for a path, or say why nothing can be written there."""
+    """Return the writer for a path; raise an error if it cannot be written."""
     name = kind or format_of(path)
     writers: dict[str, Writer] = {
         "edges": _write_edges,
@@ -52,29 +52,36 @@ def writer_for(path: str, kind: str | None, force: bool) -> Writer:
             f"{name} can be read but not written; use {', '.join(writers)}", path
         )
     if name == "parquet" and path.lower().endswith(".gz"):
-        raise GraphFormatError("Parquet is compressed already; drop .gz", path)
+        raise GraphFormatError("Parquet files are already compressed; drop .gz", path)
     atomic_files.check_output(path, force=force)
     return writers[name]
 
 
 @contextmanager
-def _opened(part: Path, packed: bool) -> Iterator[BinaryIO]:
-    """Open a file for writing, gzipped where wanted."""
+def _opened(part: Path, compressed: bool) -> Iterator[BinaryIO]:
+    """Open a file for writing, gzipped on request."""
     with part.open("wb") as file:
-        if not packed:
+        if not compressed:
             yield file
             return
-        # Without a time of writing: the same graph gives the same bytes.
+        # Without a timestamp, the same graph gives the same bytes.
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as stream:
             yield cast(BinaryIO, stream)
 
 
-def _edges(graph: Graph) -> Iterator[Edges]:
-    """Yield every edge once, loops included, in stretches; real weights as floats."""
+def _vertex_ranges(graph: Graph) -> Iterator[tuple[int, int]]:
+    """Yield ranges of vertices with about `BLOCK_ARCS` arcs."""
     n, start = graph.n_vertices, 0
     while start < n:
-        stop = int(np.searchsorted(graph.offsets, graph.offsets[start] + STRETCH, "right")) - 1
-        stop = min(max(stop, start + 1), n, start + STRETCH)
+        stop = int(np.searchsorted(graph.offsets, graph.offsets[start] + BLOCK_ARCS, "right")) - 1
+        stop = min(max(stop, start + 1), n, start + BLOCK_ARCS)
+        yield start, stop
+        start = stop
+
+
+def _edges(graph: Graph) -> Iterator[Edges]:
+    """Yield each edge once, loops included, block by block; real weights as floats."""
+    for start, stop in _vertex_ranges(graph):
         low, high = int(graph.offsets[start]), int(graph.offsets[stop])
         u = np.repeat(np.arange(start, stop), np.diff(graph.offsets[start : stop + 1]))
         v = graph.targets[low:high].astype(np.int64)
@@ -93,7 +100,6 @@ def _edges(graph: Graph) -> Iterator[Edges]:
         if w is not None and graph.scale != 1.0:
             w = w / graph.scale
         yield u, v, w
-        start = stop
 
 
 def _write_rows(
@@ -104,15 +110,15 @@ def _write_rows(
     base: int = 0,
     swap: bool = False,
 ) -> None:
-    """Write every edge as a line of ids or names and, if there are any, weights."""
+    """Write each edge as a line of ids or names and, if the graph has any, weights."""
     plain = names is None or names.dtype.kind in "iu"
     for u, v, w in _edges(graph):
         a, b = (v, u) if swap else (u, v)
         ends = [a + base, b + base] if names is None else [names[a], names[b]]
         if plain and (w is None or w.dtype == np.int64):
             columns = ends if w is None else [*ends, w]
-            apart = [separator.encode()] * (len(columns) - 1)
-            stream.write(digits(columns, [*apart, b"\n"]))
+            ends_of_fields = [separator.encode()] * (len(columns) - 1) + [b"\n"]
+            stream.write(digits(columns, ends_of_fields))
             continue
         quote = str if plain else _quoter(separator)
         words = [map(quote, part.tolist()) for part in ends]
@@ -124,7 +130,7 @@ def _write_rows(
 
 
 def _quoter(separator: str) -> Callable[[Any], str]:
-    """Return a function that quotes names which a reader would split or take for a comment."""
+    """Return a function that quotes names which a reader would split or skip as comments."""
 
     def quote(name: Any) -> str:
         text = str(name).replace("\n", " ").replace("\r", " ")
@@ -139,20 +145,20 @@ def _quoter(separator: str) -> Callable[[Any], str]:
 def _write_edges(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     separator = "," if path.lower().removesuffix(".gz").endswith(".csv") else "\t"
     names = graph.names
-    # A list of edges cannot say from which id its isolated vertices count.
-    base = 1 if _one_based(graph) and not _lost(graph) else 0
+    # An edge list cannot tell whether ids of isolated vertices start at 0 or 1.
+    base = 1 if _one_based(graph) and not _isolated_note(graph) else 0
     if base:
         names = None
     notes: tuple[str, ...] = ()
     if names is None:
         stream.write(f"# Nodes: {graph.n_vertices} Edges: {graph.n_edges}\n".encode())
     else:
-        notes = _lost(graph)
+        notes = _isolated_note(graph)
     columns = ["source", "target", "weight"][: 3 if graph.weighted else 2]
     if names is not None and names.dtype.kind not in "iu":
         stream.write(f"{separator.join(columns)}\n".encode())
     elif graph.weighted:
-        # So that large whole weights are not taken for times.
+        # Otherwise large integer weights could be read as times.
         stream.write(f"# {' '.join(columns)}\n".encode())
     _write_rows(stream, graph, separator, names, base)
     return notes
@@ -165,23 +171,20 @@ def _write_matrixmarket(stream: BinaryIO, graph: Graph, path: str) -> tuple[str,
     n = graph.n_vertices
     stream.write(f"%%MatrixMarket matrix coordinate {kind} symmetric\n".encode())
     stream.write(f"{n} {n} {graph.n_edges}\n".encode())
-    # The lower half, as the format asks: the row is the larger end.
+    # The format stores the lower half: the row is the larger id.
     _write_rows(stream, graph, " ", None, 1, swap=True)
-    return _unnamed(graph, "MatrixMarket")
+    return _numbering_note(graph, "MatrixMarket")
 
 
 def _write_metis(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     if np.any(graph.loops):
         first = int(np.flatnonzero(graph.loops)[0])
         raise GraphFormatError(
-            f"METIS has no self-loops, and vertex {first} has one; write .mtx or .npz", path
+            f"METIS has no self-loops, but vertex {first} has one; write .mtx or .npz", path
         )
     code = " 001" if graph.weighted else ""
     stream.write(f"{graph.n_vertices} {graph.n_arcs // 2}{code}\n".encode())
-    n, start = graph.n_vertices, 0
-    while start < n:
-        stop = int(np.searchsorted(graph.offsets, graph.offsets[start] + STRETCH, "right")) - 1
-        stop = min(max(stop, start + 1), n, start + STRETCH)
+    for start, stop in _vertex_ranges(graph):
         low, high = int(graph.offsets[start]), int(graph.offsets[stop])
         columns = graph.targets[low:high].astype(np.int64) + 1
         starts = graph.offsets[start : stop + 1] - low
@@ -193,23 +196,21 @@ def _write_metis(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
         else:
             real = (graph.weights[low:high] / graph.scale).tolist()
             words = [f"{b} {w!r}" for b, w in zip(columns.tolist(), real, strict=True)]
-            cuts = starts.tolist()
-            lines = [" ".join(words[a:b]) for a, b in pairwise(cuts)]
+            lines = [" ".join(words[a:b]) for a, b in pairwise(starts.tolist())]
             stream.write(("\n".join(lines) + "\n").encode())
-        start = stop
-    notes = _unnamed(graph, "METIS")
+    notes = _numbering_note(graph, "METIS")
     if graph.scale != 1.0:
-        notes += ("METIS itself takes whole weights only; these are real",)
+        notes += ("METIS programs read integer weights only; these are real",)
     return notes
 
 
 def _lists(text: bytes, starts: NDArray[np.int64]) -> bytes:
-    """Return numbers, each with a blank behind it, as lines; empty lists are empty lines."""
+    """Return numbers, each followed by a blank, as lines; empty lists are empty lines."""
     out = np.frombuffer(text, np.uint8).copy()
     blanks = np.flatnonzero(out == ord(" "))
     full = starts[1:] > starts[:-1]
     out[blanks[starts[1:][full] - 1]] = ord("\n")
-    # An empty list's line stands behind the number before it.
+    # An empty list's line follows the number before it.
     ends = np.concatenate(([0], blanks + 1))
     return np.insert(out, ends[starts[1:][~full]], ord("\n")).tobytes()
 
@@ -228,7 +229,7 @@ def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     if not isinstance(stream, gzip.GzipFile):
         np.savez(stream, **arrays)
     else:
-        # A zip goes back to fill in sizes, which a gzip stream cannot.
+        # Writing a zip needs seeking, which a gzip stream lacks.
         whole = io.BytesIO()
         np.savez(whole, **arrays)
         stream.write(whole.getbuffer())
@@ -238,7 +239,7 @@ def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
 def _write_parquet(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     from louvain_um.formats.parquet import VERTICES_KEY
 
-    arrow, parquet = need("pyarrow", path), need("pyarrow.parquet", path)
+    arrow, parquet = require("pyarrow", path), require("pyarrow.parquet", path)
     u, v, w = _all_edges(graph)
     columns: dict[str, Any] = {"source": u, "target": v}
     metadata = {VERTICES_KEY: str(graph.n_vertices).encode()}
@@ -249,7 +250,7 @@ def _write_parquet(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]
             names = np.array([str(name) for name in names.tolist()], dtype=object)
         columns = {"source": names[u], "target": names[v]}
         if not _one_based(graph):
-            metadata, notes = {}, _lost(graph)
+            metadata, notes = {}, _isolated_note(graph)
     if w is not None:
         columns["weight"] = w
     table = arrow.table(columns).replace_schema_metadata(metadata)
@@ -273,7 +274,7 @@ def _no_weights(graph: Graph) -> NDArray[np.int64] | None:
 
 
 def _one_based(graph: Graph) -> bool:
-    """Return whether vertices are named 1 … n, as formats that count from 1 do."""
+    """Return whether vertices are named 1 … n, as in formats that count from 1."""
     names = graph.names
     return (
         names is not None
@@ -282,7 +283,7 @@ def _one_based(graph: Graph) -> bool:
     )
 
 
-def _unnamed(graph: Graph, kind: str) -> tuple[str, ...]:
+def _numbering_note(graph: Graph, kind: str) -> tuple[str, ...]:
     if _one_based(graph):
         return ()
     if graph.names is None:
@@ -290,11 +291,11 @@ def _unnamed(graph: Graph, kind: str) -> tuple[str, ...]:
         if last == 0:
             return ()
         return (f"{kind} counts from 1: vertices 0 … {last - 1} are written as 1 … {last}",)
-    return (f"{kind} keeps no names: vertices are numbered 1 … {graph.n_vertices}",)
+    return (f"{kind} stores no names: vertices are numbered 1 … {graph.n_vertices}",)
 
 
-def _lost(graph: Graph) -> tuple[str, ...]:
-    """Return what to say about isolated vertices, which a list of edges cannot name."""
+def _isolated_note(graph: Graph) -> tuple[str, ...]:
+    """Return a note about isolated vertices, whose names an edge list cannot keep."""
     isolated = int(np.count_nonzero((np.diff(graph.offsets) == 0) & (graph.loops == 0)))
     if not isolated:
         return ()

@@ -115,7 +115,7 @@ def test_a_folder_that_cannot_be_written_is_refused_first(run, tmp_path, monkeyp
 
 
 def test_an_empty_name_is_no_folder(run):
-    assert "name of the file is empty" in run("detect", "").complaint()
+    assert "file name is empty" in run("detect", "").complaint()
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])

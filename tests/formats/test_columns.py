@@ -92,11 +92,11 @@ def test_decimal_commas_between_commas(tmp_path: Path) -> None:
         ("source,target,weight\n1,2,0.5\n2,3,\n3,4,1\n", 3, "empty weight"),
         ("1,2,0.5\n2,3,\n3,4,1\n", 2, "empty weight"),
         ("a,b,0.5\nb,c,\nc,d,1\n", 2, "empty weight"),
-        ("source,target,weight\n1,2,0.5\n2,3,n/a\n", 3, "'n/a' is no number"),
-        ("source,target,weight\n1,2,high\n2,3,low\n", 2, "'high' is no number"),
+        ("source,target,weight\n1,2,0.5\n2,3,n/a\n", 3, "'n/a' is not numeric"),
+        ("source,target,weight\n1,2,high\n2,3,low\n", 2, "'high' is not numeric"),
         (GEPHI + "1,2,Undirected,0,,\n", 2, "empty weight"),
         (GEPHI + "1,2,Undirected\n" * 2, 2, "empty weight"),
-        ("source,target,weight\n" + "1,2\n" * 2, 2, "no weight"),
+        ("source,target,weight\n" + "1,2\n" * 2, 2, "missing weight"),
     ],
 )
 def test_one_faulty_weight_drops_no_column(
@@ -109,7 +109,7 @@ def test_one_faulty_weight_drops_no_column(
 def test_a_column_with_another_name_is_no_weight(tmp_path: Path) -> None:
     since = read(tmp_path, "from,to,since\n1,2,1999\n2,3,2001\n")
     assert not since.weighted
-    assert "('since') holds times and is not read; weighted=True" in since.notes[1]
+    assert "('since') contains times and is not read; weighted=True" in since.notes[1]
     colour = read(tmp_path, "from,to,colour\n1,2,3\n2,3,4\n")
     assert not colour.weighted
     assert "('colour')" in colour.notes[1]
@@ -148,13 +148,13 @@ def test_ends_that_stand_elsewhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["vertex,community\n0,0\n1,0\n", "node\tcommunity\nann\t0\n"])
 def test_labels_are_no_graph(tmp_path: Path, text: str) -> None:
-    refused(tmp_path, text, 1, "give the graph it was made from")
+    refused(tmp_path, text, 1, "pass the graph itself")
     assert read(tmp_path, text, header=True).n_edges >= 1
     frame = pd.DataFrame({"vertex": [0, 1], "community": [0, 0]})
-    with pytest.raises(GraphError, match="give the graph"):
+    with pytest.raises(GraphError, match="pass the graph"):
         as_graph(frame)
     frame.to_parquet(tmp_path / "g.parquet")
-    with pytest.raises(GraphFormatError, match="give the graph"):
+    with pytest.raises(GraphFormatError, match="pass the graph"):
         read_graph(tmp_path / "g.parquet")
 
 

@@ -119,7 +119,7 @@ def test_every_double_is_parsed_to_the_last_bit(
     from louvain_um.formats.edge_list.scan import WEIGHT
     from louvain_um.formats.source import Source
 
-    rule = edges.LineRule(shape=WEIGHT)
+    rule = edges.LineFormat(shape=WEIGHT)
     got = edges.read_numbers(Source(io.BytesIO(text), "x"), rule).w  # type: ignore[arg-type]
     expected = [x for w in weights for x in (w, float(f"{w:.12f}"))]
     assert got is not None
@@ -164,14 +164,14 @@ def test_names_do_not_depend_on_the_order_of_lines(tmp_path: Path) -> None:
         ("# c\n\n0 1\n-1 2\n", 4, "negative"),
         ("0 1\n1.5 2\n", 2, "whole number"),
         ("0 1\n1 2.0\n", 2, "whole number"),
-        ("0 1\n1 99999999999999999999\n", 2, "too large"),
+        ("0 1\n1 99999999999999999999\n", 2, "more than 18 digits"),
         ("0 1\n1 two\n2 3\n", 2, "ids='text'"),
         ("0 1 2\n1 2 nan\n", 2, "not a number"),
         ("0 1 2\n1 2 inf\n", 2, "infinite"),
         ("0 1 2\n1 2 1e999\n", 2, "infinite"),
         ("0 1 2\n1 2 -3\n", 2, "negative"),
-        ("0 1 2\n1 2\n", 2, "no weight"),
-        ("0 1 2\n" * 70 + "1 2 heavy\n", 71, "no number"),
+        ("0 1 2\n1 2\n", 2, "missing weight"),
+        ("0 1 2\n" * 70 + "1 2 heavy\n", 71, "not numeric"),
         ("0 1 2\n1 2 3 4\n0 2 1\n", 2, "4 fields"),
         ("0 1 2\n1 2 0.123456789012345678901 4\n0 2 1\n", 2, "4 fields"),
         ("0 1 2\n0 2 1\n1 2 0.123456789012345678901 4\n", 3, "4 fields"),

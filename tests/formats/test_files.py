@@ -48,7 +48,7 @@ def test_gzip_that_ends_early_or_is_none(tmp_path: Path, name: str) -> None:
     path.write_bytes(whole[:-4000] + b"x" * 4000)
     assert "gzip" in complaint(path)
     path.write_bytes(b"0 1\n")
-    assert "no gzip" in complaint(path)
+    assert "not a gzip" in complaint(path)
     path.write_bytes(gzip.compress(b""))
     assert "empty" in complaint(path)
 

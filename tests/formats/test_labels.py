@@ -115,8 +115,8 @@ def test_overwriting_takes_force(tmp_path: Path, suffix: str) -> None:
 def test_bad_targets(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     expected = {
-        "x.xlsx": "written as .csv, .tsv",
-        "x": "no ending",
+        "x.xlsx": "use one of .csv, .tsv",
+        "x": "no suffix",
         "no/x.csv": "no folder",
         "folder.csv": "is a folder",
     }
@@ -201,8 +201,8 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b"", "holds no labels"),
-        (b"# only this\n", "holds no labels"),
+        (b"", "contains no labels"),
+        (b"# only this\n", "contains no labels"),
         (b"1 2\n3\n4 5\n", ":2: 1 fields instead of 2"),
         (b"1 2\n\n3 4 5\n", ":3: 3 fields"),
         (b"1 2 3\n", ":1: 3 fields"),
@@ -210,7 +210,7 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"1 2\n3 4\n1 5\n", "vertex 1 is listed more than once"),
         (b"ok 1\n\xff\xfe 2\n", ":2: is not text"),
         (b"\0\0\0", "is not text"),
-        (gzip.compress(b"1 2\n" * 99)[:-12], "cut short"),
+        (gzip.compress(b"1 2\n" * 99)[:-12], "truncated"),
     ],
 )
 def test_bad_text(tmp_path: Path, content: bytes, text: str) -> None:
@@ -230,11 +230,11 @@ def test_bad_files(tmp_path: Path) -> None:
     (tmp_path / "half.json").write_text('{"vertex": [1')
     (tmp_path / "list.json").write_text("[1, 2]")
     expected = {
-        "other.npz": "not the arrays vertex and community",
+        "other.npz": "need the arrays vertex and community",
         "uneven.npz": "1 vertices, but 2 communities",
         "other.parquet": "vertex and community",
         "noise.parquet": "vertex and community",
-        "half.json": "not whole JSON",
+        "half.json": "not valid JSON",
         "list.json": "vertex and community",
         "none.csv": "no such file",
         "none.npz": "no such file",

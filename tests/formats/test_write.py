@@ -38,7 +38,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, name: str, graph: 
         graph = Graph(graph.offsets, graph.targets, graph.weights, graph.loops * 0, graph.scale)
     path = tmp_path_factory.mktemp("trip") / name
     notes = write_graph(path, graph)
-    assert [n for n in notes if "whole weights" not in n and "counts from 1" not in n] == []
+    assert [n for n in notes if "integer weights" not in n and "counts from 1" not in n] == []
     back = read_graph(path)
     assert same(graph, back)
 
@@ -75,10 +75,10 @@ def test_ids_survive(tmp_path: Path) -> None:
     assert "isolated" in note
 
 
-def test_lists_longer_than_a_stretch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from louvain_um.formats import write
 
-    monkeypatch.setattr(write, "STRETCH", 5)
+    monkeypatch.setattr(write, "BLOCK_ARCS", 5)
     rng = np.random.default_rng(3)
     graph = Graph.from_edges(rng.integers(0, 40, 150), rng.integers(0, 60, 150), n_vertices=70)
     no_loops = Graph(graph.offsets, graph.targets, None, graph.loops * 0)

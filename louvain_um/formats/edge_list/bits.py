@@ -1,4 +1,4 @@
-"""What a processor does with 64 bits in one or two instructions, for compiled code."""
+"""64-bit operations of one or two machine instructions, for compiled code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UINT64, WIDE = ir.IntType(64), ir.IntType(128)
 
 @intrinsic
 def _leading_zeros(typingctx: Any, value: Any) -> Any:
-    """Count the zeros before the first bit of a positive uint64."""
+    """Count the zero bits above the highest set bit of a positive uint64."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -25,7 +25,7 @@ def _leading_zeros(typingctx: Any, value: Any) -> Any:
 
 @intrinsic
 def _trailing_zeros(typingctx: Any, value: Any) -> Any:
-    """Count the zeros behind the last bit of a uint64; 64 if there is none."""
+    """Count the zero bits below the lowest set bit of a uint64; 64 for 0."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
@@ -35,7 +35,7 @@ def _trailing_zeros(typingctx: Any, value: Any) -> Any:
 
 @intrinsic
 def _ones(typingctx: Any, value: Any) -> Any:
-    """Count the bits of a uint64 that are set."""
+    """Count the set bits of a uint64."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.ctpop(args[0])
@@ -56,7 +56,7 @@ def _upper_product(typingctx: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def _word_at(typingctx: Any, data: Any, place: Any) -> Any:
-    """Return the eight bytes of a uint8 array from `place` on, the first one lowest."""
+    """Return the eight bytes of a uint8 array from `place` on as a little-endian uint64."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         view = context.make_array(sig.args[0])(context, builder, args[0])
@@ -74,4 +74,4 @@ trailing_zeros: Any = _trailing_zeros
 ones: Any = _ones
 upper_product: Any = _upper_product
 word_at: Any = _word_at
-"""Called in compiled code with the array or value alone: Numba adds the typing context."""
+"""Called in compiled code without `typingctx`, which Numba adds."""

@@ -1,4 +1,4 @@
-"""What the columns of a table of edges are called, and what the names mean."""
+"""Column names of edge tables and their meaning."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ ENDS = {
     "following", "sender", "receiver", "recipient", "author", "author1", "author2", "coauthor",
     "neighbor", "neighbour", "citing", "cited",
 }  # fmt: skip
-"""Words that name a column of ids, in lower case."""
+"""Names of id columns, in lower case."""
 
 PAIRS = (
     ("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"),
     ("source", "destination"), ("id1", "id2"), ("i", "j"),
 )  # fmt: skip
-"""Names that columns of edges' ends go by, in lower case."""
+"""Names of the two columns of ids, in lower case."""
 
 TIMES = {
     "time", "timestamp", "unixtime", "unixts", "date", "datetime", "ts", "t", "year", "month",
     "day", "since", "when", "created", "created_at",
 }  # fmt: skip
-"""Words that name a column of times."""
+"""Names of columns of times."""
 
 WEIGHTS = (
     "weight", "weights", "w", "wt", "edge_weight", "edgeweight", "value", "strength", "count",
     "counts", "frequency", "freq", "n", "score", "similarity", "intensity", "amount", "volume",
 )  # fmt: skip
-"""Words that name a column of weights; where there are several, the first of these."""
+"""Names of weight columns; of several, the first in this order is read."""
 
-VERTICES, COMMUNITIES = {"vertex", "node", "id", "name"}, {"community", "communities"}
-"""Words over the two columns of a table of labels."""
+VERTEX_NAMES, COMMUNITY_NAMES = {"vertex", "node", "id", "name"}, {"community", "communities"}
+"""Names of the two columns of a label file."""
 
-LABELS = "lists the community of each vertex, not edges; give the graph it was made from, or "
-"""What to say of labels given as a graph; how to insist is still to follow."""
+LABELS_NOT_EDGES = "lists the community of each vertex, not edges; pass the graph itself, or "
+"""Error for a label file passed as a graph; the caller adds how to read it as edges."""
 
 
 def weight_column(names: Sequence[str]) -> int | None:
-    """Return the place of the column that is named as a weight, if one behind the ends is."""
+    """Return the index of the weight column among those after the ids, by name."""
     return next((names.index(word, 2) for word in WEIGHTS if word in names[2:]), None)
 
 
 def are_labels(names: Sequence[str]) -> bool:
-    """Return whether names, in lower case, are those of a table of communities."""
-    return len(names) == 2 and names[0] in VERTICES and names[1] in COMMUNITIES
+    """Return whether names, in lower case, are those of a label file."""
+    return len(names) == 2 and names[0] in VERTEX_NAMES and names[1] in COMMUNITY_NAMES
 
 
 def misplaced_ends(names: Sequence[str]) -> tuple[int, int] | None:
-    """Return where the ends stand by name, if that is not in the first two columns."""
+    """Return the indices of the named id columns, if these are not the first two columns."""
     for pair in PAIRS:
         if set(pair) <= set(names):
             places = names.index(pair[0]), names.index(pair[1])
@@ -62,12 +62,12 @@ def misplaced_ends(names: Sequence[str]) -> tuple[int, int] | None:
 
 
 def is_word(name: str) -> bool:
-    """Return whether this is no number."""
+    """Return whether a field is not a number."""
     return not NUMBER.fullmatch(name)
 
 
 def has_header(rows: list[list[str]]) -> bool:
-    """Return whether the first line names columns: words over numbers, or well-known words."""
+    """Return whether the first line is a header: words above numbers, or known column names."""
     first, others = rows[0], rows[1:]
     if len(first) < 2:
         return False

@@ -1,4 +1,4 @@
-"""A growing list of edges: blocks of text in, arrays of ids and weights out."""
+"""Lists of edges: blocks of text in, arrays of ids and weights out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL_ID = 2**32 - 1
 
 @dataclass(slots=True)
 class EdgeList:
-    """Edges as a file lists them.
+    """The edges of a file, in its order.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class EdgeList:
     w : float64 or int64 array, optional
         Weights; integers where all were written so.
     notes : list of str
-        What a reader should know.
+        Notes for the user.
     """
 
     u: NDArray[Any]
@@ -43,105 +43,152 @@ class EdgeList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineRule:
-    """How the lines of a list read: see `scan` for the shapes; ids lie in ``least … most``.
+class LineFormat:
+    """Format of the lines of an edge list.
 
-    `place` is the column of the weights, from 0.
+    Parameters
+    ----------
+    separator : int
+        Byte between fields; 32 stands for any run of blanks.
+    shape : int
+        What follows the two ids: a constant of `scan`.
+    place : int
+        Index of the weight column.
+    min_id, max_id : int
+        Range of valid ids.
+    first_line : int
+        Number of the first line that is read.
+    expected : int, optional
+        Number of edges announced.
     """
 
     separator: int = 32
     shape: int = 0
     place: int = 2
-    least: int = 0
-    most: int = LARGEST_ID
+    min_id: int = 0
+    max_id: int = LARGEST_ID
     first_line: int = 1
     expected: int | None = None
 
 
-def read_numbers(source: Source, rule: LineRule) -> EdgeList:
+def read_numbers(source: Source, line_format: LineFormat) -> EdgeList:
     """Read the rest of `source` as lines of numbers.
 
     Raises
     ------
     GraphFormatError
-        Naming the first line that does not fit, and why; or, with ``rule.expected`` edges,
-        the line after which there are more, or the end at which there are fewer.
+        For the first line that is not an edge, or a number of edges that differs from
+        ``line_format.expected``.
     """
-    weighted = rule.shape >= WEIGHT
+    weighted = line_format.shape >= WEIGHT
     chunks = Chunks(weighted)
-    line, total, real = rule.first_line, 0, False
-    desk = threading.local()
+    line, total, real = line_format.first_line, 0, False
+    buffers = threading.local()
     threads = parallel.default_threads()
-    for part in parallel.stream(lambda data: _scan(data, rule, desk), source.blocks(), threads):
-        if len(part.late):
-            assert part.w is not None
-            real |= exact_weights(source, part.data, line, part.late, part.w)
-        if part.bad >= 0:
-            text = parse_errors.line_at(part.data, part.bad)
+    for block in parallel.stream(
+        lambda data: _scan(data, line_format, buffers), source.blocks(), threads
+    ):
+        if len(block.deferred):
+            assert block.w is not None
+            real |= exact_weights(source, block.data, line, block.deferred, block.w)
+        if block.bad >= 0:
+            text = parse_errors.line_at(block.data, block.bad)
             raise source.error(
-                parse_errors.about_line(
-                    text, rule.separator, rule.shape, rule.least, rule.most, rule.place
+                parse_errors.line_error(
+                    text,
+                    line_format.separator,
+                    line_format.shape,
+                    line_format.min_id,
+                    line_format.max_id,
+                    line_format.place,
                 ),
-                line + part.lines,
+                line + block.lines,
             )
-        count, lines = len(part.u), part.lines
+        count, lines = len(block.u), block.lines
         total += count
-        real |= part.pointed
+        real |= block.has_point
         line += lines
-        if rule.expected is not None and total > rule.expected:
+        if line_format.expected is not None and total > line_format.expected:
             raise source.error(
-                f"announces {rule.expected:,} entries but holds more (at least {total:,}); "
+                f"announces {line_format.expected:,} entries but contains at least {total:,}; "
                 "correct the count or the list",
                 line - 1,
             )
-        chunks.add(part.u, part.v, part.w)
-    if rule.expected is not None and total < rule.expected:
+        chunks.add(block.u, block.v, block.w)
+    if line_format.expected is not None and total < line_format.expected:
         raise source.error(
-            f"announces {rule.expected:,} entries but ends after {total:,}; the file may be "
-            "cut off: fetch it again, or correct the count",
+            f"announces {line_format.expected:,} entries but ends after {total:,}; the file may be "
+            "truncated: download it again, or correct the count",
             line - 1,
         )
     return chunks.join(real)
 
 
 @dataclass(slots=True)
-class Part:
-    """What a block of text holds; `scan_numbers` tells of the fields."""
+class ParsedBlock:
+    """The edges of a block of text; `scan_numbers` documents the fields."""
 
     data: NDArray[np.uint8]
     u: NDArray[Any]
     v: NDArray[Any]
     w: NDArray[np.float64] | None
-    late: NDArray[np.int64]
+    deferred: NDArray[np.int64]
     lines: int
     bad: int
-    pointed: bool
+    has_point: bool
 
 
-def _scan(data: NDArray[np.uint8], rule: LineRule, desk: threading.local) -> Part:
-    """Read a block; `desk` keeps a thread's work space from one block to the next."""
-    weighted = rule.shape >= WEIGHT
+def _scan(
+    data: NDArray[np.uint8], line_format: LineFormat, buffers: threading.local
+) -> ParsedBlock:
+    """Read a block; `buffers` holds a thread's arrays, reused for each block."""
+    weighted = line_format.shape >= WEIGHT
     room = len(data) // 4 + 1  # the shortest line, "1 2\n", has four bytes
-    u: NDArray[Any] | None = getattr(desk, "u", None)
+    u: NDArray[Any] | None = getattr(buffers, "u", None)
     if u is None or len(u) < room:
         u = np.empty(room, np.uint32)
-        desk.u, desk.v = u, np.empty(room, np.uint32)
-        desk.w = np.empty(room if weighted else 0, np.float64)
-        desk.late = np.empty((room if weighted else 0, 3), np.int64)
-    v, w, late = desk.v, desk.w, desk.late
-    most = min(rule.most, SMALL_ID - 1)
-    count, lines, bad, n_late, pointed = scan_numbers(
-        data, rule.separator, rule.shape, rule.place, rule.least, most, u, v, w, late
+        buffers.u, buffers.v = u, np.empty(room, np.uint32)
+        buffers.w = np.empty(room if weighted else 0, np.float64)
+        buffers.deferred = np.empty((room if weighted else 0, 3), np.int64)
+    v, w, deferred = buffers.v, buffers.w, buffers.deferred
+    max_id = min(line_format.max_id, SMALL_ID - 1)
+    count, lines, bad, n_deferred, has_point = scan_numbers(
+        data,
+        line_format.separator,
+        line_format.shape,
+        line_format.place,
+        line_format.min_id,
+        max_id,
+        u,
+        v,
+        w,
+        deferred,
     )
-    if bad >= 0 and most < rule.most:
-        # Perhaps an id of more than 32 bits.
+    if bad >= 0 and max_id < line_format.max_id:
+        # The bad line may hold an id of more than 32 bits.
         u, v = np.empty(room, np.int64), np.empty(room, np.int64)
-        count, lines, bad, n_late, pointed = scan_numbers(
-            data, rule.separator, rule.shape, rule.place, rule.least, rule.most, u, v, w, late
+        count, lines, bad, n_deferred, has_point = scan_numbers(
+            data,
+            line_format.separator,
+            line_format.shape,
+            line_format.place,
+            line_format.min_id,
+            line_format.max_id,
+            u,
+            v,
+            w,
+            deferred,
         )
     weights = w[:count].copy() if weighted else None
-    return Part(
-        data, u[:count].copy(), v[:count].copy(), weights, late[:n_late].copy(), lines, bad, pointed
+    return ParsedBlock(
+        data,
+        u[:count].copy(),
+        v[:count].copy(),
+        weights,
+        deferred[:n_deferred].copy(),
+        lines,
+        bad,
+        has_point,
     )
 
 
@@ -149,13 +196,13 @@ def exact_weights(
     source: Source,
     data: NDArray[np.uint8],
     line: int,
-    late: NDArray[np.int64],
+    deferred: NDArray[np.int64],
     w: NDArray[np.float64],
 ) -> bool:
-    """Fill in the weights that the kernel left; return whether any was written as real."""
+    """Parse the deferred weights into `w`; return whether any was written as real."""
     raw = data.tobytes()
     real = False
-    for edge, start, stop in late.tolist():
+    for edge, start, stop in deferred.tolist():
         token = raw[start:stop]
         try:
             value = float(token)
@@ -163,44 +210,46 @@ def exact_weights(
             value = -1.0
         if not 0 <= value < float("inf") or b"_" in token:
             at = line + raw.count(b"\n", 0, start)
-            raise source.error(parse_errors.about_weight(token), at)
+            raise source.error(parse_errors.weight_error(token), at)
         real = real or not token.isdigit()
-        if edge < len(w):  # else its line has something wrong behind it, and ends the reading
+        if edge < len(w):  # otherwise the rest of its line is bad, which ends the reading
             w[edge] = value
     return real
 
 
 class Chunks:
-    """Arrays collected block by block, joined at the end with one column held twice at most."""
+    """Arrays collected block by block; joining them holds at most one column twice."""
 
     def __init__(self, weighted: bool) -> None:
         self.columns: list[list[NDArray[Any]]] = [[], [], []]
         self.weighted = weighted
 
     def add(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[np.float64] | None) -> None:
-        """Take a block's edges."""
-        for column, part in zip(self.columns, (u, v, w), strict=True):
-            if part is not None:
-                column.append(part)
+        """Append a block's edges."""
+        for column, block in zip(self.columns, (u, v, w), strict=True):
+            if block is not None:
+                column.append(block)
 
     def join(self, real: bool) -> EdgeList:
-        """Return the whole list; the chunks are gone."""
+        """Return the whole list and free the chunks."""
         u, v = _join(self.columns[0]), _join(self.columns[1])
         edges = EdgeList(u, v)
         if self.weighted:
             edges.w = _join(self.columns[2], np.float64)
             if not real:
-                keep_integers(edges)
+                use_integer_weights(edges)
         return edges
 
 
-def keep_integers(edges: EdgeList) -> None:
-    """Turn weights written as integers into int64, unless their total is too large for that."""
+def use_integer_weights(edges: EdgeList) -> None:
+    """Convert weights written as integers to int64, unless their sum is too large."""
     assert edges.w is not None
     if 2 * float(edges.w.sum()) < MAX_TOTAL_WEIGHT:
         edges.w = edges.w.astype(np.int64)
     else:
-        edges.notes.append("integer weights add up to more than 2^52 and are read as real ones")
+        edges.notes.append(
+            "the sum of the integer weights exceeds 2^52: they are read as real numbers"
+        )
 
 
 def _join(chunks: list[NDArray[Any]], dtype: Any = np.uint32) -> NDArray[Any]:
@@ -216,7 +265,7 @@ def _join(chunks: list[NDArray[Any]], dtype: Any = np.uint32) -> NDArray[Any]:
 def _copy(
     t: int, threads: int, chunks: list[NDArray[Any]], places: list[int], out: NDArray[Any]
 ) -> None:
-    """Copy this thread's chunks to their places; NumPy releases the GIL."""
+    """Copy this thread's chunks into `out`; NumPy releases the GIL."""
     for i in range(t, len(chunks), threads):
         out[places[i] : places[i + 1]] = chunks[i]
 
@@ -229,7 +278,7 @@ def build_graph(
     options: ReadOptions,
     notes: list[str],
 ) -> Graph:
-    """Build the graph of a file's edges; every error names the file."""
+    """Build the graph of a file's edges; errors name the file."""
     try:
         graph = Graph.from_edges(
             edges.u, edges.v, edges.w, n_vertices=n, duplicates=options.duplicates, names=names

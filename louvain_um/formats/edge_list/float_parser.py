@@ -10,40 +10,40 @@ from numba import njit
 
 from louvain_um.formats.edge_list.bits import leading_zeros, trailing_zeros, upper_product, word_at
 
-LEAST, MOST = -64, 64
-"""Decimal places for which reciprocals are tabled: 10⁶⁴ down to 10⁻⁶⁴."""
+MIN_PLACES, MAX_PLACES = -64, 64
+"""Decimal places with a tabulated power: 10⁶⁴ down to 10⁻⁶⁴."""
 
 POWERS = 10.0 ** np.arange(23)
 """Powers of ten that a double holds exactly."""
 
-TENS = 10 ** np.arange(9, dtype=np.uint64)
+SMALL_POWERS = 10 ** np.arange(9, dtype=np.uint64)
 
 ZEROS = np.uint64(0x3030303030303030)
 """Eight digits 0."""
 
 ABOVE_NINE = np.uint64(0x7676767676767676)
-"""What lifts a byte above 127 if it is more than 9."""
+"""Added to a byte, it sets the top bit if the byte exceeds 9."""
 
 TOP_BITS = np.uint64(0x8080808080808080)
 
 PAIRS = np.uint64(0x000000FF000000FF)
-"""Where every other pair of digits stands: first and third, after shifting second and fourth."""
+"""Mask of the first and third pair of digits; of the second and fourth after a shift."""
 
 HUNDREDS, UNITS = np.uint64(100 + (10**6 << 32)), np.uint64(1 + (10**4 << 32))
-"""What first and third, and second and fourth pair of digits count, in the upper half."""
+"""Factors of the first and third, and of the second and fourth pair, in the upper half."""
 
 EXACT = np.uint64(2**53)
-"""Integers up to here are doubles."""
+"""Integers up to this one are exact as doubles."""
 
-LEAST_TWO = -400
-TWOS = 2.0 ** np.arange(LEAST_TWO, 401)
-"""Powers of two, more than the tabled powers of ten can ask for."""
+MIN_POWER_OF_TWO = -400
+POWERS_OF_TWO = 2.0 ** np.arange(MIN_POWER_OF_TWO, 401)
+"""Powers of two, beyond those that the tabulated powers of ten need."""
 
 
 def _reciprocals() -> tuple[np.ndarray, np.ndarray]:
     """Return, for each number of places p, T and e with 10⁻ᵖ in [T, T + 1) · 2⁻ᵉ, T ≥ 2⁶³."""
     tops, exponents = [], []
-    for places in range(LEAST, MOST + 1):
+    for places in range(MIN_PLACES, MAX_PLACES + 1):
         above, below = (1, 10**places) if places >= 0 else (10**-places, 1)
         exponent = 64 + below.bit_length() - above.bit_length()
         if (above << max(exponent, 0)) // (below << max(-exponent, 0)) >= 2**64:
@@ -58,26 +58,26 @@ TOPS, EXPONENTS = _reciprocals()
 
 @njit(nogil=True, cache=True, inline="always")
 def read_digits(data, pos, value):
-    """Read digits, up to eight at a time, behind those that made `value`.
+    """Read digits, up to eight at a time, and append them to `value`.
 
     Returns
     -------
     value : uint64; more than 19 digits overflow
-    past : place behind the digits
+    past : position after the digits
     """
     while pos + 8 <= len(data):
-        # The first byte is the lowest; a digit becomes 0 … 9, anything else more than that.
+        # The first byte is the lowest; a digit becomes 0 … 9, other characters a larger value.
         word = word_at(data, pos) ^ ZEROS
-        # Carries run into later bytes only, and the first byte that is no digit is wanted.
+        # Carries affect later bytes only, and only the first byte that is not a digit matters.
         count = trailing_zeros(((word + ABOVE_NINE) | word) & TOP_BITS) >> np.uint64(3)
         if count == 0:
             return value, pos
-        # Zeros in front, then neighbours joined: pairs, fours, eights.
+        # Pad with zeros in front, then combine neighbours: pairs, fours, eights.
         word <<= np.uint64(64) - (count << np.uint64(3))
         word = word * np.uint64(10) + (word >> np.uint64(8))
         fours = (word & PAIRS) * HUNDREDS
         others = ((word >> np.uint64(16)) & PAIRS) * UNITS
-        value = value * TENS[count] + ((fours + others) >> np.uint64(32))
+        value = value * SMALL_POWERS[count] + ((fours + others) >> np.uint64(32))
         pos += np.int64(count)
         if count < 8:
             return value, pos
@@ -96,12 +96,12 @@ def read_real(data, pos):
     Returns
     -------
     value : the nearest double, where `sure`
-    past : place behind the number
-    sure : whether `value` is right; if not, the number is none, or too hard for this function
+    past : position after the number
+    sure : whether `value` is right; if not, this is not a number or needs an exact parser
     real : whether it was written with a point or an exponent
     """
     start = pos
-    # Few digits stand before a point, many may stand behind it.
+    # Few digits precede a point, many may follow it.
     mantissa = np.uint64(0)
     d = np.uint8(data[pos] - 48)
     while d < 10:
@@ -117,7 +117,7 @@ def read_real(data, pos):
         digits += places
     sure = digits > 0
     if digits > 19:
-        # Zeros in front are no digits; more than 19 others overflow.
+        # Leading zeros do not count; more than 19 other digits overflow.
         while data[start] == 48 or data[start] == 46:
             digits -= data[start] == 48
             start += 1
@@ -138,12 +138,12 @@ def read_real(data, pos):
     if not sure or mantissa == 0:
         pass
     elif mantissa <= EXACT and 0 <= places <= 22:
-        # Both operands are exact, so that the quotient is the nearest double.
+        # Both operands are exact, so the quotient is the nearest double.
         value = np.float64(mantissa) / POWERS[places]
     elif mantissa <= EXACT and -22 <= places < 0:
         value = np.float64(mantissa) * POWERS[-places]
-    elif LEAST <= places <= MOST:
-        value, sure = _scaled(mantissa, TOPS[places - LEAST], EXPONENTS[places - LEAST])
+    elif MIN_PLACES <= places <= MAX_PLACES:
+        value, sure = _scaled(mantissa, TOPS[places - MIN_PLACES], EXPONENTS[places - MIN_PLACES])
     else:
         sure = False
     return value, pos, sure, real
@@ -151,11 +151,11 @@ def read_real(data, pos):
 
 @njit(nogil=True, cache=True)
 def _scaled(mantissa, top, exponent):
-    """Return mantissa · top · 2⁻ᵉ rounded to a double, and whether that is surely the nearest.
+    """Return mantissa · top · 2⁻ᵉ rounded to a double, and whether it is certainly the nearest.
 
     `top` falls short by less than one unit, and so does the upper half of the product: the
-    true value lies in [upper, upper + 2). Where a boundary between two doubles lies in there
-    as well, the answer is left to a slower parser.
+    true value lies in [upper, upper + 2). If that range contains a boundary between two
+    doubles, an exact parser decides.
     """
     shift = leading_zeros(mantissa)
     upper = upper_product(mantissa << shift, top)
@@ -167,4 +167,4 @@ def _scaled(mantissa, top, exponent):
         kept += np.uint64(1)
     sure = not (rest == boundary or rest + np.uint64(1) == boundary)
     exponent = np.int64(drop) + 64 - np.int64(shift) - exponent
-    return np.float64(kept) * TWOS[exponent - LEAST_TWO], sure
+    return np.float64(kept) * POWERS_OF_TWO[exponent - MIN_POWER_OF_TWO], sure

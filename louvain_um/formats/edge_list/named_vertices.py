@@ -1,4 +1,4 @@
-"""Lists whose ids are words: each word becomes a vertex, in alphabetical order."""
+"""Edge lists whose ids are names: vertices are the names in code-point order."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -13,69 +13,71 @@ from numba import njit
 from numpy.typing import NDArray
 
 from louvain_um.formats import parse_errors
-from louvain_um.formats.edge_list.edges import Chunks, EdgeList, LineRule, exact_weights
-from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, blank, skip_idle_line
+from louvain_um.formats.edge_list.edges import Chunks, EdgeList, LineFormat, exact_weights
+from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, blank, skip_comment
 from louvain_um.formats.source import Source
 
-WIDEST_PLAIN = 64
-"""Longest name, in characters, for which names are kept as a fixed-width array."""
+MAX_FIXED_WIDTH = 64
+"""Length of the longest name, in characters, up to which names are a fixed-width array."""
 
 BLOCK_BYTES = 1 << 18
-"""Bytes of text parsed at a time; the table has room for as many words as a block could hold."""
+"""Bytes of text parsed at a time; the table has space for all names that a block can contain."""
 
 EMPTY = 2**32 - 1
-"""Marks a slot without a word."""
+"""Marks an empty slot."""
 
 
-def read_named(source: Source, rule: LineRule) -> tuple[EdgeList, NDArray[Any]]:
-    """Read the rest of `source` as lines whose ids are words.
+def read_named(source: Source, line_format: LineFormat) -> tuple[EdgeList, NDArray[Any]]:
+    """Read the rest of `source` as lines whose ids are names.
 
     Returns
     -------
     edges : EdgeList
-        Ends are places in `names`.
+        Its ids are positions in `names`.
     names : array of str or, if all are numbers, of int64
         Ascending.
     """
-    weighted = rule.shape >= WEIGHT
-    chunks, book = Chunks(weighted), Book()
-    line, real = rule.first_line, False
+    weighted = line_format.shape >= WEIGHT
+    chunks, table = Chunks(weighted), NameTable()
+    line, real = line_format.first_line, False
     for data in source.blocks(BLOCK_BYTES):
         room = len(data) // 4 + 1
-        book.reserve(2 * room, len(data))
+        table.reserve(2 * room, len(data))
         u, v = np.empty(room, np.uint32), np.empty(room, np.uint32)
-        late = np.empty((room, 3), np.int64)
-        count, lines, bad, book.count = _scan_names(
+        deferred = np.empty((room, 3), np.int64)
+        count, lines, bad, table.count = _scan_names(
             data,
-            rule.separator,
-            rule.shape,
-            rule.place,
+            line_format.separator,
+            line_format.shape,
+            line_format.place,
             u,
             v,
-            late,
-            book.slots,
-            book.starts,
-            book.text,
-            book.count,
+            deferred,
+            table.slots,
+            table.starts,
+            table.text,
+            table.count,
         )
         w = np.empty(count, np.float64)
         if weighted:
-            real |= exact_weights(source, data, line, late[:count], w)
+            real |= exact_weights(source, data, line, deferred[:count], w)
         if bad >= 0:
             text = parse_errors.line_at(data, bad)
-            message = parse_errors.about_named(text, rule.separator, rule.shape, rule.place)
+            message = parse_errors.named_line_error(
+                text, line_format.separator, line_format.shape, line_format.place
+            )
             raise source.error(message, line + lines)
         line += lines
         chunks.add(u[:count].copy(), v[:count].copy(), w if weighted else None)
     edges = chunks.join(real)
-    names, order = book.names(source)
+    names, order = table.names(source)
     if order is not None:
         edges.u, edges.v = order[edges.u], order[edges.v]
     return edges, names
 
 
-class Book:
-    """Every word once: its bytes, one behind the other, and a hash table of their numbers."""
+class NameTable:
+    """Distinct names: their bytes, concatenated, and a hash table of their numbers."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -84,7 +86,7 @@ class Book:
         self.text = np.empty(1 << 12, np.uint8)
 
     def reserve(self, words: int, bytes_: int) -> None:
-        """Make room for more words of so many bytes in all."""
+        """Make space for more names of `bytes_` bytes in total."""
         most = self.count + words
         if len(self.starts) <= most:
             self.starts = _grown(self.starts, self.count + 1, 2 * most)
@@ -96,22 +98,22 @@ class Book:
             _rehash(self.slots, self.starts, self.text, self.count)
 
     def names(self, source: Source) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-        """Return the words in order and, for each word's number, its place in that order."""
+        """Return the names in order and, for each name's number, its position in that order."""
         ends = self.starts[: self.count + 1].tolist()
         text = self.text[: ends[-1]].tobytes()
         try:
             words = [text[a:b].decode() for a, b in pairwise(ends)]
         except UnicodeDecodeError:
             raise source.error(
-                "holds names that are not UTF-8; convert it (iconv -t utf-8), or name its "
-                "format if it is no edge list"
+                "contains names that are not UTF-8; convert it (iconv -t utf-8), or pass its "
+                "format (format=…) if it is not an edge list"
             ) from None
         names: NDArray[Any]
         if all(map(_is_number, words)):
             names = np.array(words, dtype=np.int64)
         else:
             words = [word.replace('""', '"') for word in words]
-            plain = max(map(len, words)) <= WIDEST_PLAIN
+            plain = max(map(len, words)) <= MAX_FIXED_WIDTH
             names = np.array(words, dtype=np.str_ if plain else object)
         order = np.argsort(names, kind="stable")
         ranks = np.empty(len(order), np.uint32)
@@ -120,7 +122,7 @@ class Book:
 
 
 def _is_number(word: str) -> bool:
-    # "007" and "7" are two names, but one number.
+    # "007" and "7" are two names but one number.
     return parse_errors.WHOLE.fullmatch(word) is not None and (word[0] != "0" or word == "0")
 
 
@@ -151,7 +153,7 @@ def _rehash(slots, starts, text, count):
 
 @njit(nogil=True, cache=True)
 def _number(data, start, stop, slots, starts, text, count):
-    """Return the number of the word in ``data[start:stop]``: `count` if it is new."""
+    """Return the number of the name in ``data[start:stop]``: `count` if it is new."""
     mask = np.uint64(len(slots) - 1)
     place = _hash(data, start, stop) & mask
     while slots[place] != EMPTY:
@@ -176,13 +178,13 @@ def _number(data, start, stop, slots, starts, text, count):
 
 @njit(nogil=True, cache=True)
 def _field(data, pos, separator):
-    """Return first and past byte of the field at `pos`, and where the next one starts."""
+    """Return start and stop of the field at `pos`, and where the next field starts."""
     while blank(data[pos]) and data[pos] != separator:
         pos += 1
     if separator == 32:
         while blank(data[pos]):
             pos += 1
-    if data[pos] == 34:  # a quoted field; a quote inside it is written twice
+    if data[pos] == 34:  # a quoted field, in which "" is a quote
         start = pos + 1
         pos += 1
         while data[pos] != 10 and (data[pos] != 34 or data[pos + 1] == 34):
@@ -216,17 +218,17 @@ def _field(data, pos, separator):
 
 
 @njit(nogil=True, cache=True)
-def _scan_names(data, separator, shape, place, u, v, late, slots, starts, text, words):
-    """Like `scan_numbers`, with words for ids and every weight left to the exact parser."""
+def _scan_names(data, separator, shape, place, u, v, deferred, slots, starts, text, words):
+    """Like `scan_numbers`, with names for ids and all weights deferred to the exact parser."""
     count, lines, pos = 0, 0, 0
     bad = -1
     while pos < len(data):
         line = pos
         while blank(data[pos]) and data[pos] != separator:
             pos += 1
-        idle = skip_idle_line(data, pos)
-        if idle != pos:
-            pos = idle
+        after = skip_comment(data, pos)
+        if after != pos:
+            pos = after
             lines += 1
             continue
         start, stop, pos = _field(data, pos, separator)
@@ -237,9 +239,9 @@ def _scan_names(data, separator, shape, place, u, v, late, slots, starts, text, 
         if shape >= WEIGHT:
             for _ in range(2, place):
                 _, _, pos = _field(data, pos, separator)
-            late[count, 0] = count
-            late[count, 1], late[count, 2], pos = _field(data, pos, separator)
-            if late[count, 1] == late[count, 2]:
+            deferred[count, 0] = count
+            deferred[count, 1], deferred[count, 2], pos = _field(data, pos, separator)
+            if deferred[count, 1] == deferred[count, 2]:
                 bad = line
                 break
         if shape in (TWO_IDS, WEIGHT) and data[pos] != 10:

@@ -1,4 +1,4 @@
-"""From the ids of a list to vertices 0 … n − 1, in ascending order of id."""
+"""Number the ids of an edge list 0 … n − 1, in ascending order of id."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -15,7 +15,7 @@ from louvain_um.core import parallel
 from louvain_um.formats.edge_list.bits import ones
 
 SMALL = 1 << 15
-"""Edges below which a second thread costs more than it brings."""
+"""Edges below which a second thread does not pay."""
 
 Numbered = tuple[NDArray[np.uint32], NDArray[np.uint32], int, NDArray[np.int64] | None]
 
@@ -25,18 +25,18 @@ def number_vertices(
 ) -> Numbered:
     """Return the vertices of a list of non-negative integer ids, numbered from 0.
 
-    Vertices are the ids that occur, unless the list says that there are others: with `base`,
-    every id from there to the largest is one; with `announced` vertices and no id beyond
-    them, the ids 0 … announced − 1 (or 1 … announced) are.
+    Vertices are the ids that occur, with two exceptions. With `base`, they are all ids from
+    there to the largest. With `announced` and no id beyond it, they are the ids
+    0 … announced − 1 or 1 … announced.
 
     Parameters
     ----------
     u, v : uint32 or int64 array
         Changed in place where they are uint32.
     announced : int, optional
-        Vertices the file says it has.
+        Number of vertices that the file announces.
     base : {0, 1}, optional
-        Smallest possible id, where the caller knows it.
+        Smallest possible id, if the caller knows it.
 
     Returns
     -------
@@ -65,12 +65,12 @@ def _compact(u: NDArray[Any], v: NDArray[Any], low: int, high: int) -> Numbered:
         n = int(np.count_nonzero(seen))
         if n == high - low + 1:
             return _shift(u, low), _shift(v, low), n, _names(low, n)
-        # A bit an id and a number for every 64: what is looked up at random stays small.
+        # One bit per id and one count per 64 ids: small tables for random look-ups.
         bits = np.packbits(np.append(seen, np.zeros(-len(seen) % 64, np.uint8)), bitorder="little")
         words = bits.view("<u8").astype(np.uint64, copy=False)
         before = np.zeros(len(words), np.uint32)
         np.cumsum(np.bitwise_count(words[:-1]), out=before[1:], dtype=np.uint32)
-        out = _room(u), _room(v)
+        out = _output(u), _output(v)
         parallel.run(_rank, threads, u, v, low, words, before, *out)
         return *out, n, np.flatnonzero(seen) + low
     keys: NDArray[np.int64] = np.full(1 << 12, -1, np.int64)
@@ -102,8 +102,8 @@ def _shift(ids: NDArray[Any], base: int) -> NDArray[np.uint32]:
     return _small(ids)
 
 
-def _room(ids: NDArray[Any]) -> NDArray[np.uint32]:
-    """Return where to write the ids' numbers: the ids' own place if it is of that type."""
+def _output(ids: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return an array for the ids' numbers: the ids' own if it has the right type."""
     return ids if ids.dtype == np.uint32 else np.empty(len(ids), np.uint32)
 
 
@@ -122,7 +122,7 @@ def _extent(u: NDArray[Any], v: NDArray[Any]) -> tuple[int, int]:
 def _looked_up(
     ids: NDArray[Any], keys: NDArray[np.int64], ranks: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
-    out = _room(ids)
+    out = _output(ids)
     _look_up(ids, keys, ranks, out)
     return out
 
@@ -140,9 +140,9 @@ def _extremes(t, threads, u, v, ends):
 
 @njit(nogil=True, cache=True)
 def _mark(t, threads, u, v, low, seen):
-    """Mark the ids of this thread's share; several threads may write the same 1."""
+    """Mark the ids of this thread's share; threads may write the same 1."""
     for i in range(len(u) * t // threads, len(u) * (t + 1) // threads):
-        # Written only where needed: cores take turns at a line that is being written to.
+        # Write only where needed: a written cache line moves between cores.
         a, b = np.int64(u[i]) - low, np.int64(v[i]) - low
         if seen[a] == 0:
             seen[a] = 1
@@ -152,7 +152,7 @@ def _mark(t, threads, u, v, low, seen):
 
 @njit(nogil=True, cache=True)
 def _rank(t, threads, u, v, low, words, before, out_u, out_v):
-    """Write the number of each id of this thread's share: how many occur below it."""
+    """Write the number of each id of this thread's share: the count of smaller ids that occur."""
     for i in range(len(u) * t // threads, len(u) * (t + 1) // threads):
         out_u[i] = _below(np.uint64(np.int64(u[i]) - low), words, before)
         out_v[i] = _below(np.uint64(np.int64(v[i]) - low), words, before)
@@ -167,9 +167,9 @@ def _below(place, words, before):
 
 @njit(nogil=True, cache=True)
 def _slot(key, keys):
-    """Return where `key` stands, or the empty place where it belongs."""
+    """Return the slot of `key`, or the empty slot where it belongs."""
     mask = np.uint64(len(keys) - 1)
-    # Multiplying by 2^64 over the golden ratio spreads runs of ids.
+    # Multiplying by 2^64 / golden ratio spreads consecutive ids.
     place = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     place = (place ^ (place >> np.uint64(32))) & mask
     while keys[place] != key and keys[place] != -1:
@@ -179,7 +179,7 @@ def _slot(key, keys):
 
 @njit(nogil=True, cache=True)
 def _collect(ids, start, keys, count):
-    """Enter ids from `start` on; return early, before the table is more than half full."""
+    """Insert ids from `start` on; return early, before the table is more than half full."""
     for i in range(start, len(ids)):
         key = np.int64(ids[i])
         place = _slot(key, keys)

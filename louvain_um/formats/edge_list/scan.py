@@ -1,7 +1,7 @@
-"""Compiled reading of lines of numbers: two ids and, where wanted, a weight.
+"""Compiled reading of lines of numbers: two ids and, optionally, a weight.
 
-The kernel stops at the first line it cannot read and returns its place; what is wrong with
-that line is found out in Python, where words are cheap.
+The kernel stops at the first line it cannot read and returns its position; Python code then
+finds out what is wrong with that line.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -19,11 +19,11 @@ from louvain_um.formats.edge_list.float_parser import read_digits, read_real
 TWO_IDS: Final = 0
 """Shape of a line: nothing may follow the two ids."""
 IGNORE_REST: Final = 1
-"""What follows the two ids is passed over."""
+"""What follows the two ids is skipped."""
 WEIGHT: Final = 2
 """A weight follows the two ids, and nothing else."""
 WEIGHT_IGNORE_REST: Final = 3
-"""A weight follows the two ids; what follows it is passed over."""
+"""A weight follows the two ids; the rest is skipped."""
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -34,13 +34,13 @@ def blank(c):
 
 @njit(nogil=True, cache=True, inline="always")
 def pad(c, separator):
-    """Say whether this is a blank that separates nothing."""
+    """Return whether this is a blank that is not a separator."""
     return blank(c) and (separator == 32 or c != separator)
 
 
 @njit(nogil=True, cache=True)
 def skip_field(data, pos, separator):
-    """Return where the next field starts, or the line ends; quotes hide separators."""
+    """Return where the next field starts or the line ends; quotes protect separators."""
     quoted = False
     while data[pos] != 10:
         c = data[pos]
@@ -57,10 +57,10 @@ def skip_field(data, pos, separator):
 
 
 @njit(nogil=True, cache=True)
-def skip_idle_line(data, pos):
+def skip_comment(data, pos):
     """Return where the next line starts if this one is empty or a comment, else `pos`.
 
-    `pos` stands behind the line's leading blanks; comments start with ``#``, ``%`` or ``//``.
+    `pos` is after the line's leading blanks; comments start with ``#``, ``%`` or ``//``.
     """
     c = data[pos]
     if c == 35 or c == 37 or (c == 47 and data[pos + 1] == 47):
@@ -71,18 +71,18 @@ def skip_idle_line(data, pos):
 
 
 @njit(nogil=True, cache=True)
-def scan_numbers(data, separator, shape, place, least, most, u, v, w, late):
-    """Read edges from whole lines; ids must lie in ``least … most``, weights in column `place`.
+def scan_numbers(data, separator, shape, place, min_id, max_id, u, v, w, deferred):
+    """Read edges from whole lines; ids must lie in ``min_id … max_id``, weights in column `place`.
 
     Returns
     -------
     count : edges read into `u`, `v` and, by `shape`, `w`
     lines : lines read, comments included
-    bad : place of the first unreadable line, or −1
-    n_late : rows of `late`: edge, first and past byte of a weight left to an exact parser
+    bad : position of the first unreadable line, or −1
+    n_deferred : rows of `deferred`: edge, start and stop of a weight for the exact parser
     real : whether a weight was written with a decimal point
     """
-    count, lines, n_late, pos = 0, 0, 0, 0
+    count, lines, n_deferred, pos = 0, 0, 0, 0
     real = False
     bad = -1
     stop = len(data)
@@ -90,13 +90,13 @@ def scan_numbers(data, separator, shape, place, least, most, u, v, w, late):
         line = pos
         while blank(data[pos]):
             pos += 1
-        text = skip_idle_line(data, pos)
+        text = skip_comment(data, pos)
         if text != pos:
             pos = text
             lines += 1
             continue
 
-        # The first id, a separator, the second id: 18 digits always fit into an int64.
+        # The first id, a separator, the second id: 18 digits always fit an int64.
         first = pos
         value, pos = read_digits(data, pos, np.uint64(0))
         a = np.int64(value)
@@ -114,7 +114,7 @@ def scan_numbers(data, separator, shape, place, least, most, u, v, w, late):
         if digits == 0 or digits > 18 or second == gap or others == 0 or others > 18:
             bad = line
             break
-        if a < least or a > most or b < least or b > most:
+        if a < min_id or a > max_id or b < min_id or b > max_id:
             bad = line
             break
 
@@ -128,7 +128,7 @@ def scan_numbers(data, separator, shape, place, least, most, u, v, w, late):
         else:
             if separator != 32 and data[pos] == separator:
                 pos += 1
-            # A separator must stand here, and something behind it must be allowed.
+            # A separator is required here, and a third field must be allowed.
             if pos == gap or shape == TWO_IDS:
                 bad = line
                 break
@@ -138,16 +138,16 @@ def scan_numbers(data, separator, shape, place, least, most, u, v, w, late):
                 for _ in range(2, place):
                     pos = skip_field(data, pos, separator)
                 start = pos
-                w[count], pos, sure, pointed = read_real(data, pos)
-                real = real or pointed
+                w[count], pos, sure, has_point = read_real(data, pos)
+                real = real or has_point
                 past = data[pos]
                 if not (sure and (past == 10 or past == separator or blank(past))):
                     while data[pos] != 10 and data[pos] != separator and not blank(data[pos]):
                         pos += 1
-                    late[n_late, 0] = count
-                    late[n_late, 1] = start
-                    late[n_late, 2] = pos
-                    n_late += 1
+                    deferred[n_deferred, 0] = count
+                    deferred[n_deferred, 1] = start
+                    deferred[n_deferred, 2] = pos
+                    n_deferred += 1
                 while pad(data[pos], separator):
                     pos += 1
                 if shape == WEIGHT and data[pos] != 10:
@@ -160,4 +160,4 @@ def scan_numbers(data, separator, shape, place, least, most, u, v, w, late):
         v[count] = b
         count += 1
         lines += 1
-    return count, lines, bad, n_late, real
+    return count, lines, bad, n_deferred, real

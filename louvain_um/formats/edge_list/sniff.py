@@ -1,4 +1,4 @@
-"""What the first lines of an edge list tell: separator, header, columns, announced sizes."""
+"""Detect the format of an edge list from its first lines: separator, header, columns, sizes."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from louvain_um.formats.parse_errors import DECIMAL_COMMA, NUMBER, WHOLE, split
 from louvain_um.formats.source import Source
 
 SAMPLE_LINES = 64
-LOOK_AHEAD = 1 << 16
-MOST_AHEAD = 1 << 24
-"""Bytes searched for the first edge behind a long comment."""
+SAMPLE_BYTES = 1 << 16
+MAX_SAMPLE_BYTES = 1 << 24
+"""Bytes searched for the first edge after a long comment."""
 
 COMMA_WEIGHT = re.compile(rb"\s*[^\s,]+\s+[^\s,]+\s+\d+,\d+\s*")
-"""An edge between blanks whose weight has a decimal comma."""
+"""An edge separated by blanks whose weight has a decimal comma."""
 
 ANNOUNCED = re.compile(rb"nodes:?\s*([\d,]+)", re.I)
 
 
 @dataclass(slots=True)
 class DetectedFormat:
-    """What the beginning of an edge list looks like.
+    """The format of an edge list, detected from its beginning.
 
     Parameters
     ----------
     separator : int
         Byte between fields; 32 stands for any run of blanks.
     columns : int
-        Fields of an edge's line, as most lines of the sample have them.
-    textual : bool
-        Whether ids are words.
+        Fields per line: the median of the sample.
+    named : bool
+        Whether ids are names.
     weights : {"unnamed", "weight", "named", "time", "other", ""}
-        What the column behind the ids holds, or the one named as a weight: numbers without a
-        name, with a weight's, with another name, with that of a time; no numbers; nothing.
+        The column after the ids, or the one named as a weight: numbers without a column name,
+        with the name of a weight, with another name, with that of a time; no numbers; none.
     place : int
-        Which column that is, from 0.
+        Index of that column.
     names : list of str
-        Of the columns, in lower case, where a header or a comment tells them.
+        Column names in lower case, from a header or a comment.
     header : str or None
-        Text of the line that is a header; `skip` bytes and `lines` lines reach past it.
+        The header line; `skip` and `lines` are the bytes and lines up to its end.
     announced : int or None
-        Vertices a comment announces.
+        Number of vertices that a comment announces.
     sampled : int
-        Lines looked at that are no comments.
+        Lines examined that are not comments.
     """
 
     separator: int = 32
     columns: int = 2
-    textual: bool = False
+    named: bool = False
     weights: str = ""
     place: int = 2
     names: list[str] = field(default_factory=list)
@@ -65,7 +65,7 @@ class DetectedFormat:
 
 @dataclass(slots=True)
 class Sample:
-    """Lines that are no comments, with where each ends: bytes and lines from the start."""
+    """Lines that are not comments, and the position and line number of each line's end."""
 
     text: list[bytes]
     past: list[int]
@@ -77,105 +77,107 @@ class Sample:
 def sniff(
     source: Source, *, header: bool | None, separator: str | None, ids: str
 ) -> DetectedFormat:
-    """Look at the beginning of an edge list without consuming it."""
+    """Detect the format of an edge list without consuming it."""
     sample = _sample(source)
-    found = DetectedFormat(announced=sample.announced, names=sample.names)
+    detected = DetectedFormat(announced=sample.announced, names=sample.names)
     if not sample.text:
-        found.columns = max(2, len(found.names))
-        found.place = columns.weight_column(found.names) or 2
-        return found
-    found.sampled = len(sample.text)
-    found.separator = ord(separator) if separator else _separator(sample.text)
-    if found.separator == 9 and all(b'"' not in line for line in sample.text):
+        detected.columns = max(2, len(detected.names))
+        detected.place = columns.weight_column(detected.names) or 2
+        return detected
+    detected.sampled = len(sample.text)
+    detected.separator = ord(separator) if separator else _separator(sample.text)
+    if detected.separator == 9 and all(b'"' not in line for line in sample.text):
         plain = all(len(line.split()) == len(split(line, 9)) for line in sample.text)
-        found.separator = 32 if plain else 9
-    rows = [split(line, found.separator) for line in sample.text]
-    sure = header if header is not None else columns.has_header(rows)
-    if not sure and header is None:
-        lone = _stands_alone(source, rows, found.separator)
-        sure = lone == "header"
-        if lone == "edge":
-            found.notes.append(
+        detected.separator = 32 if plain else 9
+    rows = [split(line, detected.separator) for line in sample.text]
+    has_header = header if header is not None else columns.has_header(rows)
+    if not has_header and header is None:
+        first_line = _unrepeated_first_line(source, rows, detected.separator)
+        has_header = first_line == "header"
+        if first_line == "edge":
+            detected.notes.append(
                 f"line {sample.number[0]} ({_text(sample.text[0])!r}) is read as an edge; if it "
-                "names the columns, skip it with header=True (--header)"
+                "is a header, pass header=True (--header)"
             )
-    if sure:
-        found.header = _text(sample.text[0])
-        found.skip, found.lines = sample.past[0], sample.number[0]
-        found.names = [name.lower() for name in rows[0]]
+    if has_header:
+        detected.header = _text(sample.text[0])
+        detected.skip, detected.lines = sample.past[0], sample.number[0]
+        detected.names = [name.lower() for name in rows[0]]
         rows = rows[1:]
     if not rows:
-        found.columns = max(2, len(found.names))
-        found.place = columns.weight_column(found.names) or 2
-        return found
-    found.columns = sorted(map(len, rows))[len(rows) // 2]
-    quoted = any(line.lstrip().startswith(b'"') for line in sample.text[1 if sure else 0 :])
-    wordy = sum(any(columns.is_word(name) for name in row[:2]) for row in rows)
-    found.textual = ids == "text" or (ids == "auto" and (quoted or 2 * wordy > len(rows)))
-    _settle_weights(found, rows)
-    if sure and header is None:
-        _check_names(source, found)
-    return found
+        detected.columns = max(2, len(detected.names))
+        detected.place = columns.weight_column(detected.names) or 2
+        return detected
+    detected.columns = sorted(map(len, rows))[len(rows) // 2]
+    quoted = any(line.lstrip().startswith(b'"') for line in sample.text[1 if has_header else 0 :])
+    n_named = sum(any(columns.is_word(name) for name in row[:2]) for row in rows)
+    detected.named = ids == "text" or (ids == "auto" and (quoted or 2 * n_named > len(rows)))
+    _settle_weights(detected, rows)
+    if has_header and header is None:
+        _check_names(source, detected)
+    return detected
 
 
-def declares_directed(source: Source, found: DetectedFormat) -> int | None:
-    """Return the first line near the beginning whose column ``Type`` says that it is directed."""
-    if "type" not in found.names[2:]:
+def declares_directed(source: Source, detected: DetectedFormat) -> int | None:
+    """Return the number of the first sampled line whose column ``Type`` is ``Directed``."""
+    if "type" not in detected.names[2:]:
         return None
-    place = found.names.index("type", 2)
+    place = detected.names.index("type", 2)
     head = _whole_lines(source)
     for number, line in enumerate(head, 1):
-        row = split(line, found.separator)
-        if number > found.lines and len(row) > place and row[place].lower() == "directed":
+        row = split(line, detected.separator)
+        if number > detected.lines and len(row) > place and row[place].lower() == "directed":
             return number
     return None
 
 
-def _settle_weights(found: DetectedFormat, rows: list[list[str]]) -> None:
-    """Find the column of weights, and what it holds."""
-    place = columns.weight_column(found.names)
+def _settle_weights(detected: DetectedFormat, rows: list[list[str]]) -> None:
+    """Find the weight column and what it contains."""
+    place = columns.weight_column(detected.names)
     if place is not None:
-        # Read even where lines are too short: that is an error with a line and a remedy.
-        found.weights, found.place = "weight", place
-        found.columns = max(found.columns, place + 1)
+        # Expected in short lines too: they get an error with line and remedy.
+        detected.weights, detected.place = "weight", place
+        detected.columns = max(detected.columns, place + 1)
         return
     cells = [row[2] for row in rows if len(row) > 2]
     if not cells:
         return
-    # A faulty weight or two make no column of words: they are named when they are read.
+    # A few bad weights do not make a column of words: reading reports them.
     numbers = sum(bool(NUMBER.fullmatch(cell) or DECIMAL_COMMA.fullmatch(cell)) for cell in cells)
     if 2 * numbers <= len(cells):
-        found.weights = "other"
-    elif len(found.names) <= 2:
-        found.weights = "unnamed"
+        detected.weights = "other"
+    elif len(detected.names) <= 2:
+        detected.weights = "unnamed"
     else:
-        found.weights = "time" if found.names[2] in columns.TIMES else "named"
+        detected.weights = "time" if detected.names[2] in columns.TIMES else "named"
 
 
-def _check_names(source: Source, found: DetectedFormat) -> None:
-    """Refuse tables whose header says that they would be misread."""
-    line, names = found.lines, found.names
+def _check_names(source: Source, detected: DetectedFormat) -> None:
+    """Raise an error for a table that would be misread according to its header."""
+    line, names = detected.lines, detected.names
     if columns.are_labels(names):
-        raise source.error(columns.LABELS + "read it as edges with header=True (--header)", line)
+        raise source.error(
+            columns.LABELS_NOT_EDGES + "read it as edges with header=True (--header)", line
+        )
     ends = columns.misplaced_ends(names)
     if ends is not None:
         first, second = (place + 1 for place in ends)
         raise source.error(
             f"{names[ends[0]]!r} and {names[ends[1]]!r} are columns {first} and {second} of "
-            f"{len(names)}; put them first",
+            f"{len(names)}; move them to the front",
             line,
         )
-    if len(names) < found.columns:
+    if len(names) < detected.columns:
         raise source.error(
-            f"{len(names)} names over lines of {found.columns} fields; write decimals with a "
-            "point and quote fields that hold a separator, or skip the line with header=True "
-            "(--header)",
+            f"{len(names)} column names, but lines have {detected.columns} fields; write decimals "
+            "with a point and quote fields that contain a separator, or skip the line with "
+            "header=True (--header)",
             line,
         )
 
 
-def may_be_counts(source: Source, separator: int) -> list[int] | None:
-    """Return the numbers of the first line that is no comment, if it has two or three."""
+def possible_counts(source: Source, separator: int) -> list[int] | None:
+    """Return the numbers of the first line that is not a comment, if it has two or three."""
     sample = _sample(source)
     if not sample.text:
         return None
@@ -185,25 +187,25 @@ def may_be_counts(source: Source, separator: int) -> list[int] | None:
     return [int(name) for name in row]
 
 
-def pass_first(source: Source, found: DetectedFormat) -> None:
-    """Consume the first line that is no comment."""
+def skip_first_line(source: Source, detected: DetectedFormat) -> None:
+    """Consume the first line that is not a comment."""
     sample = _sample(source)
-    found.skip, found.lines = sample.past[0], sample.number[0]
-    source.read(found.skip)
+    detected.skip, detected.lines = sample.past[0], sample.number[0]
+    source.read(detected.skip)
 
 
 def _sample(source: Source) -> Sample:
-    """Return the first lines that are no comments."""
-    size = LOOK_AHEAD
+    """Return the first lines that are not comments."""
+    size = SAMPLE_BYTES
     while True:
         head = source.peek(size)
-        sample = _cut(source, head, len(head) < size)
-        if sample.text or len(head) < size or size >= MOST_AHEAD:
+        sample = _sample_of(source, head, len(head) < size)
+        if sample.text or len(head) < size or size >= MAX_SAMPLE_BYTES:
             return sample
         size *= 8
 
 
-def _cut(source: Source, head: bytes, complete: bool) -> Sample:
+def _sample_of(source: Source, head: bytes, complete: bool) -> Sample:
     sample = Sample([], [], [], None, [])
     place = 0
     for number, line in enumerate(head.splitlines(keepends=True), 1):
@@ -212,8 +214,7 @@ def _cut(source: Source, head: bytes, complete: bool) -> Sample:
             break
         if parse_errors.looks_binary(line):
             raise source.error(
-                "is not text (control characters); is it compressed, or of another format "
-                "(format=…)?",
+                parse_errors.NOT_TEXT,
                 number,
             )
         text = line.strip()
@@ -235,9 +236,9 @@ def _cut(source: Source, head: bytes, complete: bool) -> Sample:
 
 
 def _whole_lines(source: Source) -> list[bytes]:
-    """Return the lines that lie near the beginning as a whole."""
-    head = source.peek(LOOK_AHEAD)
-    return (head if len(head) < LOOK_AHEAD else head[: head.rfind(b"\n") + 1]).splitlines()
+    """Return the complete lines within the first bytes."""
+    head = source.peek(SAMPLE_BYTES)
+    return (head if len(head) < SAMPLE_BYTES else head[: head.rfind(b"\n") + 1]).splitlines()
 
 
 def _text(line: bytes) -> str:
@@ -245,27 +246,27 @@ def _text(line: bytes) -> str:
 
 
 def _separator(lines: list[bytes]) -> int:
-    """Return the byte that separates fields in every line of the sample, blanks at last."""
+    """Return the byte that separates fields in all lines of the sample; blanks come last."""
     for byte in b"\t;|,":
         if all(byte in line for line in lines):
-            # Blanks, then: the comma stands in the weights.
+            # The comma is the decimal comma of the weights.
             if byte == 44 and all(map(COMMA_WEIGHT.fullmatch, lines)):
                 return 32
             return byte
     if all(len(line.split()) >= 2 for line in lines):
         return 32
-    # A faulty line must not change how the others are read: ask the last of them.
+    # A bad line must not change how the others are read: the last line decides.
     for byte in b"\t;|,:":
         if byte in lines[-1]:
             return byte
     return 32
 
 
-def _stands_alone(source: Source, rows: list[list[str]], separator: int) -> str:
-    """Return what a first line of words is that do not occur again, or nothing.
+def _unrepeated_first_line(source: Source, rows: list[list[str]], separator: int) -> str:
+    """Classify a first line of names that do not occur again; an empty string otherwise.
 
-    A "header" if the list is short and all other names occur again; else an "edge", which
-    the reader should know.
+    It is a "header" if the list is short and all other names occur again; else an "edge",
+    which a note tells.
     """
     if len(rows) < 4 or len(rows[0]) < 2 or not all(map(columns.is_word, rows[0][:2])):
         return ""
@@ -273,6 +274,6 @@ def _stands_alone(source: Source, rows: list[list[str]], separator: int) -> str:
     times = Counter(name for line in lines for name in split(line, separator)[:2])
     if any(times[name] > 1 for name in rows[0][:2]):
         return ""
-    whole = len(source.peek(LOOK_AHEAD)) < LOOK_AHEAD
-    again = sum(count > 1 for count in times.values())
-    return "header" if whole and again == len(times) - 2 else "edge"
+    whole = len(source.peek(SAMPLE_BYTES)) < SAMPLE_BYTES
+    repeated = sum(count > 1 for count in times.values())
+    return "header" if whole and repeated == len(times) - 2 else "edge"

@@ -1,4 +1,4 @@
-"""Read label files: our own, and plain text of two columns."""
+"""Read label files: those of `write_labels`, and plain text of two columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from louvain_um.errors import GraphFormatError, LouvainUmError
 from louvain_um.results.comparison import Labels
 
-VERTEX_HEADS = {"vertex", "node", "id", "name"}
+VERTEX_NAMES = {"vertex", "node", "id", "name"}
 
 KNOWN = ".csv, .tsv, .txt, .parquet, .npz, .json"
 
@@ -32,8 +32,8 @@ def read_labels(path: str | Path) -> Labels:
     path : path
         What `write_labels` or `Communities.save` wrote, or text with a vertex and its
         community on each line, separated by blanks, a tab, a comma or a semicolon (``.gz``
-        too; ``-`` is stdin). Lines that start with ``#`` or ``%`` are skipped, and so is a
-        header. Lines of a single field are the communities of vertices 0, 1, 2 …
+        too; ``-`` is stdin). Lines that start with ``#`` or ``%`` and a header are skipped.
+        Lines with a single field are the communities of vertices 0, 1, 2 …
 
     Returns
     -------
@@ -42,7 +42,7 @@ def read_labels(path: str | Path) -> Labels:
     Raises
     ------
     GraphFormatError
-        Not such a file; names the first bad line.
+        The file is not a label file; names the first bad line.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def read_labels(path: str | Path) -> Labels:
     ([7, 9], ['a', 'b'])
     """
     if not str(path):
-        raise GraphFormatError("the name of the file is empty; name a file, or - for stdin", "''")
+        raise GraphFormatError("file name is empty; name a file, or - for stdin", "''")
     suffix = Path(path).suffix.lower()
     try:
         if suffix == ".npz":
@@ -66,7 +66,7 @@ def read_labels(path: str | Path) -> Labels:
         else:
             labels = _read_text(path)
     except FileNotFoundError:
-        raise GraphFormatError("no such file", path) from None
+        raise GraphFormatError("no such file; check the path", path) from None
     except IsADirectoryError:
         raise GraphFormatError("is a folder; name a file in it", path) from None
     except OSError as error:
@@ -74,12 +74,15 @@ def read_labels(path: str | Path) -> Labels:
         raise GraphFormatError(f"cannot be read: {reason}", path) from error
     if len(labels.vertices) != len(labels.communities):
         raise GraphFormatError(
-            f"{len(labels.vertices)} vertices, but {len(labels.communities)} communities", path
+            f"{len(labels.vertices)} vertices, but {len(labels.communities)} communities; "
+            "write one community per vertex",
+            path,
         )
     names, counts = np.unique(labels.vertices, return_counts=True)
     if len(names) < len(labels.vertices):
         raise GraphFormatError(
-            f"vertex {names[counts > 1][0]} is listed more than once; keep one line each", path
+            f"vertex {names[counts > 1][0]} is listed more than once; keep one line per vertex",
+            path,
         )
     return labels
 
@@ -95,7 +98,8 @@ def _read_npz(path: str | Path) -> Labels:
         return Labels(np.arange(result.n_vertices) if names is None else names, result.labels)
     if not {"vertex", "community"} <= set(arrays):
         raise GraphFormatError(
-            f"holds {', '.join(sorted(arrays))}, not the arrays vertex and community", path
+            f"contains {', '.join(sorted(arrays))}; labels need the arrays vertex and community",
+            path,
         )
     return Labels(arrays["vertex"], arrays["community"])
 
@@ -112,14 +116,18 @@ def _read_parquet(path: str | Path) -> Labels:
         table = parquet.read_table(path, columns=["vertex", "community"])
         return Labels(*(table[name].to_numpy() for name in ("vertex", "community")))
     except (pa.ArrowInvalid, KeyError) as error:
-        raise GraphFormatError("no Parquet file with columns vertex and community", path) from error
+        raise GraphFormatError(
+            "is not a Parquet file with columns vertex and community", path
+        ) from error
 
 
 def _read_json(path: str | Path) -> Labels:
     try:
         found = json.loads(Path(path).read_bytes())
     except ValueError as error:
-        raise GraphFormatError("not whole JSON", path, getattr(error, "lineno", None)) from error
+        raise GraphFormatError(
+            "is not valid JSON; write it again", path, getattr(error, "lineno", None)
+        ) from error
     if isinstance(found, dict) and isinstance(found.get("vertex"), list):
         vertices, communities = found["vertex"], found.get("community")
     elif isinstance(found, dict) and found:
@@ -128,7 +136,7 @@ def _read_json(path: str | Path) -> Labels:
         vertices, communities = [], None
     if not isinstance(communities, list) or any(isinstance(c, list | dict) for c in communities):
         raise GraphFormatError(
-            "needs lists vertex and community, or an object of vertex: community", path
+            "needs lists vertex and community, or an object {vertex: community}", path
         )
     return Labels(_column(list(map(str, vertices))), _column(list(map(str, communities))))
 
@@ -137,26 +145,28 @@ def _read_text(path: str | Path) -> Labels:
     text = _text(path)
     first = re.search(r"^[ \t\r]*([^\s#%].*)$", text, re.MULTILINE)
     if first is None:
-        raise GraphFormatError("holds no labels; a line is a vertex and its community", path)
+        raise GraphFormatError(
+            "contains no labels; expected lines with a vertex and its community", path
+        )
     line = first[1].strip()
     separator = next((s for s in "\t,;" if s in line), None)
     fields = line.split(separator)
     if len(fields) > 2 and separator is None:
         raise GraphFormatError(
-            f"{len(fields)} fields; a line is a vertex and its community",
+            f"{len(fields)} fields; expected a vertex and its community",
             path,
             text.count("\n", 0, first.start(1)) + 1,
         )
     width = 0
-    if fields[0].strip(' "').lower() in VERTEX_HEADS:
+    if fields[0].strip(' "').lower() in VERTEX_NAMES:
         width = len(fields)
-        # Its newline stays, so that line numbers do.
+        # Its newline stays, which keeps line numbers.
         text = text[: first.start(1)] + text[first.end() :]
     return _numbers(text, separator) or _texts(path, text, separator, width)
 
 
 def _numbers(text: str, separator: str | None) -> Labels | None:
-    """Return labels of numbers alone, six times as fast; None where there is any doubt."""
+    """Return labels if all are numbers, six times as fast; None in any other case."""
     start = text[:65536].split(None, 1)
     if not start or not start[0][0].isdecimal():
         return None
@@ -170,14 +180,14 @@ def _numbers(text: str, separator: str | None) -> Labels | None:
 
 
 def _texts(path: str | Path, text: str, separator: str | None, width: int) -> Labels:
-    """Return labels of any kind, or name the first bad line; `width` is 0 without a header."""
+    """Return labels of any type; `width` is 0 without a header."""
     listed: list[list[str]] = []
     for number, fields in _rows(path, text, separator):
         width = width or len(fields)
         if len(fields) != width or width > 2:
-            expected = f"{width} as on the first line" if len(fields) != width else "1 or 2"
+            expected = f"{width}, as in the first line" if len(fields) != width else "1 or 2"
             raise GraphFormatError(
-                f"{len(fields)} fields instead of {expected}; a line is a vertex and its community",
+                f"{len(fields)} fields instead of {expected}; expected a vertex and its community",
                 path,
                 number,
             )
@@ -211,20 +221,22 @@ def _text(path: str | Path) -> str:
             raw = gzip.decompress(raw)
         text = raw.decode("utf-8-sig")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise GraphFormatError("the gzip file is damaged or cut short", path) from error
+        raise GraphFormatError(
+            "the gzip stream is damaged or truncated; download or compress it again", path
+        ) from error
     except UnicodeDecodeError as error:
         raise GraphFormatError(
-            f"is not text; labels are read from {KNOWN}",
+            f"is not text; label files are {KNOWN}",
             path,
             raw[: error.start].count(b"\n") + 1,
         ) from error
     if "\0" in text:
-        raise GraphFormatError(f"is not text; labels are read from {KNOWN}", path)
+        raise GraphFormatError(f"is not text; label files are {KNOWN}", path)
     return text
 
 
 def _column(texts: list[str]) -> NDArray[Any]:
-    """Return integers where every text is one, as written; else the texts themselves."""
+    """Return integers if all texts are integers, else the texts."""
     column = np.empty(len(texts), object)
     column[:] = texts
     try:

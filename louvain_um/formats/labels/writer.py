@@ -1,4 +1,4 @@
-"""Label files: one community a vertex, as CSV, TSV, Parquet, NumPy's .npz or JSON."""
+"""Write label files: one community per vertex, as CSV, TSV, Parquet, NPZ or JSON."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ SCHEMA = "louvain-um/labels"
 VERSION = 1
 
 CHUNK = 1 << 18
-"""Rows formatted at once: a few MiB, small enough to stay in cache."""
+"""Rows formatted at a time: a few MiB, which fit the cache."""
 
 NPZ_TEXT_LIMIT = 2**30
-"""Bytes of fixed-width text that an .npz may hold; long names would blow it up."""
+"""Largest size of fixed-width text in an .npz file, in bytes; long names inflate it."""
 
 
 def write_labels(
     path: str | Path, communities: Communities | Labels, *, force: bool = False
 ) -> None:
-    """Write one row a vertex: its name in the source, or its id, and its community.
+    """Write one row per vertex: its name in the source, or its id, and its community.
 
     Parameters
     ----------
     path : path
-        Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.npz`` or ``.json``. Columns (arrays,
+        Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.npz`` or ``.json``. The columns (arrays,
         keys) are ``vertex`` and ``community``.
     communities : Communities or Labels
     force : bool
@@ -48,7 +48,8 @@ def write_labels(
     Raises
     ------
     LouvainUmError
-        Unknown ending; the file exists; no such folder; disc full. Nothing is left then.
+        The suffix is unknown, the file exists, the folder does not, or the disc is full.
+        No partial file is left.
 
     Examples
     --------
@@ -67,7 +68,7 @@ def write_labels(
 
 
 def check_labels_path(path: str | Path, *, force: bool = False) -> None:
-    """Raise what `write_labels` would raise about the path, before the work is done."""
+    """Raise the errors of `write_labels` about the path, before any work is done."""
     writer_for(path)
     atomic_files.check_output(path, force=force)
 
@@ -76,12 +77,12 @@ Writer = Callable[[BinaryIO, Communities | Labels], None]
 
 
 def writer_for(path: str | Path) -> Writer:
-    """Return the writer for a path's ending."""
+    """Return the writer for a path's suffix."""
     suffix = Path(path).suffix.lower()
     if suffix not in WRITERS:
         known = ", ".join(WRITERS)
-        got = f"ending {suffix!r}" if suffix else "no ending"
-        raise LouvainUmError(f"{path}: {got}; labels are written as {known}")
+        got = f"unknown suffix {suffix!r}" if suffix else "no suffix"
+        raise LouvainUmError(f"{path}: {got}; use one of {known}")
     return WRITERS[suffix]
 
 
@@ -104,7 +105,7 @@ def _write_text(file: BinaryIO, result: Communities | Labels, separator: bytes) 
         if numbers:
             file.write(digits((left, right), (separator, b"\n")))
             continue
-        # The csv module quotes what needs it, and is written in C.
+        # The csv module quotes where needed and is compiled.
         text = io.StringIO(newline="")
         csv.writer(text, delimiter=separator.decode(), lineterminator="\n").writerows(
             zip(left.tolist(), right.tolist(), strict=True)
@@ -150,7 +151,7 @@ def _write_npz(file: BinaryIO, result: Communities | Labels) -> None:
 
 
 def _plain_text(column: NDArray[Any]) -> NDArray[Any]:
-    """Turn an array of objects into fixed-width text, which needs no pickle."""
+    """Return objects as fixed-width text, which needs no pickle."""
     if column.dtype.kind != "O":
         return column
     texts = [str(value) for value in column]

@@ -1,7 +1,7 @@
-"""Graphs out of other libraries' objects, told by the name of the type's module.
+"""Graphs from other libraries' objects, recognized by the module of their type.
 
-Nothing is imported that the caller has not imported already: an object of a library proves
-that its library is there.
+No library is imported that the caller has not imported: an object of a library proves that
+it is loaded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KNOWN = (
 
 
 def adapt(obj: Any, options: ReadOptions) -> Graph:
-    """Return `obj` as a graph; `as_graph` documents what is taken."""
+    """Return `obj` as a graph; `as_graph` documents the accepted types."""
     if isinstance(obj, Graph):
         return obj
     libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
@@ -50,15 +50,15 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
         parts = [_host(part) for part in obj]
         if isinstance(obj, list) and len(obj) == 3 and _symmetric(parts):
             raise GraphError(
-                "three lists of three may be an adjacency matrix or three edges; pass "
-                "numpy.array(...) for the matrix, a tuple (source, target, weights) for edges"
+                "three lists of three are either an adjacency matrix or three edges; pass "
+                "numpy.array(...) for a matrix, a tuple (source, target, weights) for edges"
             )
         return _from_arrays(parts, options)
     raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
 
 
 def _symmetric(rows: list[Any]) -> bool:
-    """Return whether arrays could be the rows of a symmetric matrix."""
+    """Return whether arrays are the rows of a symmetric matrix."""
     if any(row.shape != (len(rows),) for row in rows):
         return False
     matrix = np.array(rows)
@@ -71,7 +71,7 @@ def _from_array(array: Any, options: ReadOptions) -> Graph:
     if array.ndim == 2 and array.shape[0] == array.shape[1]:
         return from_dense(array, options)
     raise GraphError(
-        f"an array of shape {array.shape} is no square adjacency matrix; pass edges as "
+        f"an array of shape {array.shape} is not a square adjacency matrix; pass edges as "
         "(array[:, 0], array[:, 1])"
     )
 
@@ -82,19 +82,21 @@ def _from_tuples(edges: list[tuple[Any, ...]], options: ReadOptions) -> Graph:
     odd = next((i for i, edge in enumerate(edges) if len(edge) != width), None)
     if odd is not None or width not in (2, 3):
         raise GraphError(
-            f"edge {odd or 0} is {edges[odd or 0]!r}; each must be (u, v), or each (u, v, weight)"
+            f"edge {odd or 0} is {edges[odd or 0]!r}; all must be (u, v), or all (u, v, weight)"
         )
     return _from_arrays([np.asarray(part) for part in zip(*edges, strict=True)], options)
 
 
 def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
-    """Build from (source, target[, weights]): ids are vertices 0 … n − 1, or names."""
+    """Build from (source, target[, weights]); ids are vertices 0 … n − 1 or names."""
     from louvain_um.formats.objects.frames import factorize
 
     u, v = parts[:2]
     w = parts[2] if len(parts) == 3 and options.weighted is not False else None
     if u.ndim != 1 or v.ndim != 1:
-        raise GraphError(f"edges are two arrays of ids, not of shapes {u.shape} and {v.shape}")
+        raise GraphError(
+            f"edges must be two one-dimensional arrays; got shapes {u.shape} and {v.shape}"
+        )
     names = None
     if "U" in (u.dtype.kind, v.dtype.kind) or object in (u.dtype, v.dtype):
         if len(u) != len(v):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.edge_list.columns import LABELS, PAIRS, WEIGHTS, are_labels
+from louvain_um.formats.edge_list.columns import LABELS_NOT_EDGES, PAIRS, WEIGHTS, are_labels
 from louvain_um.formats.edge_list.number_vertices import number_vertices
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
@@ -19,14 +19,14 @@ ARROW_EDGES = 1 << 15
 
 
 def pick_columns(columns: Sequence[Any], weighted: bool | None) -> tuple[Any, Any, Any]:
-    """Return the columns that hold the ends and the weight (None without one).
+    """Return the columns of source, target and weight (None without one).
 
-    Well-known names first; else the first two columns are the ends. Only a column named
-    weight is one, unless `weighted` asks for the third.
+    Columns with known names come first, else the first two are source and target. Only a
+    column named as a weight is one, unless `weighted` asks for the third.
     """
     names = {str(name).lower(): name for name in reversed(columns)}
     if are_labels([str(name).lower() for name in columns]):
-        raise GraphError(LABELS + "call the columns source and target")
+        raise GraphError(LABELS_NOT_EDGES + "name the columns source and target")
     for first, second in PAIRS:
         if first in names and second in names:
             ends = names[first], names[second]
@@ -34,7 +34,7 @@ def pick_columns(columns: Sequence[Any], weighted: bool | None) -> tuple[Any, An
     else:
         if len(columns) < 2:
             raise GraphError(
-                f"a table of edges needs two columns, such as source and target; got {[*columns]}"
+                f"an edge table needs two columns, such as source and target; got {[*columns]}"
             )
         ends = columns[0], columns[1]
     weight = next((names[name] for name in WEIGHTS if name in names), None)
@@ -44,9 +44,7 @@ def pick_columns(columns: Sequence[Any], weighted: bool | None) -> tuple[Any, An
     elif weighted and weight is None:
         others = [name for name in columns if name not in ends]
         if not others:
-            raise GraphError(
-                "has no third column to take weights from; drop weighted=True (--weighted)"
-            )
+            raise GraphError("has no third column with weights; drop weighted=True (--weighted)")
         weight = others[0]
     return (*ends, weight)
 
@@ -57,7 +55,7 @@ def from_columns(
     options: ReadOptions,
     n_vertices: int | None = None,
 ) -> Graph:
-    """Build a graph from a table whose columns `column` fetches as arrays."""
+    """Build a graph from a table; `column` returns a column as an array."""
     source, target, weight = pick_columns(columns, options.weighted)
     w = None if weight is None else column(weight)
     return from_ids(column(source), column(target), w, options, n_vertices)
@@ -70,7 +68,7 @@ def from_ids(
     options: ReadOptions,
     n_vertices: int | None = None,
 ) -> Graph:
-    """Build a graph from ids that need not be dense: vertices are those that occur."""
+    """Build a graph from any ids; vertices are those that occur."""
     if len(u) != len(v):
         raise GraphError(f"source has {len(u)} entries and target {len(v)}; they must match")
     names: NDArray[Any] | None
@@ -78,9 +76,9 @@ def from_ids(
         for ids, what in ((u, "source"), (v, "target")):
             if len(ids) and int(ids.min()) < 0:
                 first = int(np.argmax(ids < 0))
-                raise GraphError(f"{what} at index {first} is negative ({ids[first]})")
+                raise GraphError(f"{what} at index {first} is negative ({ids[first]}); correct it")
         base = None if options.one_based is None else int(options.one_based)
-        u, v, n, names = number_vertices(_own(u), _own(v), announced=n_vertices, base=base)
+        u, v, n, names = number_vertices(_copied(u), _copied(v), announced=n_vertices, base=base)
     else:
         u, v, names = factorize(u, v)
         n = len(names)
@@ -92,9 +90,9 @@ def from_ids(
 def factorize(
     u: NDArray[Any], v: NDArray[Any]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[Any]]:
-    """Return ends as places in an array of names, ascending where names can be ordered."""
+    """Return ids as positions in an array of names, sorted if the names can be compared."""
     if len(u) and "f" in (u.dtype.kind, v.dtype.kind):
-        raise GraphError("ids are real numbers (or some are missing); give integers or strings")
+        raise GraphError("ids are real numbers (or some are missing); pass integers or strings")
     numbered = _number_with_arrow(u, v) if len(u) >= ARROW_EDGES else None
     codes, words = numbered or _number_with_dict(u, v)
     try:
@@ -108,7 +106,7 @@ def factorize(
 
 
 def _number_with_dict(u: NDArray[Any], v: NDArray[Any]) -> tuple[NDArray[Any], list[Any]]:
-    """Return numbers of all ids, those of `u` first, and the names by number."""
+    """Return the numbers of all ids, those of `u` first, and the names by number."""
     numbers: dict[Any, int] = {}
     codes = np.empty(len(u) + len(v), np.uint32)
     for first, ids in ((0, u), (len(u), v)):
@@ -121,7 +119,7 @@ def _number_with_dict(u: NDArray[Any], v: NDArray[Any]) -> tuple[NDArray[Any], l
 
 
 def _number_with_arrow(u: NDArray[Any], v: NDArray[Any]) -> tuple[NDArray[Any], list[Any]] | None:
-    """Do the same with Arrow's dictionary encoding; None without pyarrow or for other than text."""
+    """Do the same with Arrow's dictionary encoding; None without pyarrow or if ids are not text."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -139,7 +137,7 @@ def _number_with_arrow(u: NDArray[Any], v: NDArray[Any]) -> tuple[NDArray[Any], 
 
 
 def name_array(names: Sequence[Any]) -> NDArray[Any]:
-    """Return names as an array of integers or strings where they are, else of objects."""
+    """Return names as an array of integers or of strings if all are, else of objects."""
     if all(type(name) is int for name in names):
         try:
             return np.array(names, np.int64)
@@ -152,12 +150,12 @@ def name_array(names: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def _own(ids: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy that may be changed, in 32 bits where the ids fit."""
+def _copied(ids: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy that may be changed, in 32 bits if the ids fit."""
     if len(ids) == 0 or int(ids.max()) < 2**32 - 1:
         return ids.astype(np.uint32)
     if int(ids.max()) >= 2**63:
-        raise GraphError(f"id {ids.max()} is too large; the largest is 2^63 - 1")
+        raise GraphError(f"id {ids.max()} exceeds 2^63 - 1; pass smaller ids, or names as strings")
     return ids.astype(np.int64)
 
 
@@ -168,5 +166,5 @@ def _numbers(values: NDArray[Any]) -> NDArray[Any]:
     except ValueError:
         numbers = values
     if numbers.dtype.kind not in "biuf":
-        raise GraphError("weights must be numbers; some are missing or of another kind")
+        raise GraphError("weights must be numbers; some are missing or of another type")
     return numbers

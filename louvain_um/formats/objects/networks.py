@@ -14,15 +14,15 @@ from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 
 DIRECTED = (
-    "the graph is directed; pass symmetrize=True (--symmetrize) to read every arc as an "
-    "undirected edge"
+    "the graph is directed; pass symmetrize=True (--symmetrize) to read its arcs as "
+    "undirected edges"
 )
 
 
 def from_networkx(
     graph: Any, options: ReadOptions, names: list[Any] | None = None, weight: str = "weight"
 ) -> Graph:
-    """Build a graph from a networkx graph; parallel edges of a multigraph add up."""
+    """Build a graph from a networkx graph; weights of parallel edges are summed."""
     if graph.is_directed() and not options.symmetrize:
         raise GraphError(DIRECTED)
     if graph.is_multigraph() and options.duplicates is None:
@@ -34,14 +34,14 @@ def from_networkx(
     v = np.fromiter((number[b] for _, b in graph.edges()), np.uint32, n_edges)
     weights = None
     if options.weighted is not False:
-        found = [w for _, _, w in graph.edges(data=weight)]
-        if any(w is not None for w in found) or options.weighted:
-            weights = weight_array([1 if w is None else w for w in found])
+        values = [w for _, _, w in graph.edges(data=weight)]
+        if any(w is not None for w in values) or options.weighted:
+            weights = weight_array([1 if w is None else w for w in values])
     return _build(u, v, weights, names or nodes, options)
 
 
 def from_igraph(graph: Any, options: ReadOptions) -> Graph:
-    """Build a graph from an igraph graph; vertices are named by their `name`s, if any."""
+    """Build a graph from an igraph graph; the attribute `name` names its vertices."""
     if graph.is_directed() and not options.symmetrize:
         raise GraphError(DIRECTED)
     ends = np.array(graph.get_edgelist(), np.uint32).reshape(-1, 2)
@@ -53,12 +53,12 @@ def from_igraph(graph: Any, options: ReadOptions) -> Graph:
 
 
 def weight_array(values: list[Any]) -> NDArray[Any]:
-    """Return weights as int64 or float64, or name the first that is no number."""
+    """Return weights as int64 or float64; the error names the first that is not a number."""
     numbers = np.asarray(values) if values else np.zeros(0, np.int64)
     if numbers.dtype.kind not in "biuf":
         for place, value in enumerate(values):
             if not isinstance(value, int | float | np.number):
-                raise GraphError(f"weight at index {place} is no number ({value!r})")
+                raise GraphError(f"weight at index {place} is not numeric ({value!r}); correct it")
         numbers = np.array(values, np.float64)
     return numbers
 

@@ -19,11 +19,11 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
 
     rows, columns = matrix.shape
     if rows != columns:
-        raise GraphError(f"the matrix is {rows} × {columns}; an adjacency matrix is square")
+        raise GraphError(f"the matrix is {rows} × {columns}; an adjacency matrix must be square")
     if rows > MAX_VERTICES:
         raise GraphError(f"{rows} vertices; at most {MAX_VERTICES} are supported")
     if hasattr(matrix, "check_format"):
-        # Compiled code trusts the indices; a damaged file's may point anywhere.
+        # Compiled code does not check indices, and those of a damaged file can be out of range.
         try:
             matrix.check_format(full_check=True)
         except ValueError as error:
@@ -41,20 +41,20 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
 
 
 def from_dense(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
-    """Build a graph from a square array whose zeros are no edges."""
+    """Build a graph from a square array; its zeros are not edges."""
     from scipy.sparse import csr_array
 
     if matrix.dtype.kind not in "biuf":
-        raise GraphError(f"an adjacency matrix holds numbers, not {matrix.dtype}")
+        raise GraphError(f"an adjacency matrix must hold numbers, not {matrix.dtype}")
     return from_sparse(csr_array(matrix), options, names)
 
 
 def _are_weights(values: Any, options: ReadOptions) -> bool:
-    """Return whether the values are weights: not if all of them are 1."""
+    """Return whether the values are weights; if all are 1, they are not."""
     if values.dtype.kind not in "biuf":
-        raise GraphError(f"an adjacency matrix holds real numbers, not {values.dtype}")
+        raise GraphError(f"an adjacency matrix must hold real numbers, not {values.dtype}")
     if values.dtype.kind == "f" and np.isnan(values).any():
-        # A NaN equals nothing, not even its own counterpart: say so before comparing.
+        # A NaN equals nothing, so the comparison would report an asymmetry instead.
         raise GraphError(f"weight at index {int(np.argmax(np.isnan(values)))} is not a number")
     if options.weighted is False or values.dtype == np.bool_:
         return False

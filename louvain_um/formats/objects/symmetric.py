@@ -1,4 +1,4 @@
-"""Matrices and adjacency lists, which list every edge twice: check the symmetry, keep one half.
+"""Matrices and adjacency lists, which list each edge twice: check symmetry, keep one half.
 
 SciPy's transposition sorts rows and keeps repeated entries, so a matrix transposed twice and the
 matrix transposed once compare entry by entry.
@@ -63,7 +63,7 @@ def undirected(
 ) -> EdgeList:
     """Return the edges of a symmetric matrix, or all entries if the caller may symmetrize.
 
-    `line` is where a file declares what kind of matrix it holds.
+    `line` is where a file declares the type of its matrix.
 
     Raises
     ------
@@ -83,10 +83,9 @@ def undirected(
 
 
 def one_half(matrix: Any, weighted: bool) -> EdgeList | Mismatch:
-    """Return each edge of a symmetric matrix in CSR form once, or where it is not symmetric.
+    """Return each edge of a symmetric CSR matrix once, or its first mismatch.
 
-    Loops, on the diagonal, stand once already. Several entries at one place must be matched
-    by as many at the opposite one.
+    The diagonal holds loops once. Repeated entries must be matched by as many opposite ones.
     """
     transposed = matrix.tocsc()
     ordered = transposed.tocsr()
@@ -104,18 +103,18 @@ def one_half(matrix: Any, weighted: bool) -> EdgeList | Mismatch:
 
 
 def all_entries(matrix: Any, weighted: bool) -> EdgeList:
-    """Return every entry of a matrix in CSR form as an edge."""
+    """Return each entry of a CSR matrix as an edge."""
     columns = matrix.indices.astype(np.uint32)
     return EdgeList(_row_numbers(matrix), columns, matrix.data if weighted else None)
 
 
 def _values(values: NDArray[Any] | None, entries: int) -> NDArray[Any]:
-    """Return the values, or as many bytes: SciPy knows no matrix without values."""
+    """Return the values, or as many bytes: a SciPy matrix needs values."""
     return np.ones(entries, np.int8) if values is None else values
 
 
 def _signed(ids: NDArray[np.uint32], n: int) -> NDArray[Any]:
-    """Return ids below n as SciPy indexes with them, without a copy where 31 bits do."""
+    """Return ids below n as signed indices for SciPy, without a copy if 31 bits suffice."""
     return ids.view(np.int32) if n < 2**31 and ids.dtype == np.uint32 else ids
 
 
@@ -124,9 +123,9 @@ def _row_numbers(matrix: Any) -> NDArray[np.uint32]:
 
 
 def _sort_repeated(matrix: Any) -> None:
-    """Sort the values at each place, which a file may list in any order.
+    """Sort the values of repeated entries, which a file may list in any order.
 
-    Few matrices have several values at one place: only then are all of them sorted.
+    Few matrices have any: only then is everything sorted.
     """
     columns, starts = matrix.indices, matrix.indptr
     if len(columns) == 0:
@@ -149,7 +148,7 @@ def _first_mismatch(matrix: Any, transposed: Any, weighted: bool) -> Mismatch | 
         rows.append(int(np.searchsorted(starts, int(unequal.argmax()), "right")) - 1)
     if not rows:
         return None
-    # Up to the first row that differs, entries of both stand at the same places.
+    # Up to the first row that differs, entries of both are at the same positions.
     row = min(rows)
     start, stop, stop_t = int(starts[row]), int(starts[row + 1]), int(starts_t[row + 1])
     both = unequal[start : min(stop, stop_t)]
