@@ -33,9 +33,11 @@ def explain(rows: Sequence[Row]) -> list[str]:
     sentences = []
     known = [row for row in rows if row["feasible"] and row.get("seconds_faults") is not None]
     for gpu in dict.fromkeys(row["gpu"] for row in known):
-        mine = [row for row in known if row["gpu"] == gpu]
+        on_gpu = [row for row in known if row["gpu"] == gpu]
         sentences += [
-            f"why, modelled on {gpu} at {at}: {text}" for at, text in merge_equal(mine, _at) if text
+            f"why, modelled on {gpu} at {at}: {text}"
+            for at, text in merge_equal(on_gpu, _at)
+            if text
         ]
     return sentences
 

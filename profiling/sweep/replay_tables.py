@@ -29,16 +29,16 @@ def groups(trace: Trace, graph: str, base: Simulation | None, rate: float) -> li
     faults = base.by_group() if base is not None else {}
     rows = []
     for group in GROUPS:
-        mine = [array for array in arrays if array.group == group]
+        members = [array for array in arrays if array.group == group]
         held = max(
-            (sum(a.nbytes for a in mine if stage in a.stages) for stage in STAGES), default=0
+            (sum(a.nbytes for a in members if stage in a.stages) for stage in STAGES), default=0
         )
         rows.append(
             {
                 "graph": graph,
                 "group": group,
                 "peak_bytes": held,
-                "accesses": round(sum(sum(a.accesses.values()) for a in mine)),
+                "accesses": round(sum(sum(a.accesses.values()) for a in members)),
                 "gpu_faults": faults.get(group, {}).get("faults", 0) if base else None,
                 "policy": "base",
                 "oversubscription": rate,
@@ -174,19 +174,19 @@ def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for row in rows:
         rate, budget = row["oversubscription"], row.get("budget_bytes")
         if row["policy"] == "base" and row["feasible"] and rate and budget:
-            whole = size(round(budget / (1 - rate / 100)))
+            footprint = size(round(budget / (1 - rate / 100)))
             if row["bytes_to_host"] == 0:
                 rates_without_eviction.setdefault(
-                    (row["graph"], row["evidence"], whole), []
+                    (row["graph"], row["evidence"], footprint), []
                 ).append(rate)
     evidence_of: dict[tuple[str, str, str], list[str]] = {}
-    for (graph, evidence, whole), rates in rates_without_eviction.items():
+    for (graph, evidence, footprint), rates in rates_without_eviction.items():
         at = format_rate_ranges(rates, [row["oversubscription"] for row in rows])
-        evidence_of.setdefault((graph, at, whole), []).append(evidence)
+        evidence_of.setdefault((graph, at, footprint), []).append(evidence)
     return [
         f"{graph} at {at}: {' and '.join(dict.fromkeys(how))}, base sends nothing back to the "
-        f"host: its working set fits into the remaining part of {whole}, the in-core footprint"
-        for (graph, at, whole), how in evidence_of.items()
+        f"host: its working set fits into the remaining part of {footprint}, the in-core footprint"
+        for (graph, at, footprint), how in evidence_of.items()
     ]
 
 

@@ -10,20 +10,27 @@ from louvain_um.profiling.thesis.published import GAINS, RATES
 
 def against_thesis(rows: Sequence[Row]) -> list[str]:
     """Return how replayed gains agree with the published ones (Table 4.6), misses named."""
-    mine = gains([row for row in rows if row["evidence"] == "modelled"])
+    replayed = gains([row for row in rows if row["evidence"] == "modelled"])
     sentences = []
     for number, rate in enumerate(RATES):
-        theirs = {name: values[number] for name, values in GAINS.items()}
-        ours = {name: mine[name][rate] for name in theirs if rate in mine.get(name, {})}
-        if len(ours) < len(theirs):
+        published_gains = {name: values[number] for name, values in GAINS.items()}
+        known = {
+            name: replayed[name][rate] for name in published_gains if rate in replayed.get(name, {})
+        }
+        if len(known) < len(published_gains):
             continue
-        order = sorted(ours, key=lambda name: -ours[name])
-        published = sorted(theirs, key=lambda name: -theirs[name])
-        miss = max(ours, key=lambda name: max(ours[name] / theirs[name], theirs[name] / ours[name]))
+        order = sorted(known, key=lambda name: -known[name])
+        published = sorted(published_gains, key=lambda name: -published_gains[name])
+        miss = max(
+            known,
+            key=lambda name: max(
+                known[name] / published_gains[name], published_gains[name] / known[name]
+            ),
+        )
         sentences.append(
             f"Table 4.6 at {rate:g} %: fastest here {', '.join(order[:3])}, published "
             f"{', '.join(published[:3])}; rank correlation {_ranks(order, published):.2f}; "
-            f"farthest off is {miss}, {ours[miss]:.2f} here, {theirs[miss]:.2f} published"
+            f"farthest off is {miss}, {known[miss]:.2f} here, {published_gains[miss]:.2f} published"
         )
     return sentences
 

@@ -139,12 +139,17 @@ def accesses(sweep: Sweep) -> Table:
 
 
 def _groups_table(
-    sweep: Sweep, key: str, name: str, title: str, kind: As, theirs: dict[str, tuple[int, ...]]
+    sweep: Sweep,
+    key: str,
+    name: str,
+    title: str,
+    kind: As,
+    published_rows: dict[str, tuple[int, ...]],
 ) -> Table:
     rows: list[dict[str, Any]] = []
-    mine = [row for row in sweep.groups if row.get(key) is not None]
-    for graph in dict.fromkeys(row["graph"] for row in mine):
-        some = [row for row in mine if row["graph"] == graph]
+    known = [row for row in sweep.groups if row.get(key) is not None]
+    for graph in dict.fromkeys(row["graph"] for row in known):
+        some = [row for row in known if row["graph"] == graph]
         first = some[0].get("oversubscription"), some[0].get("policy"), some[0].get("evidence")
         row: dict[str, Any] = {"of": graph, "from": str(first[2] or evidence_of(sweep.results))}
         for each in some:
@@ -152,8 +157,8 @@ def _groups_table(
                 row[each["group"]] = each[key]
         rows.append(row)
         other = published.published_name(graph)
-        if other in theirs:
-            numbers = zip(published.GROUPS, theirs[other], strict=True)
+        if other in published_rows:
+            numbers = zip(published.GROUPS, published_rows[other], strict=True)
             rows.append({"of": graph, "from": f"published ({other})", **dict(numbers)})
     return Table(
         name=name,
@@ -164,7 +169,7 @@ def _groups_table(
             *(Column(group, group, kind) for group in published.GROUPS),
         ),
         rows=tuple(rows),
-        evidence=f"{evidence_of(mine)}; published rows as printed in the thesis",
+        evidence=f"{evidence_of(known)}; published rows as printed in the thesis",
         about="The engines differ, so sizes do, too: the thesis ran Rundemanen.",
     )
 

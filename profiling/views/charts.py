@@ -124,9 +124,9 @@ def by_group(analysis: SessionAnalysis, key: str) -> Figure | None:
     if not rows:
         return None
     figure, axes = new_figure(WIDE, 1.6)
-    left, whole = 0.0, sum(row[key] for row in rows)
+    left, total = 0.0, sum(row[key] for row in rows)
     for row in rows:
-        share = 100 * row[key] / whole
+        share = 100 * row[key] / total
         axes.barh(
             [0], [share], left=left, color=colour(row["group"], 0), label=GROUP_TITLES[row["group"]]
         )

@@ -45,15 +45,15 @@ def bars(
     body = []
     for at, (label, parts) in enumerate(rows):
         y, x = at * (ROW + GAP), float(LABEL)
-        whole = sum(parts.values())
-        scale = room / ((whole or 1.0) if share else longest)
+        total = sum(parts.values())
+        scale = room / ((total or 1.0) if share else longest)
         body.append(_text(LABEL - 8, y + ROW - 5, label, "end"))
         for name, value in parts.items():
             if value <= 0:
                 continue
             tip = f"{label}, {name}: {format_value(value, kind)}"
-            if whole:
-                tip += f" ({format_value(value / whole, 'share')})"
+            if total:
+                tip += f" ({format_value(value / total, 'share')})"
             fill = colour(name, names.index(name))
             body.append(
                 Markup(
@@ -61,11 +61,11 @@ def bars(
                     "<title>{}</title></rect>"
                 ).format(x, y, max(value * scale, 0.5), ROW, fill, tip)
             )
-            label_text = format_value(value / whole, "share") if share and whole else name
+            label_text = format_value(value / total, "share") if share and total else name
             if value * scale > LETTER * len(label_text) + 8:
                 body.append(_inside(x + value * scale / 2, y + ROW / 2, label_text))
             x += value * scale
-        body.append(_text(x + 6, y + ROW - 5, format_short(whole, kind), "start"))
+        body.append(_text(x + 6, y + ROW - 5, format_short(total, kind), "start"))
     return _svg(len(rows) * (ROW + GAP), body) + legend(names)
 
 

@@ -60,8 +60,8 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
     """Return gains by oversubscription, and the published ones."""
     items: list[Table | Figure] = []
     for number, machine in enumerate(runs.machines(sweep.results)):
-        mine = gains(runs.runs_on(sweep.results, machine))
-        series = {policy: (list(by), list(by.values())) for policy, by in mine.items() if by}
+        own_gains = gains(runs.runs_on(sweep.results, machine))
+        series = {policy: (list(by), list(by.values())) for policy, by in own_gains.items() if by}
         if series:
             items.append(
                 Figure(
@@ -72,12 +72,14 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
                 )
             )
     if items:
-        theirs = {name: (published.RATES, row) for name, row in published.GAINS.items()}
+        published_values = {name: (published.RATES, row) for name, row in published.GAINS.items()}
         items.append(
             Figure(
                 name="gain-chart-published",
                 title="The same as published (Table 4.6)",
-                svg=svg.lines(theirs, "times", x_title="oversubscription, %", logarithmic=True),
+                svg=svg.lines(
+                    published_values, "times", x_title="oversubscription, %", logarithmic=True
+                ),
                 evidence="published: Rundemanen on P4000 and RTX 3060 Ti",
             )
         )
@@ -162,8 +164,10 @@ def _shares(sweep: Sweep) -> list[Table | Figure]:
             text = f"{row['graph']}" + (f" at {runs.format_rate(rate)}" if rate is not None else "")
             bars.setdefault(text, {}).setdefault(row["group"], float(row[key]))
         if bars:
-            theirs = dict(zip(published.GROUPS, mean, strict=True))
-            chart = svg.bars([*bars.items(), ("published, mean", theirs)], "rate", share=True)
+            published_values = dict(zip(published.GROUPS, mean, strict=True))
+            chart = svg.bars(
+                [*bars.items(), ("published, mean", published_values)], "rate", share=True
+            )
             how = f"{runs.evidence_of(rows)}; last bar published"
             items.append(Figure(name=f"{key}-shares", title=title, svg=chart, evidence=how))
     return items

@@ -40,18 +40,20 @@ def by_group(analysis: SessionAnalysis) -> Table:
         row["peak_bytes"] = peaks.get(name)
         row["arrays"] = sum(array.group == name for array in analysis.arrays)
         if counted is not None:
-            mine = [c for c, a in zip(counted, analysis.arrays, strict=False) if a.group == name]
-            row["accesses"] = sum(mine) if at < len(GROUP_NAMES) - 1 else counted[-1]
+            own_counts = [
+                c for c, a in zip(counted, analysis.arrays, strict=False) if a.group == name
+            ]
+            row["accesses"] = sum(own_counts) if at < len(GROUP_NAMES) - 1 else counted[-1]
     used = [
         row
         for row in rows
         if row["arrays"] or any(map(row.get, _keys(TRAFFIC_COLUMNS, "accesses")))
     ]
-    for whole, share in (("accesses", "access_share"), ("gpu_faults", "fault_share")):
-        total = sum(row.get(whole) or 0 for row in used)
+    for key, share in (("accesses", "access_share"), ("gpu_faults", "fault_share")):
+        total = sum(row.get(key) or 0 for row in used)
         for row in used:
             if total:
-                row[share] = (row.get(whole) or 0) / total
+                row[share] = (row.get(key) or 0) / total
     columns = (
         Column("group", "group", "text"),
         Column("arrays", "arrays"),

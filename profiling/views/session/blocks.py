@@ -82,12 +82,10 @@ def by_block(analysis: SessionAnalysis, kind: Kind) -> tuple[I64, F64]:
 def ping_pong(analysis: SessionAnalysis) -> Table:
     """Return the blocks whose bytes were migrated to the device most often."""
     blocks, bytes_in = by_block(analysis, Kind.HTOD)
-    gone, bytes_out = by_block(analysis, Kind.DTOH)
+    blocks_out, bytes_out = by_block(analysis, Kind.DTOH)
     both = np.zeros(len(blocks))
-    position = np.searchsorted(gone, blocks)
-    hit = (position < len(gone)) & (gone[np.minimum(position, max(len(gone) - 1, 0))] == blocks) \
-        if len(gone) else np.zeros(len(blocks), np.bool_)  # fmt: skip
-    both[hit] = bytes_out[position[hit]]
+    _, here, there = np.intersect1d(blocks, blocks_out, assume_unique=True, return_indices=True)
+    both[here] = bytes_out[there]
     repeated = np.minimum(np.maximum(bytes_in - BLOCK, 0), both)
     order = [at for at in np.argsort(-repeated, kind="stable")[:TOP].tolist() if repeated[at] > 0]
     rows = []

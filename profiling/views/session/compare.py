@@ -41,11 +41,11 @@ KINDS: dict[str, As] = {"modularity": "score", "communities": "count", "budget_b
 
 def compared(first: SessionAnalysis, second: SessionAnalysis) -> tuple[Table, ...]:
     """Return tables that compare two sessions: as a whole, by group, by phase."""
-    tables = (whole(first, second), groups(first, second), phases(first, second))
+    tables = (overall(first, second), groups(first, second), phases(first, second))
     return tuple(table for table in tables if table.rows)
 
 
-def whole(first: SessionAnalysis, second: SessionAnalysis) -> Table:
+def overall(first: SessionAnalysis, second: SessionAnalysis) -> Table:
     """Return the main figures of both sessions."""
     a, b = summary(first.original), summary(second.original)
     rows = [_row(name, a.get(key), b.get(key), kind) for key, name, kind in WHOLE]

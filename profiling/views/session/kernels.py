@@ -46,16 +46,16 @@ def kernels(analysis: SessionAnalysis) -> Table:
     size = len(analysis.events.kernels)
     launches = np.bincount(which, analysis.events["rows"][rows], size)
     spent = np.bincount(which, analysis.events["duration"][rows], size) / 1e9
-    whole = float(spent.sum())
+    total = float(spent.sum())
     order = np.argsort(-spent, kind="stable")
     table_rows = [
         {
             "kernel": short_name(analysis.events.kernels[at]),
-            "whole": analysis.events.kernels[at],
+            "full_name": analysis.events.kernels[at],
             "launches": int(launches[at]),
             "seconds": float(spent[at]),
             "each": float(spent[at] / launches[at]),
-            "share": float(spent[at] / whole) if whole else None,
+            "share": float(spent[at] / total) if total else None,
         }
         for at in order.tolist()
         if launches[at]

@@ -22,7 +22,7 @@ class LevelTime:
         return f"{cycle}level {self.level}"
 
     @property
-    def whole(self) -> float:
+    def total(self) -> float:
         """Seconds of all its phases."""
         return sum(self.seconds.values())
 

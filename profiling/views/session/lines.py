@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.summary import summary
-from louvain_um.profiling.views.table import format_value
+from louvain_um.profiling.views.table import As, format_value
 
 SHOWN = {
     "bytes_to_device": "to the device",
@@ -24,7 +24,7 @@ def lines(session: SessionData) -> Iterable[str]:
     about = session.metadata
     named = [about.get("method"), about.get("policy"), about.get("device")]
     if about.get("device") == "cpu":
-        named.remove(about.get("policy"))  # there is but one
+        named.remove(about.get("policy"))  # on the CPU there is only one
     what = " ".join(str(name) for name in named if name)
     rate = figures["arcs_per_second"]
     cost = [f"{figures['seconds']:.3f} s"]
@@ -37,23 +37,18 @@ def lines(session: SessionData) -> Iterable[str]:
     shown = {name: value for name, value in SHOWN.items() if figures[name] is not None}
     for group, values in [("all", figures), *figures["by_group"].items()]:
         parts = [
-            f"{text} {_say(name, values[name])}"
+            f"{text} {format_value(values[name], _kind(name))}"
             for name, text in shown.items()
             if values[name] is not None
         ]
         if parts:
             yield f"  {group}: {', '.join(parts)}"
     if figures["unattributed"]:
-        rows_of = figures["memory_events"]
-        yield f"{figures['unattributed']:,} of {rows_of:,} memory events lie in no array of the run"
+        events = figures["memory_events"]
+        yield f"{figures['unattributed']:,} of {events:,} memory events lie in no array of the run"
     yield from (f"note: {note}" for note in session.notes)
 
 
-def _say(name: str, value: int) -> str:
-    """Return a figure as text."""
-    if not name.startswith("bytes"):
-        return f"{value:,}"
-    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if value >= scale:
-            return f"{value / scale:,.1f} {unit}"
-    return f"{value} B"
+def _kind(name: str) -> As:
+    """Return the format of a figure."""
+    return "bytes" if name.startswith("bytes") else "count"

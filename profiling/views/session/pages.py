@@ -64,20 +64,20 @@ class Axis:
         weight = [a.nbytes * min(max(a.alive_ns / (end - first), BRIEF), 1.0) for a in arrays]
         large = sorted(range(len(arrays)), key=lambda at: -weight[at])[:MOST_STRIPES]
         own = set(large)
-        whole = sum(weight) or 1
+        total = sum(weight) or 1
         stripes: list[Stripe] = []
         stripe_of = np.full(len(arrays) + 1, -1, np.int32)
         shared: dict[str, list[int]] = {}
         groups = list(dict.fromkeys(array.group for array in arrays))
         for group in groups:
-            mine = [at for at, array in enumerate(arrays) if array.group == group]
-            for at in mine:
+            members = [at for at, array in enumerate(arrays) if array.group == group]
+            for at in members:
                 if at not in own:
                     shared.setdefault(group, []).append(at)
                     continue
                 stripe_of[at] = len(stripes)
                 size = arrays[at].nbytes
-                share = max(2, round(rows * weight[at] / whole))
+                share = max(2, round(rows * weight[at] / total))
                 stripes.append(_stripe(stripes, arrays[at].name, group, size, share))
             if group in shared:
                 small = shared[group]
@@ -105,8 +105,8 @@ class Axis:
 
     def rows_of(self, group: str) -> tuple[int, int]:
         """Return the first row of a group and the one after its last; both 0 if it has none."""
-        mine = [stripe for stripe in self.stripes if stripe.group == group]
-        return (mine[0].first, mine[-1].first + mine[-1].rows) if mine else (0, 0)
+        members = [stripe for stripe in self.stripes if stripe.group == group]
+        return (members[0].first, members[-1].first + members[-1].rows) if members else (0, 0)
 
     def column(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the column of each time; times outside belong to the nearest."""
@@ -192,9 +192,9 @@ def remote(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
 
 def migrations(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
     """Return migrated bytes, and in each cell the main direction and cause."""
-    whole = np.zeros((axis.rows, axis.columns))
-    most = np.zeros_like(whole)
-    kinds = np.zeros(whole.shape, np.uint8)
+    total = np.zeros((axis.rows, axis.columns))
+    most = np.zeros_like(total)
+    kinds = np.zeros(total.shape, np.uint8)
     names, codes = [], []
     for kind, way in ((Kind.HTOD, "to the device"), (Kind.DTOH, "to the host")):
         for cause in Cause:
@@ -205,13 +205,13 @@ def migrations(analysis: SessionAnalysis, axis: Axis) -> Layer | None:
             codes.append(f"{kind.name}-{cause.name}")
             kinds[values > most] = len(names)
             np.maximum(most, values, out=most)
-            whole += values
-    layer = _layer(analysis, "memory", "Migrations by cause", "bytes", whole)
+            total += values
+    layer = _layer(analysis, "memory", "Migrations by cause", "bytes", total)
     if layer is None:
         return None
     return Layer(
         name="migrations", title=layer.title, unit="bytes", evidence=layer.evidence,
-        values=whole, kinds=kinds, names=tuple(names), codes=tuple(codes),
+        values=total, kinds=kinds, names=tuple(names), codes=tuple(codes),
     )  # fmt: skip
 
 
@@ -237,7 +237,7 @@ def of_kind(
 
     Rows without an address (kernels) belong to no array.
     """
-    whole = np.zeros(axis.rows * axis.columns)
+    total = np.zeros(axis.rows * axis.columns)
     starts = np.array([life.address for life in analysis.session.lifetimes] or [0], np.int64)
     first_of = np.array([stripe.first for stripe in axis.stripes], np.int64)
     rows_of = np.array([stripe.rows for stripe in axis.stripes], np.int64)
@@ -259,13 +259,13 @@ def of_kind(
         high = at(last_byte(analysis, rows)) if column == "bytes" else low
         source, cell, share = spread(low, high, analysis.events[column][rows].astype(np.float64))
         flat = cell * axis.columns + axis.column(analysis.events["time"][rows])[source]
-        whole += np.bincount(flat, share, len(whole))
-    return whole.reshape(axis.rows, axis.columns)
+        total += np.bincount(flat, share, len(total))
+    return total.reshape(axis.rows, axis.columns)
 
 
 def _from_maps(analysis: SessionAnalysis, axis: Axis, maps: Sequence[PageMap]) -> F64:
     """Return counts of maps on the axis; a cell of a map is spread evenly over its extent."""
-    whole = np.zeros((axis.rows, axis.columns))
+    total = np.zeros((axis.rows, axis.columns))
     index = {array.name: at for at, array in enumerate(analysis.arrays)}
     for page in maps:
         at = index.get(page.array, len(analysis.arrays))
@@ -277,8 +277,8 @@ def _from_maps(analysis: SessionAnalysis, axis: Axis, maps: Sequence[PageMap]) -
         target[-1] = max(target[-1], edges[-1])
         part = rebin(page.counts.astype(np.float64), edges, target)
         part = rebin(part.T, page.edges.astype(np.float64), axis.edges).T
-        whole[stripe.first : stripe.first + stripe.rows] += part
-    return whole
+        total[stripe.first : stripe.first + stripe.rows] += part
+    return total
 
 
 def rebin(values: F64, edges: F64, target: F64) -> F64:

@@ -144,9 +144,9 @@ def _accesses(
         edges = page.edges.astype(np.float64)
         left = float(bins.sum())
         for span in analysis.phases:
-            mine = rebin(bins, edges, np.array([span.start_ns, span.end_ns], np.float64))
-            counts[number[span.phase, span.level] * len(GROUP_NAMES) + group] += mine[0, 0]
-            left -= mine[0, 0]
+            inside = rebin(bins, edges, np.array([span.start_ns, span.end_ns], np.float64))
+            counts[number[span.phase, span.level] * len(GROUP_NAMES) + group] += inside[0, 0]
+            left -= inside[0, 0]
         if left >= 0.5:
             counts[len(number) * len(GROUP_NAMES) + group] += left
     return [round(value) for value in counts]

@@ -48,12 +48,12 @@ def allocated(analysis: SessionAnalysis) -> Curves | None:
     levels = np.zeros((len(GROUP_NAMES), len(times) + 1))
     levels[group[order], np.arange(len(times)) + 1] = np.concatenate([size, -size])[order]
     levels = np.cumsum(levels, axis=1)
-    whole = levels.sum(axis=0)
+    total = levels.sum(axis=0)
     # Level `n` is the state after `n` changes; a step covers its first state and all changes.
     first = np.searchsorted(times[order], edges)
     last = np.append(first[1:], first[-1])
     fullest = [
-        low + int(np.argmax(whole[low : high + 1]))
+        low + int(np.argmax(total[low : high + 1]))
         for low, high in zip(first.tolist(), last.tolist(), strict=True)
     ]
     values = {

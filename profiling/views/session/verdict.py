@@ -156,8 +156,8 @@ def _evicted(analysis: SessionAnalysis, traffic: _Traffic) -> Verdict:
             f"Try --memory {policy}, which leaves {_list(paying)} on the host and reads it over "
             "the bus without faults, or --memory auto."
         )
-    asked = analysis.total(Kind.DTOH, "bytes", Cause.USER) > traffic.bytes_out / 2
-    cause = "Moving blocks to stay within the budget" if asked else "Eviction"
+    requested = analysis.total(Kind.DTOH, "bytes", Cause.USER) > traffic.bytes_out / 2
+    cause = "Moving blocks to stay within the budget" if requested else "Eviction"
     again = format_value(traffic.refetched / traffic.bytes_in, "share")
     moved = format_value(traffic.bytes_in, "bytes")
     return Verdict(
@@ -172,9 +172,9 @@ def _evicted(analysis: SessionAnalysis, traffic: _Traffic) -> Verdict:
 
 def _paged(analysis: SessionAnalysis, traffic: _Traffic, share: float, how: str) -> Verdict:
     """Blame migration: bytes moved once, on demand or ahead of use."""
-    asked = analysis.total(Kind.HTOD, "bytes", Cause.USER)
+    requested = analysis.total(Kind.HTOD, "bytes", Cause.USER)
     most, part = traffic.groups[0]
-    by_fault = asked < traffic.bytes_in / 2
+    by_fault = requested < traffic.bytes_in / 2
     moved = format_value(traffic.bytes_in, "bytes")
     way = "on demand, fault by fault" if by_fault else "ahead of use"
     back = (
@@ -197,10 +197,10 @@ def _by_time(analysis: SessionAnalysis) -> Verdict:
     """Name the phase that took longest."""
     session = analysis.session
     spans = analysis.phases
-    whole = sum(span.seconds for span in spans)
+    total_seconds = sum(span.seconds for span in spans)
     known = evidence(session, "memory")
     grounds = f"seconds {evidence(session, 'time')}; memory {known}"
-    if not spans or whole <= 0:
+    if not spans or total_seconds <= 0:
         return Verdict(
             finding="Where the time went is unknown: no phase was recorded.",
             remedy="Record a detection with louvain-um profile, or name phases with run.phase().",
@@ -212,8 +212,8 @@ def _by_time(analysis: SessionAnalysis) -> Verdict:
         totals[key] = totals.get(key, 0.0) + span.seconds
     (phase, level), most = max(totals.items(), key=lambda item: item[1])
     where = f"{phase} on level {level}" if level >= 0 else phase
-    part = "Most of the time" if most > whole / 2 else "The largest part of the time"
-    finding = f"{part}, {format_value(most / whole, 'share')}, went into {where}."
+    part = "Most of the time" if most > total_seconds / 2 else "The largest part of the time"
+    finding = f"{part}, {format_value(most / total_seconds, 'share')}, went into {where}."
     if (session.metadata.get("device") or "").startswith("cpu"):
         finding += " The run used the CPU, where no pages migrate."
         remedy = "Try --device cuda where there is a GPU, or more --threads."
@@ -221,17 +221,17 @@ def _by_time(analysis: SessionAnalysis) -> Verdict:
         finding += f" Memory traffic is {known}."
         remedy = "Record again on a system where that source works; see louvain-um doctor."
     elif phase == "load":
-        came = Kind.HTOD in analysis.rows_by_kind
+        migrated = Kind.HTOD in analysis.rows_by_kind
         remedy = "Loading copies the graph to the device once per run; " + (
             "try --memory auto, which copies it instead of relying on page faults."
-            if came
+            if migrated
             else "the rest runs at the speed of its kernels."
         )
     else:
         remedy = "Kernels limit the run; a faster GPU or a lower --max-level would help."
         busy = int(analysis.events["duration"][analysis.rows_of(Kind.KERNEL)].sum()) / 1e9
-        if 0 < busy < BUSY * whole:
-            finding += f" Kernels ran for {format_value(busy / whole, 'share')} of it."
+        if 0 < busy < BUSY * total_seconds:
+            finding += f" Kernels ran for {format_value(busy / total_seconds, 'share')} of it."
             remedy = (
                 "The rest is host time: launches, allocation and the setup of a first run. "
                 "Record the run again, or use a larger graph."

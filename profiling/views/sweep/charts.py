@@ -40,13 +40,13 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
     series = [(policy, m) for policy in policies for m in machines if (policy, m) in present]
     width = 0.86 / len(series)
     for at, (policy, machine) in enumerate(series):
-        mine = {r["oversubscription"]: r["seconds"] for r in runs.runs_on(rows, machine)
+        selected = {r["oversubscription"]: r["seconds"] for r in runs.runs_on(rows, machine)
                 if r["policy"] == policy}  # fmt: skip
-        places = [rates.index(rate) + (at - len(series) / 2 + 0.5) * width for rate in mine]
+        places = [rates.index(rate) + (at - len(series) / 2 + 0.5) * width for rate in selected]
         label = policy if len(machines) == 1 else f"{policy}, {runs.machine_label(machine)}"
         hatch = None if machine == machines[0] else "///"
         fill = colour(policy, policies.index(policy))
-        axes.bar(places, list(mine.values()), width, label=label, color=fill,
+        axes.bar(places, list(selected.values()), width, label=label, color=fill,
                  hatch=hatch, edgecolor="white", linewidth=0)  # fmt: skip
     axes.set_yscale("log")
     axes.set_xticks(range(len(rates)), [runs.format_rate(rate) for rate in rates])
@@ -88,7 +88,7 @@ def gain_chart(sweep: Sweep) -> Figure | None:
     return figure
 
 
-def share_chart(sweep: Sweep, key: str, theirs: tuple[float, ...]) -> Figure | None:
+def share_chart(sweep: Sweep, key: str, published_shares: tuple[float, ...]) -> Figure | None:
     """Return shares by group, one bar per graph, the published mean last (Figures 4.1 and 4.10)."""
     rows = [row for row in sweep.groups if row.get(key)]
     graphs = list(dict.fromkeys(row["graph"] for row in rows))
@@ -96,15 +96,15 @@ def share_chart(sweep: Sweep, key: str, theirs: tuple[float, ...]) -> Figure | N
         return None
     figure, axes = new_figure(WIDE, TALL)
     for number, graph in enumerate([*graphs, "published, mean"]):
-        values: dict[str, float] = dict(zip(published.GROUPS, theirs, strict=True))
+        values: dict[str, float] = dict(zip(published.GROUPS, published_shares, strict=True))
         if number < len(graphs):
             values = {}
             for row in rows:
                 if row["graph"] == graph:
                     values.setdefault(row["group"], float(row[key]))
-        whole, bottom = sum(values.values()), 0.0
+        total, bottom = sum(values.values()), 0.0
         for group, value in values.items():
-            share = 100 * value / whole
+            share = 100 * value / total
             axes.bar([number], [share], 0.7, bottom=bottom, color=colour(group, 0),
                      label=group if number == 0 else None)  # fmt: skip
             bottom += share
@@ -120,9 +120,9 @@ def iteration_chart(sweep: Sweep, graph: str) -> Figure | None:
     rows = [row for row in sweep.iterations if row["graph"] == graph]
     figure, axes = new_figure(WIDE, TALL)
     for key in dict.fromkeys((row.get("policy"), row["oversubscription"]) for row in rows):
-        mine = [row for row in rows if (row.get("policy"), row["oversubscription"]) == key]
+        selected = [row for row in rows if (row.get("policy"), row["oversubscription"]) == key]
         label = f"{key[0] or 'base'} at {runs.format_rate(key[1])}"
-        numbers, seconds = ([row[name] for row in mine] for name in ("number", "seconds"))
+        numbers, seconds = ([row[name] for row in selected] for name in ("number", "seconds"))
         axes.plot(numbers, seconds, ".-", linewidth=1, label=label)
     axes.set_yscale("log")
     axes.set_xlabel("iteration of the run")

@@ -33,12 +33,14 @@ def traffic(sweep: Sweep) -> Table:
         some = [row for row in runs_on(sweep.results, machine) if row["feasible"]]
         for policy in dict.fromkeys(row["policy"] for row in some):
             for rate in sorted({row["oversubscription"] for row in some}):
-                mine = [r for r in some if (r["policy"], r["oversubscription"]) == (policy, rate)]
-                if mine:
+                selected = [
+                    r for r in some if (r["policy"], r["oversubscription"]) == (policy, rate)
+                ]
+                if selected:
                     row: dict[str, Any] = {"policy": policy, "rate": rate / 100}
-                    row["from"], row["graphs"] = machine_label(machine), len(mine)
+                    row["from"], row["graphs"] = machine_label(machine), len(selected)
                     for key in ("seconds", *keys):
-                        values = [each[key] for each in mine if each.get(key) is not None]
+                        values = [each[key] for each in selected if each.get(key) is not None]
                         row[key] = sum(values) / len(values) if values else None
                     rows.append(row)
     return Table(
@@ -150,9 +152,9 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _because(means: Mapping[str, Mapping[str, float]], whole: Mapping[str, float]) -> str:
+def _because(means: Mapping[str, Mapping[str, float]], mean_seconds: Mapping[str, float]) -> str:
     """Compare the fastest policy with base, term by term."""
-    best = min(whole, key=lambda policy: whole[policy])
+    best = min(mean_seconds, key=lambda policy: mean_seconds[policy])
     base = means["base"]
     if best == "base":
         return "nothing beat base."
@@ -160,11 +162,11 @@ def _because(means: Mapping[str, Mapping[str, float]], whole: Mapping[str, float
         name: means[best].get(name, 0.0) - base.get(name, 0.0)
         for name in dict.fromkeys([*base, *means[best]])
     }
-    least = MENTIONED * whole["base"]
+    least = MENTIONED * mean_seconds["base"]
     saved = [n for n in sorted(changes, key=lambda n: changes[n]) if changes[n] < -least]
     paid = [n for n in sorted(changes, key=lambda n: -changes[n]) if changes[n] > least]
-    text = f"{best} took {format_value(whole[best], 'seconds')} against base's "
-    text += f"{format_value(whole['base'], 'seconds')} on average: it saved "
+    text = f"{best} took {format_value(mean_seconds[best], 'seconds')} against base's "
+    text += f"{format_value(mean_seconds['base'], 'seconds')} on average: it saved "
     text += (
         ", ".join(f"{format_value(-changes[n], 'seconds')} of {n}" for n in saved)
         or "a little of all"

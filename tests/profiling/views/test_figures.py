@@ -200,7 +200,7 @@ def test_names_of_templates_are_cut():
     session = paged_run()
     session = replace(session, events=EventTable(session.events.columns, (name, "other")))
     row = kernels.kernels(SessionAnalysis(session)).rows[0]
-    assert (row["kernel"], row["whole"]) == ("cub::Onesweep<…>", name)
+    assert (row["kernel"], row["full_name"]) == ("cub::Onesweep<…>", name)
 
 
 def test_the_verdict_blames_eviction_and_names_the_remedy():
