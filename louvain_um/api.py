@@ -7,7 +7,7 @@ from typing import Any
 
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.events import Observer, ignore
-from louvain_um.gpu.runtime.preflight import beyond, device_of, refuse_widest
+from louvain_um.gpu.runtime.preflight import device_of, out_of_memory, refuse_high_degrees
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.policy.policy import Policy, find_policy
@@ -172,12 +172,12 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
     engine: GpuEngine | None = None
     try:
         with chosen.current(), GpuEngine(options, observer) as engine:
-            refuse_widest(graph)
+            refuse_high_degrees(graph)
             return detect(engine, graph, options, observer)
     except compiler.CompileException as error:  # of kernels that CuPy makes
         raise KernelCompileError(str(error)) from error
     except memory.OutOfMemoryError as error:  # of memory that CuPy's own functions take
-        raise beyond(getattr(engine, "plan", None), error) from error
+        raise out_of_memory(getattr(engine, "plan", None), error) from error
     except (driver.CUDADriverError, runtime.CUDARuntimeError) as error:
         raise DeviceUnavailableError(
             f"{chosen} stopped working ({error}); start again, or use device='cpu'"

@@ -1,13 +1,12 @@
 """Every kernel compiles, which takes a compiler and no GPU.
 
 Images go through the engine's own cache on disk, so that a second run compiles what has changed.
+Each is a test of its own, so that pytest-xdist compiles side by side.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -38,28 +37,13 @@ def _compiler() -> None:
         pytest.skip(error.reason)
 
 
-def image_of(job: tuple[str, str, int]) -> nvrtc.Image:
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job)))
+def test_kernels_compile(job: tuple[str, str, int]) -> None:
     source, types, architecture = job
     names = kernel_list.together(source, types)
-    return compile.cached_image(source, names, compile.target(architecture))
-
-
-@pytest.fixture(scope="module")
-def images() -> Iterator[Mapping[tuple[str, str, int], Future[nvrtc.Image]]]:
-    """All jobs, done side by side."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield {job: pool.submit(image_of, job) for job in JOBS}
-        pool.shutdown(cancel_futures=True)
-
-
-@pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job)))
-def test_kernels_compile(
-    images: Mapping[tuple[str, str, int], Future[nvrtc.Image]], job: tuple[str, str, int]
-) -> None:
-    source, types, _ = job
-    image = images[job].result()
+    image = compile.cached_image(source, names, compile.target(architecture))
     assert image.code.startswith(b"\x7fELF")
-    assert sorted(image.names) == sorted(kernel_list.together(source, types))
+    assert sorted(image.names) == sorted(names)
 
 
 def test_units_cover_every_kernel() -> None:

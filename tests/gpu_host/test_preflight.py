@@ -14,7 +14,7 @@ import louvain_um as lu
 from louvain_um.errors import GraphError, KernelCompileError, MemoryBudgetError, OptionError
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime import device
-from louvain_um.gpu.runtime.preflight import MOST_ARCS, device_of, refuse_widest
+from louvain_um.gpu.runtime.preflight import MAX_DEGREE, device_of, refuse_high_degrees
 
 TRIANGLE = lu.Graph.from_edges([0, 1, 2], [1, 2, 0])
 
@@ -105,10 +105,10 @@ def test_a_graph_that_is_on_a_device_is_worked_on_there(monkeypatch):
 
 
 def test_a_vertex_that_no_table_holds_is_refused():
-    degrees = np.array([0, 5, MOST_ARCS + 6])  # the second vertex has one too many
-    hub: Any = SimpleNamespace(n_vertices=MOST_ARCS + 2, offsets=degrees)
+    degrees = np.array([0, 5, MAX_DEGREE + 6])  # the second vertex has one too many
+    hub: Any = SimpleNamespace(n_vertices=MAX_DEGREE + 2, offsets=degrees)
     with pytest.raises(GraphError, match=r"1,073,741,825 arcs.*device='cpu'"):
-        refuse_widest(hub)
+        refuse_high_degrees(hub)
     hub.offsets = degrees - np.array([0, 0, 1])
-    refuse_widest(hub)
-    refuse_widest(TRIANGLE)
+    refuse_high_degrees(hub)
+    refuse_high_degrees(TRIANGLE)

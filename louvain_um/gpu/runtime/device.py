@@ -1,4 +1,4 @@
-"""Which device a run uses, decided once, with the reason; cheap where there is no GPU."""
+"""The device of a run, chosen once, with the reason; cheap where there is no GPU."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Choice:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Make the device current; afterwards, whatever was current before is so again."""
+        """Make the device current within a block, and the previous one afterwards."""
         if self.kind == "cpu":
             yield
             return
@@ -59,7 +59,7 @@ class Choice:
 
 
 def pick(device: str = "auto") -> Choice:
-    """Return the device that an option means.
+    """Return the device that an option selects.
 
     Parameters
     ----------
@@ -98,10 +98,10 @@ def usable(index: int | None) -> int:
     DeviceUnavailableError
         Its reason names what is missing and the next step.
     """
-    found = capabilities()
-    if index is not None and index >= len(found):
-        there = "only cuda:0" if len(found) == 1 else f"cuda:0 … cuda:{len(found) - 1}"
-        raise DeviceUnavailableError(f"there is no cuda:{index} here, {there}; choose another")
+    known = capabilities()
+    if index is not None and index >= len(known):
+        visible = "only cuda:0" if len(known) == 1 else f"cuda:0 … cuda:{len(known) - 1}"
+        raise DeviceUnavailableError(f"there is no cuda:{index} here, {visible}; choose another")
     if importlib.util.find_spec("cupy") is None:
         raise DeviceUnavailableError(f"CuPy is not installed; {INSTALL}")
     try:
@@ -113,9 +113,9 @@ def usable(index: int | None) -> int:
         raise DeviceUnavailableError(
             f"CuPy cannot use the GPU ({line}); update the driver, or {INSTALL}"
         ) from None
-    if found[index] < OLDEST:
+    if known[index] < OLDEST:
         raise DeviceUnavailableError(
-            f"cuda:{index} has compute capability {_dotted(found[index])}, less than "
+            f"cuda:{index} has compute capability {_dotted(known[index])}, less than "
             f"{_dotted(OLDEST)}; use another GPU or device='cpu'"
         )
     from louvain_um.gpu.runtime.nvrtc import compiler
@@ -125,7 +125,9 @@ def usable(index: int | None) -> int:
 
 
 def capabilities() -> list[tuple[int, int]]:
-    """Return the compute capability of each visible device, from the driver itself.
+    """Return the compute capability of each visible device.
+
+    The driver is asked through ctypes: neither CuPy nor cuda.bindings may be installed here.
 
     Raises
     ------
@@ -151,14 +153,14 @@ def capabilities() -> list[tuple[int, int]]:
     if count.value == 0:
         hidden = " (CUDA_VISIBLE_DEVICES is set)" if "CUDA_VISIBLE_DEVICES" in os.environ else ""
         raise DeviceUnavailableError(f"no NVIDIA GPU is visible{hidden}; use device='cpu'")
-    found = []
+    pairs = []
     for device in range(count.value):
         pair = []
         for attribute in CAPABILITY:
             driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
             pair.append(value.value)
-        found.append((pair[0], pair[1]))
-    return found
+        pairs.append((pair[0], pair[1]))
+    return pairs
 
 
 def describe(index: int) -> dict[str, Any]:

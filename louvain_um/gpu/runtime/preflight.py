@@ -1,4 +1,4 @@
-"""Of runs on a GPU: on which device, what is refused, and what CuPy's errors mean."""
+"""Checks before a run on a GPU: its device, graphs that are refused, out-of-memory errors."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
     from louvain_um.placement.planner import Plan
 
-MOST_ARCS: Final = 1 << 30
-"""Arcs of a vertex: tables of kernels have at least twice as many slots, counted in 32 bits."""
+MAX_DEGREE: Final = 1 << 30
+"""Arcs of a vertex: hash tables have at least twice as many slots, counted in 32 bits."""
 
 
 def device_of(graph: object, device: str) -> str:
-    """Return the device option of a run: of a graph that is on a device already, that device.
+    """Return the device option of a run; a graph on a device is processed there.
 
-    If that is left open ("auto") and the device is none to run on, the CPU.
+    With "auto", on the CPU if that device cannot be used.
 
     Raises
     ------
     OptionError
-        Another device was asked for.
+        Another device was requested.
     """
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.runtime.device import pick
@@ -51,26 +51,26 @@ def device_of(graph: object, device: str) -> str:
     return here
 
 
-def refuse_widest(graph: Graph | DeviceGraph) -> None:
-    """Raise `GraphError` if a vertex has more arcs than a table of the GPU's kernels can hold."""
-    if graph.n_vertices <= MOST_ARCS:
+def refuse_high_degrees(graph: Graph | DeviceGraph) -> None:
+    """Raise `GraphError` if a vertex has more arcs than a hash table on the GPU can hold."""
+    if graph.n_vertices <= MAX_DEGREE:
         return
-    widest = int((graph.offsets[1:] - graph.offsets[:-1]).max())
-    if widest > MOST_ARCS:
+    max_degree = int((graph.offsets[1:] - graph.offsets[:-1]).max())
+    if max_degree > MAX_DEGREE:
         raise GraphError(
-            f"a vertex has {widest:,} arcs, more than the {MOST_ARCS:,} that fit a table on the "
-            "GPU; use device='cpu'"
+            f"a vertex has {max_degree:,} arcs, more than the {MAX_DEGREE:,} that fit a hash table "
+            "on the GPU; use device='cpu'"
         )
 
 
-def beyond(plan: Plan | None, error: Exception) -> MemoryBudgetError:
-    """Return the error of a device that had less memory than was planned with, or is full."""
-    held = [] if plan is None else [(a.name, a.nbytes) for a in plan.arrays]
+def out_of_memory(plan: Plan | None, error: Exception) -> MemoryBudgetError:
+    """Return the error for a device that has less free memory than the plan assumed."""
+    arrays = [] if plan is None else [(a.name, a.nbytes) for a in plan.arrays]
     planned = 0 if plan is None else plan.device_bytes
     return MemoryBudgetError(
         planned + max(1, getattr(error, "_size", 1)),
         planned,
-        held,
-        "other programs may have taken memory of the device since it was planned with; close them, "
-        "or leave room by device_budget",
+        arrays,
+        "other programs may have taken device memory since the plan was made; close them, or set "
+        "device_budget lower",
     )
