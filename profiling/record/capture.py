@@ -17,10 +17,11 @@ from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Event
 from louvain_um.placement.plan import Plan
 from louvain_um.profiling.facade import Session
+from louvain_um.profiling.record.event_store import EventStore
 from louvain_um.profiling.record.spans import Timeline
-from louvain_um.profiling.session.attribution import event_arrays, with_phases
-from louvain_um.profiling.session.events import MOST_LEVELS, EventTable, concatenate
-from louvain_um.profiling.session.merge_events import MOST_EVENTS, merge
+from louvain_um.profiling.session.attribution import with_phases
+from louvain_um.profiling.session.events import MOST_LEVELS
+from louvain_um.profiling.session.merge_events import MOST_EVENTS
 from louvain_um.profiling.session.storage import check_target
 from louvain_um.profiling.sources.source import EventSource, SessionClock, SourceUnavailableError
 
@@ -85,11 +86,9 @@ class Recording:
         self.plan: Plan | None = None
         self.save_to = save_to
         self.force = force
-        self.most_events = most_events
         self.complete = False
         self._lock = threading.RLock()
-        self._tables: list[EventTable] = []
-        self._merged = ""
+        self._events = EventStore(most_events)
         self._failed: list[EventSource] = []
         self._halt = threading.Event()
         self._session: Session | None = None
@@ -199,10 +198,9 @@ class Recording:
         from louvain_um.version import __version__
 
         with self._lock:
-            events = self._gathered()
+            events = self._events.gather(self.timeline)
             notes = [*self.notes, *(note for source in self.sources for note in source.notes)]
-            if self._merged:
-                notes.append(self._merged)
+            notes += self._events.notes
         phases, lifetimes = self.timeline.phases(), self.timeline.lifetimes()
         energy = next((s.energy() for s in self.sources if hasattr(s, "energy")), None)
         metadata = {
@@ -255,21 +253,7 @@ class Recording:
         table = source.drain(last=last)
         if table is not None and len(table):
             with self._lock:
-                self._tables.append(table)
-
-    def _gathered(self) -> EventTable:
-        """Concatenate the tables received; merge rows if there are too many."""
-        table = concatenate(self._tables)
-        if len(table) > self.most_events:
-            rows, lifetimes = len(table), self.timeline.lifetimes()
-            table = with_phases(table, self.timeline.phases())
-            table, ns, size = merge(table, event_arrays(table, lifetimes), self.most_events // 2)
-            self._merged = (
-                f"events were merged from {rows:,} rows into {len(table):,} where they were alike: "
-                f"totals are exact, times to {ns / 1e6:g} ms, addresses to {size / 2**20:g} MiB"
-            )
-        self._tables = [table] if len(table) else []
-        return table
+                self._events.add(table)
 
     def _run(self) -> None:
         """Visit the sources periodically, and save the session."""
@@ -279,8 +263,8 @@ class Recording:
             for source in self.sources:
                 self._visit(source)
             with self._lock:
-                if sum(map(len, self._tables)) > self.most_events:
-                    self._gathered()
+                if self._events.full:
+                    self._events.gather(self.timeline)
             since = time.perf_counter()
             if self.save_to is not None and since >= due:
                 # An error here is raised when the recording ends and saves again.

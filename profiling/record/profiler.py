@@ -12,23 +12,13 @@ from louvain_um.events import Event, Observer
 from louvain_um.options import Options
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.capture import Recording
+from louvain_um.profiling.record.source_choice import NO_TRACER, SOURCES, choose_sources
 from louvain_um.profiling.session.merge_events import MOST_EVENTS
 from louvain_um.profiling.session.storage import check_target
-from louvain_um.profiling.sources.source import EventSource, SourceUnavailableError
 
 if TYPE_CHECKING:
     from louvain_um.gpu.runtime.device import Choice
     from louvain_um.results.communities import Communities
-
-NO_TRACER = "the tracer counts GPU kernels; a CPU run records its accesses without it"
-
-SOURCES = ("uvm", "cupti", "nvml")
-LIGHT = ("uvm-light", "cupti", "nvml")
-"""Names of sources of a GPU run; the access tracer is an option of its own.
-
-`uvm` records managed memory, `uvm-light` the same without single migrations, `cupti` kernels and
-copies, and managed memory where neither of the first two works, `nvml` energy.
-"""
 
 
 def profile(
@@ -113,14 +103,14 @@ def profile(
         threads=threads,
     )
     chosen = pick(options.device)
-    watchers, missing = watching(chosen, sources, tracer=tracer)
+    chosen_sources, missing = choose_sources(chosen, sources, tracer=tracer)
     graph = _loaded(graph, chosen)
     if chosen.kind == "cpu":
         from louvain_um.profiling.sources.cpu_recorder import RecorderSource
 
-        watchers.append(RecorderSource(graph))
+        chosen_sources.append(RecorderSource(graph))
     recording = Recording(
-        watchers,
+        chosen_sources,
         missing=missing,
         metadata={
             "device": str(chosen),
@@ -184,9 +174,9 @@ def recording(
     from louvain_um.gpu.runtime.device import pick
 
     chosen = pick(Options(device=device).device)
-    watchers, missing = watching(chosen, sources)
+    chosen_sources, missing = choose_sources(chosen, sources)
     kept = Recording(
-        watchers,
+        chosen_sources,
         missing=missing,
         metadata={"device": str(chosen)},
         save_to=save_to,
@@ -215,47 +205,6 @@ def check(
     if tracer and chosen.kind == "cpu":
         raise OptionError(remedy=NO_TRACER)
     check_target(save_to, force=force)
-
-
-def watching(
-    chosen: Choice, sources: Sequence[str], *, tracer: bool = False
-) -> tuple[list[EventSource], dict[str, str]]:
-    """Return the sources for a device, and why others are missing."""
-    known = tuple(dict.fromkeys(SOURCES + LIGHT))
-    if isinstance(sources, str):
-        sources = (sources,)
-    unknown = [name for name in sources if name not in known]
-    if unknown:
-        raise OptionError("sources", unknown[0], f"must be of {', '.join(known)}")
-    if chosen.kind == "cpu":
-        if tracer:
-            raise OptionError(remedy=NO_TRACER)
-        return [], {}
-    from cupy.cuda import runtime
-
-    from louvain_um.profiling.sources.cupti import Cupti
-    from louvain_um.profiling.sources.nvml import Nvml
-    from louvain_um.profiling.sources.uvm import Uvm
-
-    watchers: list[EventSource] = []
-    missing = {}
-    if "uvm" in sources or "uvm-light" in sources:
-        runtime.setDevice(chosen.index)
-        runtime.memGetInfo()  # the driver records a process only once it has a context
-        try:
-            Uvm.check()
-            watchers.append(Uvm(migrations="uvm" in sources))
-        except SourceUnavailableError as error:
-            missing["uvm"] = str(error)
-    if "cupti" in sources:
-        watchers.append(Cupti(chosen.index, counters=not watchers))
-    if "nvml" in sources:
-        watchers.append(Nvml(runtime.deviceGetPCIBusId(chosen.index)))
-    if tracer:
-        from louvain_um.profiling.sources.tracer import Tracer
-
-        watchers.append(Tracer())
-    return watchers, missing
 
 
 def _loaded(graph: Any, chosen: Choice) -> Any:

@@ -63,7 +63,8 @@ def profile(
 ) -> None:
     """Find communities and record accesses, page faults and migrations by array."""
     from louvain_um.cli.progress import progress_reporter
-    from louvain_um.profiling.record.profiler import LIGHT, SOURCES, check, profile
+    from louvain_um.profiling.record.profiler import check, profile
+    from louvain_um.profiling.record.source_choice import LIGHT, SOURCES
 
     # Bad options raise here, before the graph is read.
     graphs.refuse_same(graph, output)
