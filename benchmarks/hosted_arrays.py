@@ -79,7 +79,7 @@ def measure(graph: Any, method: Any, hosted: dict[str, Placement]) -> dict[str, 
         return found
 
     runs = []
-    with patch("louvain_um.placement.planner.choose", forced):
+    with patch("louvain_um.placement.plan.choose", forced):
         for _ in range(2):
             watch = Phases()
             _, _, taken = run(graph, Options(device="cuda", memory=AUTO, method=method), watch)

@@ -26,7 +26,8 @@ from common import DATA, Taken, device_graph, machine, save
 from louvain_um.api import run
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.options import Options
-from louvain_um.placement.policy.policy import POLICY_NAMES, find_policy
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import POLICY_NAMES
 from louvain_um.profiling.sweep.measure import watched
 
 

@@ -32,8 +32,9 @@ from common import device_graph, host_graph, machine, save
 
 import louvain_um as lu
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.placement.machine.machine import Machine, load_machine
-from louvain_um.placement.policy.policy import find_policy
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling.simulator import Driver, Trace
 from louvain_um.profiling.sweep import replay
 from louvain_um.profiling.views.sweep.validation import LIMITS, misses, ratios

@@ -10,7 +10,8 @@ from louvain_um.events import Observer, ignore
 from louvain_um.gpu.runtime.preflight import device_of, out_of_memory, refuse_high_degrees
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement.policy.policy import Policy, find_policy
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import Policy
 from louvain_um.results.communities import Communities
 
 

@@ -11,7 +11,9 @@ from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.graph.limits import MAX_VERTICES
 from louvain_um.options import Method, Options
-from louvain_um.placement.machine.machine import Machine, load_machine, machine_for
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.machine_choice import machine_for
+from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.model.forecast import Source
 from louvain_um.placement.model.graph_kinds import kind_of, named_kind
 from louvain_um.placement.planner import Plan, make_plan

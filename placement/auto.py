@@ -11,7 +11,8 @@ from louvain_um.placement.layout import ALIGNED, JOINT_SLACK, Fit, aligned, fit,
 from louvain_um.placement.model.cost import exposed
 from louvain_um.placement.model.forecast import Forecast, Work, forecast
 from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
-from louvain_um.placement.policy.policy import AUTO, POLICY_NAMES, Placement, Policy, find_policy
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO, POLICY_NAMES, Placement, Policy
 
 HOSTED = Placement("host_mapped")
 

@@ -9,13 +9,8 @@ from typing import Final
 from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, device_bytes
-from louvain_um.placement.policy.policy import (
-    AUTO,
-    OUT_OF_CORE_KINDS,
-    Placement,
-    Policy,
-    find_policy,
-)
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO, OUT_OF_CORE_KINDS, Placement, Policy
 
 ALIGNED: Final = 256
 """Bytes to whose multiples arrays are laid into an arena."""
@@ -93,7 +88,7 @@ def lay_out(
     --------
     >>> from louvain_um.core.array_spec import ArraySpec
     >>> from louvain_um.placement.layout import lay_out
-    >>> from louvain_um.placement.policy.policy import find_policy
+    >>> from louvain_um.placement.policy.find import find_policy
     >>> arcs = ArraySpec(name="arcs", role="targets", level=0, group="graph", itemsize=4,
     ...                  size=1 << 20, stages=("move",))
     >>> rows = ArraySpec(name="rows", group="graph", itemsize=8, size=1 << 10, stages=("move",))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.options import parse_budget
-from louvain_um.placement.auto import Candidate, best_of, candidate, choose, no_more_arrays
+from louvain_um.placement.auto import no_more_arrays
+from louvain_um.placement.decision import Declare, Request
 from louvain_um.placement.layout import device_bytes_in_core
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.model.forecast import Source, Work, work_for
-from louvain_um.placement.plan import Declare, Plan, Request
-from louvain_um.placement.policy.policy import AUTO, Policy, find_policy
-from louvain_um.placement.refusal import refusal
+from louvain_um.placement.model.forecast import Source, work_for
+from louvain_um.placement.plan import Plan, plan_for
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import Policy
 
 CONTEXT: Final = 512 << 20
 """Bytes of a device that its context and the kernels' code take, about."""
@@ -134,50 +134,6 @@ def _allowed(budget: int | str | Callable[[int], int | None] | None, peak: int) 
         return budget(peak) if callable(budget) else None
     share = parse_budget(budget)
     return share if isinstance(share, int) else max(1, int(share * peak))
-
-
-def plan_for(request: Request, work: Work) -> Plan:
-    """Return the plan of a request; see `make_plan`."""
-    since = time.perf_counter()
-    policy, limit = request.policy, request.limit
-    default = request.declare(False)
-
-    def auto() -> Candidate:
-        asked = request.out_of_core, request.targets24, request.free
-        return choose(default, request.declare, work, limit, *asked)
-
-    if policy.name == AUTO.name:
-        found = auto()
-    else:
-        found = candidate(
-            policy, default, work, limit, low_scratch=False, out_of_core=request.out_of_core(False)
-        )
-        if found.fitted.out_of_core or not found.fitted.within(limit):
-            low_scratch, more = request.declare(True), request.out_of_core(True)
-            small = candidate(policy, low_scratch, work, limit, low_scratch=True, out_of_core=more)
-            found = best_of((small, found), limit) or small
-    if not found.fitted.within(limit):
-        raise refusal(
-            found,
-            limit,
-            work.max_degree,
-            auto,
-            budgeted=request.budgeted,
-        )
-    return Plan(
-        arrays=found.arrays,
-        chosen=found.policy,
-        layout=found.layout,
-        out_of_core=found.fitted.out_of_core,
-        device_bytes=found.fitted.occupied,
-        low_scratch=found.low_scratch,
-        targets24=found.targets24,
-        expected=found.expected,
-        work=work,
-        request=request,
-        like=found.like,
-        planning_seconds=time.perf_counter() - since,
-    )
 
 
 __all__ = ["Plan", "Request", "device_bytes_in_core", "make_plan"]

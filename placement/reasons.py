@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.placement.arena_spec import BLOCK, device_bytes
+from louvain_um.placement.decision import Decision
 from louvain_um.placement.layout import HELD_BLOCKS, capacity, placed
 from louvain_um.placement.model.cost import Estimate, copying_rate, exposed, launches
 from louvain_um.placement.model.forecast import Work, coming
 from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
 from louvain_um.placement.policy.policy import AUTO, Placement
-
-if TYPE_CHECKING:
-    from louvain_um.placement.plan import Plan
+from louvain_um.placement.units import seconds, size
 
 HOST = Placement("host_mapped")
 
@@ -70,7 +68,7 @@ def estimate(
     return found
 
 
-def explain(plan: Plan) -> dict[Group, Reason]:
+def explain(plan: Decision) -> dict[Group, Reason]:
     """Return a reason for each group."""
     there = {
         group: sum(
@@ -99,7 +97,7 @@ def explain(plan: Plan) -> dict[Group, Reason]:
     return found
 
 
-def _sentence(plan: Plan, group: Group, terms: Estimate, there: int) -> str:
+def _sentence(plan: Decision, group: Group, terms: Estimate, there: int) -> str:
     """Return why a group lives where it does."""
     placement = plan.placements[group]
     nbytes = plan.peak_bytes[group]
@@ -133,7 +131,7 @@ def _sentence(plan: Plan, group: Group, terms: Estimate, there: int) -> str:
     )
 
 
-def _there(plan: Plan, group: Group) -> int:
+def _there(plan: Decision, group: Group) -> int:
     """Return the most bytes of a group that are on the device at one stage, in shared arenas."""
     held = dict.fromkeys(STAGES, 0)
     for array in plan.arrays:
@@ -144,12 +142,12 @@ def _there(plan: Plan, group: Group) -> int:
     return max(held.values())
 
 
-def _away(plan: Plan, array: ArraySpec) -> bool:
+def _away(plan: Decision, array: ArraySpec) -> bool:
     placement = plan.chosen.placement_of(array.name, array.group)
     return bool(array.nbytes) and not array.device_only and placement.on_device < 1
 
 
-def verdict(plan: Plan) -> str:
+def verdict(plan: Decision) -> str:
     """Return the plan in one sentence."""
     took = seconds(plan.seconds)
     if plan.device_in_core <= plan.limit and plan.policy in (AUTO.name, "device"):
@@ -161,37 +159,3 @@ def verdict(plan: Plan) -> str:
         f"In core it {over}; under {plan.policy}, {size(plan.device_bytes)} on the device, "
         f"about {took}, {times:.1f} times as long as in core."
     )
-
-
-def seconds(value: float) -> str:
-    """Return a time for people.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.reasons import seconds
-    >>> seconds(0.0004), seconds(-0.25), seconds(4e-7), seconds(90), seconds(0)
-    ('400 µs', '-250 ms', '0.4 µs', '90 s', '0 s')
-    """
-    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if abs(value) >= unit or (unit == 1e-6 and value):
-            return (
-                f"{value / unit:,.0f} {name}"
-                if abs(value) >= 1000
-                else f"{value / unit:.3g} {name}"
-            )
-    return "0 s"
-
-
-def size(nbytes: int) -> str:
-    """Return bytes for people.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.reasons import size
-    >>> size(3 << 29), size(5 << 20), size(100)
-    ('1.5 GiB', '5.0 MiB', '0.1 KiB')
-    """
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
-        if nbytes >= unit:
-            return f"{nbytes / unit:,.1f} {name}"
-    return f"{nbytes / 1024:,.1f} KiB"

@@ -10,7 +10,7 @@ from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.auto import Candidate
 from louvain_um.placement.layout import capacity, needed_by_group, placed
 from louvain_um.placement.policy.policy import AUTO
-from louvain_um.placement.reasons import size
+from louvain_um.placement.units import size
 
 
 def refusal(

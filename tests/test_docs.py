@@ -158,7 +158,8 @@ def rows_of(page: str) -> dict[str, list[str]]:
 
 def test_the_policy_language_is_told_as_it_is():
     from louvain_um.core.ledger import GROUPS
-    from louvain_um.placement.policy.policy import KINDS, POLICY_NAMES, find_policy
+    from louvain_um.placement.policy.find import find_policy
+    from louvain_um.placement.policy.policy import KINDS, POLICY_NAMES
 
     rows = rows_of("guide/policies.md")
     assert {*KINDS, "split(f)"} - {"split"} <= set(rows)

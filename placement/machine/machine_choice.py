@@ -8,7 +8,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from louvain_um.placement.machine.machine import Machine, load_machine
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.machine.profiles import H200, PROFILES
 
 FALLBACK = H200

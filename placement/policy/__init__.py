@@ -1,12 +1,6 @@
 """Memory policies: built in, in files, and your own."""
 
-from louvain_um.placement.policy.policy import (
-    KINDS,
-    Placement,
-    Policy,
-    find_policy,
-    known_policies,
-    register,
-)
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import KINDS, Placement, Policy, known_policies, register
 
 __all__ = ["KINDS", "Placement", "Policy", "find_policy", "known_policies", "register"]

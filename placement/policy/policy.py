@@ -163,9 +163,6 @@ def _advised(name: str, *groups: Group) -> Policy:
     return Policy(name=name, placements={**_all("managed"), **advised}, about=about)
 
 
-MOST_SHOWN = 100
-"""Characters of a name that an error shows."""
-
 AUTO: Final = Policy(name="auto", about="what the cost model chooses for the budget")
 """Stands for the choice that `make_plan` makes; everything on the device where that fits."""
 
@@ -216,7 +213,8 @@ def register(policy: Policy, *, replace: bool = False) -> Policy:
 
     Examples
     --------
-    >>> from louvain_um.placement.policy.policy import Policy, find_policy, register
+    >>> from louvain_um.placement.policy.policy import Policy, register
+    >>> from louvain_um.placement.policy.find import find_policy
     >>> mine = register(Policy(name="half", placements={"graph": "split(0.5)"}), replace=True)
     >>> find_policy("half") is mine
     True
@@ -244,54 +242,3 @@ def refuse_taken(name: str) -> None:
 def known_policies() -> Mapping[str, Policy]:
     """Return policies by name: the package's and those registered."""
     return dict(_KNOWN)
-
-
-def find_policy(policy: str | Policy) -> Policy:
-    """Return a policy by name, from a TOML file, or as it is given.
-
-    Parameters
-    ----------
-    policy : str, path or Policy
-        A name of the package's or a registered one; the path of a file ending in ``.toml``; or
-        the name of such a file, without its ending, in ``./policies`` or the user's folder
-        (`louvain_um.placement.policy.policy_files` describes the form).
-
-    Raises
-    ------
-    OptionError
-        There is no such policy, or the file is none.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.policy.policy import find_policy
-    >>> policy = find_policy("adv2")
-    >>> [str(p) for p in policy.placements.values()]
-    ['host_mapped', 'managed', 'managed', 'managed']
-    """
-    if isinstance(policy, Policy):
-        if policy != _KNOWN.get(policy.name):
-            refuse_taken(policy.name)
-        return policy
-    name = str(policy)
-    if name in _KNOWN:
-        return _KNOWN[name]
-    from louvain_um.placement.policy.policy_files import locate, read_policy
-
-    path = locate(name)
-    if path is None:
-        raise OptionError(
-            "memory",
-            name,
-            f"{_meant(name)}name one of {', '.join(_KNOWN)}, or a .toml file",
-            problem=f"there is no memory policy {name[:MOST_SHOWN]!r}",
-        )
-    return read_policy(path)
-
-
-def _meant(name: str) -> str:
-    """Return a question for a name that is nearly one of a policy, else nothing."""
-    from difflib import get_close_matches
-
-    plain = name[:40].strip().lower().replace("-", "_").replace(" ", "_")
-    near = get_close_matches(plain, _KNOWN, 1, 0.7)
-    return f"did you mean {near[0]}? Or " if near else ""

@@ -20,7 +20,7 @@ in ``louvain-um/policies`` of the user's configuration.
 Examples
 --------
 >>> import pathlib, tempfile
->>> from louvain_um.placement.policy.policy import find_policy
+>>> from louvain_um.placement.policy.find import find_policy
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     path = pathlib.Path(folder, "bus.toml")
 ...     _ = path.write_text('graph = "host_mapped"\n')

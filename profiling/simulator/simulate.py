@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
-from louvain_um.placement.machine.machine import Machine, load_machine
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.profiling.session.events import PHASES, Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.options import Driver

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from louvain_um.placement.reasons import seconds, size
+from louvain_um.placement.units import seconds, size
 from louvain_um.profiling.sweep.by_oversubscription import merge_equal
 
 Row = Mapping[str, Any]

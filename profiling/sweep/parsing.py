@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from louvain_um.errors import OptionError
-from louvain_um.placement.policy.policy import AUTO, find_policy
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO
 
 
 def parse_rates(text: str) -> tuple[float, ...]:

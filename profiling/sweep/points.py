@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from louvain_um.errors import OptionError
 from louvain_um.options import Method
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.policy.policy import find_policy
+from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling.simulator import Driver, Trace
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.placement.decision import Declare
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.graph_kinds import kind_of
-from louvain_um.placement.plan import Declare
 from louvain_um.placement.planner import Plan, make_plan
-from louvain_um.placement.policy.policy import AUTO, Policy, find_policy
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.profiling.access.declare import declared
 from louvain_um.profiling.access.out_of_core import in_pages
 from louvain_um.profiling.simulator import Driver, Simulation, simulate

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from louvain_um.core.array_spec import STAGES
 from louvain_um.core.ledger import GROUPS
-from louvain_um.placement.policy.policy import AUTO, find_policy
-from louvain_um.placement.reasons import seconds, size
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO
+from louvain_um.placement.units import seconds, size
 from louvain_um.profiling.access.declare import declared
 from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from louvain_um.core import parallel
 from louvain_um.errors import LouvainUmError, OptionError
-from louvain_um.placement.machine.machine import Machine, load_machine
-from louvain_um.placement.policy.policy import AUTO, find_policy
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO
 from louvain_um.profiling.simulator import Trace, load_trace
 from louvain_um.profiling.sweep.assumptions import assumptions_of
 from louvain_um.profiling.sweep.explain import explain

@@ -125,7 +125,7 @@ def test_policies_and_machines_may_be_files(run, tmp_path):
     found = run("plan", *LARGE, "--memory", policy, "--json").json
     assert found["policy"] == "mine"
     assert found["placements"]["graph"] == "split(0.5)"
-    from louvain_um.placement.machine.machine import load_machine
+    from louvain_um.placement.machine.machine_files import load_machine
 
     machine = tmp_path / "machine.json"
     machine.write_text(json.dumps(load_machine("p4000").to_dict() | {"name": "here"}))

@@ -156,9 +156,7 @@ def test_another_choice_in_the_middle_of_a_run_has_to_pay(monkeypatch):
     chosen = []
     better, found = plan("auto", "90%"), plan("auto", "30%", visited=4.0)
     by_hand = plan("adv2", "50%")
-    monkeypatch.setattr(
-        "louvain_um.placement.planner.plan_for", lambda *_: chosen.append(1) or better
-    )
+    monkeypatch.setattr("louvain_um.placement.plan.plan_for", lambda *_: chosen.append(1) or better)
     slowly = [100_000_000], 10 * found.stage_seconds["move"]
     assert replace(found, planning_seconds=1e9).corrected(*slowly).layout == found.layout
     assert by_hand.corrected(*slowly).chosen == by_hand.chosen
@@ -178,7 +176,7 @@ def test_what_is_spent_can_be_won_no_more(monkeypatch):
     core, remote = dict(found.expected.core), dict(found.expected.remote)
     core["move"] = remote["move"] = 0.0
     better = replace(found, expected=replace(found.expected, core=core, remote=remote), like="x")
-    monkeypatch.setattr("louvain_um.placement.planner.plan_for", lambda *_: better)
+    monkeypatch.setattr("louvain_um.placement.plan.plan_for", lambda *_: better)
     arcs, seconds = found.work.visited * found.work.arcs, found.stage_seconds["move"]
     assert found.corrected([int(0.005 * arcs)] * 2, 0.01 * seconds) is better
     assert found.corrected([int(arcs)], seconds).like == ""

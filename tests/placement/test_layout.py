@@ -14,7 +14,8 @@ from louvain_um.placement.layout import (
     fit,
     lay_out,
 )
-from louvain_um.placement.policy.policy import POLICY_NAMES, Placement, Policy, find_policy
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import POLICY_NAMES, Placement, Policy
 
 ARCS = ("targets.0", "weights.0")
 

@@ -72,7 +72,7 @@ def detect(
     """Find the communities of a graph and print the largest ones."""
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.options import Options
-    from louvain_um.placement.policy.policy import find_policy
+    from louvain_um.placement.policy.find import find_policy
 
     # Bad options raise here, before the graph is read.
     options = Options(

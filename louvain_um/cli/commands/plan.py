@@ -150,8 +150,8 @@ def plan(
 def check_options(memory: str, device_budget: str | None, machine: str | None) -> None:
     """Raise for a bad policy, budget or machine."""
     from louvain_um.options import parse_budget
-    from louvain_um.placement.machine.machine import load_machine
-    from louvain_um.placement.policy.policy import find_policy
+    from louvain_um.placement.machine.machine_files import load_machine
+    from louvain_um.placement.policy.find import find_policy
 
     find_policy(memory)
     if device_budget is not None:
@@ -188,7 +188,7 @@ def shape_from_header(
 def show(plan: Plan, name: str, *, verbose: bool) -> None:
     """Print a plan."""
     from louvain_um.cli import tables
-    from louvain_um.placement.reasons import seconds, size
+    from louvain_um.placement.units import seconds, size
     from louvain_um.results.display import count
 
     console = tables.console()
@@ -232,7 +232,7 @@ def show(plan: Plan, name: str, *, verbose: bool) -> None:
 def group_table(plan: Plan) -> Table:
     """Return a table with one row per group: placement, peak and the terms of the model."""
     from louvain_um.cli.tables import new_table
-    from louvain_um.placement.reasons import seconds, size
+    from louvain_um.placement.units import seconds, size
 
     table = new_table("<placement", "peak", "φ", "τ", "σ", "φ − τ − σ", label="group")
     for group, reason in plan.reasons.items():
@@ -246,7 +246,7 @@ def stage_table(plan: Plan) -> Table:
     """Return a table with one row per stage: bytes alive, and seconds by cause."""
     from louvain_um.cli.tables import new_table
     from louvain_um.core.array_spec import STAGES
-    from louvain_um.placement.reasons import seconds, size
+    from louvain_um.placement.units import seconds, size
 
     expected = plan.expected
     table = new_table("bytes", "compute", "bus", "blocks", "first touch", "total", label="stage")
@@ -268,7 +268,7 @@ def array_table(plan: Plan) -> Table:
     """Return a table with one row per array: placement, bytes and stages."""
     from louvain_um.cli.tables import new_table
     from louvain_um.placement.layout import placed
-    from louvain_um.placement.reasons import size
+    from louvain_um.placement.units import size
 
     table = new_table("<group", "<placement", "bytes", "<alive in", label="array")
     for array in sorted(plan.arrays, key=lambda a: (a.group, -a.nbytes)):

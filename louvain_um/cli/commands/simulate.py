@@ -100,7 +100,7 @@ def simulate(
     """Simulate policies on a GPU with limited memory; needs no GPU."""
     from dataclasses import replace
 
-    from louvain_um.placement.machine.machine import load_machine
+    from louvain_um.placement.machine.machine_files import load_machine
     from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
     from louvain_um.profiling.sweep.replay import Known, Point, replay
     from louvain_um.profiling.sweep.replay_tables import fastest, remarks, unknown_arrays
@@ -203,7 +203,7 @@ def save_session(
 
 def policy_name(name: str) -> str:
     """Return a policy's name, also for a policy file."""
-    from louvain_um.placement.policy.policy import find_policy
+    from louvain_um.placement.policy.find import find_policy
 
     return find_policy(name).name
 

@@ -170,7 +170,7 @@ def settings_for(
 ) -> Settings:  # fmt: skip
     """Return the settings of a sweep, checked."""
     from louvain_um.gpu.runtime.device import pick
-    from louvain_um.placement.machine.machine import load_machine
+    from louvain_um.placement.machine.machine_files import load_machine
     from louvain_um.profiling.simulator import Driver
     from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
     from louvain_um.profiling.sweep.run import Settings
@@ -256,7 +256,7 @@ def time_left(progress: Progress) -> str:
 def results_table(rows: Sequence[dict[str, Any]]) -> Any:
     """Return a table of seconds: one row per policy, one column per oversubscription."""
     from louvain_um.cli.tables import new_table
-    from louvain_um.placement.reasons import seconds
+    from louvain_um.placement.units import seconds
 
     rates = sorted({row["oversubscription"] for row in rows})
     table = new_table(*(f"{rate:g} %" for rate in rates), label="policy")

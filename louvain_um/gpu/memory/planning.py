@@ -19,7 +19,8 @@ from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import MARGIN, managed_refusal
 from louvain_um.placement.model.graph_kinds import kind_of
 from louvain_um.placement.planner import Plan, make_plan
-from louvain_um.placement.policy.policy import AUTO, Policy, find_policy
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO, Policy
 
 Survey = Callable[[Any], DegreeStats]
 """Returns how many arcs a graph's vertices have."""

@@ -6,7 +6,8 @@ from dataclasses import fields, replace
 import pytest
 
 from louvain_um.errors import LouvainUmError, OptionError
-from louvain_um.placement.machine.machine import GIB, Machine, load_machine
+from louvain_um.placement.machine.machine import GIB, Machine
+from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.machine.profiles import PROFILES
 
 

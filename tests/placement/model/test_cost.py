@@ -14,7 +14,8 @@ from louvain_um.placement.model.cost import Estimate, blocking_factor, launches,
 from louvain_um.placement.model.forecast import corrected, forecast, work_for
 from louvain_um.placement.model.graph_kinds import GRAPH_KINDS, kind_of, seconds_in_core, sweeps
 from louvain_um.placement.model.remote_access import remote_seconds
-from louvain_um.placement.policy.policy import Placement, find_policy
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import Placement
 
 HOST = Placement("host_mapped")
 

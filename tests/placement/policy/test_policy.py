@@ -4,14 +4,8 @@ import pytest
 
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import OptionError
-from louvain_um.placement.policy.policy import (
-    KINDS,
-    POLICY_NAMES,
-    Placement,
-    Policy,
-    find_policy,
-    register,
-)
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import KINDS, POLICY_NAMES, Placement, Policy, register
 
 # Dinçer, Table 4.5, row by row: Graph's CSR, Hash Tables, Community Info., Others.
 TABLE = {

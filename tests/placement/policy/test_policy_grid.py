@@ -84,7 +84,7 @@ def test_small_scratch_on_the_host_is_slower_and_not_chosen(monkeypatch):
     ran = json.loads((BENCHMARKS / "results/small_scratch_h200.json").read_text())["results"]
     roomy = [POINTS[row["graph"], row["oversubscription"], row["policy"]] for row in ran]
     assert not any(planned(row).low_scratch for row in roomy)
-    monkeypatch.setattr("louvain_um.placement.planner.best_of", lambda found, limit: found[0])
+    monkeypatch.setattr("louvain_um.placement.plan.best_of", lambda found, limit: found[0])
     small = [planned(row) for row in ran]
     assert all(plan.low_scratch for plan in small)
     slower = [row["seconds"] / more["seconds_best"] for row, more in zip(ran, roomy, strict=True)]

@@ -9,7 +9,7 @@ import pytest
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.generators import lfr
-from louvain_um.placement.machine.machine import load_machine
+from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.profiling.access.declare import declared
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.access.recordings import recording_in

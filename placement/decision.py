@@ -1,0 +1,230 @@
+"""What was decided for a run, and the figures that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, peak_bytes
+from louvain_um.core.ledger import GROUPS, Group
+from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
+from louvain_um.placement.auto import no_more_arrays
+from louvain_um.placement.layout import device_bytes_in_core, placed
+from louvain_um.placement.model.cost import blocking_factor
+from louvain_um.placement.model.forecast import Forecast, Work
+from louvain_um.placement.policy.policy import Placement, Policy
+
+Declare = Callable[[bool], tuple[ArraySpec, ...]]
+"""The arrays of a run, with scratch as small as it works with (True) or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a plan was asked for.
+
+    Parameters
+    ----------
+    declare : callable
+        ``declare(low_scratch)`` returns the arrays of the run.
+    policy : Policy
+    budget : int or None
+        Bytes of the device that were allowed.
+    limit : int
+        Bytes of the device that there are: the budget, or less if the device has less.
+    at : callable, optional
+        ``at(arcs)`` returns the arrays, with low scratch, of a graph of the same shape with
+        so many arcs.
+    paging : callable
+        ``paging(low_scratch)`` returns what the run takes besides where level 0's arcs come and go.
+    pack : callable, optional
+        ``pack(low_scratch)`` returns the arrays with level 0's arcs packed, if they can be.
+    free : int, optional
+        Bytes that the device has free for managed memory and all else together.
+    """
+
+    declare: Declare
+    policy: Policy
+    budget: int | None
+    limit: int
+    at: Callable[[int], Sequence[ArraySpec]] | None = None
+    out_of_core: Declare = no_more_arrays
+    targets24: Declare | None = None
+    free: int | None = None
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether it is the budget that limits, not the device."""
+        return self.budget is not None and self.budget <= self.limit
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Decision:
+    """Arrays, placements, memory and predicted time of a run.
+
+    Parameters
+    ----------
+    arrays : tuple of ArraySpec
+        What the run will ask for.
+    chosen : Policy
+        As it will be carried out: "auto" with what was chosen.
+    layout : tuple of ArenaSpec
+    paged : mapping of str to int
+        Arenas of which only so many bytes are on the device at a time.
+    device_bytes : int
+        What will occupy the device.
+    low_scratch : bool
+        Scratch is as small as it works with.
+    packed : bool
+        Level 0's arcs take fewer bytes than they came in.
+    expected : Forecast
+        Seconds by stage and cause.
+    work : Work
+        The inputs of the prediction.
+    request : Request
+    like : str
+        The policy whose layout "auto" took, if it took one's.
+    planning_seconds : float
+        What it took to make this plan.
+    """
+
+    arrays: tuple[ArraySpec, ...]
+    chosen: Policy
+    layout: tuple[ArenaSpec, ...]
+    out_of_core: Mapping[str, int]
+    device_bytes: int
+    low_scratch: bool
+    targets24: bool
+    expected: Forecast
+    work: Work
+    request: Request
+    like: str = ""
+    planning_seconds: float = 0.0
+
+    @property
+    def policy(self) -> str:
+        """Name of the policy."""
+        return self.chosen.name
+
+    @property
+    def budget(self) -> int | None:
+        """Bytes of the device that were allowed; None where nothing was said."""
+        return self.request.budget
+
+    @property
+    def limit(self) -> int:
+        """Bytes of the device that there are: the budget, or less if the device has less."""
+        return self.request.limit
+
+    @cached_property
+    def peak_bytes(self) -> dict[Group, int]:
+        """Most bytes that each group holds at any one stage, wherever they live."""
+        return peak_bytes(self.arrays)
+
+    @cached_property
+    def placements(self) -> dict[Group, Placement]:
+        """Where each group lives; a split where some of its arrays go another way."""
+        return {group: self._placement(group) for group in GROUPS}
+
+    def _placement(self, group: Group) -> Placement:
+        mine = [a for a in self.arrays if a.group == group and a.nbytes and not a.device_only]
+        found = {placed(array, self.chosen) for array in mine}
+        if len(found) <= 1:
+            return found.pop() if found else self.chosen.placements[group]
+        there = sum(int(placed(a, self.chosen).on_device * a.nbytes) for a in mine)
+        return Placement("split", there / max(1, sum(a.nbytes for a in mine)))
+
+    @cached_property
+    def bytes_by_stage(self) -> dict[Stage, int]:
+        """Bytes of all arrays that are alive in each stage, wherever they live."""
+        return {s: sum(a.nbytes for a in self.arrays if s in a.stages) for s in STAGES}
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of the algorithm: the graph's and the labels' journeys apart."""
+        return self.expected.seconds
+
+    @property
+    def seconds_in_core(self) -> float:
+        """Predicted seconds with everything in plain device memory, fit or not."""
+        return Forecast(core=self.work.core).seconds
+
+    @property
+    def stage_seconds(self) -> dict[Stage, float]:
+        """Predicted seconds of each stage, "load" and "fetch" included."""
+        return self.expected.stages
+
+    @cached_property
+    def device_in_core(self) -> int:
+        """Bytes of the device with which everything would be there, scratch as small as can be."""
+        arrays = self.arrays if self.low_scratch else self.request.declare(True)
+        return device_bytes_in_core(arrays, joint=True)
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything could be in plain device memory within the limit."""
+        return min(device_bytes_in_core(self.arrays), self.device_in_core) <= self.limit
+
+    def placement_of(self, name: str) -> Placement:
+        """Return where an array goes, by the name it was declared with."""
+        return placed({array.name: array for array in self.arrays}[name], self.chosen)
+
+    def is_host_resident(self, name: str) -> bool:
+        """Whether an array, or some of it, stays on the host: the paper's isHostResident."""
+        return self.placement_of(name).on_device < 1
+
+    @property
+    def in_core(self) -> bool:
+        """Whether everything is in plain device memory."""
+        return all(spec.placement.kind == "device" for spec in self.layout)
+
+    @property
+    def transfer_mode(self) -> Literal["fault", "prefetch"] | None:
+        """How blocks come to the device: kernels fault on them, or they are sent for."""
+        kinds = {spec.placement.kind for spec in self.layout if spec.name in self.out_of_core}
+        return None if not kinds else "prefetch" if kinds == {"prefetched"} else "fault"
+
+    @property
+    def blocks(self) -> int:
+        """Launches that a pass over level 0 takes: ⌊bytes mapped to the device ÷ room⌋ + 1."""
+        return self.expected.blocks
+
+    @property
+    def blocking(self) -> int:
+        """Pages a warp, 1 … 10, with which touching begins, where touching brings blocks."""
+        return blocking_factor(self.host_bytes, self.work.machine)
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of host memory that the device is to read in place."""
+        return sum(
+            spec.capacity - device_bytes(spec.placement, spec.capacity) for spec in self.layout
+        )
+
+    @cached_property
+    def cliff_arcs(self) -> int:
+        """Arcs of the largest graph of this shape that runs in core within the limit."""
+        arcs = self.work.arcs
+        if not arcs or device_bytes_in_core(self._at(1), joint=True) > self.limit:
+            return 0
+        low, high = 1, 2
+        while device_bytes_in_core(self._at(high), joint=True) <= self.limit:
+            low, high = high, 2 * high
+        while high - low > max(1, low >> 12):
+            middle = (low + high) // 2
+            low, high = (
+                (middle, high)
+                if device_bytes_in_core(self._at(middle), joint=True) <= self.limit
+                else (low, middle)
+            )
+        return low
+
+    def _at(self, arcs: int) -> Sequence[ArraySpec]:
+        if self.request.at is not None:
+            return self.request.at(arcs)
+        scale = arcs / self.work.arcs
+        return [
+            a if a.device_only else replace(a, size=-int(a.size * scale // -1))
+            for a in self.request.declare(True)
+        ]
