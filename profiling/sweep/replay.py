@@ -52,11 +52,11 @@ class Point:
         return max(0, left - self.reserved) if self.oversubscription else left
 
 
-Known = dict[tuple[str, float, str], Simulation | None]
+FinishedReplays = dict[tuple[str, float, str], Simulation | None]
 """Finished replays of one recording by policy, oversubscription and machine; None if the policy
 cannot run."""
 
-RIVALS: Final = ("base", *(f"adv{number}" for number in range(1, 10)))
+COMPARED_WITH_AUTO: Final = ("base", *(f"adv{number}" for number in range(1, 10)))
 """Policies that `auto` is compared with on a recording."""
 
 
@@ -66,7 +66,7 @@ def replay(
     machine: Machine,
     *,
     driver: Driver | None = None,
-    known: Known | None = None,
+    known: FinishedReplays | None = None,
 ) -> tuple[dict[str, Any], Simulation | None]:
     """Return a row of a sweep's results, and the simulation unless the policy cannot run.
 
@@ -102,7 +102,7 @@ def replay(
     if point.policy == AUTO.name:
         if simulation is not None:
             row |= {"chosen": "plan", "seconds_of_plan": simulation.seconds}
-        for rival in RIVALS:
+        for rival in COMPARED_WITH_AUTO:
             other = tried(rival)
             if other is not None and (simulation is None or other.seconds < simulation.seconds):
                 simulation, row["chosen"] = other, rival
@@ -213,7 +213,7 @@ def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | Non
     """Simulate what the plan chooses; what it leaves to the driver lives plainly if it fits."""
     arrays, room = declared(trace), capacity
     while True:
-        placements = chosen(arrays, machine, room)
+        placements = auto_placements(arrays, machine, room)
         plain = {n: "device" if where == "managed" else where for n, where in placements.items()}
         for tried in (plain, placements):
             try:
@@ -229,7 +229,9 @@ def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | Non
             raise MemoryBudgetError(capacity + missing, capacity, [])
 
 
-def chosen(arrays: tuple[ArraySpec, ...], machine: Machine, capacity: int) -> dict[str, str]:
+def auto_placements(
+    arrays: tuple[ArraySpec, ...], machine: Machine, capacity: int
+) -> dict[str, str]:
     """Return the placements that `auto` plans for arrays on a machine of such a capacity.
 
     Raises

@@ -19,7 +19,7 @@ from louvain_um.profiling.sweep.assumptions import assumptions_of
 from louvain_um.profiling.sweep.explain import explain
 from louvain_um.profiling.sweep.points import Settings, Subject, points
 from louvain_um.profiling.sweep.progress import ProgressCallback, ProgressCounter
-from louvain_um.profiling.sweep.replay import Known, Point, replay
+from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.sweep.replay_tables import (
     FAULTS_AT,
     groups,
@@ -92,7 +92,7 @@ def sweep(
             modelled = [key for key in missing if key["evidence"] == "modelled"]
             if modelled:
                 counter.report(f"recording {subject.name}")
-                trace = recorded(subject, settings, Path(folder), fresh=force)
+                trace = recording_of(subject, settings, Path(folder), fresh=force)
                 _replay(store, subject, trace, modelled, machines, settings, counter)
             measured = [key for key in missing if key["evidence"] == "measured"]
             if measured:
@@ -102,7 +102,7 @@ def sweep(
         texts += remarks(tables["results"])
         if settings.gpus and any(find_policy(policy).arrays for policy in settings.policies):
             for subject in subjects:
-                trace = recorded(subject, settings, Path(folder), fresh=False)
+                trace = recording_of(subject, settings, Path(folder), fresh=False)
                 texts += unknown_arrays(trace, settings.policies, subject.name)
         texts += explain(tables["results"])
         if any(subject.scale is not None for subject in subjects):
@@ -121,7 +121,7 @@ def render(result: Sweep, folder: Path) -> None:
     write(None, folder / "report.html", sweep=result, force=True)
 
 
-def recorded(subject: Subject, settings: Settings, folder: Path, *, fresh: bool) -> Trace:
+def recording_of(subject: Subject, settings: Settings, folder: Path, *, fresh: bool) -> Trace:
     """Return the recording of a graph: the folder's if it has one, else a new one, saved there."""
     from louvain_um.profiling.access.recorder import record
 
@@ -156,9 +156,9 @@ def _replay(
     counter: ProgressCounter,
 ) -> None:
     """Replay a recording at points and keep them."""
-    known: dict[str, Known] = {}
+    known: dict[str, FinishedReplays] = {}
     for gpu in settings.gpus:
-        fresh: Known = {}
+        fresh: FinishedReplays = {}
         known[gpu] = fresh
     # auto last: it is compared with the other policies, whose runs it then reuses.
     keys = sorted(keys, key=lambda key: key["policy"] == AUTO.name)

@@ -16,7 +16,7 @@ from louvain_um.profiling.views.sweep.runs import (
     runs_on,
 )
 from louvain_um.profiling.views.sweep.validation import by_policy, validation
-from louvain_um.profiling.views.table import As, Column, Table
+from louvain_um.profiling.views.table import Column, Table, ValueFormat
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:
@@ -143,7 +143,7 @@ def _groups_table(
     key: str,
     name: str,
     title: str,
-    kind: As,
+    kind: ValueFormat,
     published_rows: dict[str, tuple[int, ...]],
 ) -> Table:
     rows: list[dict[str, Any]] = []
@@ -209,7 +209,7 @@ def non_fitting(sweep: Sweep) -> Table:
 
 def all_runs(sweep: Sweep) -> Table:
     """Return every run."""
-    kinds: dict[str, As] = {
+    kinds: dict[str, ValueFormat] = {
         "seconds": "seconds", "bytes_to_device": "bytes", "bytes_to_host": "bytes",
         "bytes_remote": "bytes", "peak_bytes": "bytes", "graph": "text", "policy": "text",
         "evidence": "text", "gpu": "text", "feasible": "text", "reason": "text",

@@ -22,7 +22,7 @@ from louvain_um.profiling.views.session.analysis import (
     OTHER,
     SessionAnalysis,
 )
-from louvain_um.profiling.views.session.compare import names
+from louvain_um.profiling.views.session.compare import run_labels
 from louvain_um.profiling.views.session.evidence import evidence
 from louvain_um.profiling.views.session.level_times import times_by_level
 from louvain_um.profiling.views.session.pages import Axis, Layer, accesses, faults
@@ -225,7 +225,7 @@ def level_times(sessions: Sequence[SessionData]) -> Figure | None:
     if len(figures) > 1:
         handles += [
             Patch(facecolor="black", alpha=_shade(at), label=name or "run")
-            for at, name in enumerate(names(sessions))
+            for at, name in enumerate(run_labels(sessions))
         ]
     axes.legend(handles=handles, frameon=False, fontsize=8)
     return figure
@@ -243,7 +243,7 @@ def iteration_times(sessions: Sequence[SessionData]) -> Figure | None:
     from matplotlib.ticker import MaxNLocator
 
     figure, axes = new_figure(WIDE, TALL)
-    for session, name in zip(sessions, names(sessions), strict=True):
+    for session, name in zip(sessions, run_labels(sessions), strict=True):
         spans = SessionAnalysis(session).iterations
         axes.plot(range(1, len(spans) + 1), [span.seconds for span in spans], ".-",
                   label=name or "run", linewidth=1)  # fmt: skip
@@ -265,9 +265,9 @@ def bytes_over_time(analysis: SessionAnalysis) -> Figure | None:
     figure = Figure(figsize=(WIDE, 2.6 * len(curves)), layout="constrained")
     for at, each in enumerate(curves, 1):
         axes = figure.add_subplot(len(curves), 1, at)
-        names = list(each.values)
-        axes.stackplot(each.times, [each.values[name] / 2**20 for name in names],
-                       colors=[colour(name, 0) for name in names], labels=names,
+        run_labels = list(each.values)
+        axes.stackplot(each.times, [each.values[name] / 2**20 for name in run_labels],
+                       colors=[colour(name, 0) for name in run_labels], labels=run_labels,
                        step="post", linewidth=0)  # fmt: skip
         axes.set_title("\n".join(wrap(f"{each.title}; {each.evidence}", 90)), fontsize=8)
         axes.set_ylabel("MiB")

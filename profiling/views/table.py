@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-As = Literal["text", "count", "bytes", "seconds", "share", "times", "score", "rate"]
+ValueFormat = Literal["text", "count", "bytes", "seconds", "share", "times", "score", "rate"]
 """How a column's values are formatted."""
 
 ROW_NUMBERS = ("level", "oversubscription")
@@ -23,7 +23,7 @@ class Column:
 
     key: str
     head: str
-    kind: As = "count"
+    kind: ValueFormat = "count"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class Table:
         return tuple(column for column in used if column not in zero), zero
 
 
-def format_value(value: Any, kind: As = "count") -> str:
+def format_value(value: Any, kind: ValueFormat = "count") -> str:
     """Return a value as text, with its unit.
 
     Examples
@@ -123,7 +123,7 @@ def format_value(value: Any, kind: As = "count") -> str:
     return f"{value:,.1f}" if isinstance(value, float) and value % 1 else f"{int(value):,}"
 
 
-def format_short(value: Any, kind: As = "count") -> str:
+def format_short(value: Any, kind: ValueFormat = "count") -> str:
     """Return a value as short text: counts of a billion or more are rounded.
 
     Examples

@@ -29,24 +29,24 @@ def show(
     from rich.console import Console
 
     from louvain_um.profiling.views.session import all_tables
-    from louvain_um.profiling.views.session.compare import compared
+    from louvain_um.profiling.views.session.compare import comparison_tables
     from louvain_um.profiling.views.session.data_sources import data_sources
     from louvain_um.profiling.views.session.verdict import verdict
 
     out = console or Console(highlight=False, markup=False, emoji=False)
-    readings = [SessionAnalysis(session) for session in sessions]
-    for analysis in readings:
+    analyses = [SessionAnalysis(session) for session in sessions]
+    for analysis in analyses:
         out.print(str(analysis.original).partition("\n")[0], style="bold")
         out.print(str(verdict(analysis)))
-        if len(readings) == 1:
+        if len(analyses) == 1:
             for table in all_tables.tables(analysis):
                 print_table(table, out)
             for text in data_sources(analysis.original):
                 out.print(text)
             for note in analysis.session.notes:
                 out.print(f"note: {note}")
-    if len(readings) > 1:
-        for table in compared(*readings[:2]):
+    if len(analyses) > 1:
+        for table in comparison_tables(*analyses[:2]):
             print_table(table, out)
     if sweep is not None:
         from louvain_um.profiling.thesis import tables

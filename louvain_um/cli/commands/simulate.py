@@ -102,7 +102,7 @@ def simulate(
 
     from louvain_um.placement.machine.machine_files import load_machine
     from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
-    from louvain_um.profiling.sweep.replay import Known, Point, replay
+    from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
     from louvain_um.profiling.sweep.replay_tables import fastest, remarks, unknown_arrays
 
     machine = load_machine(gpu)
@@ -123,7 +123,7 @@ def simulate(
             loaded = reading.read(source)
             trace = record(loaded, method=method.value, seed=seed, observer=reporter)
     rows: list[dict[str, Any]] = []
-    known: Known = {}
+    known: FinishedReplays = {}
     for name in names:
         for percent in percents:
             point = Point(

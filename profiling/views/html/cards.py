@@ -8,7 +8,7 @@ from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views.html.part import Card
 from louvain_um.profiling.views.session.evidence import evidence
-from louvain_um.profiling.views.table import As, format_short, format_value
+from louvain_um.profiling.views.table import ValueFormat, format_short, format_value
 
 NOTHING = format_value(None)
 """Text of a figure that no source recorded."""
@@ -56,7 +56,7 @@ def _cards(session: SessionData) -> tuple[Card, ...]:
     time, memory = evidence(session, "time"), evidence(session, "memory")
     energy = evidence(session, "energy")
     peaks = session.metadata.get("peak_bytes") or {}
-    wanted: list[tuple[str, Any, As, str]] = [
+    wanted: list[tuple[str, Any, ValueFormat, str]] = [
         ("run", figures["seconds"], "seconds", time),
         ("arcs per second", figures["arcs_per_second"], "rate", time),
         ("sum of group peaks", sum(peaks.values()) or None, "bytes", time),

@@ -14,7 +14,7 @@ from louvain_um.profiling.views.session.level_times import (
     times_outside_levels,
 )
 from louvain_um.profiling.views.session.overview import overview
-from louvain_um.profiling.views.table import As, Table
+from louvain_um.profiling.views.table import Table, ValueFormat
 
 MOST_BARS = 24
 """Levels drawn."""
@@ -31,7 +31,7 @@ def overview_chart(analysis: SessionAnalysis) -> list[Table | Figure]:
     curves = overview(analysis)
     if curves is None:
         return []
-    kind: As = "bytes" if curves.title.startswith("Bytes") else "rate"
+    kind: ValueFormat = "bytes" if curves.title.startswith("Bytes") else "rate"
     chart = svg.areas(curves.times, curves.values, kind, band(analysis))
     return [Figure(name="overview", title=curves.title, svg=chart, evidence=curves.evidence)]
 

@@ -11,7 +11,7 @@ from louvain_um.profiling.views.html.payload import ROOM, map_payload
 from louvain_um.profiling.views.session import all_tables, kernels, phase_tables
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.blocks import ping_pong
-from louvain_um.profiling.views.session.compare import compared
+from louvain_um.profiling.views.session.compare import comparison_tables
 from louvain_um.profiling.views.session.data_sources import data_sources
 from louvain_um.profiling.views.session.verdict import verdict
 
@@ -91,7 +91,7 @@ def comparison(
             title="Comparison",
             verdict=verdict(second),
             texts=("The verdict above is on the second session.",),
-            items=[*compared(first, second)],
+            items=[*comparison_tables(first, second)],
         )
     ]
     maps = map_payload(second, room)

@@ -10,8 +10,8 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from louvain_um.profiling.views.colours import POLICIES, colour
-from louvain_um.profiling.views.html.ticks import brief, decades, ticks
-from louvain_um.profiling.views.table import As, format_short, format_value
+from louvain_um.profiling.views.html.ticks import decades, tick_label, ticks
+from louvain_um.profiling.views.table import ValueFormat, format_short, format_value
 
 WIDTH = 1100
 LABEL = 150
@@ -27,7 +27,7 @@ DASHES = ("none", "6 3", "2 3")
 
 
 def bars(
-    rows: Sequence[tuple[str, Mapping[str, float]]], kind: As, *, share: bool = False
+    rows: Sequence[tuple[str, Mapping[str, float]]], kind: ValueFormat, *, share: bool = False
 ) -> Markup:
     """Return stacked horizontal bars, one per row; with `share` all of full width.
 
@@ -72,7 +72,7 @@ def bars(
 def areas(
     times: NDArray[np.float64],
     values: Mapping[str, NDArray[np.float64]],
-    kind: As,
+    kind: ValueFormat,
     phases: Sequence[tuple[str, str, float, float]] = (),
 ) -> Markup:
     """Return stacked areas over time in seconds, under a band of phases.
@@ -109,7 +109,7 @@ def areas(
 
 def lines(
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    kind: As,
+    kind: ValueFormat,
     *,
     x_title: str = "",
     logarithmic: bool = False,
@@ -137,7 +137,7 @@ def lines(
     body: list[Markup] = []
     for tick in decades(low, high * 1.2) if logarithmic else ticks(high or 1.0, kind):
         y = height_of(tick)
-        body += [_rule(left, y), _text(left - 6, y + 4, brief(tick, kind), "end")]
+        body += [_rule(left, y), _text(left - 6, y + 4, tick_label(tick, kind), "end")]
     clock = x_title == "seconds"
     if clock:
         body += _clock(np.array([first, last]), left, height, room)
@@ -204,11 +204,11 @@ def _steps(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[tuple[float, 
     return corners
 
 
-def _grid(top: float, kind: As, left: int, height: int) -> list[Markup]:
+def _grid(top: float, kind: ValueFormat, left: int, height: int) -> list[Markup]:
     body = []
     for value in ticks(top, kind):
         y = height - height * value / top
-        body += [_rule(left, y), _text(left - 6, y + 4, brief(value, kind), "end")]
+        body += [_rule(left, y), _text(left - 6, y + 4, tick_label(value, kind), "end")]
     return body
 
 
@@ -220,7 +220,7 @@ def _clock(times: NDArray[np.float64], left: int, y: int, room: int = 0) -> list
     for number in range(math.ceil(first / step - 1e-9), int((first + length) / step + 1e-9) + 1):
         time = float(f"{number * step:.12g}")
         x = left + room * (time - first) / length
-        body.append(_text(min(x, WIDTH - 24), y + 16, brief(time, "seconds"), "middle"))
+        body.append(_text(min(x, WIDTH - 24), y + 16, tick_label(time, "seconds"), "middle"))
     return body
 
 

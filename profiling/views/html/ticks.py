@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 
-from louvain_um.profiling.views.table import As, format_value
+from louvain_um.profiling.views.table import ValueFormat, format_value
 
 MOST = 5
 """Approximate most steps of a scale."""
 
 
-def ticks(top: float, kind: As, most: int = MOST) -> list[float]:
+def ticks(top: float, kind: ValueFormat, most: int = MOST) -> list[float]:
     """Return even steps from 0 to at most `top`: 1, 2, 5, 10 …, or powers of two for bytes.
 
     Examples
@@ -49,13 +49,13 @@ def decades(low: float, high: float) -> list[float]:
     return marks[:: max(1, len(marks) // 7)]
 
 
-def brief(value: float, kind: As) -> str:
+def tick_label(value: float, kind: ValueFormat) -> str:
     """Return a tick's text without trailing zeros.
 
     Examples
     --------
-    >>> from louvain_um.profiling.views.html.ticks import brief
-    >>> brief(0.2, "seconds"), brief(32 << 20, "bytes"), brief(1500, "rate"), brief(10, "times")
-    ('200 ms', '32 MiB', '1.5 k', '10×')
+    >>> from louvain_um.profiling.views.html.ticks import tick_label
+    >>> tick_label(0.2, "seconds"), tick_label(32 << 20, "bytes"), tick_label(1500, "rate")
+    ('200 ms', '32 MiB', '1.5 k')
     """
     return re.sub(r"\.(?!\d)", "", re.sub(r"(\.\d*?)0+(?!\d)", r"\1", format_value(value, kind)))

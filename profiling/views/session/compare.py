@@ -11,9 +11,9 @@ from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views.session import all_tables, phase_tables
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence
-from louvain_um.profiling.views.table import As, Column, Table, format_value
+from louvain_um.profiling.views.table import Column, Table, ValueFormat, format_value
 
-WHOLE: tuple[tuple[str, str, As], ...] = (
+WHOLE: tuple[tuple[str, str, ValueFormat], ...] = (
     ("seconds", "run", "seconds"),
     ("arcs_per_second", "arcs per second", "rate"),
     ("bytes_to_device", "moved to the device", "bytes"),
@@ -28,18 +28,22 @@ WHOLE: tuple[tuple[str, str, As], ...] = (
     ("arcs_per_joule", "arcs per joule", "rate"),
 )
 
-GRAPH: tuple[tuple[str, str, As], ...] = (
+GRAPH: tuple[tuple[str, str, ValueFormat], ...] = (
     ("name", "graph", "text"),
     ("vertices", "vertices", "count"),
     ("arcs", "arcs", "count"),
 )
 """Properties shown of both graphs."""
 
-KINDS: dict[str, As] = {"modularity": "score", "communities": "count", "budget_bytes": "bytes"}
+KINDS: dict[str, ValueFormat] = {
+    "modularity": "score",
+    "communities": "count",
+    "budget_bytes": "bytes",
+}
 """Formats of the other metadata shown, where they are not text."""
 
 
-def compared(first: SessionAnalysis, second: SessionAnalysis) -> tuple[Table, ...]:
+def comparison_tables(first: SessionAnalysis, second: SessionAnalysis) -> tuple[Table, ...]:
     """Return tables that compare two sessions: as a whole, by group, by phase."""
     tables = (overall(first, second), groups(first, second), phases(first, second))
     return tuple(table for table in tables if table.rows)
@@ -97,7 +101,7 @@ def _by(
     first: SessionAnalysis,
     second: SessionAnalysis,
     maker: Any,
-    columns: tuple[tuple[str, str, As], ...],
+    columns: tuple[tuple[str, str, ValueFormat], ...],
 ) -> Table:
     a, b = (
         {(row[key], row.get("level")): row for row in maker(analysis).rows}
@@ -120,40 +124,40 @@ def _by(
     )
 
 
-def names(sessions: Sequence[SessionData]) -> list[str]:
+def run_labels(sessions: Sequence[SessionData]) -> list[str]:
     """Return a label for each session; graphs are named if they differ.
 
     Examples
     --------
     >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.compare import names
+    >>> from louvain_um.profiling.views.session.compare import run_labels
     >>> runs = [{"device": "cpu", "graph": {"name": name}} for name in ("karate", "dolphins")]
-    >>> names([SessionData(metadata=run) for run in runs])
+    >>> run_labels([SessionData(metadata=run) for run in runs])
     ['karate: cpu', 'dolphins: cpu']
     """
     graphs = [str((session.metadata.get("graph") or {}).get("name") or "") for session in sessions]
     if len(set(graphs)) == 1:
         graphs = [""] * len(graphs)
-    return [": ".join(filter(None, (graph, called(session))))
+    return [": ".join(filter(None, (graph, run_label(session))))
             for graph, session in zip(graphs, sessions, strict=True)]  # fmt: skip
 
 
 def _names(first: SessionAnalysis, second: SessionAnalysis) -> tuple[str, str]:
-    one, other = names([first.session, second.session])
+    one, other = run_labels([first.session, second.session])
     return one or "the first", other or "the second"
 
 
-def called(session: SessionData) -> str:
+def run_label(session: SessionData) -> str:
     """Return policy, budget and device of a session, and a method other than Louvain.
 
     Examples
     --------
     >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.compare import called
+    >>> from louvain_um.profiling.views.session.compare import run_label
     >>> run = {"policy": "base", "budget_bytes": 1 << 30, "device": "cuda:0"}
-    >>> called(SessionData(metadata=run))
+    >>> run_label(SessionData(metadata=run))
     'base within 1.0 GiB on cuda:0'
-    >>> called(SessionData(metadata={"policy": "host", "method": "leiden", "device": "cpu"}))
+    >>> run_label(SessionData(metadata={"policy": "host", "method": "leiden", "device": "cpu"}))
     'leiden, host on cpu'
     """
     about = session.metadata
@@ -175,7 +179,7 @@ def _columns(key: str, first: SessionAnalysis, second: SessionAnalysis) -> tuple
     )
 
 
-def _row(what: str, left: Any, right: Any, kind: As) -> dict[str, Any]:
+def _row(what: str, left: Any, right: Any, kind: ValueFormat) -> dict[str, Any]:
     ratio = right / left if left and right is not None and kind != "text" else None
     return {
         "what": what,

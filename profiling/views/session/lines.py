@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.summary import summary
-from louvain_um.profiling.views.table import As, format_value
+from louvain_um.profiling.views.table import ValueFormat, format_value
 
 SHOWN = {
     "bytes_to_device": "to the device",
@@ -49,6 +49,6 @@ def lines(session: SessionData) -> Iterable[str]:
     yield from (f"note: {note}" for note in session.notes)
 
 
-def _kind(name: str) -> As:
+def _kind(name: str) -> ValueFormat:
     """Return the format of a figure."""
     return "bytes" if name.startswith("bytes") else "count"

@@ -18,7 +18,7 @@ from louvain_um.profiling.simulator import simulate
 from louvain_um.profiling.sweep.files import read
 from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
 from louvain_um.profiling.sweep.partial import is_partial
-from louvain_um.profiling.sweep.replay import Point, chosen, replay
+from louvain_um.profiling.sweep.replay import Point, auto_placements, replay
 from louvain_um.profiling.sweep.replay_tables import fitting, iterations, remarks
 from louvain_um.profiling.sweep.results import REQUIRED
 from louvain_um.profiling.sweep.run import Settings, Subject, sweep
@@ -97,7 +97,9 @@ def test_a_recording_is_declared_as_the_engine_does(trace, graph):
     assert targets.accesses["move", "stream"] > graph.n_arcs
     assert "load" not in arrays["queue"].stages
     assert arrays["totals"].accesses["move", "atomic"] > 0
-    low_scratch = chosen(tuple(arrays.values()), load_machine("p4000"), trace.peak_bytes // 2)
+    low_scratch = auto_placements(
+        tuple(arrays.values()), load_machine("p4000"), trace.peak_bytes // 2
+    )
     assert low_scratch["labels"] == "device"
     away = {name for name, where in low_scratch.items() if where != "device"}
     assert away & {"targets.0", "aggregate_chunk_targets", "aggregate_chunk_weights"}

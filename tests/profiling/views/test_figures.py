@@ -12,7 +12,7 @@ from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.views.session import all_tables, kernels, phase_tables, residency
 from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
 from louvain_um.profiling.views.session.blocks import ping_pong, refetched_bytes, spread
-from louvain_um.profiling.views.session.compare import compared
+from louvain_um.profiling.views.session.compare import comparison_tables
 from louvain_um.profiling.views.session.evidence import evidence
 from louvain_um.profiling.views.session.pages import Axis
 from louvain_um.profiling.views.session.traffic import MOST_ROWS, first_rows
@@ -269,7 +269,7 @@ def test_the_verdict_on_other_runs():
 
 
 def test_sessions_of_one_policy_are_told_apart_by_their_budgets():
-    tables = compared(
+    tables = comparison_tables(
         SessionAnalysis(paged_run()), SessionAnalysis(paged_run(budget_bytes=64 * MIB))
     )
     assert tables[0].title == "base on cuda:0 against base within 64.0 MiB on cuda:0"
@@ -279,7 +279,9 @@ def test_sessions_of_one_policy_are_told_apart_by_their_budgets():
 
 def test_what_was_read_in_place_is_compared():
     remote = EventTable({"kind": [Kind.REMOTE_ACCESS], "bytes": [1 << 20], "source": [6]})
-    tables = compared(SessionAnalysis(paged_run()), SessionAnalysis(Session(events=remote)))
+    tables = comparison_tables(
+        SessionAnalysis(paged_run()), SessionAnalysis(Session(events=remote))
+    )
     row = rows_of(tables[0], "what")["read in place"]
     assert (row["first"], row["second"]) == ("–", "1.0 MiB")
 
@@ -287,16 +289,20 @@ def test_what_was_read_in_place_is_compared():
 def test_sessions_of_two_graphs_are_told_apart():
     small = paged_run(graph={"name": "karate", "vertices": 34, "arcs": 156})
     large = paged_run(graph={"name": "web", "vertices": 1000, "arcs": 5000})
-    tables = compared(SessionAnalysis(small), SessionAnalysis(large))
+    tables = comparison_tables(SessionAnalysis(small), SessionAnalysis(large))
     assert tables[0].title == "karate: base on cuda:0 against web: base on cuda:0"
     rows = rows_of(tables[0], "what")
     assert (rows["graph"]["first"], rows["graph"]["second"]) == ("karate", "web")
     assert (rows["arcs"]["first"], rows["arcs"]["second"]) == ("156", "5,000")
-    assert "karate" not in compared(SessionAnalysis(small), SessionAnalysis(small))[0].title
+    assert (
+        "karate" not in comparison_tables(SessionAnalysis(small), SessionAnalysis(small))[0].title
+    )
 
 
 def test_sessions_of_two_methods_are_told_apart():
-    tables = compared(SessionAnalysis(paged_run()), SessionAnalysis(paged_run(method="leiden")))
+    tables = comparison_tables(
+        SessionAnalysis(paged_run()), SessionAnalysis(paged_run(method="leiden"))
+    )
     assert tables[0].title == "base on cuda:0 against leiden, base on cuda:0"
     assert rows_of(tables[0], "what")["method"]["second"] == "leiden"
 
