@@ -1,4 +1,4 @@
-"""What the benchmarks share: graphs by name, the machine in words, timing, result files."""
+"""Shared by the benchmarks: graphs by name, the machine, timing, result files."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ GENERATED: dict[str, tuple[str, Any]] = {
     **{f"lfr{s}": ("lfr", 1 << s) for s in (16, 18, 20, 22, 24, 26)},
     **{f"stencil{d}": ("stencil", (d, d, d)) for d in (50, 150, 300, 560)},
 }
-"""Name → kind and size; all other arguments are the generators' own, seed 0."""
+"""Name → kind and size; other arguments are the generators' defaults, with seed 0."""
 
 STANDARD = ("rmat18", "rmat22", "rmat24", "lfr20", "lfr22", "lfr24", "stencil150")
 
 
 def real_names(data: Path = DATA) -> list[str]:
-    """Return the real graphs at hand: files that are no labels."""
+    """Return the files of real graphs, without label files."""
     if not data.is_dir():
         return []
     names = sorted(file.name for file in data.iterdir())
@@ -47,7 +47,7 @@ def host_graph(name: str, data: Path = DATA) -> lu.Graph:
 
 
 def device_graph(name: str, data: Path = DATA) -> Any:
-    """Return a graph in the memory of the current device, generated there if it can be."""
+    """Return a graph in the current device's memory, generated there if possible."""
     from louvain_um.gpu.generate import generate
     from louvain_um.gpu.graph import DeviceGraph
 
@@ -58,7 +58,7 @@ def device_graph(name: str, data: Path = DATA) -> Any:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures depend on: processor, memory, device, versions."""
+    """Return the machine: processor, memory, device, versions."""
     about: dict[str, Any] = {
         "cpu": _cpu_name(),
         "cores": len(os.sched_getaffinity(0)),
@@ -92,7 +92,7 @@ def _cpu_name() -> str:
 
 
 def bandwidth(nbytes: int = 1 << 30) -> float:
-    """Return the device's bandwidth in bytes/s: a copy, bytes read and written counted."""
+    """Return the device's bandwidth in bytes/s, measured by a copy; reads and writes count."""
     import cupy
 
     source, target = cupy.zeros(nbytes, cupy.uint8), cupy.zeros(nbytes, cupy.uint8)
@@ -108,14 +108,14 @@ def bandwidth(nbytes: int = 1 << 30) -> float:
 
 
 class Taken:
-    """An observer of a run: bytes that it takes from the device, by the driver's word.
+    """An observer of a run that records the device memory in use, according to the driver.
 
     Attributes
     ----------
     nbytes : int
-        The most.
+        Maximum.
     seen : list of int
-        What was taken as the run went on, where that changed by 8 MiB or more.
+        Bytes in use over time, at every change of 8 MiB or more.
     """
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class Taken:
 
 
 def settled(ask: Callable[[], int], same: int = 10, longest: float = 5.0) -> int:
-    """Return what is answered so many times on end: the driver frees in the background."""
+    """Return a value once it is stable: the driver frees memory in the background."""
     until = time.perf_counter() + longest
     answers = [ask()]
     while len(answers) < same and time.perf_counter() < until:
@@ -151,7 +151,7 @@ def timed(function: Callable[[], Any], runs: int) -> tuple[Any, list[float]]:
     seconds = []
     result = None
     for _ in range(runs):
-        result = None  # so that two runs' memory is never held at once
+        result = None  # so that memory of two runs is never held at once
         since = time.perf_counter()
         result = function()
         seconds.append(time.perf_counter() - since)
@@ -159,7 +159,7 @@ def timed(function: Callable[[], Any], runs: int) -> tuple[Any, list[float]]:
 
 
 def save(name: str, record: dict[str, Any], out: Path | None) -> Path:
-    """Write a record as JSON, under benchmarks/results if no place is given."""
+    """Write a record as JSON, by default to benchmarks/results."""
     file = out or RESULTS / f"{name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(".part")

@@ -1,14 +1,13 @@
-"""NetworKit, igraph, leidenalg, scikit-network and ours on the same graphs, side by side.
+"""Compare NetworKit, igraph, leidenalg, scikit-network and louvain-um on the CPU.
 
     python benchmarks/cpu_peers.py [--repeat 3] [--seconds 5] [--data FOLDER] [-o FILE.json]
 
-Every peer runs in a process of its own: time of the algorithm alone with the graph in the peer's
-own form, the best of at least `repeat` repetitions over at least `seconds` (the best of a few
-short runs would be luck); modularity recomputed by ours from its labels; peak memory of the
-process above what it held before the graph was there, the peer's own form included.
-`cpu_seconds` is the time of all threads in the repetition that needed least: other work on the
-machine stretches it little, `seconds` much. `load` is the mean number of threads that wanted to
-run in the minute before a peer started: above one or two, the machine had other work.
+Every peer runs in its own process. Recorded are the algorithm time with the graph in the peer's
+own format, the best of at least `repeat` repetitions over at least `seconds`; modularity,
+recomputed from the labels; and peak memory above that before the graph was loaded, including the
+peer's format. `cpu_seconds` is the time of all threads in the repetition with the least; other
+work on the machine affects it less than `seconds`. `load` is the load average of the minute before
+a peer started: above one or two, the machine was busy.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ def load(path: str) -> lu.Graph:
 def trial(peer: str, path: str, repeat: int, least: float) -> None:
     """Run one peer in this process; print one JSON object."""
     prepare = PEERS[peer][1]
-    # Imports and compilation are nobody's algorithm: a graph large enough to see all threads.
+    # Excludes imports and compilation; the graph is large enough to use all threads.
     rng = np.random.default_rng(0)
     warm = lu.Graph.from_edges(rng.integers(0, 9000, 60_000), rng.integers(0, 9000, 60_000))
     prepare(warm)()

@@ -1,13 +1,13 @@
-"""Detection on the device: time, arcs and bytes by level and phase, against the bandwidth.
+"""Detection on the device: time, arcs and bytes by level and phase, relative to the bandwidth.
 
     python benchmarks/gpu_detect.py lfr22 rmat22 --method louvain -o result.json
 
-For each graph: made on the device (or copied there), one run to warm up, `--runs` runs timed
-as they are, one more with the device waited for around each phase, which tells the phases
-apart. The floor of a phase is the time that the bytes it cannot do without take at the
-bandwidth measured in the same process:
+Each graph is generated on the device or copied there. After a warm-up there are `--runs` timed
+runs, and one more that synchronises around each phase, to separate the phases. The floor of a
+phase is the time to move the bytes it needs at least, at the bandwidth measured in the same
+process:
 
-* move, refine: for every arc visited its target, weight and the community at its other end;
+* move, refine: target, weight and target's community for every arc visited;
 * aggregate: the same for every arc of the level, and target and weight of every new arc.
 """
 
@@ -43,7 +43,7 @@ from louvain_um.options import Options
 try:
     import cupy
 except ImportError:
-    cupy = None  # `pick` says so, in a line
+    cupy = None  # `pick` raises with the reason
 
 LEVEL = (
     "cycle",
@@ -58,7 +58,7 @@ LEVEL = (
 
 
 class Phases:
-    """Seconds of every phase, the device waited for at both ends."""
+    """Seconds of every phase, synchronised at both ends."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -87,7 +87,7 @@ class Phases:
 
 
 def run(graph: Any, options: Options, observer: Any = ignore) -> tuple[Any, float, int]:
-    """Return the communities, seconds and bytes taken from the device beside the graph."""
+    """Return communities, seconds and device bytes, without those of the graph."""
     cupy.cuda.get_current_stream().synchronize()
     since = time.perf_counter()
     with GpuEngine(options, observer) as engine:
@@ -98,7 +98,7 @@ def run(graph: Any, options: Options, observer: Any = ignore) -> tuple[Any, floa
 
 
 def phases(graph: Any, options: Options, speed: float) -> list[dict[str, Any]]:
-    """Return one row a phase: arcs visited and their rate, share of the floor."""
+    """Return one row per phase: arcs visited, their rate, and the share of the floor."""
     watch = Phases()
     found, _, _ = run(graph, options, watch)
     visited = {}
@@ -128,7 +128,7 @@ def phases(graph: Any, options: Options, speed: float) -> list[dict[str, Any]]:
 
 
 def measure(name: str, arguments: argparse.Namespace, speed: float) -> dict[str, Any]:
-    """Return everything about one graph."""
+    """Return the record of one graph."""
     since = time.perf_counter()
     graph = device_graph(name, arguments.data)
     cupy.cuda.get_current_stream().synchronize()
@@ -225,7 +225,7 @@ def main() -> None:
         for name in names:
             record["results"].append(measure(name, arguments, speed))
             show(record["results"][-1])
-            # After every graph, so that a run cut short leaves what it measured.
+            # After every graph, so that an interrupted run keeps its results.
             file = save(f"gpu_detect_{arguments.method}", record, arguments.out)
             cupy.get_default_memory_pool().free_all_blocks()
         print(file)

@@ -1,10 +1,10 @@
-"""How long a fresh process takes to its first kernel, with kernels kept on disk and without.
+"""Time from process start to the first kernel, with and without cached kernels.
 
     python benchmarks/gpu_first_call.py -o benchmarks/results/gpu_first_call.json
 
-Each run is a process of its own that detects communities in a small graph. Seconds are counted
-from before the process is started: to the beginning of the first moving, imports, context and
-loading of kernels included, and to the labels.
+Each run is a new process that detects communities in a small graph. Seconds count from before the
+process starts: to the beginning of the first move phase, including imports, context and loading of
+kernels, and to the labels.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ made = time.time()
 getattr(lu, sys.argv[1])(graph, device="cuda", observer=watch)
 print(json.dumps({"imported": imported, "made": made, "labels": time.time(), **told}))
 """
-"""Compiled code of the generator is kept beside the package: it is loaded, not made."""
+"""Numba's cache of the generator, so that it is loaded instead of compiled."""
 
 
 def first_call(method: str, cache: Path) -> dict[str, Any]:
-    """Return the seconds of one fresh process; making the graph is left out."""
+    """Return the seconds of one new process, without generating the graph."""
     environment = {**os.environ, "LOUVAIN_UM_CACHE": str(cache), "PYTHONPATH": str(HERE.parent)}
     if not any(cache.iterdir()):
-        # NVRTC and the driver keep what they compiled, too.
+        # NVRTC and the driver have caches, too.
         environment |= {"CUDA_CACHE_DISABLE": "1"}
     since = time.time()
     done = subprocess.run(
@@ -55,7 +55,7 @@ def first_call(method: str, cache: Path) -> dict[str, Any]:
         check=False,
     )
     if done.returncode:
-        sys.exit((done.stderr.strip().splitlines() or ["the process failed without a word"])[-1])
+        sys.exit((done.stderr.strip().splitlines() or ["the process failed without a message"])[-1])
     told = json.loads(done.stdout)
     since += told["made"] - told["imported"]
     compiled = told.get("compile end", 0.0) - told.get("compile start", 0.0)
@@ -69,7 +69,7 @@ def first_call(method: str, cache: Path) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5, help="processes with kernels kept")
+    parser.add_argument("--runs", type=int, default=5, help="processes with cached kernels")
     parser.add_argument("-o", "--out", type=Path)
     arguments = parser.parse_args()
     about = machine()
@@ -85,8 +85,8 @@ def main() -> None:
         median = {name: statistics.median(run[name] for run in kept) for name in empty}
         record["results"].append({"method": method, "empty": empty, "kept": kept, "median": median})
         print(
-            f"{method:<8} no kernels kept: {empty['to_first_kernel']:.2f} s to the first one, "
-            f"{empty['compile']:.2f} of them compiling; kept: {median['to_first_kernel']:.2f} s",
+            f"{method:<8} no cached kernels: {empty['to_first_kernel']:.2f} s to the first kernel, "
+            f"{empty['compile']:.2f} of them compiling; cached: {median['to_first_kernel']:.2f} s",
             flush=True,
         )
     print(save("gpu_first_call", record, arguments.out))

@@ -1,11 +1,11 @@
-"""Single arrays of packed runs on the host: what each costs, phase by phase.
+"""Cost of single arrays on the host, by phase, with targets of 24 bits.
 
     python benchmarks/hosted_arrays.py lfr24 rmat24 -o hosted_arrays.json
 
-Scratch is as small as it works with and level 0's arcs are packed, as `auto` has them where not
-everything fits; what a set names lies on the host, all else on the device, and there is no budget.
-Of two runs the faster counts, with the device waited for around each phase. What the cost model
-says of the same sets stands beside it.
+Scratch has its minimal size and level 0's targets take 24 bits, as under `auto` if not everything
+fits. The arrays of a set are on the host, all others on the device, without a budget. The faster
+of two runs counts, with synchronisation around each phase. Predictions of the cost model are
+recorded next to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECOND = {"targets.2": HOSTED, "weights.2": HOSTED}
 
 
 def part(fraction: float) -> Placement:
-    """Return a placement that leaves so much on the device."""
+    """Return a placement with this share on the device."""
     return Placement("split", fraction)
 
 
@@ -52,7 +52,7 @@ SETS: dict[str, dict[str, Placement]] = {
 
 
 def shape(graph: Any) -> dict[str, Any]:
-    """Return what the sizes of a run's arrays follow from."""
+    """Return the shape, which determines the sizes of a run's arrays."""
     degrees = survey(graph)
     skew = degrees.degree_squares / graph.n_arcs * graph.n_vertices / graph.n_arcs
     size = {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "kind": kind_of(skew).name}
@@ -60,7 +60,7 @@ def shape(graph: Any) -> dict[str, Any]:
 
 
 def measure(graph: Any, method: Any, hosted: dict[str, Placement]) -> dict[str, Any]:
-    """Return milliseconds by phase, bytes on the device, and what was predicted."""
+    """Return milliseconds by phase, device bytes, and predictions."""
     expected = []
 
     def forced(

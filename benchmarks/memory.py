@@ -1,11 +1,11 @@
-"""Peak memory of building and detecting, above the interpreter with its imports.
+"""Peak memory of building a graph and detecting communities, above that of the interpreter.
 
     python benchmarks/memory.py 20_000_000|rmat20 [louvain|leiden]
 
-Runs in a fresh process on a planted graph of about as many arcs and 16 arcs a vertex, or on one
-of the generators' (`common.GENERATED`), with large arrays mapped apart, as the command line has
-them; prints one JSON object. The promise: 20 bytes an arc and 100 a vertex, the list of edges
-not counted.
+Runs in a new process, on a planted graph with about that many arcs and 16 arcs per vertex, or on a
+generated one (`common.GENERATED`). Large arrays get memory mappings of their own, as on the
+command line. Prints one JSON object. The limit is 20 bytes per arc and 100 per vertex, without the
+edge list.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from louvain_um.cli.heap import mmap_large_arrays
 
 
 def resident() -> int:
-    """Return the bytes of this process that are in memory now."""
+    """Return the resident bytes of this process."""
     pages = Path("/proc/self/statm").read_text().split()[1]
     return int(pages) * resource.getpagesize()
 
 
 class Peak:
-    """Follows the resident bytes from a thread: `ru_maxrss` cannot be set back."""
+    """Tracks the resident bytes in a thread, since `ru_maxrss` cannot be reset."""
 
     def __enter__(self) -> Peak:
         self.base = self.bytes = resident()
@@ -55,7 +55,7 @@ class Peak:
 
 
 def edges(arcs: int) -> tuple[int, np.ndarray, np.ndarray]:
-    """Return planted communities of 128, two edges in three inside."""
+    """Return a graph of planted communities of 128, with two of three edges inside."""
     n, count = arcs // 16, arcs // 2
     rng = np.random.default_rng(1)
     u = rng.integers(0, n, count, dtype=np.uint32)
@@ -85,7 +85,7 @@ def main() -> None:
     with Peak() as run:
         result = detect(graph, device="cpu")
     seconds = time.perf_counter() - since
-    # How generators build is their own matter.
+    # Memory of the generators does not count.
     peak = held + run.above if name in GENERATED else max(build.above, held + run.above)
     print(
         json.dumps(

@@ -1,16 +1,16 @@
-"""Reading rows over the bus: targets of 32 bits and of 24, by lanes and by whole lines.
+"""Reading rows over the bus: targets of 32 and 24 bits, by lanes and by whole cache lines.
 
     python benchmarks/packed_rows.py -o packed_rows.json
 
-Rows of a power law lie in host memory that the device reads (stitched to device memory). Warps
-take a row each and look up a label for every target, as moving does; or they take the arcs of 32
-rows as one list, as adding up does. Rows are a quarter of all in the order of their vertices, all,
-or half of all in random order.
+Rows with power-law lengths lie in host memory that the device reads (mapped next to device memory).
+Each warp reads a row and looks up a label for every target, as the move phase does; or it reads the
+arcs of 32 rows as one list, as aggregation does. Rows are a quarter of all in vertex order, all, or
+half of all in random order.
 
 * `words`: 32 bits, aligned groups of 32 arcs;
-* `lanes`: 24 bits, two words a lane;
-* `groups`: 24 bits, 24 words for 32 arcs, handed on between lanes;
-* `lines`: 24 bits, three whole lines for 128 arcs: the engine's way (`warp_read_row.cuh`);
+* `lanes`: 24 bits, two words per lane;
+* `groups`: 24 bits, 24 words for 32 arcs, shuffled between lanes;
+* `lines`: 24 bits, three whole lines for 128 arcs: the engine's method (`warp_read_row.cuh`);
 * `list words`, `list lanes`: rows as one list.
 """
 
@@ -160,7 +160,7 @@ WAYS = {
 
 
 def on_host(size: int) -> tuple[Stitched, Any]:
-    """Return host memory that the device reads, and a view of it."""
+    """Return host memory mapped for the device, and a view of it."""
     import cupy
 
     memory = Stitched("rows", BLOCK, -(-4 * size // BLOCK) * BLOCK, cupy.cuda.runtime.getDevice())
@@ -169,7 +169,7 @@ def on_host(size: int) -> tuple[Stitched, Any]:
 
 
 def main() -> None:
-    """Time every way in every order, on the host and on the device."""
+    """Time every method in every order, on the host and on the device."""
     import cupy
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -231,7 +231,7 @@ def main() -> None:
                     }
                 )
                 print(results[-1], flush=True)
-            assert len(sums) == 1, "every way reads the same targets"
+            assert len(sums) == 1, "every method reads the same targets"
     save("packed_rows", {"machine": machine(), "arcs": arcs, "results": results}, arguments.out)
     for memory in memories:
         memory.close()

@@ -1,10 +1,9 @@
-"""Other libraries on the same arrays, every modularity recomputed by our function.
+"""Other libraries on the same graphs, with modularity recomputed from their labels.
 
     python benchmarks/peers.py lfr20 email-Enron.txt.gz --only cugraph,igraph
 
-A peer that is not installed is left out, and that is said. Times are of the algorithm alone: the
-graph stands in the peer's own form, on the device for those that run there, before the clock
-starts.
+Peers that are not installed are skipped with a message. Times are of the algorithm alone: the
+graph is already in the peer's own format, on the device for GPU libraries.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Peer = tuple[str, Callable[[], np.ndarray]]
 
 
 def ours(graph: lu.Graph, name: str) -> Iterator[Peer]:
-    """Our own engines, for comparison."""
+    """The engines of louvain-um."""
     from louvain_um.gpu.runtime.device import pick
 
     for method in ("louvain", "leiden"):
@@ -51,7 +50,7 @@ def ours(graph: lu.Graph, name: str) -> Iterator[Peer]:
 
 
 def cugraph(graph: lu.Graph, name: str) -> Iterator[Peer]:
-    """RAPIDS cuGraph, by way of pylibcugraph: no data frame stands between."""
+    """RAPIDS cuGraph through pylibcugraph, without data frames."""
     import cupy
     import pylibcugraph as plc
 
@@ -88,7 +87,7 @@ def cugraph(graph: lu.Graph, name: str) -> Iterator[Peer]:
 
 
 def igraph(graph: lu.Graph, name: str) -> Iterator[Peer]:
-    """Louvain of igraph, sequential."""
+    """igraph's sequential Louvain."""
     import igraph as ig
 
     rows = np.repeat(np.arange(graph.n_vertices, dtype=np.uint32), np.diff(graph.offsets))
@@ -105,7 +104,7 @@ def igraph(graph: lu.Graph, name: str) -> Iterator[Peer]:
 
 
 def networkit(graph: lu.Graph, name: str) -> Iterator[Peer]:
-    """Parallel Louvain (PLM) of NetworKit."""
+    """NetworKit's parallel Louvain (PLM)."""
     import networkit as nk
     import scipy.sparse
 
@@ -139,20 +138,20 @@ PEERS: dict[str, tuple[str, Callable[[lu.Graph, str], Iterator[Peer]]]] = {
     "igraph": ("igraph", igraph),
     "networkit": ("networkit", networkit),
 }
-"""Name → the module it needs, and its ways to detect communities."""
+"""Name → module required, and a function that yields methods."""
 
 
 def installed(names: list[str]) -> list[str]:
-    """Return the peers that can be imported; say which cannot, stop if none is left."""
+    """Return the installed peers; print the missing ones; exit if there are none."""
     unknown = [name for name in names if name not in PEERS]
     if unknown:
-        sys.exit(f"no peer {', '.join(unknown)}; choose from {', '.join(PEERS)}")
+        sys.exit(f"unknown peer {', '.join(unknown)}; choose from {', '.join(PEERS)}")
     found = [name for name in names if importlib.util.find_spec(PEERS[name][0])]
     for name in names:
         if name not in found:
-            print(f"{name} is not installed (no module {PEERS[name][0]}): left out", flush=True)
+            print(f"{name} is not installed (no module {PEERS[name][0]}): skipped", flush=True)
     if not found:
-        sys.exit("no peer is left; install one, or name another with --only")
+        sys.exit("no peer is installed; install one, or choose another with --only")
     return found
 
 
@@ -170,7 +169,7 @@ def main() -> None:
         graph = host_graph(name, arguments.data)
         for peer in wanted:
             for method, function in PEERS[peer][1](graph, name):
-                function()  # warms caches and compilers
+                function()  # warm-up
                 labels, seconds = timed(function, arguments.runs)
                 row = {
                     "graph": name,

@@ -1,4 +1,4 @@
-"""How fast the device reads each placement in place: in order, by rows, and what arenas cost.
+"""Bandwidth of in-place reads by placement, in order and by rows, and the time to make arenas.
 
 python benchmarks/placement_stream.py [--gib 1.5] [--out FILE]
 """
@@ -21,13 +21,13 @@ from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.policy.policy import KINDS, Kind, Placement
 
 MADE = 3 * 10**9
-"""Bytes of the arenas whose making is timed."""
+"""Bytes of the timed arenas."""
 
 ROWS = ((15, 40), (64, 256))
-"""Least and most words of a row."""
+"""Minimum and maximum words per row."""
 
 SPREAD = (256, 512, 1024, 2048, 4096, 8192)
-"""MiB that random accesses are spread over: how much of the bus's page tables is cached matters."""
+"""MiB over which random accesses are spread: caching of page tables matters."""
 
 SOURCE = Path(__file__).with_suffix(".cu")
 
@@ -55,7 +55,7 @@ def placements() -> list[Placement]:
 
 
 def making(placement: Placement) -> dict[str, float]:
-    """Return seconds to make an arena of 3 GB, and to free it; the second of two."""
+    """Return seconds to make and to free an arena of 3 GB; the second of two runs."""
     spec = ArenaSpec(name="arena", group="graph", capacity=MADE, placement=placement)
     for _ in range(2):
         since = time.perf_counter()
@@ -88,7 +88,7 @@ def streaming(probes: Probes, size: int) -> dict[str, Any]:
 
 
 def random(probes: Probes) -> dict[str, Any]:
-    """Return 4-byte reads and atomics a second, by placement and GiB that they are spread over."""
+    """Return 4-byte reads and atomics per second, by placement and GiB accessed."""
     found: dict[str, Any] = {}
     for kind, count in (("host_mapped", 1 << 24), ("pinned", 1 << 23), ("device", 1 << 27)):
         with arena(kind, SPREAD[-1] << 20) as at:
@@ -124,7 +124,7 @@ def rows(probes: Probes, size: int, low: int, high: int) -> dict[str, Any]:
         with arena(kind, size) as at:
             rates = {}
             for name, expression in names.items():
-                # On a device all rows are read in no time; at random over the bus, a part will do.
+                # Random rows over the bus are slow, so a part of them is enough.
                 count = len(ends) // 8 if "random" in name else len(ends)
                 args = (np.uint64(at), offsets, np.uint32(len(ends)), np.uint32(count), probes.sink)
                 kernel = module.get_function(expression)

@@ -1,14 +1,13 @@
-"""Policies by oversubscription: seconds, bytes each way and predictions, with real budgets.
+"""Policies by oversubscription, with real budgets: seconds, bytes each way, predictions.
 
     python benchmarks/policies.py lfr24 rmat24 -o policies_h200
 
-Oversubscription r gives a run 1 − r of the bytes that it would take in core. Graphs begin in
-the host's memory. `seconds` is the algorithm's: from the graph where its policy wants it, to the
-communities on the device; `seconds_load` before and `seconds_fetch` after it are apart. Each
-graph runs once to warm up and each point `--runs` times; the median counts. `--measure` may name
-more runs, or others: `events`, one under the driver's own, for the bytes and faults that these tell
-of; `taken`, one that asks the driver how much of the device it takes. Managed memory stays below
-what the device has free: nothing here makes the driver evict.
+Oversubscription r gives a run 1 − r of its in-core memory. Graphs start in host memory. `seconds`
+is the algorithm time, from the graph in its placement to the communities on the device;
+`seconds_load` and `seconds_fetch` are separate. Each graph has one warm-up and each point `--runs`
+runs, of which the median counts. `--measure` selects further or other runs: `events` records the
+driver's events, for bytes and faults; `taken` records the device memory in use. Managed memory
+stays below the free device memory: nothing here makes the driver evict.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def options_of(policy: str, percent: int) -> Options:
 
 
 def point(graph: Any, policy: str, percent: int, runs: int, longest: float) -> dict[str, Any]:
-    """Return what a point of the grid takes."""
+    """Return the times of a point of the grid."""
     options = options_of(policy, percent)
     row: dict[str, Any] = {"policy": policy, "oversubscription": percent, "feasible": True}
     seconds: list[float] = []
@@ -86,18 +85,18 @@ def point(graph: Any, policy: str, percent: int, runs: int, longest: float) -> d
 
 
 def watched_point(graph: Any, policy: str, percent: int) -> dict[str, Any]:
-    """Return the bytes and faults of a point, as the driver's events tell of them."""
+    """Return the bytes and faults of a point, from the driver's events."""
     row = {"policy": policy, "oversubscription": percent}
     since = time.perf_counter()
     try:
         moved = watched(graph, policy, options_of(policy, percent))
-    except MemoryBudgetError as error:  # the watcher takes memory, too
+    except MemoryBudgetError as error:  # recording takes memory, too
         return {**row, "refused": str(error)}
     return {**row, **moved, "seconds_watching": time.perf_counter() - since}
 
 
 def taken_point(graph: Any, policy: str, percent: int) -> dict[str, Any]:
-    """Return the most bytes of the device that a point takes, as the driver sees them."""
+    """Return a point's peak of device memory, as reported by the driver."""
     row = {"policy": policy, "oversubscription": percent}
     taken = Taken()
     try:

@@ -1,10 +1,10 @@
-"""Grids of policies joined, each point beside what the model says today, and the verdicts.
+"""Join grids of policies with current predictions and verdicts.
 
     python benchmarks/policies_joined.py grid24.json grid20.json -o policies_h200.json
 
-Takes what `policies.py` wrote; of a point measured twice the later file counts and the seconds
-before are kept, and what was only watched joins the seconds known of it, if any are. Needs no GPU:
-a prediction follows from the graph's size and kind, the policy and the budget.
+Reads files of `policies.py`. If a point was measured twice, the later file counts and the earlier
+seconds are kept; points with events only are joined with their seconds. Needs no GPU: a prediction
+follows from the graph's size and kind, the policy and the budget.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.policy.policy import POLICY_NAMES
 
 KINDS = {"lfr": "community_structured", "rmat": "power_law", "sten": "mesh"}
-"""Kinds of generated graphs, by how their names begin."""
+"""Kinds of generated graphs, by prefix of their names."""
 
 WITHIN = 0.35
-"""How far a prediction may be from what was measured."""
+"""Largest error of a prediction."""
 
 
 def predicted(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what the model says of a point."""
+    """Return the prediction for a point."""
     try:
         plan = lu.plan(
             n_vertices=row["vertices"],
@@ -56,7 +56,7 @@ def joined(files: list[Path]) -> tuple[list[Any], list[dict[str, Any]]]:
         for row in record["results"]:
             key = row["graph"], row["oversubscription"], row["policy"]
             before = found.get(key, {})
-            if "runs" not in row and "missing" not in row:  # watched alone
+            if "runs" not in row and "missing" not in row:  # events only
                 if before:
                     found[key] = before | row
                 continue
@@ -74,7 +74,7 @@ def joined(files: list[Path]) -> tuple[list[Any], list[dict[str, Any]]]:
 
 
 def verdicts(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the grid shows: of policies against `auto`, and of predictions."""
+    """Return verdicts on policies against `auto`, and on predictions."""
     points: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
     for row in rows:
         if row["feasible"]:

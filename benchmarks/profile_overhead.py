@@ -1,12 +1,11 @@
-"""What being profiled costs: the same run without, with each source, and with the tracer.
+"""Overhead of profiling: the same run without it, with each source, and with the tracer.
 
     python benchmarks/profile_overhead.py lfr22 --memory base --budgets none,50% --tracer -o r.json
 
 Prints, for each budget, the seconds of the fastest of `--repeat` runs and their ratio to the run
-that nobody watches, and checks that every run finds the same communities. Seconds are without
-compiling, or taking up what was kept of it, which the tracer does for each run: that is told
-apart. A resident run is one whose budget holds everything (`none`, `--memory device`); a
-fault-bound one has half of that.
+without profiling, and checks that all runs find the same communities. Seconds exclude compiling and
+loading of cached kernels, which the tracer does in each run and which is printed separately. In a
+resident run everything fits (`none`, `--memory device`); a fault-bound run has half of that.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ WATCHED: dict[str, tuple[str, ...]] = {
 
 
 def fastest(run: Callable[[], tuple[float, Any]], repeat: int) -> tuple[float, Any]:
-    """Return the least seconds of some runs, and what the last of them found."""
+    """Return the minimum of some runs' seconds, and the last result."""
     found = [run() for _ in range(repeat)]
     return min(seconds for seconds, _ in found), found[-1][1]
 
@@ -44,7 +43,7 @@ def plain(graph: lu.Graph, options: dict[str, Any]) -> tuple[float, Any]:
 
 
 def observed(graph: lu.Graph, options: dict[str, Any]) -> tuple[float, Any]:
-    """Run with nothing but the book of phases and arrays: what listening itself costs."""
+    """Run with the recording of phases and arrays only."""
     with Recording([]) as recording:
         result = lu.louvain(graph, observer=recording, **options)
     return result.timings["total"], result.modularity

@@ -1,17 +1,17 @@
-"""Reading a list of 5 M edges and building its graph, beside pandas reading the same file.
+"""Reading and building a graph of 5 M edges, compared with pandas reading the same file.
 
     python benchmarks/reading.py [--part numbers|names] [--edges N] [--runs 9] [--out FILE]
 
-Numbers: three files of 5 M edges are written to a temporary folder: ids alone between tabs, ids
-and weights between commas, with every digit of a double and with three decimals. pandas returns
-columns of numbers; ours numbers the vertices, merges repetitions and sorts the rows besides.
+Numbers: three temporary files of 5 M edges: ids separated by tabs; ids and weights separated by
+commas, with all digits of a double; the same with three decimals. pandas returns columns of
+numbers; louvain-um also numbers the vertices, merges duplicate edges and sorts the rows.
 
-Names: 1 M edges between 200,000 named vertices, as a file and as a pandas frame. pandas reads
-the file and numbers the names in sorted order (`factorize`); ours builds the graph besides, with
-Arrow to number a frame's names and without.
+Names: 1 M edges between 200,000 named vertices, as a file and as a pandas frame. pandas reads the
+file and numbers the names in sorted order (`factorize`); louvain-um also builds the graph, with
+and without Arrow.
 
-Readers take turns, so that whatever else the machine does meets all; the fastest run of each
-counts. A part that is not measured keeps its record.
+Readers take turns, so that other work on the machine affects all of them; the fastest run counts.
+A part that is not measured keeps its record.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EDGES = {"numbers": 5_000_000, "names": 1_000_000}
 
 
 def files(folder: Path, edges: int) -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Write the lists; return their places and pandas's options for them."""
+    """Write the lists; return their paths and the options for pandas."""
     rng = np.random.default_rng(1)
     n = max(2, edges // 5)
     ids = {"source": rng.integers(0, n, edges), "target": rng.integers(0, n, edges)}
@@ -76,7 +76,7 @@ def without_arrow(frame: pd.DataFrame) -> object:
 
 
 def clock(call: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds that a call took: on the wall, and of all processors."""
+    """Return the wall-clock and processor seconds of a call."""
     wall, busy = time.perf_counter(), time.process_time()
     call()
     return time.perf_counter() - wall, time.process_time() - busy
@@ -85,7 +85,7 @@ def clock(call: Callable[[], object]) -> tuple[float, float]:
 def compare(
     title: str, edges: int, runs: int, peers: dict[str, Callable[[], object]]
 ) -> dict[str, Any]:
-    """Time the readers in turns, each once before; louvain_um and pandas are among them."""
+    """Time the readers in turns, after a warm-up of each."""
     for call in peers.values():
         call()  # compiles
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in peers}

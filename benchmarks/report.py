@@ -1,10 +1,10 @@
-"""What a report of a long run costs: to write, to keep, to open.
+"""Cost of a report of a long run: time to write and open, and size.
 
     python benchmarks/report.py --events 1e7
 
-The session is made up, and hostile to any saving: faults, migrations and evictions at random over
-15 GiB of arrays on 12 levels, and page maps of noise. The page is opened in a headless Chromium
-where there is one, and the clock runs until every map is drawn.
+The session is synthetic and hard to compress: random faults, migrations and evictions over 15 GiB
+of arrays on 12 levels, and page maps of noise. If a headless Chromium is installed, it opens the
+page, and the time until every map is drawn is recorded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ARRAYS = (
 
 
 def lifetimes() -> tuple[Lifetime, ...]:
-    """Return arrays of every level, each a quarter of the level before's."""
+    """Return the arrays of every level, each a quarter of the previous level's."""
     found, address = [], 1 << 40
     for level in range(LEVELS):
         for name, group, nbytes in ARRAYS:
@@ -52,7 +52,7 @@ def lifetimes() -> tuple[Lifetime, ...]:
 
 
 def phases() -> tuple[PhaseSpan, ...]:
-    """Return 12 levels of moving in 30 iterations each."""
+    """Return move phases of 12 levels with 30 iterations each."""
     found = []
     for level in range(LEVELS):
         start, step = END * level // LEVELS, END // LEVELS // 30
@@ -66,7 +66,7 @@ def phases() -> tuple[PhaseSpan, ...]:
 
 
 def session(rows: int) -> Session:
-    """Return a session of so many events."""
+    """Return a session with this many events."""
     random = np.random.default_rng(0)
     lives = lifetimes()
     kinds = [
@@ -117,7 +117,7 @@ def session(rows: int) -> Session:
 
 
 def opened(page: Path) -> dict[str, Any]:
-    """Return how long a browser takes to draw all of a page, and what it complains of."""
+    """Return the seconds a browser takes to draw a page, and its errors."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.profiling.views.browser import Browser, find
 

@@ -1,13 +1,12 @@
-"""Small runs for compute-sanitizer: both methods, weighted and not, in core and within a budget.
+"""Small runs for compute-sanitizer: both methods, with and without weights and budgets.
 
     compute-sanitizer --tool memcheck python benchmarks/sanitize.py 12
     compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10
     compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10 --only "leiden Graph(106"
 
-Runs on R-MAT graphs of that scale, and one less with weights; on a mesh with a vertex that has more
-arcs than any table on a multiprocessor holds, also with weights whose sums take 64 bits; on a
-larger mesh in core, which is added up as large levels are; and on cliques in a ring, which take few
-sweeps, in blocks. Checks every label against the CPU engine's.
+Graphs: R-MAT of that scale, and of one less with weights; a mesh with a hub, also with weights
+whose sums take 64 bits; a larger mesh in core, for the aggregation of large levels; and a ring of
+cliques, which needs few iterations, in vertex blocks. Checks all labels against the CPU engine.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ PREFETCHED = Policy(
     placements=dict.fromkeys(("hash", "community", "scratch"), Placement("device"))
     | {"graph": Placement("prefetched")},
 )
-"""Level 0's arcs come and go in blocks."""
+"""Level 0 is out of core."""
 
 CASES = (("device", None), ("auto", "70%"), ("auto", "50%"), ("base", None))
-"""At 70 % scratch is small, at 50 % arcs are packed and some of the run lies on the host."""
+"""At 70 % scratch is small; at 50 % targets take 24 bits and some arrays are on the host."""
 MESH = 40, 40, 40
 SHEET = (60, 60)
 HEAVY = 1 << 22
-"""Weight of an arc with which a sheet's total needs more than 32 bits."""
+"""Weight of an arc with which a mesh's total needs more than 32 bits."""
 
 
 def in_blocks(budget: str) -> tuple[tuple[Any, str], ...]:
-    """Return cases in which level 0's arcs come and go, with a budget that makes them."""
+    """Return cases with level 0 out of core, and their budgets."""
     return ("base", budget), (PREFETCHED, budget)
 
 
 def hub(weight: int = 1) -> lu.Graph:
-    """Return a sheet whose first vertex is joined to every other."""
+    """Return a mesh whose first vertex is connected to every other."""
     sheet = stencil(SHEET).graph
     ends = np.repeat(np.arange(sheet.n_vertices), np.diff(sheet.offsets))
     others = np.arange(1, sheet.n_vertices)

@@ -1,9 +1,9 @@
-"""How fast the simulator replays page touches, on one core.
+"""Speed of the simulator's replay of page touches, on one core.
 
     python benchmarks/simulator.py [--before RESULTS]
 
-Touches are of single pages in random order, or stream through an array; everything fits, or the
-driver evicts all the time. No events are kept, as in a sweep.
+Touches are single pages in random order, or a stream through an array; either everything fits, or
+the driver evicts all the time. Events are not kept, as in a sweep.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ TOUCHES = 100_000_000
 
 
 def gathers(count: int) -> list[Launch]:
-    """Return launches that touch single pages of labels anywhere."""
+    """Return launches that touch single random pages of labels."""
     random = np.random.default_rng(0)
     pages = random.integers(0, GATHERED.pages, count // 10)
     return [Launch(touches=Touches.runs(1, pages, 1, Access.GATHER))] * 10
 
 
 def streams(count: int) -> list[Launch]:
-    """Return launches that go through the targets."""
+    """Return launches that stream through the targets."""
     return [Launch(touches=Touches.runs(0, 0, STREAMED.pages))] * -(-count // STREAMED.pages)
 
 
 def measure(name: str, steps: list[Launch], capacity: int | None = None) -> dict[str, Any]:
-    """Return seconds of the processor for a replay, and what was replayed."""
+    """Return the processor seconds of a replay, and the replayed run."""
     trace = Trace((STREAMED, GATHERED), tuple(steps))
     since = time.process_time()
     found = simulate(trace, "h200", capacity=capacity, record=False)
@@ -56,8 +56,10 @@ def measure(name: str, steps: list[Launch], capacity: int | None = None) -> dict
 
 def main() -> None:
     """Measure all cases and save them."""
-    options = argparse.ArgumentParser(description="How fast the simulator replays page touches.")
-    options.add_argument("--before", type=Path, help="results to set beside, JSON")
+    options = argparse.ArgumentParser(
+        description="Speed of the simulator's replay of page touches."
+    )
+    options.add_argument("--before", type=Path, help="results to compare with, JSON")
     before = options.parse_args().before
     older = json.loads(before.read_text())["results"] if before else []
     measure("compiling, not counted", gathers(1000), 100 << 20)

@@ -1,15 +1,15 @@
-"""A sweep's folder as one record of results, and the chart of it that the guide shows.
+"""Make one record of a sweep's folder, and the chart of the guide.
 
     python benchmarks/sweep_recorded.py FOLDER --machine other.json --about "..." -o sweep_h200.json
     python benchmarks/sweep_recorded.py sweep_h200.json --chart docs/howto/sweep_h200.svg
 
-The folder may be of a sweep that was stopped: the record says what is missing. Which machine it was
-is taken from a record that another benchmark wrote there. Needs no GPU.
+If the sweep was interrupted, the record states what is missing. The machine is taken from the
+record of another benchmark on it. Needs no GPU.
 
     louvain-um sweep lfr.npz rmat.npz --gpu h200 --eviction program -o AGAIN
     python benchmarks/sweep_recorded.py FOLDER --modelled AGAIN ...
 
-Measured runs stay what they are; a model that has learned is set beside them anew.
+replaces the modelled runs by those of a later model; the measured runs stay.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MORE = (
     "gpu", "vertices", "arcs", "faults", "peak_bytes", "budget_bytes", "bytes_loaded",
     "load_seconds", "chosen", "reason", "modularity",
 )  # fmt: skip
-"""Columns that are kept where they say something, beside those that every run has."""
+"""Columns that are kept if they have a value, in addition to those of every run."""
 
 
 def modelled_anew(sweep: Sweep, other: Sweep) -> Sweep:
@@ -52,14 +52,14 @@ def _of(sweep: Sweep, evidence: str) -> Sweep:
 
 
 def record(sweep: Sweep, machine: Any, about: list[str]) -> dict[str, Any]:
-    """Return what is kept of a sweep: every run, and how far the model is off."""
+    """Return the record of a sweep: every run, and the errors of the model."""
     return {
         "machine": machine,
         "about": [*about, *filter(None, [sweep.unfinished.partition(". ")[0]])],
         "notes": list(sweep.notes),
         "verdict": validation(sweep).title,
         "modelled_by_measured": [
-            # Something for nothing is no number that JSON has.
+            # JSON has no infinity.
             {key: None if value == math.inf else value for key, value in row.items()}
             for row in by_policy(sweep).rows
         ],
@@ -74,12 +74,12 @@ def record(sweep: Sweep, machine: Any, about: list[str]) -> dict[str, Any]:
 
 
 def chart(record: dict[str, Any], graph: str, file: Path) -> None:
-    """Draw the seconds of a graph, measured beside modelled."""
+    """Draw the measured and modelled seconds of a graph."""
     import matplotlib
 
     from louvain_um.profiling.views.sweep.charts import time_chart
 
-    # No random names in the file, so that the same record gives the same bytes.
+    # Without random names, the same record gives the same bytes.
     matplotlib.rcParams.update({"svg.hashsalt": "louvain-um", "svg.fonttype": "none"})
     figure = time_chart(Sweep.of(record["results"]), graph)
     assert figure is not None, f"{graph} has no runs"
@@ -91,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path)
     parser.add_argument("--machine", type=Path)
-    parser.add_argument("--modelled", type=Path, help="folder whose modelled runs count")
+    parser.add_argument("--modelled", type=Path, help="folder with the modelled runs to use")
     parser.add_argument("--about", action="append", default=[])
     parser.add_argument("--chart", type=Path)
     parser.add_argument("--graph", default="lfr")

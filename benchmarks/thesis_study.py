@@ -1,8 +1,8 @@
-"""Dinçer's Table 4.6 from replayed stand-ins, beside the published numbers.
+"""Dinçer's Table 4.6 from replayed stand-ins, next to the published numbers.
 
     python benchmarks/thesis_study.py [--scale 0.03125]
 
-All figures are modelled: pages and blocks keep their size while graphs are smaller.
+All figures are modelled. Pages and blocks keep their size although the graphs are smaller.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from louvain_um.profiling.thesis.stand_ins import ABOUT, GRAPHS, MACHINES, RATES
 
 
 def main() -> None:
-    """Run the study and save mean gains, machine by machine."""
+    """Run the study and save the mean gains of each machine."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--scale", type=float, default=SCALE)
     scale = parser.parse_args().scale

@@ -1,11 +1,11 @@
-"""What traced sessions of a GPU show, as one record: by group, and what nobody could attribute.
+"""Make one record of traced GPU sessions: traffic by group, and what could not be attributed.
 
     louvain-um profile lfr22.npz --device cuda --memory base --tracer -o 100.npz
     louvain-um profile lfr22.npz --device cuda --memory base --device-budget 50% --tracer -o 50.npz
     louvain-um report 50.npz --charts figures
     python benchmarks/traced_recorded.py 100.npz 50.npz --machine other.json -o traced_h200.json
 
-Which machine it was is taken from a record that another benchmark wrote there. Needs no GPU.
+The machine is taken from the record of another benchmark on it. Needs no GPU.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from louvain_um.profiling.views.session.analysis import SessionAnalysis
 
 
 def told(session: Session) -> dict[str, Any]:
-    """Return what a session shows."""
+    """Return the record of a session."""
     about = session.metadata
     watched = about["about_sources"]["uvm"]
     rows = list(by_group(SessionAnalysis(session)).rows)

@@ -1,21 +1,22 @@
-"""The simulator against an H200: the same graphs, policies and budgets, measured and modelled.
+"""Validate the simulator against an H200: the same graphs, policies and budgets.
 
     python benchmarks/validation.py                              # both, on a machine with a GPU
     python benchmarks/validation.py --measure -o measured.json   # on a machine with a GPU
-    python benchmarks/validation.py --against measured.json      # then anywhere
+    python benchmarks/validation.py --against measured.json      # then on any machine
     python benchmarks/validation.py --grid results/policies_h200.json -o grid.json
 
-Each point is timed twice without a watcher, the better counts, and watched once by the driver's
-own events. The CPU engine's run of the graph is then replayed with the budget that the measured
-run had. Compared are managed bytes that moved, fault groups and seconds; what the program itself
-copies to the device before its first kernel is left out of all.
+Each point is timed twice without profiling, of which the better counts, and recorded once with the
+driver's events. The CPU engine's run of the graph is then replayed with the budget of the measured
+run. Compared are managed bytes migrated, fault groups and seconds. Copies that the program makes
+before its first kernel are excluded from all of them.
 
-With a budget, a run moves blocks itself, and the driver never has to evict; that is what is
-replayed (`eviction="program"`): the program's own plan, arenas and bookkeeping of blocks. Constants
-of the model were measured on other graphs (LFR 18, 22 and 24, R-MAT 22 and 24), but for additions
-to one address in host memory (R-MAT 20).
+With a budget, a run moves vertex blocks itself, and the driver never has to evict. This is what is
+replayed (`eviction="program"`): the same plan, arenas and block management. Constants of the model
+were measured on other graphs (LFR 18, 22 and 24, R-MAT 22 and 24), except for atomics on one
+address in host memory (R-MAT 20).
 
-The last one replays the points of `benchmarks/policies.py`: all policies, more oversubscriptions.
+The last command replays the points of `benchmarks/policies.py`: all policies, more
+oversubscriptions.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ BUDGETS = (100, 50)
 
 
 def measure(graph: lu.Graph, policy: str, percent: int) -> dict[str, Any]:
-    """Return what a run with so many percent of its peak took and moved."""
+    """Return time and traffic of a run with this percentage of its peak."""
     from louvain_um.api import run
     from louvain_um.options import Options
     from louvain_um.profiling.record.profiler import profile
@@ -84,7 +85,7 @@ def measure(graph: lu.Graph, policy: str, percent: int) -> dict[str, Any]:
 
 
 def model(trace: Trace, policy: str, capacity: int, profile: Machine) -> dict[str, Any]:
-    """Return what a replay with so many bytes of device memory takes and moves."""
+    """Return time and traffic of a replay with this much device memory."""
     try:
         found = replay.run(
             trace, find_policy(policy), profile, capacity, Driver(eviction="program")
@@ -101,9 +102,9 @@ def model(trace: Trace, policy: str, capacity: int, profile: Machine) -> dict[st
 
 
 def compare(measured: dict[str, Any], modelled: dict[str, Any]) -> dict[str, Any]:
-    """Return the ratios modelled ÷ measured and the limits that they miss; none where one failed.
+    """Return the ratios modelled ÷ measured and the limits they miss; none if one of them failed.
 
-    A ratio to nothing measured is told as None, and as a miss.
+    A ratio to a measured 0 is None, and a miss.
     """
     if not (measured["feasible"] and modelled["feasible"]):
         same = measured["feasible"] == modelled["feasible"]
@@ -114,7 +115,7 @@ def compare(measured: dict[str, Any], modelled: dict[str, Any]) -> dict[str, Any
 
 
 def held(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Return for each figure in how many of the points that know it its limit is kept."""
+    """Return, for each figure, the number of points within its limit."""
     found = {}
     for name in LIMITS:
         known = [
@@ -146,7 +147,7 @@ def measured_rows(names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def with_model(rows: Sequence[dict[str, Any]], profile: Machine) -> list[dict[str, Any]]:
-    """Return measured points with what the replays say of them."""
+    """Return measured points with their replays."""
     from louvain_um.profiling.access.recorder import record
 
     found = []
@@ -155,7 +156,7 @@ def with_model(rows: Sequence[dict[str, Any]], profile: Machine) -> list[dict[st
         trace = record(graph)
         for row in (each for each in rows if each["graph"] == name):
             if (row["vertices"], row["arcs"]) != (graph.n_vertices, graph.n_arcs):
-                raise SystemExit(f"{name}: the measured graph is another; measure it again")
+                raise SystemExit(f"{name}: the measured graph differs; measure it again")
             measured = row["measured"]
             modelled = model(trace, row["policy"], measured["budget_bytes"], profile)
             compared = compare(measured, modelled)
@@ -190,7 +191,7 @@ def grid(
 
 
 def told(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return in how many points of a grid the limits are kept, and how seconds compare."""
+    """Return the number of points within limits, and the errors in seconds."""
     seconds = [row["ratio"]["seconds"] for row in rows if row["ratio"]]
     return {
         "within": held(rows),
@@ -202,7 +203,7 @@ def told(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, model, or both; save all points."""
-    options = argparse.ArgumentParser(description="The simulator against an H200.")
+    options = argparse.ArgumentParser(description="Validate the simulator against an H200.")
     options.add_argument("graphs", nargs="*", default=GRAPHS)
     options.add_argument("--measure", action="store_true", help="measure alone")
     options.add_argument("--against", type=Path, help="results of --measure, JSON")
