@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Run a command in the project's own environment, which is made on first use.
+"""Run a command in the project's own environment, which is created on first use.
 
     python3 run.py louvain-um detect example:les-miserables
     python3 run.py pytest
 
-The environment lies in `.venv` beside this file. `louvain-um` needs the package and the
-libraries that read files; every other command (pytest, ruff, mypy …) the tools of a developer
-as well. Needs Python 3.11 or newer, with pip or venv's own copy of it, and a package index to
-install from.
+The environment is the folder `.venv` next to this file. For `louvain-um`, it has the package and
+the libraries for reading files; for every other command (pytest, ruff, mypy …) also the developer
+tools. Needs Python 3.11 or newer with pip or ensurepip, and a package index.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ PYTHON = SCRIPTS / ("python.exe" if os.name == "nt" else "python")
 
 
 def main(command: list[str]) -> int:
-    """Set the environment up if need be, run `command` in it, return its exit code."""
+    """Set up the environment if necessary, run `command` in it, return its exit code."""
     if sys.version_info < (3, 11):
         found = ".".join(map(str, sys.version_info[:3]))
-        return fail(f"Python 3.11 or newer is needed, this is {found}; try python3.12 run.py …")
+        return fail(f"Python 3.11 or newer is required, not {found}; try python3.12 run.py …")
     if not command or command[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if command else 2
@@ -41,21 +40,21 @@ def main(command: list[str]) -> int:
     environment = {**os.environ, "VIRTUAL_ENV": str(ENVIRONMENT), "PATH": paths}
     program = next((str(p) for p in SCRIPTS.glob(f"{command[0]}*") if p.stem == command[0]), None)
     if program is None:
-        return fail(f"{command[0]} is no command of the environment {ENVIRONMENT}")
+        return fail(f"the environment {ENVIRONMENT} has no command {command[0]}")
     if os.name != "nt":
         os.execve(program, [program, *command[1:]], environment)
     return subprocess.call([program, *command[1:]], env=environment)
 
 
 def prepare(extra: str) -> None:
-    """Make the environment and install the project with `extra`, unless that is done."""
+    """Create the environment and install the project with `extra`, unless done before."""
     state = hashlib.sha256((HERE / "pyproject.toml").read_bytes())
     state.update(f"{sys.version} {HERE}".encode())
     stamps = {name: ENVIRONMENT / f"installed-{name}" for name in ("formats,report", "dev")}
-    done = [name for name, stamp in stamps.items() if content(stamp) == state.hexdigest()]
+    done = [name for name, stamp in stamps.items() if read_text(stamp) == state.hexdigest()]
     if PYTHON.exists() and (extra in done or "dev" in done):
         return
-    say(f"setting up {ENVIRONMENT.name} (once; about a minute) …")
+    print_line(f"setting up {ENVIRONMENT.name} (once; about a minute) …")
     if not done:
         subprocess.run(
             [sys.executable, "-m", "venv", "--clear", "--without-pip", str(ENVIRONMENT)], check=True
@@ -69,38 +68,38 @@ def install(requirement: str) -> None:
     arguments = ["install", "--quiet", "--disable-pip-version-check", "--editable", requirement]
     pip = installer()
     subprocess.run([*pip, *arguments], check=True)
-    # So that `pip` is the environment's own once it is activated; all else works without.
-    works([*pip, "install", "--disable-pip-version-check", "pip"])
+    # Optional: lets `pip` in the activated environment be its own.
+    succeeds([*pip, "install", "--disable-pip-version-check", "pip"])
 
 
 def installer() -> list[str]:
-    """Return how to call pip: the one of this Python, or Python's spare copy."""
-    borrowed = [sys.executable, "-m", "pip", "--python", str(PYTHON)]
-    if works([*borrowed, "--version"]):
-        return borrowed
-    if works([str(PYTHON), "-m", "ensurepip"]):
+    """Return the command for pip: that of this Python, or the copy of ensurepip."""
+    outer = [sys.executable, "-m", "pip", "--python", str(PYTHON)]
+    if succeeds([*outer, "--version"]):
+        return outer
+    if succeeds([str(PYTHON), "-m", "ensurepip"]):
         return [str(PYTHON), "-m", "pip"]
     raise OSError("this Python has no pip (on Debian: apt install python3-venv)")
 
 
-def works(command: list[str]) -> bool:
-    """Run a command unseen; say whether it succeeded."""
+def succeeds(command: list[str]) -> bool:
+    """Run a command without output; return whether it succeeded."""
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def content(path: Path) -> str | None:
-    """Return a file's text, None where there is no such file."""
+def read_text(path: Path) -> str | None:
+    """Return a file's text, None if the file does not exist."""
     return path.read_text() if path.exists() else None
 
 
-def say(text: str) -> None:
-    """Tell the user what takes its time."""
+def print_line(text: str) -> None:
+    """Print a line on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 def fail(text: str) -> int:
-    """Say in one line what went wrong; return the exit code."""
-    say(f"run.py: {text}")
+    """Print an error; return the exit code."""
+    print_line(f"run.py: {text}")
     return 1
 
 

@@ -1,4 +1,4 @@
-"""The guide: it builds without a warning, its links lead somewhere, and what it shows runs."""
+"""The guide builds without warnings, its links are valid, and its examples run."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ FRIENDS = "source,target\nann,bob\nbob,cid\ncid,ann\ndan,eve\neve,fay\nfay,dan\n
 HALF = """graph = "device"\ncommunity = "prefetched"\n[arrays]\n"targets.0" = "split(0.5)"\n"""
 
 
-def named(path: Path) -> str:
+def relative(path: Path) -> str:
     return str(path.relative_to(HOUSE))
 
 
 class Page(html.parser.HTMLParser):
-    """The links of a page, and what on it can be linked to."""
+    """The links of a page, and its anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Page(html.parser.HTMLParser):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """Return the folder of the guide, built with every warning an error."""
+    """Return the folder of the guide, built with warnings as errors."""
     for needed in ("sphinx", "myst_parser", "numpydoc", "furo"):
         pytest.importorskip(needed)
     folder = tmp_path_factory.mktemp("site")
@@ -61,7 +61,7 @@ def site(tmp_path_factory):
     return folder / "html"
 
 
-def test_links_of_the_guide_lead_somewhere(site):
+def test_links_of_the_guide_are_valid(site):
     pages = {path: Page(path.read_text()) for path in site.rglob("*.html")}
     assert len(pages) > len(PAGES)
     checked = 0
@@ -107,15 +107,15 @@ def test_every_command_has_an_entry():
         assert f"```{{helptext}} {name}\n" in text, name
 
 
-@pytest.mark.parametrize("page", [*TEXTS, *PAGES], ids=named)
-def test_links_of_pages_lead_to_files(page):
+@pytest.mark.parametrize("page", [*TEXTS, *PAGES], ids=relative)
+def test_links_to_files_are_valid(page):
     for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         if not link.startswith(("https://", "#")):
             assert (page.parent / link.partition("#")[0]).exists(), link
 
 
 def run_command(line: str) -> None:
-    """Run a line of a page; one that needs a GPU may say that there is none."""
+    """Run a command of a page; without a GPU, exit code 3 is accepted if it needs one."""
     from typer.testing import CliRunner
 
     from louvain_um.cli import app
@@ -131,10 +131,10 @@ def run_command(line: str) -> None:
 
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if re.search(r"```(sh|python)\n", p.read_text())],
-    ids=named,
+    ids=relative,
 )  # fmt: skip
-def test_what_pages_show_runs(page, tmp_path, monkeypatch, capsys):
-    """In the order of the page, in one folder, with one set of Python names."""
+def test_examples_of_pages_run(page, tmp_path, monkeypatch, capsys):
+    """All examples of a page run in order, in one folder and one Python namespace."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOUVAIN_UM_MACHINES", str(tmp_path / "machines"))
     Path("friends.csv").write_text(FRIENDS)
@@ -150,13 +150,13 @@ def test_what_pages_show_runs(page, tmp_path, monkeypatch, capsys):
 
 
 def rows_of(page: str) -> dict[str, list[str]]:
-    """Return the rows of a page's tables by what stands first in them."""
+    """Return the rows of a page's tables, by their first cells."""
     lines = [line for line in (DOCS / page).read_text().splitlines() if line.startswith("|")]
     cells = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
     return {row[0]: row[1:] for row in cells}
 
 
-def test_the_policy_language_is_told_as_it_is():
+def test_the_policy_language_is_documented():
     from louvain_um.core.ledger import GROUPS
     from louvain_um.placement.policy.find import find_policy
     from louvain_um.placement.policy.policy import KINDS, POLICY_NAMES
@@ -165,12 +165,12 @@ def test_the_policy_language_is_told_as_it_is():
     assert {*KINDS, "split(f)"} - {"split"} <= set(rows)
     for name in POLICY_NAMES:
         placements = find_policy(name).placements
-        told = [str(placements[group]) for group in GROUPS]
-        assert name == "auto" or rows[name] == told, name
+        expected = [str(placements[group]) for group in GROUPS]
+        assert name == "auto" or rows[name] == expected, name
 
 
-def told(page: str, heading: str) -> dict[str, list[str]]:
-    """Return the rows of the table under a heading, by the policy that stands first in them."""
+def table_under(page: str, heading: str) -> dict[str, list[str]]:
+    """Return the rows of the table under a heading, by policy."""
     text = (DOCS / page).read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return {
         cells[0].strip(" `"): [cell.strip() for cell in cells[1:]]
@@ -180,12 +180,12 @@ def told(page: str, heading: str) -> dict[str, list[str]]:
 
 
 def close(text: str, value: float) -> bool:
-    """Return whether a number is what a value is when rounded to as many digits."""
+    """Return whether a text shows a value, rounded to its number of digits."""
     digits = len(text.partition(".")[2])
     return abs(float(text.replace(",", "")) - value) <= 0.501 * 10**-digits
 
 
-def test_why_policies_win_is_told_with_what_was_measured():
+def test_why_policies_win_states_what_was_measured():
     grid = json.loads((HOUSE / "benchmarks/results/policies_h200.json").read_text())["results"]
     points = {(r["graph"], r["policy"], r["oversubscription"]): r for r in grid}
 
@@ -195,7 +195,7 @@ def test_why_policies_win_is_told_with_what_was_measured():
             return text == "–"
         return close(text, row["phases"][key] if key in row["phases"] else row[key])
 
-    fits = told("guide/why.md", "Everything fits")
+    fits = table_under("guide/why.md", "Everything fits")
     for policy, (_, seconds, times, move, aggregate) in fits.items():
         row = "lfr24", policy
         assert agrees(seconds, *row, 0, "seconds_best"), policy
@@ -204,7 +204,7 @@ def test_why_policies_win_is_told_with_what_was_measured():
         assert agrees(move, *row, 0, "move"), policy
         assert agrees(aggregate, *row, 0, "aggregate"), policy
     for name, graph, watched in (("LFR", "lfr24", (0, 30, 50)), ("R-MAT", "rmat24", (0, 30))):
-        short = told("guide/why.md", f"Memory is short: {name}")
+        short = table_under("guide/why.md", f"Memory is short: {name}")
         assert set(short) == set(fits)
         for policy, cells in short.items():
             for text, percent in zip(cells[:5], (0, 10, 30, 50, 70), strict=True):
@@ -220,7 +220,7 @@ def test_why_policies_win_is_told_with_what_was_measured():
                 count = row.get("fault_groups") if row["feasible"] else None
                 assert text == ("" if count is None else f"{count:,}"), policy
     study = json.loads((HOUSE / "benchmarks/results/thesis_study_modelled.json").read_text())
-    gains = told("guide/why.md", "Comparison with the thesis")
+    gains = table_under("guide/why.md", "Comparison with the thesis")
     for policy, cells in gains.items():
         for at, (rate, percent) in enumerate(zip((0, 2, 3), (0, 30, 50), strict=True)):
             base = points["lfr24", "base", percent]["seconds_best"]
@@ -230,7 +230,7 @@ def test_why_policies_win_is_told_with_what_was_measured():
     assert set(fits) > set(gains) == {f"adv{i}" for i in range(1, 10)}
 
 
-def test_formats_and_machines_are_told():
+def test_formats_and_machines_are_documented():
     from louvain_um.formats import SUFFIXES
     from louvain_um.placement.machine.profiles import PROFILES
 
@@ -239,7 +239,7 @@ def test_formats_and_machines_are_told():
     assert set(PROFILES) <= set(rows_of("guide/machines.md"))
 
 
-def test_environment_variables_are_told():
+def test_environment_variables_are_documented():
     found = set()
     for room in ("louvain_um", "placement", "profiling"):
         for path in (HOUSE / room).rglob("*.py"):

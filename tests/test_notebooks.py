@@ -1,6 +1,6 @@
 """The notebooks run on a machine without a GPU.
 
-``python tests/test_notebooks.py`` runs them and keeps what they show.
+``python tests/test_notebooks.py`` runs them and saves their outputs.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tests.paths import ROOT
 FOLDER = ROOT / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 SECONDS = 240
-"""Time limit of a cell; compiling included."""
+"""Time limit of a cell, including compiling."""
 
 
 def executed(path: Path):
-    """Return a notebook as it is after all of its cells have run."""
+    """Return a notebook after running all of its cells."""
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as sockets:
         warnings.simplefilter("ignore")
         import nbformat
@@ -44,8 +44,8 @@ def executed(path: Path):
     return notebook
 
 
-def keep(path: Path) -> None:
-    """Run a notebook and write it with what it shows, and nothing that changes by itself."""
+def save_outputs(path: Path) -> None:
+    """Run a notebook and save it with its outputs, without metadata that varies."""
     import nbformat
 
     notebook = executed(path)
@@ -80,7 +80,7 @@ def test_notebook_runs(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_is_fit_to_be_read(path):
     text = path.read_text()
-    assert len(text) < 300_000, "what it shows is too large to keep"
+    assert len(text) < 300_000, "its outputs are too large"
     assert not re.search(r"/tmp/|/root/|[A-Z]:\\\\\\\\Users", text), "a path of one machine"
     assert "Traceback" not in text
     assert "## Your turn" in text
@@ -88,4 +88,4 @@ def test_notebook_is_fit_to_be_read(path):
 
 if __name__ == "__main__":
     for one in [Path(name) for name in sys.argv[1:]] or NOTEBOOKS:
-        keep(one)
+        save_outputs(one)

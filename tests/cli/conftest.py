@@ -24,10 +24,10 @@ class Outcome:
         return json.loads(self.out)
 
     def complaint(self) -> str:
-        """Return the one line of an error, having checked that it is one and all there is."""
+        """Return the error's line, checking that it is the only output."""
         assert self.out == ""
-        said = ("note: ", COMPILING)
-        lines = [line for line in self.err.splitlines() if not line.startswith(said)]
+        ignored = ("note: ", COMPILING)
+        lines = [line for line in self.err.splitlines() if not line.startswith(ignored)]
         assert len(lines) == 1, self.err
         assert lines[0].startswith("louvain-um: ")
         assert "bug" not in lines[0]
@@ -48,7 +48,7 @@ def run() -> Run:
 
 @pytest.fixture
 def two_triangles(tmp_path: Path) -> Path:
-    """Two triangles of people and a bridge."""
+    """Two triangles of vertices, connected by one edge."""
     path = tmp_path / "friends.csv"
     pairs = "ann,bob bob,cid cid,ann dan,eve eve,fay fay,dan ann,dan"
     path.write_text("source,target\n" + "\n".join(pairs.split()) + "\n")

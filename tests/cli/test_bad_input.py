@@ -1,4 +1,4 @@
-"""Every bad input ends in one line that names the file and a remedy; nothing is written."""
+"""Bad input gives one line with the file and a remedy, and writes nothing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_header_taken_for_an_edge_is_noticed(run, shared_data):
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "says"),
+    ("options", "code", "message"),
     [
         (["--resolution", "0"], 2, "resolution"),
         (["--resolution", "-1"], 2, "resolution"),
@@ -82,11 +82,11 @@ def test_header_taken_for_an_edge_is_noticed(run, shared_data):
         (["-o", "missing/labels.csv"], 1, "missing"),
     ],
 )
-def test_bad_options(run, two_triangles, monkeypatch, options, code, says):
+def test_bad_options(run, two_triangles, monkeypatch, options, code, message):
     monkeypatch.chdir(two_triangles.parent)
     done = run("detect", two_triangles.name, *options)
     assert done.code == code
-    assert says in done.complaint()
+    assert message in done.complaint()
     assert [p.name for p in two_triangles.parent.iterdir()] == [two_triangles.name]
 
 

@@ -11,7 +11,7 @@ from louvain_um.placement.machine.profiles import H200
 
 @pytest.fixture
 def card(monkeypatch, tmp_path):
-    """A card that is measured at once."""
+    """A GPU whose measurement returns at once."""
     monkeypatch.setattr(device, "pick", lambda text: device.Choice("cuda", 0, "asked for"))
     monkeypatch.setattr(device, "describe", lambda index: {"name": "Some Card 9"})
     monkeypatch.setattr(calibrate, "calibrate", lambda index, progress: H200)

@@ -53,7 +53,7 @@ def test_planted_labels_name_vertices_as_the_graph_does(run, tmp_path, suffix):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "message"),
     [
         (["lfr", "0", "-o", "OUT"], 2, "n must"),
         (["grid", "3xx", "-o", "OUT"], 2, "100x100"),
@@ -63,12 +63,12 @@ def test_planted_labels_name_vertices_as_the_graph_does(run, tmp_path, suffix):
         (["ring", "-o", "missing/OUT"], 1, "folder"),
     ],
 )
-def test_generate_refuses(run, tmp_path, monkeypatch, arguments, code, says):
+def test_generate_refuses(run, tmp_path, monkeypatch, arguments, code, message):
     monkeypatch.chdir(tmp_path)
     names = [a.replace("OUT", "out.csv").replace("LABELS", "labels") for a in arguments]
     done = run("generate", *names)
     assert done.code == code
-    assert says in done.complaint()
+    assert message in done.complaint()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -90,7 +90,7 @@ def test_convert_keeps_the_graph(run, two_triangles, tmp_path, suffix):
     copy = lu.read_graph(out)
     assert (copy.n_vertices, copy.n_edges) == (6, 7)
     if suffix in ("mtx", "graph"):
-        assert "note: " in done.err  # the names are lost, and that is said
+        assert "note: " in done.err  # the names are lost, and that is message
         assert run("convert", two_triangles, out, "--force", "-q").err == ""
     else:
         assert set(copy.names.tolist()) == {"ann", "bob", "cid", "dan", "eve", "fay"}

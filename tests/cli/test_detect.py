@@ -33,13 +33,13 @@ def check(value, shape):
 
 
 def test_memory_options_ignored_on_the_cpu_are_noted(run, two_triangles, tmp_path):
-    said = "ran on the CPU; --memory and --device-budget were ignored"
+    message = "ran on the CPU; --memory and --device-budget were ignored"
     asked = ("--device", "cpu", "--memory", "adv2")
-    assert said in run("detect", two_triangles, *asked).err
-    assert said in run("detect", two_triangles, "--device", "cpu", "--device-budget", "50%").err
-    assert said in run("profile", two_triangles, "-o", tmp_path / "a.npz", *asked).err
+    assert message in run("detect", two_triangles, *asked).err
+    assert message in run("detect", two_triangles, "--device", "cpu", "--device-budget", "50%").err
+    assert message in run("profile", two_triangles, "-o", tmp_path / "a.npz", *asked).err
     assert run("detect", two_triangles, *asked, "-q").err == ""
-    assert said not in run("detect", two_triangles, "--device", "cpu").err
+    assert message not in run("detect", two_triangles, "--device", "cpu").err
 
 
 def test_table_names_members(run, two_triangles):
@@ -69,7 +69,7 @@ def test_quiet_prints_the_result_alone(run, tmp_path):
     assert str(path) not in done.out
 
 
-def test_one_is_no_plural(run, tmp_path):
+def test_singular_forms(run, tmp_path):
     path = tmp_path / "edge.txt"
     path.write_text("a b\n")
     out = tmp_path / "labels.csv"
@@ -115,7 +115,7 @@ def test_labels_in_every_format(run, two_triangles, tmp_path, suffix):
     assert list(tmp_path.glob(".*")) == []
 
 
-def test_csv_is_read_by_anybody(run, two_triangles, tmp_path):
+def test_csv_has_the_usual_header(run, two_triangles, tmp_path):
     run("detect", two_triangles, "-o", tmp_path / "labels.csv")
     with open(tmp_path / "labels.csv", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -264,7 +264,7 @@ def test_labels_match_the_library(run, two_triangles, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--ballast", "5GiB", "--device", "cpu"), "--device cuda"),
         (("--ballast", "much"), "--ballast must be a number of bytes or a size"),
@@ -272,7 +272,7 @@ def test_labels_match_the_library(run, two_triangles, tmp_path):
         (("--device-budget", "0%"), "--device-budget must be between 0 and"),
     ],
 )
-def test_memory_options_that_make_no_sense(run, two_triangles, arguments, said):
+def test_memory_options_that_make_no_sense(run, two_triangles, arguments, message):
     refused = run("detect", two_triangles, *arguments)
     assert refused.code == 2
-    assert said in refused.complaint()
+    assert message in refused.complaint()

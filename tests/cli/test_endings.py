@@ -27,7 +27,7 @@ COMMAND = [sys.executable, "-c", "from louvain_um.cli import main; main()"]
 
 @pytest.fixture(autouse=True, scope="module")
 def interruptible():
-    """Let children hear of interrupts, also where tests run in the background of a shell."""
+    """Deliver interrupts to child processes, also if tests run in a shell's background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -40,7 +40,7 @@ def start(*arguments: str | Path, **options) -> subprocess.Popen:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "says"),
+    ("error", "code", "message"),
     [
         (DeviceUnavailableError("no GPU here; use --device cpu"), 3, "no GPU here"),
         (MemoryBudgetError(2**30, 2**20), 1, "needs 1,024 MiB"),
@@ -51,18 +51,18 @@ def start(*arguments: str | Path, **options) -> subprocess.Popen:
         (OSError(errno.EACCES, "Permission denied", "a.txt"), 1, "a.txt: permission denied"),
     ],
 )
-def test_errors_become_one_line(run, two_triangles, tmp_path, monkeypatch, error, code, says):
+def test_errors_become_one_line(run, two_triangles, tmp_path, monkeypatch, error, code, message):
     def fail(*_):
         raise error
 
     monkeypatch.setattr(api, "run", fail)
     done = run("detect", two_triangles, "-o", tmp_path / "labels.csv")
     assert done.code == code
-    assert says in done.complaint()
+    assert message in done.complaint()
     assert not (tmp_path / "labels.csv").exists()
 
 
-def test_nowhere_to_keep_compiled_code(two_triangles):
+def test_no_writable_cache(two_triangles):
     code = (
         "from numba.core import caching\n"
         "caching.CacheImpl._locator_classes = []\n"
@@ -76,7 +76,7 @@ def test_nowhere_to_keep_compiled_code(two_triangles):
     assert "set NUMBA_CACHE_DIR" in done.stderr
 
 
-def test_bugs_say_so_and_show_themselves_when_asked(run, two_triangles, monkeypatch):
+def test_bugs_are_reported_with_a_traceback_on_request(run, two_triangles, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("oops\nand more")
 
@@ -118,7 +118,7 @@ def test_compiling_is_not_counted_in_the_time_shown(run, two_triangles, monkeypa
         result = real(graph, options, observer)
         return replace(result, timings={**result.timings, "total": result.timings["total"] + 0.3})
 
-    real(lu.read_graph(two_triangles), Options())  # whatever there is to compile
+    real(lu.read_graph(two_triangles), Options())  # compiles everything needed
     monkeypatch.setattr(api, "run", compile_first)
     done = run("detect", two_triangles, "-v")
     assert float(re.search(r"([\d.]+) s on", done.out)[1]) < 0.25
@@ -132,11 +132,11 @@ def test_compiling_is_not_counted_in_the_time_shown(run, two_triangles, monkeypa
 def test_compiling_is_announced_when_the_cache_is_empty(two_triangles, tmp_path):
     command = [sys.executable, "-m", "louvain_um", "detect", str(two_triangles)]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    said = [
+    message = [
         subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr
         for _ in range(2)
     ]
-    assert [text.count("compiling kernels for the first time") for text in said] == [1, 0]
+    assert [text.count("compiling kernels for the first time") for text in message] == [1, 0]
 
 
 def test_interrupt_leaves_no_file(tmp_path):
@@ -144,7 +144,7 @@ def test_interrupt_leaves_no_file(tmp_path):
     process = start("detect", "-", "-o", out, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdin.write("1 2\n")
     process.stdin.flush()
-    time.sleep(2)  # by now it waits for the rest of its input
+    time.sleep(2)  # by now it is reading its input
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -152,7 +152,7 @@ def test_interrupt_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_interrupt_inside_a_callback_is_heard(two_triangles):
+def test_interrupt_inside_a_callback_ends_the_command(two_triangles):
     code = (
         "import ctypes, os, signal, time\n"
         "from louvain_um import api\n"
@@ -168,7 +168,7 @@ def test_interrupt_inside_a_callback_is_heard(two_triangles):
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_that_leaves_is_no_error_to_talk_about(two_triangles):
+def test_a_closed_pipe_is_no_error(two_triangles):
     read, write = os.pipe()
     os.close(read)
     process = start("detect", two_triangles, "--json", "-q", stdout=write)
@@ -202,18 +202,18 @@ def test_full_disk_behind_the_labels(run, two_triangles, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "closing", "code", "says"),
+    ("arguments", "closing", "code", "message"),
     [
         ("detect -", "<&-", 1, "<stdin>: is empty"),
         ("detect GRAPH -q", ">&-", 0, ""),
         ("detect missing.txt", "2>&-", 1, ""),
     ],
 )
-def test_closed_streams(two_triangles, arguments, closing, code, says):
+def test_closed_streams(two_triangles, arguments, closing, code, message):
     command = shlex.join([*COMMAND, *arguments.replace("GRAPH", str(two_triangles)).split()])
     done = subprocess.run(f"{command} {closing}", shell=True, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (code, "")
-    assert says in done.stderr
+    assert message in done.stderr
     assert "bug" not in done.stderr
 
 

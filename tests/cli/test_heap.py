@@ -1,4 +1,4 @@
-"""Arrays that are gone take no memory."""
+"""The memory of freed arrays returns to the system."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ print(full - resident())
 """
 
 
-def test_holes_are_given_back() -> None:
+def test_freed_memory_is_returned() -> None:
     if not mmap_large_arrays():
         pytest.skip("this C library has no such setting")
     freed = subprocess.run(

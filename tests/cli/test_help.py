@@ -47,7 +47,7 @@ def test_every_option_has_a_sentence(text):
         assert " ".join(parameter.help.split()) in shown
 
 
-def test_choices_and_defaults_are_told(text):
+def test_choices_and_defaults_are_shown(text):
     shown = " ".join(text("detect").split())
     assert f"{', '.join(POLICY_NAMES)}, or a TOML file. [default: auto]" in shown
     assert f"{', '.join(READERS)}. [default: by suffix]" in shown
@@ -76,14 +76,17 @@ def declared(commands: typer.Typer) -> Iterator[tuple[str, str, Any]]:
         yield from declared(group.typer_instance)
 
 
-def test_options_that_typer_would_name_in_capitals_say_their_name():
+def test_options_have_explicit_names_where_typer_would_capitalise_them():
     # Typer 0.27 takes an option's name from its metavar where they differ in case alone:
     # --DEVICE was there, --device was not.
     named = 0
     for command, name, about in declared(app):
         if isinstance(about, typer.models.OptionInfo):
             alike = (about.metavar or "").lower() == name.replace("_", "-")
-            said = about.default, *about.param_decls  # the first name is where a default would be
-            assert not alike or f"--{name}" in said, f"{command} --{name}"
+            message = (
+                about.default,
+                *about.param_decls,
+            )  # the first name is where a default would be
+            assert not alike or f"--{name}" in message, f"{command} --{name}"
             named += alike
     assert named >= 5

@@ -1,4 +1,4 @@
-"""What Python is told as an argument the command line is told as an option."""
+"""Messages name options instead of Python arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from louvain_um.generators import GENERATORS
 
 
 @pytest.mark.parametrize(
-    ("python", "told"),
+    ("python", "expected"),
     [
         ("no GPU is visible; use device='cpu'", "no GPU is visible; use --device cpu"),
         ("pass --force (force=True) to replace it", "pass --force to replace it"),
@@ -24,11 +24,11 @@ from louvain_um.generators import GENERATORS
         ("https://a.org/?page=True&x='y'", "https://a.org/?page=True&x='y'"),
     ],
 )
-def test_arguments_become_options(python, told):
-    assert with_flags(python) == told
+def test_arguments_become_options(python, expected):
+    assert with_flags(python) == expected
 
 
-def test_a_bad_option_is_called_by_its_name(run, two_triangles, tmp_path):
+def test_errors_name_the_bad_option(run, two_triangles, tmp_path):
     refused = run("detect", two_triangles, "--max-level", "0").complaint()
     assert refused.endswith(": --max-level must be at least 1, not 0")
     refused = run("detect", two_triangles, "--device-budget", "0%").complaint()
@@ -38,7 +38,7 @@ def test_a_bad_option_is_called_by_its_name(run, two_triangles, tmp_path):
 
 
 @pytest.mark.parametrize("kind", GENERATORS)
-def test_arguments_in_their_place_have_no_flag(kind, run, tmp_path):
+def test_positional_arguments_have_no_flag(kind, run, tmp_path):
     parameters = inspect.signature(GENERATORS[kind]).parameters.values()
     placed = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
     wrong = ["2x2x2x2" if name == "dims" else "-1" for name in placed]
@@ -46,7 +46,7 @@ def test_arguments_in_their_place_have_no_flag(kind, run, tmp_path):
     assert f": {placed[0]} must be" in run(*command).complaint()
 
 
-def test_commands_speak_options(run, two_triangles, tmp_path, monkeypatch):
+def test_errors_name_options(run, two_triangles, tmp_path, monkeypatch):
     out = tmp_path / "labels.csv"
     out.write_text("")
     refused = run("detect", two_triangles, "-o", out).complaint()
@@ -63,9 +63,9 @@ def test_commands_speak_options(run, two_triangles, tmp_path, monkeypatch):
     assert run("doctor", "--json").json["gpu"]["reason"].endswith("use --device cpu")
 
 
-def test_notes_speak_options(run, tmp_path):
+def test_notes_name_options(run, tmp_path):
     path = tmp_path / "headed.txt"
     path.write_text("from to\n1 2\n2 3\n")
-    said = run("detect", path).err
-    assert "--no-header" in said
-    assert "header=False" not in said
+    message = run("detect", path).err
+    assert "--no-header" in message
+    assert "header=False" not in message

@@ -45,7 +45,7 @@ def test_a_budget_makes_auto_read_the_targets_over_the_bus(run):
     assert less["cliff_arcs"] < whole["cliff_arcs"]
 
 
-def test_people_see_a_row_a_group_and_a_sentence(run):
+def test_text_output_has_a_row_and_a_reason_per_group(run):
     found = run("plan", *LARGE, "--device-budget", "2GiB")
     assert found.code == 0
     for group in GROUPS:
@@ -75,7 +75,7 @@ def test_the_first_lines_are_enough(run, tmp_path, name, text):
     for file in (path, packed):
         found = run("plan", file, "--json").json
         assert (found["vertices"], found["arcs"]) == (9000, 80000)
-        assert any("was read" in said and "--read" in said for said in found["notes"])
+        assert any("was read" in message and "--read" in message for message in found["notes"])
         assert "weights.0" in {a["name"] for a in found["arrays"]}
         plain = run("plan", file, "--unweighted", "--json").json
         assert "weights.0" not in {a["name"] for a in plain["arrays"]}
@@ -102,11 +102,13 @@ def test_a_matrix_of_ones_has_no_weights(run, tmp_path):
         assert ("weights.0" in {a["name"] for a in found["arrays"]}) is weighted
 
 
-def test_other_files_are_read_and_that_is_said(run, two_triangles):
+def test_other_files_are_read_whole_with_a_note(run, two_triangles):
     found = run("plan", two_triangles, "--json").json
     assert (found["vertices"], found["arcs"]) == (6, 14)
     assert found["kind"] != "unknown"
-    assert any("the whole graph was read, as it has no header" in said for said in found["notes"])
+    assert any(
+        "the whole graph was read, as it has no header" in message for message in found["notes"]
+    )
     assert run("plan", "example:karate", "--json").json["vertices"] == 34
     piped = run("plan", "-", "--json", stdin=b"0 1\n1 2\n").json
     assert piped["vertices"] == 3
@@ -140,25 +142,25 @@ def test_leiden_takes_longer_and_more(run):
     assert sum(leiden["peak_bytes"].values()) > sum(louvain["peak_bytes"].values())
 
 
-def test_without_a_gpu_an_h200_stands_in_and_that_is_said(run):
+def test_without_a_gpu_an_h200_is_assumed_with_a_note(run):
     found = run("plan", *LARGE[:4])
     assert found.code == 0
     assert "no GPU here" in found.err
 
 
-def test_an_infeasible_policy_is_refused_with_what_is_missing(run):
+def test_an_infeasible_policy_is_refused_with_the_missing_bytes(run):
     refused = run("plan", *LARGE, "--memory", "device", "--device-budget", "1GiB")
     assert refused.code == 1
-    said = refused.complaint()
-    assert "bytes more than the 1,024 MiB" in said
-    assert "group" in said
-    assert "--memory auto" in said
-    least = said.partition("raise the budget to ")[2].split()[0]
+    message = refused.complaint()
+    assert "bytes more than the 1,024 MiB" in message
+    assert "group" in message
+    assert "--memory auto" in message
+    least = message.partition("raise the budget to ")[2].split()[0]
     assert run("plan", *LARGE, "--memory", "device", "--device-budget", least).code == 0
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said", "code"),
+    ("arguments", "message", "code"),
     [
         ([], "--vertices and --arcs", 2),
         (["--vertices", 5], "--vertices and --arcs", 2),
@@ -177,9 +179,9 @@ def test_an_infeasible_policy_is_refused_with_what_is_missing(run):
         ([*LARGE[:4], "--machine", "mars"], "mars", 1),
     ],
 )
-def test_bad_input_ends_in_one_line(run, arguments, said, code):
+def test_bad_input_ends_in_one_line(run, arguments, message, code):
     found = run("plan", *arguments)
-    assert said in found.complaint()
+    assert message in found.complaint()
     assert found.code == code
 
 
@@ -207,10 +209,10 @@ def test_a_plan_takes_no_time(run):
     assert time.perf_counter() - since < 2
 
 
-def test_what_is_left_on_the_host_is_told(run):
+def test_bytes_on_the_host_are_shown(run):
     assert run("plan", *LARGE, "--device-budget", "40%", "--json").json["host_bytes"] > 0
-    told = run("plan", *LARGE, "--device-budget", "40%").out
-    assert re.search(r" on the device \(budget: .*\), .* on the host", told)
+    shown = run("plan", *LARGE, "--device-budget", "40%").out
+    assert re.search(r" on the device \(budget: .*\), .* on the host", shown)
     assert " on the host\n" not in run("plan", *LARGE).out
 
 
@@ -222,7 +224,7 @@ def test_an_arc_listed_once_is_two_as_undirected(run, tmp_path):
     assert by_head["arcs"] == whole["arcs"] == 6
 
 
-def test_bytes_are_told_by_stage(run):
+def test_bytes_are_shown_by_stage(run):
     found = run("plan", *LARGE, "--json").json
     for stage, nbytes in found["stage_bytes"].items():
         alive = (array["bytes"] for array in found["arrays"] if stage in array["phases"])
@@ -235,10 +237,10 @@ def test_pages_per_warp_are_shown_where_touching_brings_blocks(run):
     assert "pages per warp" in run("plan", *LARGE, "--memory", "base", "--device-budget", "70%").out
 
 
-def test_managed_memory_that_no_run_would_get_is_told(run):
+def test_unavailable_managed_memory_is_noted(run):
     larger = ("--vertices", 100_000_000, "--arcs", 60_000_000_000, "--machine", "h200")
     assert "a run is refused" in run("plan", *larger, "--memory", "zero_copy").err
-    told = run("plan", *larger).err
-    assert "no managed memory" in told
-    assert "refused" not in told
+    shown = run("plan", *larger).err
+    assert "no managed memory" in shown
+    assert "refused" not in shown
     assert "no managed memory" not in run("plan", *LARGE, "--device-budget", "40%").err

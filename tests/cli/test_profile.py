@@ -31,14 +31,14 @@ def test_json_is_one_object(run: Run, two_triangles: Path, tmp_path: Path):
     assert set(found["peak_bytes"]) == {"graph", "hash", "community", "scratch"}
 
 
-def test_being_light_is_for_a_gpu(run: Run, two_triangles: Path, tmp_path: Path):
+def test_light_is_for_a_gpu(run: Run, two_triangles: Path, tmp_path: Path):
     command = ("profile", two_triangles, "-o", tmp_path / "run.npz", "--device", "cpu", "--force")
     assert "ran on the CPU; --light was ignored" in run(*command, "--light").err
     assert "--light" not in run(*command).err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("-o", "run.csv"), 1, "name it so"),
         (("-o", "there.npz"), 1, "--force"),
@@ -48,19 +48,19 @@ def test_being_light_is_for_a_gpu(run: Run, two_triangles: Path, tmp_path: Path)
         (("-o", "run.npz", "--resolution", "0"), 2, "resolution"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_line(
+def test_bad_arguments_give_one_line(
     run: Run,
     two_triangles: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: tuple[str, ...],
     code: int,
-    said: str,
+    message: str,
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.npz").write_text("mine")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     out = run("profile", two_triangles, "--device", "cpu", *arguments)
     assert out.code == code
-    assert said in out.complaint()
+    assert message in out.complaint()
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

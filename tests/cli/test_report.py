@@ -63,7 +63,7 @@ def test_results_of_a_sweep_are_shown_alike(run: Run, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("run.npz", "-o", "there.html"), 1, "--force"),
         (("run.npz", "-o", "run.npz"), 2, "must end in .html"),
@@ -77,14 +77,14 @@ def test_results_of_a_sweep_are_shown_alike(run: Run, tmp_path: Path):
         (("good.csv", "--trace", "t.json"), 2, "no timeline"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_line(
+def test_bad_arguments_give_one_line(
     run: Run,
     session: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: tuple[str, ...],
     code: int,
-    said: str,
+    message: str,
 ):
     import pandas as pd
 
@@ -96,7 +96,7 @@ def test_what_cannot_be_is_refused_in_a_line(
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     out = run("report", *arguments)
     assert out.code == code
-    assert said in out.complaint()
+    assert message in out.complaint()
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -150,7 +150,7 @@ def test_nothing_is_written_where_a_chart_is_in_the_way(run: Run, session: Path,
     assert [path.name for path in charts.iterdir()] == ["residency.pdf"]
 
 
-def test_a_sweep_that_was_stopped_is_shown_with_what_it_lacks(run: Run, tmp_path: Path):
+def test_an_interrupted_sweep_is_shown_with_what_is_missing(run: Run, tmp_path: Path):
     about = {"gpu": "h200", "setup": "", "vertices": 34, "arcs": 156, "peak_bytes": 1 << 30}
     rows = [{**row, **about} for row in sweep_rows()]
     lines = [json.dumps({"row": row}) + "\n" for row in (*rows[:2], *rows[3:])]

@@ -1,4 +1,4 @@
-"""Quick answers: what may be imported when, and how long a short command takes."""
+"""Imports of each command, and the time of short commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COSTLY = ("numpy", "scipy", "numba", "pandas", "pyarrow", "networkx", "sklearn",
 
 
 def imported(*arguments: str) -> set[str]:
-    """Return which of the costly libraries a command imports."""
+    """Return the slow libraries that a command imports."""
     code = (
         "import sys; from louvain_um.cli import app\n"
         "try: app(sys.argv[1:])\n"
@@ -26,7 +26,7 @@ def imported(*arguments: str) -> set[str]:
 
 
 def seconds(*arguments: str) -> float:
-    """Return the processor's time for a command, the best of three: load does not count."""
+    """Return the processor time of a command, the best of three, independent of load."""
     resource = pytest.importorskip("resource")
 
     def used() -> float:
@@ -58,7 +58,7 @@ def test_a_small_graph_imports_only_what_it_needs(two_triangles):
 def test_a_small_graph_is_quick_once_compiled(shared_data):
     karate = str(shared_data / "karate.mtx")
     seconds("detect", karate)
-    # About 0.85 s on the machine it was written on, most of it Numba waking up.
+    # About 0.85 s on the machine it was written on, most of it importing Numba.
     assert seconds("detect", karate) < 1.3
 
 
@@ -73,7 +73,7 @@ def test_the_entry_point_starts(two_triangles):
     assert time.perf_counter() - since < 60
 
 
-def test_leaving_blas_out_hides_it_from_nobody():
+def test_blas_can_still_be_imported():
     code = (
         "import sys; from louvain_um.cli.kernels import import_numba; import_numba()\n"
         "assert 'scipy.linalg' not in sys.modules\n"

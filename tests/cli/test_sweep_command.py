@@ -33,7 +33,7 @@ def test_simulate_prints_one_object(run, source, tmp_path):
     assert {row["graph"] for row in rows} == {"small"}
 
 
-def test_the_program_may_see_to_its_memory_itself(run, source, tmp_path):
+def test_eviction_by_the_program_is_simulated(run, source, tmp_path):
     kept = tmp_path / "s.npz"
     wanted = ("--policies", "base", "--oversubscription", "0", "--eviction", "program", "--json")
     done = run("simulate", source, *wanted)
@@ -50,7 +50,7 @@ def test_the_program_may_see_to_its_memory_itself(run, source, tmp_path):
     assert "another program" in study.complaint()
 
 
-def test_what_cannot_run_is_told_and_why(run, source):
+def test_infeasible_points_are_shown_with_reasons(run, source):
     wanted = ("--policies", "device", "--oversubscription", "0,90", "--eviction", "program")
     done = run("simulate", source, *wanted)
     rows = run("simulate", source, *wanted, "--json").json["results"]
@@ -61,17 +61,19 @@ def test_what_cannot_run_is_told_and_why(run, source):
 
 
 @pytest.mark.parametrize(
-    ("device", "gpu", "who"),
+    ("device", "gpu", "eviction"),
     [("cuda", "h200", "program"), ("cuda", None, "driver"), ("cpu", "h200", "driver")],
 )
-def test_beside_measured_runs_the_program_makes_room(monkeypatch, device, gpu, who):
+def test_eviction_by_the_program_is_the_default_beside_measured_runs(
+    monkeypatch, device, gpu, eviction
+):
     from louvain_um.cli.commands.sweep import settings_for
     from louvain_um.gpu.runtime import device as devices
 
     found = devices.Choice(kind=device, index=0, reason="asked for")
     monkeypatch.setattr(devices, "pick", lambda wanted: found)
     settings = settings_for("base", "50", device, gpu, None, "louvain", 0)
-    assert settings.driver.eviction == who
+    assert settings.driver.eviction == eviction
 
 
 def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
@@ -171,7 +173,7 @@ def test_points_of_another_are_left_alone(run, tmp_path, content):
     assert b'"row"' in points.read_bytes()
 
 
-def test_arrays_of_a_policy_that_nobody_has_are_told(run, tmp_path):
+def test_unknown_arrays_of_a_policy_are_noted(run, tmp_path):
     policy = tmp_path / "mine.toml"
     policy.write_text('[arrays]\n"tragets.0" = "device"\n')
     arguments = ("example:karate", "--policies", policy, "--oversubscription", "0",
@@ -179,12 +181,12 @@ def test_arrays_of_a_policy_that_nobody_has_are_told(run, tmp_path):
     done = run("simulate", *arguments)
     assert done.code == 0, done.err
     assert "does not have: tragets.0" in done.err
-    for _ in range(2):  # a sweep that is only completed says so, too
+    for _ in range(2):  # a sweep that is only completed message so, too
         assert run("sweep", *arguments, "-o", tmp_path / "out").code == 0
         assert "tragets.0" in (tmp_path / "out" / "notes.txt").read_text()
 
 
-def test_seconds_are_said_as_plans_say_them(run):
+def test_seconds_have_the_format_of_plans(run):
     done = run(
         "simulate", "example:les-miserables", "--policies", "adv1", "--oversubscription", "0"
     )
