@@ -229,7 +229,8 @@ class DryKernels:
 
 def fields(args: Any) -> dict[str, int]:
     """Return the arguments of an aggregation's kernel by name."""
-    return dict(zip(ARGUMENTS, np.frombuffer(args.tobytes(), np.uint64).tolist(), strict=True))
+    record = np.frombuffer(args.tobytes(), ARGUMENTS)[0]
+    return {name: int(record[name]) for name in ARGUMENTS.names}
 
 
 def pointer(struct: Any, layout: Any, name: str) -> int:

@@ -10,50 +10,71 @@ import pytest
 
 from louvain_um.core import rules
 from louvain_um.errors import DeviceUnavailableError
+from louvain_um.gpu.aggregate import limits
+from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.memory import targets24, targets24_rows, weights8
-from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS, Struct, layout
+from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS
 from louvain_um.gpu.out_of_core.block_steps import NONE, SPAN, VERTEX_BLOCKS
+from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
 from louvain_um.gpu.runtime import compile, launch, nvrtc
+from louvain_um.gpu.runtime.structs import Struct, layout
+from louvain_um.profiling.access import waits
+
+MOVING = ("move", "vertex_blocks")
+AGGREGATING = ("aggregate",)
+RELABELLING = ("relabel",)
 
 STRUCTS = {
-    "MoveRule<Unweighted, u32>": MOVE_RULE,
-    "MoveRule<Targets24, u32>": MOVE_RULE,
-    "MoveRule<u64, u64>": MOVE_RULE,
-    "RefineRule<u32, u32>": REFINE_RULE,
-    "RefineRule<Weights8, u64>": REFINE_RULE,
-    "Sweeps": SWEEPS,
-    "VertexBlocks": VERTEX_BLOCKS,
-    "Control": launch.CONTROL,
-    "HubTables<u32>": launch.HUB_TABLES,
-    "HubTables<u64>": launch.HUB_TABLES,
+    (MOVING, "MoveRule<Unweighted, u32>"): MOVE_RULE,
+    (MOVING, "MoveRule<Targets24, u32>"): MOVE_RULE,
+    (MOVING, "MoveRule<u64, u64>"): MOVE_RULE,
+    (MOVING, "RefineRule<u32, u32>"): REFINE_RULE,
+    (MOVING, "RefineRule<Weights8, u64>"): REFINE_RULE,
+    (MOVING, "Sweeps"): SWEEPS,
+    (MOVING, "VertexBlocks"): VERTEX_BLOCKS,
+    (MOVING, "Control"): launch.CONTROL,
+    (MOVING, "HubTables<u32>"): launch.HUB_TABLES,
+    (MOVING, "HubTables<u64>"): launch.HUB_TABLES,
+    (AGGREGATING, "State"): STATE,
+    (AGGREGATING, "Arguments<Unweighted, u32>"): ARGUMENTS,
+    (AGGREGATING, "Arguments<Weights8, u64>"): ARGUMENTS,
+    (RELABELLING, "RelabelResult"): RELABEL_RESULT,
 }
 
 CONSTANTS = {
-    "GAIN_BITS": rules.GAIN_BITS,
-    "EMPTY": NONE,
-    "THREADS": launch.THREADS,
-    "DRAIN_SLOTS": launch.DRAIN_SLOTS,
-    "BINS + 1": SPAN,
-    "Table<u32>::block_max": launch.BLOCK_MAX[4],
-    "Table<u64>::block_max": launch.BLOCK_MAX[8],
-    "TARGET_MASK + 1": targets24.MOST_VERTICES,
-    "START_BITS": targets24_rows.START_BITS,
-    "HEAVY": weights8.WIDE,
-    "sizeof(HeavyWeight)": weights8.ENTRY,
+    MOVING: {
+        "GAIN_BITS": rules.GAIN_BITS,
+        "EMPTY": NONE,
+        "THREADS": launch.THREADS,
+        "DRAIN_SLOTS": launch.DRAIN_SLOTS,
+        "BINS + 1": SPAN,
+        "Table<u32>::block_max": launch.BLOCK_MAX[4],
+        "Table<u64>::block_max": launch.BLOCK_MAX[8],
+        "TARGET_MASK + 1": targets24.MOST_VERTICES,
+        "START_BITS": targets24_rows.START_BITS,
+        "HEAVY": weights8.WIDE,
+        "sizeof(HeavyWeight)": weights8.ENTRY,
+    },
+    AGGREGATING: {
+        "THREADS": launch.THREADS,
+        "BOUND_COUNT": limits.BOUNDS,
+        "Table<u32>::slots": limits.SLOTS[4],
+        "Table<u64>::slots": limits.SLOTS[8],
+        "BLOCK_ARCS": waits.BLOCK_ARCS,
+    },
+    RELABELLING: {"THREADS": launch.THREADS},
 }
 
-SOURCES = ("move", "vertex_blocks")
 
-
-def compile_checks(folder: Path, checks: list[str]) -> None:
+def compile_checks(folder: Path, sources: tuple[str, ...], checks: list[str]) -> None:
     """Compile assertions behind the sources that define what they are about."""
     try:
         nvrtc.compiler()
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
-    for name in SOURCES:
+    for name in sources:
         (folder / f"{name}_source.cuh").write_text(compile.sources()[f"{name}.cu"])
-    included = [f'#include "{name}_source.cuh"' for name in SOURCES]
+    included = [f'#include "{name}_source.cuh"' for name in sources]
     text = "\n".join([*included, *checks, "__global__ void none() {}"])
     (folder / "mirrors.cu").write_text(text)
     compile.build("mirrors", ["none"], compile.target(90), folder)
@@ -67,15 +88,17 @@ def checks_of(struct: str, kind: np.dtype[Any]) -> list[str]:
     return ["namespace {", *found, "}"]
 
 
-@pytest.mark.parametrize("struct", STRUCTS)
-def test_structures_have_the_layout_that_python_fills(tmp_path: Path, struct: str) -> None:
-    compile_checks(tmp_path, checks_of(struct, STRUCTS[struct]))
+@pytest.mark.parametrize(("sources", "struct"), STRUCTS)
+def test_structures_have_the_layout_that_python_fills(
+    tmp_path: Path, sources: tuple[str, ...], struct: str
+) -> None:
+    compile_checks(tmp_path, sources, checks_of(struct, STRUCTS[sources, struct]))
 
 
-def test_constants_are_the_same(tmp_path: Path) -> None:
-    compile_checks(
-        tmp_path, [f"static_assert({name} == {value}u);" for name, value in CONSTANTS.items()]
-    )
+@pytest.mark.parametrize("sources", CONSTANTS)
+def test_constants_are_the_same(tmp_path: Path, sources: tuple[str, ...]) -> None:
+    checks = [f"static_assert({name} == {value}u);" for name, value in CONSTANTS[sources].items()]
+    compile_checks(tmp_path, sources, checks)
 
 
 def test_a_structure_takes_every_field_once() -> None:

@@ -91,7 +91,7 @@ def at_once(aggregation: Aggregation, level: GpuLevel) -> GpuLevel:
         partials=8 * aggregation.prepare("aggregate_small")[1],
     )
     aggregation.set(table_slots=slots, stretch_shift=STRETCH, chunk_arcs=max(arcs, 1))
-    aggregation.values["ranks"] = aggregation.values["members"]
+    aggregation.set(ranks=aggregation.value("members"))
     arrays = {
         "offsets": empty(f"offsets.{tag}", "graph", n + 1, np.int64),
         "targets": empty(f"targets.{tag}", "graph", arcs, np.uint32),
@@ -163,7 +163,7 @@ def group_vertices(
     tag, sums, empty = tag_after(level), level.sums, aggregation.memory.empty
     if k is None:
         aggregation.scratch("members", level.vertices + 1, np.uint32)
-        aggregation.values["ranks"] = aggregation.values["members"]
+        aggregation.set(ranks=aggregation.value("members"))
         aggregation.launch("number_labels")
         k = int(aggregation.read()["vertices"])
     aggregation.group(k)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any, Final
 
 import numpy as np
@@ -22,12 +21,16 @@ from louvain_um.gpu.aggregate.limits import (
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
+from louvain_um.gpu.runtime.structs import Struct, address, layout, pointers
 from louvain_um.placement.memory.allocator import Allocator
 
 STATE: Final = np.dtype(
     [
         ("barrier", np.uint32, 2),
-        ("claimed", np.uint32, 4),
+        *(
+            (name, np.uint32)
+            for name in ("claimed_by_warps", "block_count", "claimed_by_blocks", "hub_count")
+        ),
         *(
             (name, np.uint64)
             for name in (
@@ -42,18 +45,23 @@ STATE: Final = np.dtype(
 )  # fmt: skip
 """`State` of group_members.cuh."""
 
-ARGUMENTS: Final = (
-    "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "new_capacity", "weights8",
-    "partial", "stretch_shift", "begin", "resume", "table_slots", "heavy_slots",
-    "offsets", "targets", "weights", "loops", "degrees", "numbers", "map", "ranks", "names",
-    "members", "starts", "low", "whole", "rooms", "chunk_targets", "chunk_weights", "new_offsets",
-    "new_targets", "new_weights", "new_loops", "new_degrees", "block_bin", "hub_bin", "keys",
-    "sums", "state", "partials",
+ARGUMENTS: Final = layout(
+    **dict.fromkeys(
+        (
+            "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "new_capacity",
+            "weights8", "partial", "stretch_shift", "begin", "resume",
+        ),
+        np.int64,
+    ),
+    table_slots=np.uint64, heavy_slots=np.uint64,
+    **pointers(
+        "offsets", "targets", "weights", "loops", "degrees", "numbers", "map", "ranks", "names",
+        "members", "starts", "low", "whole", "rooms", "chunk_targets", "chunk_weights",
+        "new_offsets", "new_targets", "new_weights", "new_loops", "new_degrees", "block_bin",
+        "hub_bin", "keys", "sums", "state", "partials",
+    ),
 )  # fmt: skip
-"""Fields of `Arguments` of group_members.cuh; each takes 8 bytes."""
-
-STRUCT: Final = np.dtype((np.void, 8 * len(ARGUMENTS)))
-"""`Arguments` as one opaque value: CuPy inspects every field of a structured one per launch."""
+"""`Arguments` of group_members.cuh."""
 
 ALIGNED: Final = 256
 """Bytes to whose multiples parts of an array are aligned."""
@@ -74,7 +82,7 @@ class Aggregation:
         self.level = level
         self.names: list[str] = []
         self.partials = 0
-        self.values = dict.fromkeys(ARGUMENTS, 0)
+        self.arguments = Struct(ARGUMENTS, **dict.fromkeys(ARGUMENTS.names or (), 0))
         self.state = self.scratch("state", STATE.itemsize, np.uint8)
         self.state.data.memset_async(0, STATE.itemsize)
         graph = ("offsets", "targets", "weights", "loops", "degrees")
@@ -82,8 +90,11 @@ class Aggregation:
 
     def set(self, **values: Any) -> None:
         """Set arguments: numbers, arrays, or None for a null pointer."""
-        for name, value in values.items():
-            self.values[name] = value if isinstance(value, int) else _address(value)
+        self.arguments.set(**values)
+
+    def value(self, name: str) -> int:
+        """Return an argument: a number or an address."""
+        return int(self.arguments.record[name][0])
 
     def scratch(self, name: str, size: int, dtype: Any, group: Group = "scratch") -> Any:
         """Allocate an array until `close`, and set the argument of its name to it."""
@@ -97,9 +108,9 @@ class Aggregation:
         rounded = {name: -(-size // ALIGNED) * ALIGNED for name, size in sizes.items()}
         whole = self.memory.empty("aggregate", "scratch", sum(rounded.values()), np.uint8)
         self.names.append("aggregate")
-        at = _address(whole)
+        at = address(whole)
         for name, size in rounded.items():
-            self.values[name] = at
+            self.set(**{name: at})
             at += size
 
     def drop(self, *names: str) -> None:
@@ -121,13 +132,12 @@ class Aggregation:
     def launch(self, name: str) -> None:
         """Run a kernel, with room for one partial sum per block."""
         kernel, blocks = self.prepare(name)
-        if not self.values["partials"] or 0 < self.partials < blocks:
+        if not self.value("partials") or 0 < self.partials < blocks:
             if self.partials:
                 self.drop("partials")
             self.scratch("partials", blocks, np.uint64)
             self.partials = blocks
-        argument = np.frombuffer(struct.pack(f"{len(ARGUMENTS)}Q", *self.values.values()), STRUCT)
-        kernel((blocks,), (THREADS,), (argument.reshape(()),))
+        kernel((blocks,), (THREADS,), (self.arguments.argument,))
 
     def read(self) -> Any:
         """Wait for the device and return its `State`."""
@@ -137,7 +147,7 @@ class Aggregation:
         """List the members of communities 0 … k − 1."""
         n = self.level.vertices
         shift = stretch_for(self.level.max_degree)
-        if not self.values["members"]:
+        if not self.value("members"):
             self.scratch("members", n + 1, np.uint32)
         self.scratch("starts", k + 1, np.uint32)
         self.scratch("low", n + 1, np.uint32)
@@ -147,23 +157,23 @@ class Aggregation:
 
     def lay_out(self, limits: Limits) -> Any:
         """Lay out room for the new rows, in chunks; return the state."""
-        arcs, k = self.level.arcs, self.values["k"]
+        arcs, k = self.level.arcs, self.value("k")
         self.set(chunk_arcs=chunk_for(arcs, limits, leiden=self.level.refined is not None))
         self.scratch("rooms", k + 1, np.uint32)
         self.launch("lay_out")
         state = self.read()
         # Communities without arcs are no neighbours; 0 where degrees were not summed.
-        self.set(neighbour_bound=int(state["nonempty"]) or self.values["neighbour_bound"])
+        self.set(neighbour_bound=int(state["nonempty"]) or self.value("neighbour_bound"))
         return state
 
     def make_room(self, state: Any, limits: Limits) -> None:
         """Allocate what summing a chunk takes."""
-        sums, bound = self.level.sums, self.values["neighbour_bound"]
+        sums, bound = self.level.sums, self.value("neighbour_bound")
         width = np.dtype(sums).itemsize
         self.scratch("chunk_targets", int(state["chunk_room"]), np.uint32)
         self.scratch("chunk_weights", int(state["chunk_room"]), sums)
         block_bin, hub_bin, slots = tables(
-            width, self.values["k"], bound, int(state["max_arcs"]), self.level.arcs
+            width, self.value("k"), bound, int(state["max_arcs"]), self.level.arcs
         )
         if slots:
             slots = slots_of(slots, self.level.arcs, limits)
@@ -216,8 +226,3 @@ def squares(state: Any) -> int:
     """Return a sum of 128 bits from its three parts."""
     low, middle, high = state["squares"].tolist()
     return int(low + (middle << 32) + (high << 64))
-
-
-def _address(array: Any) -> int:
-    address: int = 0 if array is None else array.data.ptr
-    return address

@@ -10,9 +10,10 @@ import numpy as np
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.gpu.level import GpuLevel, or_null
-from louvain_um.gpu.move.structs import SWEEPS, Struct, move_rule
+from louvain_um.gpu.move.structs import SWEEPS, move_rule
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import CONTROL, THREADS, HubTables, grid_for, new_control
+from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
 from louvain_um.placement.memory.allocator import Allocator
 

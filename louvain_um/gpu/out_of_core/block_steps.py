@@ -15,11 +15,12 @@ from louvain_um.core import rules
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.gpu.level import GpuLevel, or_null
 from louvain_um.gpu.move.move import MOVE_ARRAYS, Sweep, move_arrays
-from louvain_um.gpu.move.structs import Struct, layout, move_rule, pointers
+from louvain_um.gpu.move.structs import move_rule
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.refine.refine import REFINE_ARRAYS, start_refinement
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import CONTROL, THREADS, HubTables, grid_for, new_control
+from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.options import Options
 from louvain_um.placement.memory.allocator import Allocator
 

@@ -7,9 +7,10 @@ from typing import Final
 import numpy as np
 
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.move.structs import Struct, refine_rule
+from louvain_um.gpu.move.structs import refine_rule
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS, HubTables, grid_for, new_control
+from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
 from louvain_um.placement.memory.allocator import Allocator
 

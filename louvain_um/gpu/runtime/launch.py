@@ -8,6 +8,7 @@ import numpy as np
 
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
+from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.placement.memory.allocator import Allocator
 
 THREADS: Final = 256
@@ -62,21 +63,10 @@ CONTROL: Final = np.dtype(
 """`Control` of decide.cuh."""
 
 
-HUB_TABLES: Final = np.dtype(
-    [
-        (name, np.uint64)
-        for name in (
-            "keys",
-            "sums",
-            "capacity",
-            "slots",
-            "fills",
-            "drains",
-            "own_weights",
-            "partials",
-        )
-    ]
-)
+HUB_TABLES: Final = layout(
+    **pointers("keys", "sums"), capacity=np.uint64,
+    **pointers("slots", "fills", "drains", "own_weights", "partials"),
+)  # fmt: skip
 """`HubTables` of hubs.cuh."""
 
 
@@ -136,8 +126,10 @@ class HubTables:
         arrays = [memory.empty(name, "hash", size, dtype) for name, size, dtype in wanted]
         arrays[0].fill(0xFFFFFFFF)
         arrays[1].fill(0)
-        keys, table, *others = (np.uint64(array.data.ptr) for array in arrays)
-        self.argument = np.array((keys, table, np.uint64(slots), *others), HUB_TABLES)
+        keys, table, *others = arrays
+        names = HUB_TABLES.names or ()
+        values = (keys, table, slots, *others)
+        self.argument = Struct(HUB_TABLES, **dict(zip(names, values, strict=True))).argument
 
     def free(self) -> None:
         """Free the memory."""
