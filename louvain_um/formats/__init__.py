@@ -42,47 +42,48 @@ def read_graph(
     path : path
         Edge list (``.txt .tsv .csv .edges .edgelist .el .wel .ncol .snap .dat``),
         MatrixMarket (``.mtx``), METIS (``.graph .metis``), ``.gml``, ``.graphml``, ``.npz``
-        or ``.parquet``; each may be gzipped. ``-`` is standard input, an edge list or, by
-        its first bytes, another format.
+        or ``.parquet``; each may be gzipped. ``-`` is standard input, whose format is
+        recognized by its first bytes, or else an edge list.
     format : {"edges", "matrixmarket", "metis", "gml", "graphml", "npz", "parquet"}, optional
-        Instead of what the suffix says.
+        The format, if the suffix does not tell it.
     weighted : bool, optional
-        Whether to read weights. By default they are read where there are any. In an edge
-        list that is the column that a header calls weight (or value, count, strength …),
-        wherever it stands; without a header the third, if it holds numbers that look like
-        neither Unix times nor years. A third column with another name is a weight only if
-        this is True. In GML and GraphML it is the edges' attribute of such a name.
+        Whether to read weights. By default they are read if there are any. In an edge list
+        they are the column named weight (or value, count, strength …) in the header, at any
+        position; without a header the third column, if its numbers look like neither Unix
+        times nor years. A third column with another name is a weight only if this is True.
+        In GML and GraphML they are the edge attribute with such a name.
     duplicates : {"once", "sum"}, optional
-        What an edge listed more than once counts for; see `Graph.from_edges`. A symmetric
-        matrix and METIS list every edge twice; that is one edge.
+        How repeated edges count; see `Graph.from_edges`. A symmetric matrix and METIS list
+        each edge twice; that is one edge.
     symmetrize : bool
-        Read what declares itself directed, a column ``Type`` with ``Directed`` included, as
+        Read a directed graph, including one whose column ``Type`` is ``Directed``, as
         undirected.
     one_based : bool, optional
-        For edge lists: every id from 1 (True) or 0 (False) to the largest is a vertex. By
-        default vertices are the ids that occur, or as many as a comment ``# Nodes: N``
-        announces where the ids lie below N.
+        For edge lists: all ids from 1 (True) or 0 (False) to the largest are vertices. By
+        default vertices are the ids that occur, or 0 … N − 1 if a comment ``# Nodes: N``
+        announces N vertices and all ids are smaller.
     header : bool, optional
-        For edge lists: whether the first line that is no comment is a header. By default
-        it is one if it is words over numbers, counts the vertices and edges that follow,
-        holds words such as source and target, or words that do not occur again in a short
-        list where all others do. A note tells what was decided wherever it is in doubt.
+        For edge lists: whether the first line that is not a comment is a header. By default
+        it is one if it has words above numbers, counts the vertices and edges that follow,
+        has names such as source and target, or names that do not occur again in a short
+        list in which all others do. In doubtful cases a note tells the decision.
     separator : str, optional
-        For edge lists: the character between fields. By default the first lines tell.
+        For edge lists: the character between fields. By default detected from the first lines.
     ids : {"auto", "number", "text"}
-        For edge lists: whether ids are numbers or names. By default the first lines tell.
+        For edge lists: whether ids are numbers or names. By default detected from the first
+        lines.
 
     Returns
     -------
     Graph
-        With the ids or names of the file in `names` unless they are 0 … n − 1, and in
-        `notes` what was guessed, which columns were not read, and how many edges repeat
-        another or are loops.
+        `names` holds the ids or names of the file, unless these are 0 … n − 1. `notes` tell
+        what was guessed, which columns were not read, and how many edges are repeated or
+        loops.
 
     Raises
     ------
     GraphFormatError
-        Naming the file, the line where there is one, and a remedy.
+        Names the file, the line if it is known, and a remedy.
 
     Examples
     --------
@@ -128,31 +129,31 @@ def read_graph(
             graph: Graph = read(source, options)
         except MemoryError:
             raise source.error(
-                "needs more memory than there is; check the number of vertices it announces"
+                "needs more memory than available; check the number of vertices that it announces"
             ) from None
     return graph
 
 
 def as_graph(obj: Any, *, duplicates: Duplicates | None = None, symmetrize: bool = False) -> Graph:
-    """Return another library's graph as a `Graph`.
+    """Convert another library's graph to a `Graph`.
 
     Parameters
     ----------
     obj : object
-        A Graph (returned as it is); a networkx or igraph graph; a SciPy or CuPy sparse
-        matrix or a square array (an adjacency matrix: symmetric, the diagonal holds loops);
+        A Graph (returned unchanged); a networkx or igraph graph; a SciPy or CuPy sparse
+        matrix or a square array (a symmetric adjacency matrix, with loops on the diagonal);
         a pandas, Arrow or Polars table of edges (columns source and target, or the first
         two, and weight); ``(source, target)`` or ``(source, target, weights)``, where
-        integers are vertices 0 … n − 1 and strings are names; or a path, as `read_graph`.
+        integers are vertices 0 … n − 1 and strings are names; or a path for `read_graph`.
     duplicates : {"once", "sum"}, optional
-        See `Graph.from_edges`. Parallel edges of a networkx multigraph add up by default.
+        See `Graph.from_edges`. Parallel edges of a networkx multigraph are summed by default.
     symmetrize : bool
         Read a directed object as undirected.
 
     Raises
     ------
     GraphError
-        Objects of another kind, directed objects, ids or weights out of range.
+        The type is not supported, the graph is directed, or ids or weights are out of range.
 
     Examples
     --------
@@ -180,29 +181,29 @@ def write_graph(
     format: str | None = None,
     force: bool = False,
 ) -> tuple[str, ...]:
-    """Write a graph to a file, by its suffix; reading it back gives the same graph.
+    """Write a graph to a file in the format of its suffix; reading it gives the same graph.
 
     Parameters
     ----------
     path : path
         Edge list, ``.mtx``, ``.graph``, ``.npz`` (each may end in ``.gz``) or ``.parquet``.
     graph : Graph
-        Every edge is written once (twice for METIS); real weights exactly.
+        Each edge is written once (twice for METIS), real weights exactly.
     format : str, optional
-        Instead of what the suffix says; names as for `read_graph`.
+        The format, if the suffix does not tell it; names as for `read_graph`.
     force : bool
-        Whether to replace a file that exists.
+        Whether to replace an existing file.
 
     Returns
     -------
     tuple of str
-        What the format could not keep, such as names.
+        Notes on what the format cannot store, such as names.
 
     Raises
     ------
     LouvainUmError
-        A format that cannot be written or hold the graph, a file that exists, a folder that
-        does not, a full disc. Nothing half written is left.
+        The format cannot be written or cannot store the graph, the file exists, the folder
+        does not, or the disc is full. No partial file is left.
 
     Examples
     --------
@@ -224,7 +225,7 @@ def write_graph(
 def check_graph_path(
     path: str | os.PathLike[str], *, format: str | None = None, force: bool = False
 ) -> None:
-    """Raise what `write_graph` would raise about the path, before the work is done."""
+    """Raise the errors of `write_graph` about the path, before any work is done."""
     from louvain_um.formats.write import writer_for
 
     check_format(format)

@@ -1,8 +1,8 @@
 """Seeded graphs of any size: the same arguments give the same graph on every machine.
 
-Each kind is a function that returns `Generated`. Randomness is counted, not consumed: what
-edge i looks like is a hash of (seed, stream, i), in integers alone, so neither the number of
-threads nor the device that runs it can change a graph.
+Each kind is a function that returns `Generated`. Randomness is counter-based: edge i is a hash of
+(seed, stream, i), computed in integers, so neither the number of threads nor the device changes
+a graph.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GENERATORS: Mapping[str, Callable[..., Generated]] = MappingProxyType(
         "ring": ring_of_cliques,
     }
 )
-"""Every kind by the name the command line gives it."""
+"""Generators by their names on the command line."""
 
 __all__ = [
     "GENERATORS",

@@ -27,7 +27,7 @@ ID_STREAM: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A generated graph and, where the kind plants them, its communities.
+    """A generated graph and its planted communities, if the kind has any.
 
     Parameters
     ----------
@@ -47,16 +47,16 @@ class CommonOptions:
     Parameters
     ----------
     permute : bool
-        Whether ids are permuted.
+        Whether vertex ids are permuted.
     weights : {"none", "uniform"}
-        No weights, or whole numbers 1 … 16 alike.
+        No weights, or integers 1 … 16 with equal probability.
     seed : int
         0 … 2³² − 1.
 
     Raises
     ------
     OptionError
-        Another seed or other weights.
+        A seed or weights that are not allowed.
     """
 
     permute: bool
@@ -69,7 +69,7 @@ class CommonOptions:
             raise OptionError("weights", self.weights, "must be 'none' or 'uniform'")
 
     def key(self, stream: int) -> np.uint64:
-        """Return the key of one stream of the seed's randomness."""
+        """Return the key of a random stream of the seed."""
         return stream_key(self.seed, stream)
 
     def vertex_ids(self, n: int) -> NDArray[np.uint64]:
@@ -88,7 +88,8 @@ class CommonOptions:
     ) -> Graph:
         """Build a graph from two kernels of `rows`, which count and write its rows.
 
-        Both are called once per thread as ``kernel(t, threads, *args, offsets, …)``.
+        Both are called once per thread: ``count(t, threads, *args, offsets)``, then
+        ``fill(t, threads, *args, offsets, targets)``.
         """
         from louvain_um.core import parallel
 
@@ -101,7 +102,7 @@ class CommonOptions:
         return self._weighted(Graph(offsets, targets, None, np.zeros(n, np.int64)))
 
     def _weighted(self, graph: Graph) -> Graph:
-        """Give each edge the weight asked for, a function of its two ends."""
+        """Add the requested weights; a weight depends on the edge's two ends."""
         if self.weights == "none":
             return graph
         from louvain_um.core import parallel
@@ -121,7 +122,7 @@ class CommonOptions:
 
 
 def mix64(x: int) -> int:
-    """Return a well-mixed 64-bit image of `x`: splitmix64's finaliser, a bijection."""
+    """Return the splitmix64 finalizer of `x`, a bijection of 64-bit integers."""
     x &= MASK64
     x = (x ^ x >> 30) * 0xBF58_476D_1CE4_E5B9 & MASK64
     x = (x ^ x >> 27) * 0x94D0_49BB_1331_11EB & MASK64
@@ -129,7 +130,7 @@ def mix64(x: int) -> int:
 
 
 def stream_key(seed: int, stream: int) -> np.uint64:
-    """Return the key of one stream of a seed's randomness."""
+    """Return the key of a random stream of a seed."""
     return np.uint64(mix64(mix64(seed + 0x9E37_79B9_7F4A_7C15) ^ mix64(stream << 32)))
 
 
@@ -167,7 +168,7 @@ def check_memory(n: int, arcs: int) -> None:
             needed,
             memory,
             [("edge list and rows", 12 * arcs)],
-            "ask for fewer vertices or a lower degree",
+            "use fewer vertices or a lower degree",
         )
 
 
@@ -177,12 +178,12 @@ def power_law(low: int, high: int, exponent: float) -> NDArray[np.uint64]:
     Returns
     -------
     uint64[high − low + 1]
-        Entry k is the smallest 64-bit draw that means more than ``low + k``; the last one
-        is no limit. Computed once on the host, so that no draw needs a power.
+        Entry k is the smallest 64-bit draw that stands for a number above ``low + k``; the
+        last entry is no limit. Computed once on the host, so that no draw needs a power.
     """
     numbers = np.arange(low, high + 1, dtype=np.float64)
     cumulative = np.cumsum(numbers**-exponent)
-    # 48 bits: far below the steps that matter, and coarse enough to hide the last bits of
+    # 48 bits: finer than the steps that matter, but coarse enough to hide the last bits of
     # `power`, which differ between machines.
     steps = np.rint(cumulative / cumulative[-1] * 2.0**48).astype(np.uint64)
     table: NDArray[np.uint64] = steps << np.uint64(16)

@@ -1,7 +1,7 @@
-"""Kinds that are lists of edges, compiled; every edge stands for itself.
+"""Compiled kernels of the kinds that draw edges independently.
 
-Each kernel is called once a thread as ``kernel(t, threads, …)`` and writes edges that depend
-on their index alone. A pair of equal ends stands for "no edge".
+Each kernel is called once per thread as ``kernel(t, threads, …)`` and writes edges that depend
+on their index only. A pair of equal ends means "no edge".
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -25,10 +25,10 @@ from louvain_um.generators.hashing import (
 )
 
 RMAT_WORDS = 16
-"""Draws set aside for an edge: 32 bits a level, 31 levels at most."""
+"""Draws reserved per edge: 32 bits per level, at most 31 levels."""
 
 CHUNK = 1 << 14
-"""Candidate pairs counted together; decides nothing but the size of the count's array."""
+"""Candidate pairs counted together; affects only the size of the array of counts."""
 
 
 @njit(nogil=True, cache=True)
@@ -55,11 +55,11 @@ def draw_rmat(t, threads, key, scale, limits, ids, u, v):
 
 @njit(nogil=True, cache=True)
 def fill_slots(key, counts, low, q, starts, order, degrees):
-    """Give each vertex a place in a community with room for its internal degree.
+    """Assign each vertex to a community large enough for its internal degree.
 
-    Vertices come in order of falling degree, each taking a random free slot of all
+    Vertices are taken by descending degree; each gets a random free slot of all
     communities larger than its internal degree. Reads `counts` (vertices by degree − low),
-    `order` (communities by falling size) and `starts` (their slots); writes `degrees`, the
+    `order` (communities by descending size) and `starts` (their slots); writes `degrees`, the
     degree of each slot.
     """
     pool = np.empty(len(degrees), np.uint32)
@@ -70,7 +70,7 @@ def fill_slots(key, counts, low, q, starts, order, degrees):
         degree = low + k
         need = ((np.uint64(degree) * q) >> HALF) + ONE
         for _ in range(counts[k]):
-            # Nobody is left outside: without a free slot, the next community must do.
+            # Without a free slot, the next community is used although it is too small.
             while opened < len(order) and (
                 free == 0 or np.uint64(starts[order[opened] + 1] - starts[order[opened]]) > need
             ):
@@ -87,10 +87,10 @@ def fill_slots(key, counts, low, q, starts, order, degrees):
 
 @njit(nogil=True, cache=True)
 def split_degrees(key, q, starts, degrees, inner, outer):
-    """Write running sums of each slot's stubs inside and outside its community.
+    """Write running sums of the slots' stubs inside and outside their communities.
 
-    The share q, in units of 2⁻³², of a degree stays inside, rounded up or down at random and
-    at most one stub for every other member.
+    A share q of each degree, in units of 2⁻³², stays inside, rounded up or down at random, but
+    at most one stub per other member.
     """
     inner[0] = outer[0] = 0
     for c in range(len(starts) - 1):
@@ -114,7 +114,7 @@ def label_slots(starts, ids, slots, labels):
 
 @njit(nogil=True, cache=True)
 def expand_stubs(sums, out):
-    """Write each slot as often as it has stubs."""
+    """Write each slot once per stub."""
     for slot in range(len(sums) - 1):
         for j in range(sums[slot], sums[slot + 1]):
             out[j] = slot
@@ -136,11 +136,11 @@ def pair_inside(
     u,
     v,
 ):
-    """Pair the stubs of each community among themselves: image 2i with image 2i + 1.
+    """Pair the stubs within each community: image 2i with image 2i + 1.
 
-    A pair that is a loop or repeats an earlier one (of a smaller i or a former attempt) fails;
-    the stubs of failed pairs, in order, are paired again under another permutation. What
-    fails the last attempt is left out: trailing entries of a community become "no edge".
+    A pair that is a loop or repeats an earlier one (of a smaller i or an earlier attempt) fails.
+    The stubs of failed pairs, in order, are paired again under another permutation. Pairs that
+    fail the last attempt are dropped: trailing entries of a community become "no edge".
     """
     names = np.empty(max_members, np.uint32)
     stubs = np.empty(max_stubs, np.uint32)
@@ -208,7 +208,7 @@ def pair_outside(t, threads, p, stubs, where, slots, ids, u, v):
 
 @njit(nogil=True, cache=True)
 def leftover(p, stubs, failed, out):
-    """Write the stubs of the failed pairs, two and two."""
+    """Write the stubs of the failed pairs, pair by pair."""
     for k in range(len(failed)):
         out[2 * k] = stubs[permute(p, np.uint64(2 * failed[k]))]
         out[2 * k + 1] = stubs[permute(p, np.uint64(2 * failed[k] + 1))]
@@ -216,7 +216,7 @@ def leftover(p, stubs, failed, out):
 
 @njit(nogil=True, cache=True)
 def circulant(pair, n):
-    """Return the two ends of one of the n (n − 1) / 2 pairs of n vertices, by its number."""
+    """Return the two ends of a pair, by its number among the n (n − 1) / 2 pairs of n vertices."""
     first = pair % n
     second = first + pair // n + ONE
     return first, second - n if second >= n else second

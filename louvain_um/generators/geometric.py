@@ -1,4 +1,4 @@
-"""Random geometric graphs: points in the unit square, tied when close to each other."""
+"""Random geometric graphs: points in the unit square, joined if they are close."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from louvain_um.generators.base import (
 POINT_STREAM = 16
 
 COORDINATE_BITS = 31
-"""Squares of differences, and the sum of two, fit 64 bits."""
+"""The sum of two squared differences fits 64 bits."""
 
 
 def geometric(
@@ -36,21 +36,21 @@ def geometric(
     n : int
         Number of vertices.
     degree : float, optional
-        Expected mean degree, sides of the square accounted for. 15 when neither `degree`
-        nor `radius` is given.
+        Expected mean degree, boundary effects included. 15 if neither `degree` nor
+        `radius` is given.
     radius : float, optional
-        Distance up to which two vertices are tied, instead of `degree`.
+        Largest distance of two neighbours, instead of `degree`.
     permute : bool
-        Whether ids are permuted; otherwise near vertices mostly have near ids.
+        Whether ids are permuted; otherwise close vertices mostly have close ids.
     weights : {"none", "uniform"}
-        No weights, or whole numbers 1 … 16 alike.
+        No weights, or integers 1 … 16 with equal probability.
     seed : int
         0 … 2³² − 1.
 
     Raises
     ------
     OptionError
-        A value outside its range, or both `degree` and `radius`.
+        A value is out of range, or both `degree` and `radius` are given.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def geometric(
     n = whole_number("n", n, 0)
     common = CommonOptions(permute=permute, weights=weights, seed=seed)
     if degree is not None and radius is not None:
-        raise OptionError(remedy="give degree or radius, not both")
+        raise OptionError(remedy="pass degree or radius, not both")
     if radius is None:
         degree = (
             min(15.0, max(n - 1, 0) / 2) if degree is None else real_number("degree", degree, 0.0)
@@ -75,8 +75,8 @@ def geometric(
     from louvain_um.generators import rows
 
     reach = round(radius * 2**COORDINATE_BITS)
-    # Cells no narrower than the reach, so that only neighbouring cells matter; no more cells
-    # than vertices.
+    # Cells are at least as wide as the reach, so that only neighbouring cells matter, and
+    # no more than vertices.
     side = max(1, min(2**COORDINATE_BITS // max(reach, 1), math.isqrt(n)))
     points = rows.place_points(common.key(POINT_STREAM), n, side)
     near = (side, reach, *points, common.vertex_ids(n))
@@ -84,7 +84,7 @@ def geometric(
 
 
 def radius_for(share: float) -> float:
-    """Return the distance within which two random points of the unit square fall that often.
+    """Return the radius within which a share of all pairs of random points of the square lies.
 
     The share is πr² − 8r³/3 + r⁴/2 for r ≤ 1 (Philip, "The probability distribution of the
     distance between two random points in a box", 2007); found by bisection.

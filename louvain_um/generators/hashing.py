@@ -1,7 +1,7 @@
-"""Counted randomness and keyed permutations in 64-bit integers, compiled.
+"""Compiled counter-based random numbers and keyed permutations, in 64-bit integers.
 
-Everything here is a few multiplications and shifts of unsigned 64-bit words, so that a device
-can do the same and get the same.
+Everything is a few multiplications and shifts of unsigned 64-bit words, so that a device gets the
+same results.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -22,12 +22,12 @@ LOW_HALF = np.uint64(0xFFFF_FFFF)
 
 ROUNDS = 4
 PERMUTATION_WORDS = 3 + 3 * ROUNDS
-"""Size, mask, shift; then a round's odd multiplier, addend and the multiplier's inverse."""
+"""Size, mask, shift; then, per round, an odd multiplier, an addend and the inverse multiplier."""
 
 
 @njit(nogil=True, cache=True)
 def mix64(x):
-    """Return the splitmix64 finaliser of x (Steele, Lea, Flood 2014)."""
+    """Return the splitmix64 finalizer of x (Steele, Lea, Flood 2014)."""
     x = (x ^ (x >> np.uint64(30))) * FIRST
     x = (x ^ (x >> np.uint64(27))) * SECOND
     return x ^ (x >> np.uint64(31))
@@ -47,13 +47,13 @@ def below(x, n):
 
 @njit(nogil=True, cache=True)
 def set_permutation(p, key, n):
-    """Fill p, uint64[PERMUTATION_WORDS], with the permutation of 0 … n − 1 that `key` names."""
+    """Fill p, uint64[PERMUTATION_WORDS], with the permutation of 0 … n − 1 of `key`."""
     bits = np.uint64(0)
     while bits < np.uint64(63) and (np.uint64(n) - ONE) >> bits != np.uint64(0) and n > 0:
         bits += ONE
     p[0] = np.uint64(n)
     p[1] = (ONE << bits) - ONE
-    # At least half the bits, so that x ^ x >> shift undoes itself; 1 for a single bit.
+    # At least half the bits, so that x ^ x >> shift is its own inverse; 1 for a single bit.
     p[2] = max((bits + ONE) >> ONE, ONE)
     for r in range(ROUNDS):
         odd = draw(key, 2 * r) | ONE
@@ -70,7 +70,7 @@ def set_permutation(p, key, n):
 def permute(p, x):
     """Return the image of x < p[0]: rounds of multiply, add, xor-shift on the next power of 2.
 
-    Images outside the range are walked on until one is inside, fewer than two steps on
+    An image outside the range is mapped again until it is inside, in fewer than two steps on
     average.
     """
     n, mask, shift = p[0], p[1], p[2]
@@ -85,7 +85,7 @@ def permute(p, x):
 
 @njit(nogil=True, cache=True)
 def unpermute(p, x):
-    """Return the number whose image is x."""
+    """Return the number whose image is x; the inverse of `permute`."""
     n, mask, shift = p[0], p[1], p[2]
     x = np.uint64(x)
     while True:
@@ -98,7 +98,7 @@ def unpermute(p, x):
 
 
 def permutation(key: np.uint64, n: int, wanted: bool = True) -> NDArray[np.uint64]:
-    """Return the permutation of 0 … n − 1 that `key` names, or the identity.
+    """Return the permutation of 0 … n − 1 of `key`, or the identity.
 
     Returns
     -------

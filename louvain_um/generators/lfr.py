@@ -1,10 +1,10 @@
 """Benchmark graphs with planted communities, after Lancichinetti, Fortunato, Radicchi (2008).
 
-Degrees and community sizes follow power laws, and every vertex has the same share of its
-neighbours outside its community. Stubs are paired by keyed permutations (a configuration
-model), those of loops and repeated pairs a few times again, never rewired: what then still
-fails is dropped, which costs communities hardly larger than their members' degrees some
-edges and lets a hundred million arcs be made in parallel.
+Degrees and community sizes follow power laws, and all vertices have the same share of
+neighbours outside their communities. Stubs are paired by keyed permutations (a configuration
+model). Loops and repeated pairs are paired again a few times, but never rewired; pairs that still
+fail are dropped. This costs some edges in communities hardly larger than their members' degrees,
+and allows a hundred million arcs to be generated in parallel.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ OUTSIDE_STREAM = 32
 RETRIES = 8
 """Times that the stubs of failed pairs are paired again.
 
-On 2^18 vertices of the default shape, attempts 1, 2, 3, 5, 9, 17 leave a mixing of .339, .328,
-.324, .321, .320, .319 where .3 was asked for.
+On 2^18 vertices with default options and mixing .3, 1, 2, 3, 5, 9 and 17 attempts give a mixing
+of .339, .328, .324, .321, .320 and .319.
 """
 
 
@@ -58,22 +58,22 @@ def lfr(
     n : int
         Number of vertices.
     min_degree, max_degree : int
-        Range of the degrees drawn; repeated edges, which are dropped, lower a few.
+        Range of the degrees drawn; dropping repeated edges lowers a few.
         `max_degree` above n − 1 means n − 1.
     degree_exponent : float
         Degrees have probability ∝ degree^−exponent.
     min_community, max_community : int
-        Range of the community sizes; the last community takes what is left over.
+        Range of the community sizes; the last community takes the remaining vertices.
         `max_community` above n means n.
     community_exponent : float
         Sizes have probability ∝ size^−exponent.
     mixing : float
-        Share of each vertex's edges that leave its community, 0 … 1. A degree too large for
-        every community has more of them outside.
+        Share of each vertex's edges that leave its community, 0 … 1. It is larger for
+        degrees that no community can hold.
     permute : bool
         Whether ids are permuted; otherwise communities are consecutive.
     weights : {"none", "uniform"}
-        No weights, or whole numbers 1 … 16 alike.
+        No weights, or integers 1 … 16 with equal probability.
     seed : int
         0 … 2³² − 1.
 
@@ -85,7 +85,7 @@ def lfr(
     Raises
     ------
     OptionError
-        A value outside its range.
+        A value is out of range.
 
     Examples
     --------
@@ -135,10 +135,10 @@ def lfr(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LfrParameters:
-    """What decides every edge: the compiled kernels here and on the device.
+    """What determines all edges, for the kernels on the CPU and on the device.
 
-    Slots are the places of communities, one after the other; vertex ``permute(ids, slot)``
-    sits in a slot.
+    Slots number the members of the communities consecutively; vertex ``permute(ids, slot)`` has
+    slot `slot`.
 
     Parameters
     ----------
@@ -165,12 +165,12 @@ class LfrParameters:
 
     @property
     def edges_inside(self) -> int:
-        """Pairs of stubs inside communities."""
+        """Number of pairs of stubs inside communities."""
         return int(self.first_edge[-1])
 
     @property
     def edges(self) -> int:
-        """Pairs of stubs, those that will fail included."""
+        """Number of pairs of stubs, including those that will fail."""
         return self.edges_inside + int(self.outer[-1]) // 2
 
     @property
@@ -180,7 +180,7 @@ class LfrParameters:
 
     @property
     def max_stubs(self) -> int:
-        """Most stubs inside one community."""
+        """Largest number of stubs inside a community."""
         return int(np.diff(self.inner[self.starts]).max())
 
 
@@ -198,7 +198,7 @@ def lfr_parameters(
     weights: Weights = "none",
     seed: int = 0,
 ) -> LfrParameters:
-    """Check the arguments of `lfr` and do the work that grows with vertices alone."""
+    """Check the arguments of `lfr` and do the work that grows with the number of vertices only."""
     n = whole_number("n", n, 1)
     common = CommonOptions(permute=permute, weights=weights, seed=seed)
     min_degree = whole_number("min_degree", min_degree, 0, n - 1)
@@ -247,14 +247,14 @@ def lfr_parameters(
 
 
 def community_sizes(n: int, low: int, high: int, exponent: float, seed: int) -> NDArray[np.int64]:
-    """Draw sizes until they hold n vertices, int64[k]; deterministic for a seed."""
+    """Draw sizes until they sum to n, int64[k]; deterministic for a seed."""
     table = power_law(low, high, exponent)
     sizes = low + _draws(table, stream_key(seed, SIZE_STREAM), n // low + 1)
     last = int(np.searchsorted(np.cumsum(sizes), n))
     sizes = sizes[: last + 1]
     sizes[last] -= int(sizes.sum()) - n
     if sizes[last] < low and last > 0:
-        # Too small to stand alone: its members join the others, one each as far as they go.
+        # The last community is too small: its members are spread over the others.
         rest, sizes = int(sizes[last]), sizes[:last]
         order = np.argsort(sizes, kind="stable")
         sizes += rest // last
@@ -263,7 +263,7 @@ def community_sizes(n: int, low: int, high: int, exponent: float, seed: int) -> 
 
 
 def degree_counts(n: int, low: int, high: int, exponent: float, seed: int) -> NDArray[np.int64]:
-    """Draw n degrees; return how many there are of each, low … high."""
+    """Draw n degrees; return the number of vertices with each degree low … high."""
     table = power_law(low, high, exponent)
     counts = np.zeros(len(table), np.int64)
     key = stream_key(seed, DEGREE_STREAM)
@@ -292,7 +292,7 @@ def _pair_outside(
     u: NDArray[np.uint32],
     v: NDArray[np.uint32],
 ) -> None:
-    """Pair the stubs that leave their communities, until hardly a pair lies inside one."""
+    """Pair the stubs that leave their communities; pairs inside one are paired again."""
     from louvain_um.core import parallel
     from louvain_um.generators import edges as compiled
     from louvain_um.generators.hashing import permutation

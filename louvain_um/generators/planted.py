@@ -1,4 +1,4 @@
-"""Planted blocks and rings of cliques: communities that are known beforehand, exactly."""
+"""Planted blocks and rings of cliques: graphs with exactly known communities."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def planted(
 ) -> Generated:
     """Generate blocks of equal size with given mean degrees inside and between them.
 
-    The numbers of edges are exact: distinct pairs are drawn, none twice.
+    The numbers of edges are exact: pairs are drawn without repetition.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ def planted(
     permute : bool
         Whether ids are permuted; otherwise blocks are consecutive.
     weights : {"none", "uniform"}
-        No weights, or whole numbers 1 … 16 alike.
+        No weights, or integers 1 … 16 with equal probability.
     seed : int
         0 … 2³² − 1.
 
     Raises
     ------
     OptionError
-        A value outside its range, or more edges than there are pairs.
+        A value is out of range, or there are more edges than pairs.
 
     Examples
     --------
@@ -102,10 +102,10 @@ def planted(
 
 
 def _edges(name: str, degree: float, n: int, pairs: int) -> int:
-    """Return how many edges give n vertices a mean degree, or say that there is no room."""
+    """Return the number of edges for a mean degree; raise an error if pairs do not suffice."""
     edges = round(n * real_number(name, degree, 0.0) / 2)
     if edges > pairs:
-        raise OptionError(name, degree, f"must be at most {2 * pairs / n:g} here")
+        raise OptionError(name, degree, f"must be at most {2 * pairs / n:g} for these blocks")
     return edges
 
 
@@ -117,7 +117,7 @@ def ring_of_cliques(
     weights: Weights = "none",
     seed: int = 0,
 ) -> Generated:
-    """Generate cliques in a ring, each tied to the next by one edge.
+    """Generate a ring of cliques, each joined to the next by one edge.
 
     The textbook case of modularity's resolution limit (Fortunato and Barthélemy 2007).
 
@@ -128,14 +128,14 @@ def ring_of_cliques(
     permute : bool
         Whether ids are permuted.
     weights : {"none", "uniform"}
-        No weights, or whole numbers 1 … 16 alike.
+        No weights, or integers 1 … 16 with equal probability.
     seed : int
-        0 … 2³² − 1; of use only with `permute` or `weights`.
+        0 … 2³² − 1; only used with `permute` or `weights`.
 
     Raises
     ------
     OptionError
-        A value outside its range.
+        A value is out of range.
 
     Examples
     --------

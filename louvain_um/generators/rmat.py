@@ -22,7 +22,7 @@ EDGE_STREAM = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RmatParameters:
-    """What decides every edge: `draw_rmat` here and on the device."""
+    """What determines all edges, for `draw_rmat` on the CPU and on the device."""
 
     n: int
     scale: int
@@ -44,7 +44,7 @@ def rmat_parameters(
     weights: Weights = "none",
     seed: int = 0,
 ) -> RmatParameters:
-    """Check the arguments of `rmat` and work them out."""
+    """Check the arguments of `rmat` and compute what its kernel needs."""
     scale = whole_number("scale", scale, 0, 31)
     edge_factor = whole_number("edge_factor", edge_factor, 0)
     common = CommonOptions(permute=permute, weights=weights, seed=seed)
@@ -82,20 +82,20 @@ def rmat(
     scale : int
         Binary logarithm of the number of vertices, 0 … 31.
     edge_factor : int
-        Edges drawn a vertex; loops and repetitions among them are dropped.
+        Edges drawn per vertex; loops and repeated edges are dropped.
     a, b, c : float
         Probabilities of the first three quadrants; the fourth has the rest.
     permute : bool
         Whether ids are permuted; otherwise the largest degrees come first.
     weights : {"none", "uniform"}
-        No weights, or whole numbers 1 … 16 alike.
+        No weights, or integers 1 … 16 with equal probability.
     seed : int
         0 … 2³² − 1.
 
     Raises
     ------
     OptionError
-        A value outside its range.
+        A value is out of range.
 
     Examples
     --------

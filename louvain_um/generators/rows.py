@@ -1,6 +1,6 @@
-"""Kinds whose neighbours are known by place, compiled: rows are written directly.
+"""Compiled kernels of the kinds whose neighbours follow from positions, written row by row.
 
-Rows are counted, summed to offsets, then filled. Each kernel is called once a thread as
+Rows are counted, summed to offsets, then filled. Each kernel is called once per thread as
 ``kernel(t, threads, …)`` and owns the rows that it writes.
 """
 
@@ -19,7 +19,7 @@ ROWS = 1 << 10
 """Rows claimed at a time."""
 
 MAX_WEIGHT = 16
-"""Uniform weights are 1 … 16."""
+"""Uniform weights are 1 … this."""
 
 COORDINATE = np.uint64(31)
 COORDINATE_MASK = np.uint64(2**31 - 1)
@@ -27,7 +27,7 @@ COORDINATE_MASK = np.uint64(2**31 - 1)
 
 @njit(nogil=True, cache=True)
 def sort_row(row):
-    """Sort a few ids in place (Shell's sort: short rows, no recursion)."""
+    """Sort a few ids in place (Shellsort: short rows, no recursion)."""
     gap = 1
     while 3 * gap < len(row):
         gap = 3 * gap + 1
@@ -74,7 +74,7 @@ def fill_stencil(t, threads, nx, ny, nz, diagonals, periodic, ids, offsets, targ
                         continue
                     a, b, c = x + dx, y + dy, z + dz
                     if periodic:
-                        # An axis of one point has no neighbours to wrap to.
+                        # An axis with one point has no neighbours to wrap to.
                         a = (a + nx) % nx if nx > 1 else a
                         b = (b + ny) % ny if ny > 1 else b
                         c = (c + nz) % nz if nz > 1 else c
@@ -86,9 +86,9 @@ def fill_stencil(t, threads, nx, ny, nz, diagonals, periodic, ids, offsets, targ
 
 @njit(nogil=True, cache=True)
 def place_points(key, n, side):
-    """Return the points by cell: first point of each cell, and their coordinates.
+    """Return the points by cell: first point of each cell, and the points' coordinates.
 
-    Cells run along x first; points of a cell keep the order in which they were drawn.
+    Cells are numbered along x first; points of a cell keep the order of their draws.
     """
     starts = np.zeros(side * side + 1, np.int64)
     for i in range(n):
@@ -108,7 +108,7 @@ def place_points(key, n, side):
 
 @njit(nogil=True, cache=True)
 def cell_of(word, side):
-    """Return the cell of the point that 64 random bits stand for."""
+    """Return the cell of the point given by 64 random bits."""
     x = (((word >> HALF) & COORDINATE_MASK) * np.uint64(side)) >> COORDINATE
     y = ((word & COORDINATE_MASK) * np.uint64(side)) >> COORDINATE
     return np.int64(x + y * np.uint64(side))
@@ -116,7 +116,10 @@ def cell_of(word, side):
 
 @njit(nogil=True, cache=True)
 def visit_near(v, side, reach, starts, x, y, ids, row):
-    """Write the neighbours of vertex v to `row`, in no order; return how many there are."""
+    """Write the neighbours of vertex v to `row`, unordered; return their number.
+
+    With an empty `row`, they are only counted.
+    """
     i = np.int64(unpermute(ids, np.uint64(v)))
     px, py = np.int64(x[i]), np.int64(y[i])
     cx, cy = (px * side) >> 31, (py * side) >> 31

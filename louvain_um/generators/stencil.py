@@ -1,4 +1,4 @@
-"""Regular grids: every vertex is tied to the grid points around it."""
+"""Regular grids: each vertex is joined to the grid points around it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from louvain_um.generators.base import (
 from louvain_um.graph.limits import MAX_VERTICES
 
 POINTS = {1: (2, 2), 2: (4, 8), 3: (6, 26)}
-"""Neighbours along the axes, and with the diagonals, by number of dimensions."""
+"""Number of dimensions → neighbours along the axes, and with the diagonals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StencilParameters:
-    """What decides every row: the compiled kernels here and on the device."""
+    """What determines all rows, for the kernels on the CPU and on the device."""
 
     n: int
     arcs: int
@@ -44,7 +44,7 @@ def stencil_parameters(
     weights: Weights = "none",
     seed: int = 0,
 ) -> StencilParameters:
-    """Check the arguments of `stencil` and work them out; `arcs` is a bound."""
+    """Check the arguments of `stencil` and compute what its kernels need; `arcs` is a bound."""
     common = CommonOptions(permute=permute, weights=weights, seed=seed)
     if isinstance(dims, str) or not isinstance(dims, Sequence | np.ndarray):
         raise OptionError("dims", dims, "must be one to three whole numbers")
@@ -88,22 +88,22 @@ def stencil(
     dims : sequence of int
         Points along each axis; the first axis varies fastest in the ids.
     points : int, optional
-        Neighbours of an inner vertex: 2; 4 or 8; 6 or 26, by number of dimensions. Names
-        that count the vertex itself (3; 5, 9; 7, 27) mean the same. By default with the
-        diagonals.
+        Neighbours of an inner vertex: 2 in one dimension, 4 or 8 in two, 6 or 26 in three.
+        Counts that include the vertex itself (3; 5, 9; 7, 27) mean the same. By default the
+        larger one, with diagonals.
     periodic : bool
-        Whether opposite sides meet.
+        Whether opposite sides are joined.
     permute : bool
         Whether ids are permuted.
     weights : {"none", "uniform"}
-        No weights, or whole numbers 1 … 16 alike.
+        No weights, or integers 1 … 16 with equal probability.
     seed : int
-        0 … 2³² − 1; of use only with `permute` or `weights`.
+        0 … 2³² − 1; only used with `permute` or `weights`.
 
     Raises
     ------
     OptionError
-        A value outside its range.
+        A value is out of range.
 
     Examples
     --------

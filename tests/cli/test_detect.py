@@ -102,7 +102,7 @@ def test_json_has_the_pinned_keys_and_nothing_else(run, two_triangles):
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "npz", "json"])
 def test_labels_in_every_format(run, two_triangles, tmp_path, suffix):
-    from louvain_um.formats.labels.writer import read_labels
+    from louvain_um.formats.labels import read_labels
 
     out = tmp_path / f"labels.{suffix}"
     done = run("detect", two_triangles, "-o", out, "--json")

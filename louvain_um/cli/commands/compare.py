@@ -32,7 +32,7 @@ def compare(
     verbose: common.Verbose = False,
 ) -> None:
     """Compare two partitions of the same vertices: NMI, ARI, AMI, sizes."""
-    from louvain_um.formats.labels.writer import read_labels
+    from louvain_um.formats.labels import read_labels
     from louvain_um.results.comparison import compare as agreement_of
 
     if a == b == "-":

@@ -90,7 +90,7 @@ def detect(
     )
     find_policy(options.memory)
     if output is not None:
-        from louvain_um.formats.labels.writer import check_labels_path
+        from louvain_um.formats.labels import check_labels_path
 
         graphs.refuse_same(graph, output)
         check_labels_path(output, force=force)
@@ -112,7 +112,7 @@ def detect(
         seconds["detect"] = time.perf_counter() - start - compiling
 
         if output is not None:
-            from louvain_um.formats.labels.writer import write_labels
+            from louvain_um.formats.labels import write_labels
 
             reporter.step(f"writing {output}")
             start = time.perf_counter()

@@ -114,7 +114,7 @@ def write(
     from louvain_um.cli import tables
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.formats import format_of, write_graph
-    from louvain_um.formats.labels.writer import check_labels_path, write_labels
+    from louvain_um.formats.labels import check_labels_path, write_labels
     from louvain_um.results.comparison import Labels
 
     graphs.check_output(output, force=force)

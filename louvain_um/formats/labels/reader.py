@@ -47,7 +47,7 @@ def read_labels(path: str | Path) -> Labels:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from louvain_um.formats.labels.writer import read_labels
+    >>> from louvain_um.formats.labels import read_labels
     >>> file = pathlib.Path(tempfile.mkdtemp(), "departments.txt")
     >>> _ = file.write_text("7 a\n9 b\n")
     >>> read_labels(file).vertices.tolist(), read_labels(file).communities.tolist()

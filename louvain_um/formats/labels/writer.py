@@ -15,11 +15,8 @@ from numpy.typing import NDArray
 from louvain_um.core import atomic_files
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.edge_list.integer_text import digits
-from louvain_um.formats.labels.reader import read_labels
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
-
-__all__ = ["check_labels_path", "read_labels", "write_labels"]
 
 SCHEMA = "louvain-um/labels"
 VERSION = 1
@@ -55,7 +52,7 @@ def write_labels(
     --------
     >>> import louvain_um as lu, pathlib, tempfile
     >>> from louvain_um.results.communities import Communities
-    >>> from louvain_um.formats.labels.writer import write_labels
+    >>> from louvain_um.formats.labels import write_labels
     >>> result = Communities.of(lu.Graph.from_edges([0], [1], n_vertices=3), [0, 0, 1])
     >>> out = pathlib.Path(tempfile.mkdtemp(), "labels.csv")
     >>> write_labels(out, result)
