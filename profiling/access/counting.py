@@ -1,8 +1,8 @@
-"""What kernels touch, counted page by page: the steps of moving, refining and aggregating again.
+"""Count page by page what the kernels of moving, refining and aggregating access.
 
-A step is replayed over the engine's own arrays, a stretch of its work at a time. Touches of a
-stretch are counted, not ordered: on a device its warps run side by side. Every array that a step
-touches in one way is a slot, with a counter for each page.
+A step is replayed over the engine's own arrays, in chunks. Accesses within a chunk are counted,
+not ordered: on a device its warps run concurrently. Each array that a step accesses in one way is
+a slot, with a counter per page.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -14,10 +14,10 @@ import numpy as np
 from numba import njit
 
 # Slots of moving and refining; those of aggregating are below.
-QUEUE, OFFSETS, DEGREES, OWN, TARGETS, WEIGHTS, LABELS, TOTALS, KEYS, SUMS, GOALS = range(11)
-GOALS_READ, LABELS_WRITTEN, TOTALS_ADDED, SIZES_ADDED, WOKEN = range(11, 16)
+QUEUE, OFFSETS, DEGREES, OWN, TARGETS, WEIGHTS, LABELS, TOTALS, KEYS, SUMS, PROPOSED = range(11)
+PROPOSED_READ, LABELS_WRITTEN, TOTALS_ADDED, SIZES_ADDED, NEXT_ACTIVE = range(11, 16)
 
-MEMBERS, ROWS, ARCS, LOADS, NUMBERS, ROOM_TARGETS, ROOM_WEIGHTS = range(7)
+MEMBERS, ROWS, ARCS, LOADS, NUMBERS, CHUNK_TARGETS, CHUNK_WEIGHTS = range(7)
 STARTS, MEMBERS_WRITTEN, NUMBERS_READ, DEGREES_READ, DEGREES_ADDED, TABLE = range(7, 13)
 
 FROM_TARGETS, FROM_WEIGHTS, TO_TARGETS, TO_WEIGHTS = range(4)
@@ -39,7 +39,7 @@ def note(counters, slot, at, amount):
 
 @njit(nogil=True, cache=True)
 def note_range(counters, slot, first, nbytes):
-    """Count the bytes of all sectors that a range touches."""
+    """Count the bytes of all sectors that overlap a range."""
     at = first & ~(SECTOR - 1)
     end = (first + nbytes + SECTOR - 1) & ~(SECTOR - 1)
     while at < end:
@@ -50,14 +50,14 @@ def note_range(counters, slot, first, nbytes):
 
 @njit(nogil=True, cache=True)
 def decide(counters, widths, hubs, offsets, targets, labels, queue, begin, end):
-    """Count what deciding about queue[begin:end] touches.
+    """Count the accesses of deciding for queue[begin:end].
 
     `widths` are bytes of a weight and of a sum; `hubs` the degree above which a table in
     global memory is used, and the slots of all tables. Neighbours in one sector count as one
     access.
     """
     weight, width = widths
-    widest, most = hubs
+    hub_degree, most = hubs
     for i in range(begin, end):
         v = np.int64(queue[i])
         own = labels[v]
@@ -65,7 +65,7 @@ def decide(counters, widths, hubs, offsets, targets, labels, queue, begin, end):
         note(counters, OFFSETS, 8 * v, 1)
         note(counters, DEGREES, width * v, 1)
         note(counters, OWN, 4 * v, 1)
-        note(counters, GOALS, 4 * i, 4)
+        note(counters, PROPOSED, 4 * i, 4)
         low, high = offsets[v], offsets[v + 1]
         if low == high:
             continue
@@ -84,7 +84,7 @@ def decide(counters, widths, hubs, offsets, targets, labels, queue, begin, end):
                 sector = u >> 3
                 note(counters, LABELS, 4 * u, 1)
             label = labels[u]
-            if high - low > widest:
+            if high - low > hub_degree:
                 place = np.int64(np.uint32(label * SPREAD)) * slots >> 32
                 note(counters, KEYS, 4 * place, 1)
                 note(counters, SUMS, width * place, 1)
@@ -94,31 +94,31 @@ def decide(counters, widths, hubs, offsets, targets, labels, queue, begin, end):
 
 
 @njit(nogil=True, cache=True)
-def apply(counters, widths, labels, queue, goals, begin, end, stays):
-    """Carry out the moves of queue[begin:end] in `labels`; count what that touches."""
+def apply(counters, widths, labels, queue, proposed, begin, end, stays):
+    """Apply the moves of queue[begin:end] to `labels`; count the accesses."""
     width = widths[1]
     for i in range(begin, end):
-        note(counters, GOALS_READ, 4 * i, 4)
-        goal = goals[i]
-        if goal == stays:
+        note(counters, PROPOSED_READ, 4 * i, 4)
+        target_label = proposed[i]
+        if target_label == stays:
             continue
         v = np.int64(queue[i])
         own = np.int64(labels[v])
-        labels[v] = goal
+        labels[v] = target_label
         note(counters, LABELS_WRITTEN, 4 * v, 1)
         note(counters, DEGREES, width * v, 1)
-        for c in (own, np.int64(goal)):
+        for c in (own, np.int64(target_label)):
             note(counters, TOTALS_ADDED, width * c, 1)
             note(counters, SIZES_ADDED, 4 * c, 1)
 
 
 @njit(nogil=True, cache=True)
-def activate(counters, offsets, targets, labels, queue, goals, begin, end, stays):
-    """Count what waking the neighbours of queue[begin:end] that moved touches."""
+def activate(counters, offsets, targets, labels, queue, proposed, begin, end, stays):
+    """Count the accesses of activating the neighbours of moved vertices in queue[begin:end]."""
     for i in range(begin, end):
-        note(counters, GOALS_READ, 4 * i, 4)
-        goal = goals[i]
-        if goal == stays:
+        note(counters, PROPOSED_READ, 4 * i, 4)
+        target_label = proposed[i]
+        if target_label == stays:
             continue
         v = np.int64(queue[i])
         low, high = offsets[v], offsets[v + 1]
@@ -130,13 +130,13 @@ def activate(counters, offsets, targets, labels, queue, goals, begin, end, stays
             if u >> 3 != sector:
                 sector = u >> 3
                 note(counters, LABELS, 4 * u, 1)
-            if labels[u] != goal:
-                note(counters, WOKEN, u, 1)
+            if labels[u] != target_label:
+                note(counters, NEXT_ACTIVE, u, 1)
 
 
 @njit(nogil=True, cache=True)
 def group(counters, widths, numbers, cursor, begin, end):
-    """Count what sorting the vertices begin … end into their communities touches.
+    """Count the accesses of grouping vertices begin … end by community.
 
     `cursor` is where each community's next member goes; it moves on.
     """
@@ -153,7 +153,7 @@ def group(counters, widths, numbers, cursor, begin, end):
 
 @njit(nogil=True, cache=True)
 def longest_queue(numbers, communities):
-    """Return the most warps of 32 neighbouring vertices that have a member of one community."""
+    """Return the most warps, of 32 consecutive vertices, that share one community."""
     last = np.full(communities, -1, np.int64)
     queued = np.zeros(communities, np.int64)
     most = 0
@@ -167,20 +167,20 @@ def longest_queue(numbers, communities):
 
 
 @njit(nogil=True, cache=True)
-def add_up(counters, widths, graph, lists, order, last, flight, quota, keys):
-    """Let every worker add up about `quota` more arcs of its community; count what that touches.
+def sum_rows(counters, widths, graph, lists, order, last, flight, quota, keys):
+    """Let every worker sum about `quota` more arcs of its community; count the accesses.
 
-    Workers take communities in the order given, each the next when it is done with one, so that
-    as many as there are workers are in flight. `flight` holds, two numbers a worker, its
-    community (−1 for none) and its next member, and behind them the place in `order`, which ends
-    at `last`. `lists` are each vertex's number, members, where each community's begin, where its
-    list begins in the room, and where on the next level. `keys` are the slots of a table in
+    Workers take communities in the given order, the next when they finish one, so that as many
+    as there are workers are in flight. `flight` holds two numbers per worker, its community (−1
+    for none) and its next member, then the position in `order`, which ends at `last`. `lists`
+    are each vertex's number, the members, and for each community where its members begin, where
+    its row begins in the chunk, and where on the next level. `keys` are the slots of a table in
     global memory, 0 for none, and the members from which on a community uses it. Returns whether
     any work is left.
     """
     weight, width = widths
     offsets, targets = graph
-    numbers, members, starts, places, found = lists
+    numbers, members, starts, places, coarse_offsets = lists
     slots, large = keys
     workers = len(flight) // 2
     busy = False
@@ -221,24 +221,24 @@ def add_up(counters, widths, graph, lists, order, last, flight, quota, keys):
             flight[2 * worker + 1] = m
             if m == starts[c + 1]:
                 flight[2 * worker] = -1
-                at, size = places[c], found[c + 1] - found[c]
+                at, size = places[c], coarse_offsets[c + 1] - coarse_offsets[c]
                 if size:
-                    note_range(counters, ROOM_TARGETS, 4 * at, 4 * size)
-                    note_range(counters, ROOM_WEIGHTS, width * at, width * size)
+                    note_range(counters, CHUNK_TARGETS, 4 * at, 4 * size)
+                    note_range(counters, CHUNK_WEIGHTS, width * at, width * size)
         busy |= flight[2 * worker] >= 0
     return busy or flight[2 * workers] < last
 
 
 @njit(nogil=True, cache=True)
-def move_together(counters, width, places, found, begin, end):
-    """Count what moving the lists of communities begin … end out of the room touches."""
+def compact_rows(counters, width, places, coarse_offsets, begin, end):
+    """Count the accesses of copying the rows of communities begin … end out of the chunk."""
     for c in range(begin, end):
-        size = found[c + 1] - found[c]
+        size = coarse_offsets[c + 1] - coarse_offsets[c]
         if size:
             note_range(counters, FROM_TARGETS, 4 * places[c], 4 * size)
             note_range(counters, FROM_WEIGHTS, width * places[c], width * size)
-            note_range(counters, TO_TARGETS, 4 * found[c], 4 * size)
-            note_range(counters, TO_WEIGHTS, width * found[c], width * size)
+            note_range(counters, TO_TARGETS, 4 * coarse_offsets[c], 4 * size)
+            note_range(counters, TO_WEIGHTS, width * coarse_offsets[c], width * size)
 
 
 @njit(nogil=True, cache=True)

@@ -1,8 +1,8 @@
-"""What a recorded program does where its level 0 exceeds the device: blocks of arcs come and go.
+"""A recorded program whose level 0 exceeds the device: vertex blocks migrate in and out.
 
-The engine's own residency decides which; here it is handed a mover that writes steps down instead
-of moving anything. A sub-round goes over the blocks that have vertices in it, every second time
-backwards; aggregation goes over all once.
+The engine's own residency decides which; its mover here records steps instead of moving bytes. A
+sub-round visits the blocks that have vertices in it, every second time in reverse order;
+aggregation visits every block once.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from louvain_um.placement.layout import HELD_BLOCKS
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.lru_residency import Mode, Residency, Span
 from louvain_um.placement.model.forecast import STEP_SECONDS
-from louvain_um.profiling.access.waits import ENDS, blocks_for
+from louvain_um.profiling.access.waits import SWEEP_END_STEPS, blocks_for
 from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_touches
 from louvain_um.profiling.simulator.trace import Launch, Prefetch, Step, Trace
 
-APART: Final = 1 << 40
-"""Addresses between two arrays of arcs."""
+ARRAY_STRIDE: Final = 1 << 40
+"""Address distance between two arrays of arcs."""
 
-AT_ONCE: Final = 4
-"""Pages of a 64 KiB region that fault in one batch where a range is touched: a block of threads
-touches a region, two pages a warp. Measured: 4.0 faults a region in a batch of 219
+PAGES_PER_REGION: Final = 4
+"""Pages of a 64 KiB region that fault in one batch when a range is touched: a block of threads
+touches a region, two pages per warp. Measured: 4.0 faults a region in a batch of 219
 (LFR 22, 8,259 batches, H200)."""
 
 IN_FLIGHT: Final = 1056
-"""Such regions touched side by side: 132 processors with 8 blocks of 256 threads each."""
+"""Such regions touched concurrently: 132 processors with 8 blocks of 256 threads each."""
 
 
 MERGING: Final = 0.7
-"""Barriers of merging a block's rows with those of the blocks before, by those of adding it up:
-`ranges.py` runs two of five kernels less."""
+"""Barriers of merging a block's rows with those of earlier blocks, relative to those of aggregating
+it: two of five kernels are not run."""
 
 
-def in_pages(
+def in_vertex_blocks(
     trace: Trace, placements: Mapping[str, Any], capacity: int, mode: Mode
 ) -> tuple[Trace, dict[str, Any]]:
     """Return a recording as it runs with `capacity` bytes for level 0's arcs, and its placements.
@@ -55,13 +55,13 @@ def in_pages(
     capacity : int
         Bytes of level 0's targets and weights that may be on the device.
     mode : {"fault", "prefetch"}
-        How blocks come.
+        How blocks are brought to the device.
     """
-    writer = _Writer(trace, capacity, mode)
+    writer = _BlockReplay(trace, capacity, mode)
     for step in trace.steps:
         writer.add(step)
     own = {
-        # An arena of their own, as they have it: blocks are counted from where they begin.
+        # Given as ranges, an array has an arena of its own, at whose start its blocks begin.
         array.name: ((array.pages, str(placements[array.name])),)
         for array in trace.arrays
         if array.holds_input_arcs
@@ -69,8 +69,8 @@ def in_pages(
     return replace(trace, steps=tuple(writer.steps)), {**placements, **own}
 
 
-class _Writer:
-    """Steps of the program, block by block; what `Residency` moves with (a `Mover`)."""
+class _BlockReplay:
+    """Records the program's steps block by block; the `Mover` of `Residency`."""
 
     def __init__(self, trace: Trace, capacity: int, mode: Mode) -> None:
         self.trace = trace
@@ -81,7 +81,7 @@ class _Writer:
         count = min(trace.arrays[n].nbytes // trace.arrays[n].itemsize for n in self.arcs)
         step = max(1, capacity // HELD_BLOCKS // sum(widths))
         cuts = np.append(np.arange(0, count, step), count).astype(np.int64)
-        spans = [Span(n * APART, width) for n, width in zip(self.arcs, widths, strict=True)]
+        spans = [Span(n * ARRAY_STRIDE, width) for n, width in zip(self.arcs, widths, strict=True)]
         self.edges = {n: cuts * w // PAGE_BYTES for n, w in zip(self.arcs, widths, strict=True)}
         for n in self.arcs:
             self.edges[n][-1] = trace.arrays[n].pages
@@ -90,30 +90,31 @@ class _Writer:
         )  # fmt: skip
         self.blocks = len(cuts) - 1
         self.forward = True
-        self.now = Launch(touches=concatenate_touches([]))
+        self.current = Launch(touches=concatenate_touches([]))
         self.chain = 0
-        self.begun = 0
-        self.added = False
+        self.move_phases = 0
+        self.aggregated = False
 
     def add(self, step: Step) -> None:
-        """Write a step of the recording down."""
+        """Add a step of the recording, block by block where it accesses level 0's arcs."""
         if isinstance(step, Launch) and (step.kernel, step.level) == ("begin", 0):
-            self.begun += 1
+            self.move_phases += 1
         if not isinstance(step, Launch) or step.level > 0 or not self._reads(step.touches).any():
-            self.added = self.added and not (isinstance(step, Launch) and step.phase == "move")
+            if isinstance(step, Launch) and step.phase == "move":
+                self.aggregated = False
             self.steps.append(step)
             return
-        self.now, self.chain = step, 0
+        self.current, self.chain = step, 0
         if step.kernel == "move":
-            self.chain = max(0, step.chain - ENDS) // SUB_ROUNDS
+            self.chain = max(0, step.chain - SWEEP_END_STEPS) // SUB_ROUNDS
             self._sweep(step.touches)
         elif step.kernel == "sum_arcs":
-            if not self.added:
+            if not self.aggregated:
                 self.chain = round((1 + MERGING) * step.chain)
                 waits = self._waits(step.touches)
                 for block in range(self.blocks):
                     self._work(block, [self._whole(block), waits])
-            self.added = True
+            self.aggregated = True
             self._launch(self._without(step.touches), step)
         else:
             passes = 1 + SUB_ROUNDS if step.kernel == "refine" else 1
@@ -121,15 +122,15 @@ class _Writer:
             for number in range(passes):
                 for block in self._order(range(self.blocks)):
                     self._work(block, [self._whole(block)] if number < 2 else [])
-            self._launch(rest, self.now)
+            self._launch(rest, self.current)
 
     def _sweep(self, touches: Touches) -> None:
-        """Write a sweep down, sub-round by sub-round; movers wake others in the next."""
+        """Add a sweep by sub-rounds; moved vertices activate others during the next one."""
         head, rounds = _sub_rounds(touches, self.numbers["queue", 0], self.numbers["proposed", 0])
-        self._launch(head, replace(self.now, chain=ENDS))
+        self._launch(head, replace(self.current, chain=SWEEP_END_STEPS))
         # A level's first sweeps keep every vertex active. The pass after the last sub-round then
         # has no blocks, but reverses the direction like any other.
-        waking = prunes(self.begun == 1, self.now.iteration)
+        waking = prunes(self.move_phases == 1, self.current.iteration)
         left, there = concatenate_touches([]), set[int]()
         for decided, moved in rounds:
             here = self._blocks(decided)
@@ -138,25 +139,25 @@ class _Writer:
         self._pass(there, [left])
 
     def _pass(self, blocks: Iterable[int], parts: list[Touches]) -> None:
-        """Go over some blocks; what is no arc is touched with the first."""
+        """Visit some blocks; other arrays are accessed with the first."""
         rest = [self._without(part) for part in parts]
         for block in self._order(sorted(blocks)):
             self._work(block, [self._within(part, block) for part in parts] + rest)
             rest = []
         self._launch(
-            concatenate_touches(rest), replace(self.now, chain=self.chain, host_seconds=0.0)
+            concatenate_touches(rest), replace(self.current, chain=self.chain, host_seconds=0.0)
         )
 
     def _order(self, blocks: Iterable[int]) -> Iterator[int]:
-        """Yield blocks, every second time backwards."""
+        """Yield blocks, every second time in reverse order."""
         path = list(blocks)
         yield from path if self.forward else path[::-1]
         self.forward = not self.forward
 
     def _work(self, block: int, parts: list[Touches]) -> None:
-        """Bring a block, then touch what a kernel touches of it."""
+        """Bring a block to the device, then add a kernel's accesses to it."""
         self.residency.need(block)
-        each = replace(self.now, chain=self.chain, host_seconds=STEP_SECONDS)
+        each = replace(self.current, chain=self.chain, host_seconds=STEP_SECONDS)
         self._launch(concatenate_touches(parts), each)
 
     def _launch(self, touches: Touches, like: Launch) -> None:
@@ -164,11 +165,11 @@ class _Writer:
             self.steps.append(replace(like, touches=touches))
 
     def _waits(self, t: Touches) -> Touches:
-        """Return what adding up one block waits for, and merging its rows with what was there."""
+        """Return the waits of aggregating one block and merging its rows with earlier ones."""
         arrays = self.trace.arrays
         sizes = {key: arrays[n].nbytes // arrays[n].itemsize for key, n in self.numbers.items()}
         items = sizes["offsets", 0] + sizes["targets", 0]
-        # Two blocks' rows are as many as all arcs of the next level, at most, each.
+        # Each of the two sides merged has at most as many arcs as the next level.
         merged = MERGING * blocks_for(2 * sizes.get(("targets", 1), 0))
         share = (blocks_for(items // self.blocks) + merged) / blocks_for(items)
         mine = _rows(t, t.way >= Access.CONTENDED)
@@ -178,7 +179,7 @@ class _Writer:
         return np.isin(t.array, self.arcs)
 
     def _without(self, t: Touches) -> Touches:
-        """Return the touches of all that is no arc of level 0."""
+        """Return the touches of arrays other than level 0's arcs."""
         return _rows(t, ~self._reads(t))
 
     def _blocks(self, t: Touches) -> set[int]:
@@ -214,18 +215,18 @@ class _Writer:
         )
 
     def touch(self, address: int, nbytes: int) -> None:
-        """Write down that a kernel touches every page of a range."""
+        """Add a kernel that touches every page of a range."""
         number, first, pages = self._place(address, nbytes)
         touched = concatenate_touches(
             _side_by_side(number, begin, min(IN_FLIGHT * BIG_PAGES, first + pages - begin))
             for begin in range(first, first + pages, IN_FLIGHT * BIG_PAGES)
         )
         self.steps.append(
-            replace(self.now, touches=touched, kernel="touch_pages", chain=0, host_seconds=0.0)
+            replace(self.current, touches=touched, kernel="touch_pages", chain=0, host_seconds=0.0)
         )
 
     def send(self, address: int, nbytes: int, to: int) -> None:
-        """Write a prefetch down."""
+        """Add a prefetch."""
         number, first, pages = self._place(address, nbytes)
         self.steps.append(
             Prefetch(
@@ -237,11 +238,11 @@ class _Writer:
         )
 
     def arrive(self) -> None:
-        """Do nothing: here steps follow each other."""
+        """Do nothing: recorded steps are sequential."""
 
     def _place(self, address: int, nbytes: int) -> tuple[int, int, int]:
         """Return array, first page and pages of a range."""
-        number, first = address // APART, address % APART // PAGE_BYTES
+        number, first = address // ARRAY_STRIDE, address % ARRAY_STRIDE // PAGE_BYTES
         return number, first, min(nbytes // PAGE_BYTES, self.trace.arrays[number].pages - first)
 
 
@@ -250,20 +251,20 @@ def _rows(t: Touches, kept: NDArray[np.bool_]) -> Touches:
 
 
 def _side_by_side(number: int, first: int, pages: int) -> Touches:
-    """Return one touch of each page, a few pages of every region first."""
+    """Return one touch per page, ordered by a few pages of every region at a time."""
     regions = np.arange(first, first + pages, BIG_PAGES)
-    begins = (regions + np.arange(0, BIG_PAGES, AT_ONCE)[:, None]).ravel()
+    begins = (regions + np.arange(0, BIG_PAGES, PAGES_PER_REGION)[:, None]).ravel()
     begins = begins[begins < first + pages]
-    length = np.minimum(AT_ONCE, first + pages - begins)
+    length = np.minimum(PAGES_PER_REGION, first + pages - begins)
     return Touches.runs(number, begins, length, Access.READ, 32)
 
 
 def _sub_rounds(
-    t: Touches, queue: int, goals: int
+    t: Touches, queue: int, proposed: int
 ) -> tuple[Touches, list[tuple[Touches, Touches]]]:
-    """Return what a sweep touches first, and of each sub-round what deciding and moving do."""
+    """Return a sweep's touches before its sub-rounds, and those of deciding and moving in each."""
     reading = t.way == Access.READ
-    deciding, moving = (t.array == queue) & reading, (t.array == goals) & reading
+    deciding, moving = (t.array == queue) & reading, (t.array == proposed) & reading
     at = np.flatnonzero(deciding | moving)
     opens = deciding[at] & np.insert(moving[at][:-1], 0, True)
     starts = at[opens]

@@ -50,12 +50,12 @@ class Program:
         self.steps: list[Step] = []
 
     def given(self, name: str, group: Group, itemsize: int, size: int) -> None:
-        """Note an array that the host wrote before the program began."""
+        """Add an array that the host wrote before the program began."""
         self._know(name, group, itemsize, size, "host")
         self.alive.add(name)
 
     def begin(self, name: str, group: Group, itemsize: int, size: int) -> None:
-        """Note that an array is made; nothing if it is there already, or empty."""
+        """Allocate an array, unless it exists or is empty."""
         if name in self.alive or size == 0:
             return
         self._know(name, group, itemsize, size, "nowhere")
@@ -63,7 +63,7 @@ class Program:
         self.steps.append(Allocate(array=self.numbers[name]))
 
     def end(self, *names: str) -> None:
-        """Note that arrays are given back, those of them that are there."""
+        """Free those of some arrays that exist."""
         for name in names:
             if name in self.alive:
                 self.alive.remove(name)
@@ -105,7 +105,7 @@ class Program:
         chain: int = 0,
         host_seconds: float = 0.0,
     ) -> None:
-        """Note a kernel and what it touched, in order."""
+        """Add a kernel and its touches, in order."""
         whole = concatenate_touches(touches)
         if len(whole):
             self.steps.append(
@@ -114,13 +114,13 @@ class Program:
             )  # fmt: skip
 
     def on_host(self, *touches: Touches) -> None:
-        """Note what the host touched."""
+        """Add touches of the host."""
         whole = concatenate_touches(touches)
         if len(whole):
             self.steps.append(HostTouches(touches=whole))
 
     def trace(self) -> Trace:
-        """Return what was noted so far."""
+        """Return the program so far."""
         return Trace(tuple(self.arrays.values()), tuple(self.steps))
 
 
@@ -131,7 +131,7 @@ class Slots:
     ----------
     program : Program
     slots : sequence of (str, Access)
-        Array and way of each slot; an array that is not there has one counter that is never
+        Array and access of each slot; an array that does not exist has one counter, never
         emitted.
     """
 
@@ -153,7 +153,7 @@ class Slots:
         self.out = np.empty((2 * total, 4), np.int64)
 
     def take(self) -> Touches:
-        """Return what was counted since the last time."""
+        """Return the counts since the last call as touches."""
         from louvain_um.profiling.access.counting import emit
 
         rows = emit(self.counters, self.out)
@@ -165,7 +165,7 @@ class Slots:
 
 
 def stretches(weights: I64, begin: int, end: int, most: int) -> list[tuple[int, int]]:
-    """Cut items begin … end into stretches of about so much weight, one item at least.
+    """Cut items begin … end into ranges of about `most` weight, with one item at least.
 
     `weights[i]` is the weight of all items before i.
 
@@ -183,7 +183,7 @@ def stretches(weights: I64, begin: int, end: int, most: int) -> list[tuple[int, 
     return list(pairwise(cuts))
 
 
-def aggregation_touches(
+def sum_row_touches(
     slots: Slots,
     widths: tuple[int, int],
     graph: tuple[Any, Any],
@@ -193,11 +193,11 @@ def aggregation_touches(
     stretch: int,
     keys: tuple[int, int] = (0, 0),
 ) -> list[Touches]:
-    """Return what adding up the arcs of communities, in an order, touches.
+    """Return the accesses of summing the arcs of communities in an order.
 
-    `workers` of them are in flight at a time; see `counting.add_up`.
+    `workers` of them are in flight at a time; see `counting.sum_rows`.
     """
-    from louvain_um.profiling.access.counting import add_up
+    from louvain_um.profiling.access.counting import sum_rows
 
     workers = max(1, min(workers, len(order)))
     quota = max(1, stretch // workers)
@@ -206,7 +206,9 @@ def aggregation_touches(
     touched = []
     busy = len(order) > 0
     while busy:
-        busy = add_up(slots.counters, widths, graph, lists, order, len(order), flight, quota, keys)
+        busy = sum_rows(
+            slots.counters, widths, graph, lists, order, len(order), flight, quota, keys
+        )
         touched.append(slots.take())
     return touched
 

@@ -15,10 +15,10 @@ from louvain_um.profiling.access.program import Program, Slots
 from louvain_um.profiling.simulator.touches import Access
 
 STRETCH: Final = 1 << 15
-"""Arcs, about, whose touches have no order: as many as a small GPU works on at one time."""
+"""Approximate arcs whose accesses are unordered: as many as a small GPU processes at a time."""
 
 MOST_STRETCHES: Final = 256
-"""Stretches that a pass over a large graph is cut into; its stretches are longer."""
+"""Most chunks of a pass over a graph; those of large graphs are longer."""
 
 
 def numbered(name: str, level: int) -> str:
@@ -52,7 +52,7 @@ class RecordedArrays:
             given("weights.0", "graph", self.weight, self.arcs)
         if self.has_loops:
             given("loops.0", "graph", self.sums, self.vertices)
-        # The host knows them, too: they come with the graph.
+        # They come with the graph, so the host wrote them.
         given("degrees.0", "community", self.sums, self.vertices)
 
     def facts(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class RecordedArrays:
             self.program.begin(numbered(name, level), group, width, size)
 
     def drop_coarser(self, level: int) -> None:
-        """Give back what belongs to levels that are over."""
+        """Free the arrays of finished levels."""
         for name in sorted(self.program.alive):
             stem, _, number = name.rpartition(".")
             if not number.isdecimal() or stem in ("labels", "start"):
@@ -88,7 +88,7 @@ class RecordedArrays:
             self.program.end(*sorted(kept))
 
     def make_hub_tables(self, work: Any, level: int) -> tuple[int, int]:
-        """Make the tables of vertices too wide for shared memory; return degree and slots."""
+        """Make the tables of hubs; return the degree above which they serve, and their slots."""
         n, arcs = len(work["offsets"]) - 1, len(work["targets"])
         wide = self.degrees.hub_arcs if level == 0 else None  # as the engine knows it
         count, slots = hub_table_sizes(n, arcs, work["max_degree"], self.sums, hub_arcs=wide)

@@ -19,19 +19,19 @@ from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.profiling.access.program import arcs_before, stretches
 from louvain_um.profiling.access.recorded_arrays import RecordedArrays, numbered
 from louvain_um.profiling.access.recorder_steps import aggregate, refine
-from louvain_um.profiling.access.waits import ENDS, MOVE_SECONDS, sweep_steps
+from louvain_um.profiling.access.waits import MOVE_SECONDS, SWEEP_END_STEPS, sweep_steps
 from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Trace
 
 GIVEN: Final = {"offsets.0", "targets.0", "weights.0", "loops.0", "degrees.0"}
-"""Arrays of the graph, there from the beginning to the end."""
+"""Arrays of the input graph, alive throughout."""
 
 STAYS: Final = np.uint32(0xFFFFFFFF)
 """The value of `proposed` for no move."""
 
 
 class Recorder(RecordedArrays):
-    """An observer of the CPU engine that writes a `Program` down.
+    """An observer of the CPU engine that records a `Program`.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Recorder(RecordedArrays):
             aggregate(self, event, event.step)
 
     def trace(self) -> Trace:
-        """Return the program; its end copies labels to the host, which moves no page."""
+        """Return the program; its final copy of labels to the host migrates no page."""
         program = self.program
         if "labels" in program.alive:
             program.begin("input_labels", "community", 4, self.vertices)
@@ -76,11 +76,11 @@ class Recorder(RecordedArrays):
             ]
             program.launch("number", touched, "fetch", -1)
             program.end(*sorted(program.alive - GIVEN))
-        # Its kernels have barriers, at which all wait for the slowest rows.
+        # Kernels have barriers, at which all warps wait for the slowest rows.
         return replace(program.trace(), hidden=HIDDEN, about=self.about)
 
     def _start_level(self, event: Event, work: Any) -> None:
-        """Make what moving on a level needs, and fill it."""
+        """Make and fill the arrays of moving on a level."""
         level, n = event.level, len(work["offsets"]) - 1
         program, named = self.program, numbered
         self.level = (work["cycle"], level)
@@ -100,7 +100,9 @@ class Recorder(RecordedArrays):
         self.hubs = self.make_hub_tables(work, level)
         for name in ("hub_keys", "hub_sums"):
             touched.append(program.whole(named(name, level), Access.WRITE))
-        program.launch("begin", touched, "move", level, chain=ENDS, host_seconds=MOVE_SECONDS)
+        program.launch(
+            "begin", touched, "move", level, chain=SWEEP_END_STEPS, host_seconds=MOVE_SECONDS
+        )
 
     def _move(self, event: Event, work: Any) -> None:
         """Replay one sweep."""
@@ -112,11 +114,11 @@ class Recorder(RecordedArrays):
             self.slots = self.slots_of(level)
         program, slots, widths = self.program, self.slots, self.widths(level)
         offsets, targets = work["offsets"], work["targets"]
-        queue, starts, goals = work["queue"], work["starts"], work["proposed"]
+        queue, starts, proposed = work["queue"], work["starts"], work["proposed"]
         total = int(starts[-1])
         arcs = arcs_before(offsets, queue[:total])
-        waking = prunes(work["start"] is None, event.iteration)
-        chain = sweep_steps(np.diff(arcs), starts, self.sums, wakes=waking)
+        activates = prunes(work["start"] is None, event.iteration)
+        chain = sweep_steps(np.diff(arcs), starts, self.sums, activates=activates)
         touched = self._enqueued(level, total)
         for r in range(SUB_ROUNDS):
             first, last = int(starts[r]), int(starts[r + 1])
@@ -127,17 +129,25 @@ class Recorder(RecordedArrays):
                     end,
                 )  # fmt: skip
                 touched.append(slots.take())
-            counting.apply(slots.counters, widths, self.labels, queue, goals, first, last, STAYS)
+            counting.apply(slots.counters, widths, self.labels, queue, proposed, first, last, STAYS)
             touched.append(slots.take())
-            for begin, end in parts if waking else ():
+            for begin, end in parts if activates else ():
                 counting.activate(
-                    slots.counters, offsets, targets, self.labels, queue, goals, begin, end, STAYS
+                    slots.counters,
+                    offsets,
+                    targets,
+                    self.labels,
+                    queue,
+                    proposed,
+                    begin,
+                    end,
+                    STAYS,
                 )
                 touched.append(slots.take())
         program.launch("move", touched, "move", level, event.iteration, chain=chain)
 
     def _enqueued(self, level: int, total: int) -> list[Touches]:
-        """Return what listing the active vertices touches."""
+        """Return the accesses of queueing active vertices."""
         program, named = self.program, numbered
         touched = [
             program.whole(named(name, level), Access.READ) for name in ("active", "next_active")

@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from louvain_um.events import Event
 from louvain_um.gpu.aggregate.kernel_arguments import STATE
 from louvain_um.gpu.aggregate.limits import SLOTS, slots_for
-from louvain_um.profiling.access.program import Slots, aggregation_touches, arcs_before, stretches
+from louvain_um.profiling.access.program import Slots, arcs_before, stretches, sum_row_touches
 from louvain_um.profiling.access.recorded_arrays import RecordedArrays, numbered
 from louvain_um.profiling.access.waits import aggregation_waits, batches_of
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Access, Touches
 
-ROOM: Final = 1 << 22
-"""Arcs that the room for rows of the next level holds at least, or a quarter of the level's."""
+LEAST_CHUNK: Final = 1 << 22
+"""Least arcs that the chunk for rows of the next level holds; else a quarter of the level's."""
 
 IN_FLIGHT: Final = 1024
-"""Communities that are aggregated at one time, a warp each: 14 processors hold 896 warps, 132 hold
-8,448. Where there are few, all of the graph is in flight at once."""
+"""Communities aggregated concurrently, one per warp: 14 multiprocessors hold 896 warps, 132 hold
+8,448. With few communities, the whole graph is in flight."""
 
 
 def refine(recorder: RecordedArrays, event: Event, work: Any) -> None:
@@ -63,10 +63,10 @@ def hub_rows(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return where additions to the lengths of hubs' rows queue, and how many.
 
-    Communities too large for a block's table are added up by all blocks, as many at a time as
-    there are tables for. A warp that finds entries in its 32 slots of a table adds their number to
-    the length of that row: all warps of a table to the same 8 bytes. Of the hubs at work at one
-    time the longest queue counts.
+    Communities too large for a block's table are summed by all blocks, as many at a time as
+    tables fit. A warp that finds entries in its 32 slots of a table adds their number to the
+    length of that row: all warps of a table to the same 8 bytes. Of the hubs processed together
+    the longest queue counts.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def hub_rows(
     width : int
         Bytes of a sum.
     first, last : int
-        The communities asked for.
+        Range of communities.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def hub_rows(
 
 
 def aggregate(recorder: RecordedArrays, event: Event, work: Any) -> None:
-    """Replay an aggregation: members, rows added up into the room, rows moved together."""
+    """Replay an aggregation: members, rows summed into the chunk, rows copied out."""
     from louvain_um.profiling.access import counting
 
     level, after, program, named = event.level, event.level + 1, recorder.program, numbered
@@ -104,10 +104,10 @@ def aggregate(recorder: RecordedArrays, event: Event, work: Any) -> None:
     n, k, arcs, kept = len(offsets) - 1, len(found) - 1, len(targets), int(found[-1])
     program.end(*(named(x, level) for x in ("queue", "proposed", "active", "next_active", "sizes")))
     program.end(*(named(x, level) for x in ("hub_keys", "hub_sums", "hub_slots")))
-    room = max(1, min(arcs, max(ROOM, -(-arcs // 4))))
+    chunk = max(1, min(arcs, max(LEAST_CHUNK, -(-arcs // 4))))
     sizes = {
         "members": (4, n + 1), "starts": (4, n + 1), "before": (8, n + 1), "rooms": (8, k + 1),
-        "chunk_targets": (4, room), "chunk_weights": (recorder.sums, room),
+        "chunk_targets": (4, chunk), "chunk_weights": (recorder.sums, chunk),
         "state": (1, STATE.itemsize),
     }  # fmt: skip
     for name, (width, size) in sizes.items():
@@ -157,12 +157,12 @@ def aggregate(recorder: RecordedArrays, event: Event, work: Any) -> None:
             (f"targets.{after}", Access.WRITE), (f"weights.{after}", Access.WRITE),
         ],
     )  # fmt: skip
-    for first, last in stretches(before, 0, k, room):
-        # A community larger than the room has the whole of it.
-        places = np.minimum(before - before[first], max(0, room - 1))
-        places = np.minimum(places, np.maximum(0, room - np.diff(found, append=found[-1])))
+    for first, last in stretches(before, 0, k, chunk):
+        # A community larger than the chunk takes all of it.
+        places = np.minimum(before - before[first], max(0, chunk - 1))
+        places = np.minimum(places, np.maximum(0, chunk - np.diff(found, append=found[-1])))
         lists = (numbers, members, starts, places, found)
-        touched = aggregation_touches(
+        touched = sum_row_touches(
             slots, widths, (offsets, targets), lists, np.arange(first, last), IN_FLIGHT,
             recorder.stretch,
         )  # fmt: skip
@@ -173,14 +173,14 @@ def aggregate(recorder: RecordedArrays, event: Event, work: Any) -> None:
         if first == 0:
             # What all members of the largest community queue for is there, too.
             queue = counting.longest_queue(numbers, k)
-            amounts = [waits.arrivals, waits.claims + queue, waits.looks]
+            amounts = [waits.arrivals, waits.claims + queue, waits.plan_reads]
             ways = [Access.BARRIER, Access.CONTENDED, Access.GATHER]
             touched.append(Touches.runs(state, 0, 1, ways, amounts))
         program.launch(
             "sum_arcs", touched, "aggregate", level,
             chain=waits.chain if first == 0 else 0, host_seconds=waits.seconds if first == 0 else 0,
         )  # fmt: skip
-        counting.move_together(together.counters, recorder.sums, places, found, first, last)
+        counting.compact_rows(together.counters, recorder.sums, places, found, first, last)
         program.launch("move_arcs", [together.take()], "aggregate", level)
     program.launch("offsets", [program.whole(own["rooms"], Access.READ),
                                program.whole(f"offsets.{after}", Access.WRITE),

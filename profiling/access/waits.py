@@ -1,8 +1,8 @@
-"""What kernels wait for besides their touches: each other, steps that follow, and the host.
+"""Latencies of kernels besides their accesses: dependent steps, barriers, contention, the host.
 
-A small level takes as long as its steps follow each other, however little each has to do: classes
-of vertices, one after another, and barriers of the grid between them. Where a barrier's memory lies
-on the host, every block's arrival is a round trip over the bus.
+A small level takes the time of its chain of dependent steps, however little work each has: degree
+bins one after another, with grid barriers between them. Where a barrier's memory lies on the host,
+every block's arrival is a round trip over the bus.
 """
 
 from __future__ import annotations
@@ -18,47 +18,48 @@ from louvain_um.gpu.runtime.launch import ARCS_A_BLOCK, BLOCK_MAX, THREADS
 
 RESIDENT: Final = 660
 RESIDENT_SMALL: Final = 264
-"""Blocks of a grid at most, of a large level and of a small one: 132 processors of an H200 with 5
-and 2 blocks each."""
+"""Most blocks of a grid, on a large and on a small level: 132 multiprocessors of an H200 with 5 and
+2 blocks each."""
 
 WARPS: Final = THREADS // 32
-LOOKS: Final = 7
-"""Reads of a block for each hub it plans: its number, two places of members, and the arcs before
-each, in two parts."""
+HUB_PLAN_READS: Final = 7
+"""Reads by which a block plans one hub: its number, two member positions, and the arcs before each,
+in two parts."""
 
 BLOCK_ARCS: Final = 32768
-"""Arcs of a community beyond which all blocks add it up (`sum_arcs.cuh`)."""
+"""Arcs of a community above which all blocks sum it (`sum_arcs.cuh`)."""
 
 MOVE_SECONDS: Final = 290e-6
-"""What the host takes to have a level's vertices moved: arrays, tables, arguments, reading back.
+"""Host time of a level's move phase: arrays, tables, arguments, reading back.
 Measured: 374 µs for one sweep of a level of 57 vertices, whose steps take 85
 (`gpu_detect_h200.json`, stencil150)."""
 
-ADD_SECONDS: Final = 400e-6
-ADD_SMALL_SECONDS: Final = 160e-6
-"""The same for aggregation, a large level by five launches, a small one by one: 410 µs for 850 arcs
-and 88,366 vertices, 268 for 954 and 94, steps among it (the same, rmat18 and stencil150)."""
+AGGREGATE_SECONDS: Final = 400e-6
+AGGREGATE_SMALL_SECONDS: Final = 160e-6
+"""The same for aggregation, five launches on a large level, one on a small one: 410 µs for 850 arcs
+and 88,366 vertices, 268 for 954 and 94, including its steps (same file, rmat18 and stencil150)."""
 
-ENDS: Final = 3
-"""Steps of a sweep beside its sub-rounds: its queue, in two, and what it gained."""
+SWEEP_END_STEPS: Final = 3
+"""Steps of a sweep besides its sub-rounds: the queue, in two, and the gain."""
 
-APPLY: Final = 1
-WAKE: Final = 3
-"""Steps of a sub-round beside deciding: to move, and to wake neighbours, by three widths."""
+APPLY_STEPS: Final = 1
+ACTIVATE_STEPS: Final = 3
+"""Steps of a sub-round besides deciding: applying moves, and activating neighbours by three degree
+bins."""
 
-HUBS: Final = 4
-"""Steps that deciding for the widest takes: tables are laid out, filled, emptied, and compared."""
+HUB_STEPS: Final = 4
+"""Steps of deciding for hubs: tables are laid out, filled, emptied, and compared."""
 
 
-def sweep_steps(degrees: Any, starts: Any, sum_bytes: int, *, wakes: bool) -> int:
-    """Return how many steps of a sweep follow each other.
+def sweep_steps(degrees: Any, starts: Any, sum_bytes: int, *, activates: bool) -> int:
+    """Return the length of a sweep's chain of dependent steps.
 
     Parameters
     ----------
     degrees : int64[queued]
-        Of the queued vertices, sub-round by sub-round.
+        Degrees of the queued vertices, by sub-round.
     starts : int64[sub_rounds + 1]
-        Where each sub-round's begin.
+        Where each sub-round begins.
     sum_bytes : int
         Of a sum of weights.
     wakes : bool
@@ -73,12 +74,12 @@ def sweep_steps(degrees: Any, starts: Any, sum_bytes: int, *, wakes: bool) -> in
     """
     widest = BLOCK_MAX[sum_bytes]
     edges = np.array([4, 8, 16, 32, widest // WARPS, widest])
-    steps = ENDS
+    steps = SWEEP_END_STEPS
     for r in range(SUB_ROUNDS):
         classes = np.unique(np.searchsorted(edges, degrees[starts[r] : starts[r + 1]]))
         if len(classes):
-            hubs = HUBS - 1 if classes[-1] == len(edges) else 0
-            steps += len(classes) + hubs + APPLY + (WAKE if wakes else 0)
+            hubs = HUB_STEPS - 1 if classes[-1] == len(edges) else 0
+            steps += len(classes) + hubs + APPLY_STEPS + (ACTIVATE_STEPS if activates else 0)
     return steps
 
 
@@ -89,26 +90,26 @@ class AggregationWaits:
     Parameters
     ----------
     chain : int
-        Steps that follow each other.
+        Dependent steps.
     arrivals : int
-        Arrivals of blocks at barriers, one after the other.
+        Arrivals of blocks at barriers, serialised.
     claims : int
-        Additions to the counters by which warps and blocks take up communities.
-    looks : int
+        Additions to the counters by which warps and blocks claim communities.
+    plan_reads : int
         Reads with which every block plans the same batches of hubs.
     seconds : float
-        Of the host.
+        Host time.
     """
 
     chain: int
     arrivals: int
     claims: int
-    looks: int
+    plan_reads: int
     seconds: float
 
 
 def blocks_for(items: int, most: int = RESIDENT) -> int:
-    """Return the blocks of a grid for so many arcs and vertices."""
+    """Return the blocks of a grid for a number of arcs and vertices."""
     return max(1, min(most, items // ARCS_A_BLOCK))
 
 
@@ -145,7 +146,7 @@ def aggregation_waits(n: int, arcs: Any, kept: Any, sum_bytes: int) -> Aggregati
     slots = np.array([slots_for(int(min(a, k))) for a in arcs[hub]], np.int64)
     found = batches_of(slots, total)
     batches = max(len(found), min(chunks, hubs))
-    looks = sum(min(THREADS, hubs - begin) for begin, _ in found) * LOOKS * blocks
+    plan_reads = sum(min(THREADS, hubs - begin) for begin, _ in found) * HUB_PLAN_READS * blocks
     barriers = 15 + 5 * chunks + 3 * batches + (4 - 4 * chunks if small else 0)
     warps = blocks * WARPS
     share = max(1, min(32, k // chunks // (warps * 8)))
@@ -154,15 +155,15 @@ def aggregation_waits(n: int, arcs: Any, kept: Any, sum_bytes: int) -> Aggregati
         chain=barriers,
         arrivals=barriers * blocks if blocks > 1 else 0,
         claims=claims,
-        looks=looks,
-        seconds=ADD_SMALL_SECONDS if small else ADD_SECONDS,
+        plan_reads=plan_reads,
+        seconds=AGGREGATE_SMALL_SECONDS if small else AGGREGATE_SECONDS,
     )
 
 
 def batches_of(slots: Any, arcs: int) -> list[tuple[int, int]]:
-    """Return the hubs, first and one behind the last, that are summed at one time.
+    """Return the ranges of hubs that are summed together, as first and end.
 
-    `slots` are those of each one's table, of which there is room for one in so many `arcs`.
+    `slots` are those of each hub's table; all tables of a range fit in `arcs` // arcs_a_slot.
 
     Examples
     --------

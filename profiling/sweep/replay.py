@@ -16,7 +16,7 @@ from louvain_um.placement.planner import Plan, make_plan
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.profiling.access.declare import declared
-from louvain_um.profiling.access.out_of_core import in_pages
+from louvain_um.profiling.access.out_of_core import in_vertex_blocks
 from louvain_um.profiling.simulator import Driver, Simulation, simulate
 from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES, PAGE_BYTES
 from louvain_um.profiling.simulator.layout import lay_out
@@ -143,7 +143,9 @@ def run(
             plan = plan_of(trace.about, policy, machine, capacity)
             held = sum(plan.out_of_core.values())
             if plan.out_of_core:
-                trace, placements = in_pages(trace, placements, held, plan.transfer_mode or "fault")
+                trace, placements = in_vertex_blocks(
+                    trace, placements, held, plan.transfer_mode or "fault"
+                )
             # The plan fits; a recording's scratch, which is not as small, must not overflow it.
             layout = lay_out(trace.arrays, placements, steps=trace.steps)
             away = (

@@ -19,9 +19,9 @@ from louvain_um.graph.graph import Graph
 from louvain_um.profiling.access.program import (
     Program,
     Slots,
-    aggregation_touches,
     arcs_before,
     stretches,
+    sum_row_touches,
 )
 from louvain_um.profiling.access.recorded_arrays import STRETCH
 from louvain_um.profiling.access.recorder import STAYS
@@ -231,7 +231,7 @@ class Rundemanen:
         for low, high in SIZES:
             order = np.flatnonzero((sizes >= low) & (sizes <= high))
             workers = WARPS if low < TABLED else BLOCKS
-            touched = aggregation_touches(
+            touched = sum_row_touches(
                 counts, widths, (offsets, targets), tables, order, workers, self.stretch,
                 (slots, TABLED),
             )  # fmt: skip

@@ -110,7 +110,7 @@ def test_many_hubs_in_small_batches(
     rng = np.random.default_rng(0)
     hubs = np.repeat(np.arange(300), 3000)
     graph = Graph.from_edges(hubs, rng.integers(300, 30_000, len(hubs)))
-    monkeypatch.setattr(launch, "HUB_SLOTS", 1)
+    monkeypatch.setattr(launch, "SMALL_LEVEL_SLOTS", 1)
     monkeypatch.setattr(launch, "ARCS_A_SLOT", 1 << 40)
     same(graph, method)
 

@@ -10,7 +10,7 @@ from louvain_um.gpu.memory.array_specs import declare
 from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.planning import measure, plan
-from louvain_um.profiling.access.out_of_core import in_pages
+from louvain_um.profiling.access.out_of_core import in_vertex_blocks
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.simulator import (
     Access,
@@ -99,7 +99,7 @@ def test_plans_of_a_recording_are_those_of_its_graph(graph, trace, policy, share
 
 def test_tables_of_hubs_are_as_large_as_the_engine_s(graph, monkeypatch):
     monkeypatch.setattr(
-        "louvain_um.gpu.runtime.launch.HUB_SLOTS", 1
+        "louvain_um.gpu.runtime.launch.SMALL_LEVEL_SLOTS", 1
     )  # which small graphs never exceed
     recorded = {array.name: array.nbytes for array in record(graph).arrays}
     for array in declare(measure(graph, "louvain").shape):
@@ -120,7 +120,7 @@ def test_a_block_comes_before_it_is_read_and_room_is_kept(trace):
     room, number = 8 * BLOCK, 1
     assert trace.arrays[number].name == "targets.0"
     placements = dict.fromkeys((a.name for a in trace.arrays), "managed")
-    paged, own = in_pages(trace, placements, room, "fault")
+    paged, own = in_vertex_blocks(trace, placements, room, "fault")
     here = np.zeros(-(-trace.arrays[number].pages // 512), bool)
     for step in paged.steps:
         if isinstance(step, Prefetch):
@@ -145,7 +145,9 @@ def test_a_block_comes_before_it_is_read_and_room_is_kept(trace):
 
 def test_blocks_that_are_prefetched_fault_nowhere(trace):
     placements = dict.fromkeys((a.name for a in trace.arrays), "managed")
-    paged, _ = in_pages(trace, placements | {"targets.0": "prefetched"}, 8 * BLOCK, "prefetch")
+    paged, _ = in_vertex_blocks(
+        trace, placements | {"targets.0": "prefetched"}, 8 * BLOCK, "prefetch"
+    )
     kinds = {s.to for s in paged.steps if isinstance(s, Prefetch)}
     assert kinds == {"gpu", "host"}
     assert all(s.kernel != "touch_pages" for s in paged.steps if isinstance(s, Launch))
@@ -175,7 +177,7 @@ def test_what_the_host_writes_brings_the_rest_of_a_dense_block_along(pages, ther
 
 def test_sweeps_that_wake_nobody_have_no_pass_behind_their_last_sub_round(trace):
     placements = dict.fromkeys((a.name for a in trace.arrays), "managed")
-    paged, _ = in_pages(trace, placements, 8 * BLOCK, "fault")
+    paged, _ = in_vertex_blocks(trace, placements, 8 * BLOCK, "fault")
     number = [array.name for array in trace.arrays].index("targets.0")
     reads, brought = dict[int, int](), dict[int, list[int]]()
     begun = 0

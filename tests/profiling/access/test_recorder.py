@@ -61,14 +61,14 @@ def test_every_visited_arc_is_counted():
         if isinstance(step, Launch) and step.kernel == "move" and step.level == 0:
             names = np.array([array.name for array in trace.arrays])[step.touches.array]
             way, count = step.touches.way, step.touches.length * step.touches.amount
-            goals = int(count[(names == "proposed") & (way == Access.WRITE)].sum()) // 4
+            proposed = int(count[(names == "proposed") & (way == Access.WRITE)].sum()) // 4
             degrees = int(count[(names == "degrees.0") & (way == Access.GATHER)].sum())
             cycles += step.iteration == 0
-            asked, decided = asked + goals, decided + degrees
-            # Who decides looks at a degree, who moves at one more, and wakes neighbours, but not
-            # in the first sweeps.
+            asked, decided = asked + proposed, decided + degrees
+            # Deciding reads a degree, moving one more; it activates neighbours, but not in the
+            # first sweeps.
             if prunes(cycles == 1, step.iteration):
-                woken_by += degrees - goals
+                woken_by += degrees - proposed
     assert asked == visited // 8
     arcs = accesses(trace, "targets.0", Access.READ, "move") // 4
     assert 0 < woken_by < decided - visited // 8

@@ -18,7 +18,7 @@ def test_a_cut_off_archive_is_left_to_the_readers_of_graphs(tmp_path: Path):
     np.savez(path, u=np.arange(100), v=np.arange(100))
     path.write_bytes(path.read_bytes()[:300])
     assert recording_in(path) is None
-    with pytest.raises(GraphFormatError, match="fetch or save it again"):
+    with pytest.raises(GraphFormatError, match="download or save it again"):
         lu.read_graph(path)
 
 

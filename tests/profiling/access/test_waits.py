@@ -92,14 +92,14 @@ def test_waits_are_kept_in_a_file(tmp_path):
 def test_a_sweep_has_a_step_for_each_class_of_vertices_in_each_sub_round():
     starts = [0, 2, 2, 2, 2, 2, 2, 2, 3]
     alike, wide = np.array([3, 3, 3]), np.array([3, 3, 5000])
-    assert sweep_steps(alike, starts, 4, wakes=False) == 3 + 2 * (1 + 1)
-    assert sweep_steps(alike, starts, 4, wakes=True) == 3 + 2 * (1 + 1 + 3)
-    assert sweep_steps(wide, starts, 4, wakes=False) == 3 + (1 + 1) + (4 + 1)
+    assert sweep_steps(alike, starts, 4, activates=False) == 3 + 2 * (1 + 1)
+    assert sweep_steps(alike, starts, 4, activates=True) == 3 + 2 * (1 + 1 + 3)
+    assert sweep_steps(wide, starts, 4, activates=False) == 3 + (1 + 1) + (4 + 1)
 
 
 def test_adding_up_waits_by_blocks_and_batches_of_hubs():
     small = aggregation_waits(100, np.full(10, 200), np.full(10, 9), 4)
-    assert (small.chain, small.arrivals, small.looks) == (20, 0, 0)
+    assert (small.chain, small.arrivals, small.plan_reads) == (20, 0, 0)
     large = aggregation_waits(1 << 20, np.full(1 << 14, 500), np.full(1 << 14, 9), 4)
     assert large.arrivals == large.chain * blocks_for(1 << 30) == 20 * 660
     twice = aggregation_waits(1 << 20, np.full(1 << 14, 1000), np.full(1 << 14, 9), 4)
@@ -108,7 +108,7 @@ def test_adding_up_waits_by_blocks_and_batches_of_hubs():
     hubs[:8] = 1 << 20
     wide = aggregation_waits(1 << 20, hubs, np.full(1 << 14, 9), 4)
     assert wide.chain > large.chain
-    assert wide.looks == 8 * 7 * 660
+    assert wide.plan_reads == 8 * 7 * 660
     assert batches_of(np.array([], np.int64), 100) == []
     assert batches_of(np.full(600, 32), 1 << 30) == [(0, 256), (256, 512), (512, 600)]
 
