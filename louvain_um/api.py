@@ -3,59 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.events import Observer, ignore
 from louvain_um.gpu.runtime.preflight import device_of, out_of_memory, refuse_high_degrees
 from louvain_um.graph.graph import Graph
+from louvain_um.option_signatures import OptionValues, takes_options
 from louvain_um.options import Options
 from louvain_um.placement.policy.find import find_policy
-from louvain_um.placement.policy.policy import Policy
 from louvain_um.results.communities import Communities
 
 
+@takes_options()
 def louvain(
-    graph: Any,
-    *,
-    resolution: float = 1.0,
-    threshold: float = 1e-7,
-    max_level: int | None = None,
-    seed: int = 0,
-    device: str = "auto",
-    memory: str | Policy = "auto",
-    device_budget: int | str | None = None,
-    threads: int | None = None,
-    observer: Observer | None = None,
+    graph: Any, *, observer: Observer | None = None, **options: Unpack[OptionValues]
 ) -> Communities:
     """Detect communities by the Louvain method.
 
     Parameters
     ----------
     graph : Graph, DeviceGraph or anything `as_graph` takes
-    resolution : float
-        γ; larger values give smaller communities.
-    threshold : float
-        A level that raises modularity by no more ends the run. To go over the graph once more has
-        to promise a hundred times as much.
-    max_level : int, optional
-        Levels at most.
-    seed : int
-        0 … 2³² − 1. The same seed gives the same labels on every device.
-    device : {"auto", "cpu", "cuda", "cuda:N"}
-        "auto" takes a GPU where there is one.
-    memory : str or Policy
-        Memory policy of a GPU run: "auto", "device", "zero_copy", "base", "adv1" … "adv9", the
-        name or path of a TOML file, or a `louvain_um.placement.policy.Policy`. No label depends on
-        it.
-    device_budget : int or str, optional
-        Device memory a GPU run may occupy: bytes, a size as in "8GiB", or a share of what the
-        run would take in core as in "70%". A policy that cannot keep to it ends with an error
-        that says what is missing.
-    threads : int, optional
-        Threads of a CPU run; all cores by default. Labels do not depend on it.
+    **options
+        The options of a run; see `louvain_um.options.Options`.
     observer : callable, optional
-        Is told of every phase and iteration (`louvain_um.events.Event`).
+        Called with every phase and iteration (`louvain_um.events.Event`).
 
     Returns
     -------
@@ -68,7 +40,7 @@ def louvain(
     GraphError
         The object is no undirected graph.
     DeviceUnavailableError
-        The device asked for is not there.
+        The device is not available.
     MemoryBudgetError
         The run does not fit into device memory or the budget.
 
@@ -84,36 +56,28 @@ def louvain(
     >>> lu.louvain(g, device="cpu").labels.tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    options = Options(
-        method="louvain",
-        resolution=resolution,
-        threshold=threshold,
-        max_level=max_level,
-        seed=seed,
-        device=device,
-        memory=memory,
-        device_budget=device_budget,
-        threads=threads,
-    )
-    return run(graph, options, observer)
+    return run(graph, Options(method="louvain", **options), observer)
 
 
+@takes_options()
 def leiden(
-    graph: Any,
-    *,
-    resolution: float = 1.0,
-    threshold: float = 1e-7,
-    max_level: int | None = None,
-    seed: int = 0,
-    device: str = "auto",
-    memory: str | Policy = "auto",
-    device_budget: int | str | None = None,
-    threads: int | None = None,
-    observer: Observer | None = None,
+    graph: Any, *, observer: Observer | None = None, **options: Unpack[OptionValues]
 ) -> Communities:
-    """Detect communities by the Leiden method: every one is connected.
+    """Detect communities by the Leiden method, which guarantees that each is connected.
 
     Takes and returns what `louvain` does.
+
+    Parameters
+    ----------
+    graph : Graph, DeviceGraph or anything `as_graph` takes
+    **options
+        The options of a run; see `louvain_um.options.Options`.
+    observer : callable, optional
+        Called with every phase and iteration (`louvain_um.events.Event`).
+
+    Returns
+    -------
+    Communities
 
     References
     ----------
@@ -127,22 +91,11 @@ def leiden(
     >>> lu.leiden(g, device="cpu").sizes.tolist()
     [3, 3]
     """
-    options = Options(
-        method="leiden",
-        resolution=resolution,
-        threshold=threshold,
-        max_level=max_level,
-        seed=seed,
-        device=device,
-        memory=memory,
-        device_budget=device_budget,
-        threads=threads,
-    )
-    return run(graph, options, observer)
+    return run(graph, Options(method="leiden", **options), observer)
 
 
 def run(graph: Any, options: Options, observer: Observer | None = None) -> Communities:
-    """Detect communities as the options say, on the device they name."""
+    """Detect communities with the options and the device of `options`."""
     from louvain_um.core.hierarchy import detect
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.runtime.device import pick

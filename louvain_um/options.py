@@ -1,20 +1,20 @@
-"""What a run is asked to do: checked once, then frozen."""
+"""Options of a run: every parameter and default in one place, checked once, then frozen."""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Literal
 
 from louvain_um.errors import OptionError
 
-MOST_THREADS = 4096
+MAX_THREADS = 4096
 """More would take memory and time only to be started."""
 
-MOST_BYTES = 1 << 63
-MOST_SHARE = 1e9
+MAX_BYTES = 1 << 63
+MAX_FRACTION = 1e9
 """Of the peak; no machine has more."""
 
 UNITS = {"": 1, "b": 1} | {
@@ -27,9 +27,95 @@ UNITS = {"": 1, "b": 1} | {
 Method = Literal["louvain", "leiden"]
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Device memory that a run may occupy.
+
+    Parameters
+    ----------
+    nbytes : int, optional
+        Bytes.
+    fraction : float, optional
+        Instead of bytes: a fraction of what the run takes in core. Without either there is no
+        budget.
+
+    Examples
+    --------
+    >>> from louvain_um.options import Budget
+    >>> Budget.parse("8GiB"), Budget.parse("70%").resolve(1000)
+    (Budget(nbytes=8589934592, fraction=None), 700)
+    """
+
+    nbytes: int | None = None
+    fraction: float | None = None
+
+    @classmethod
+    def parse(cls, value: Budget | int | str | None) -> Budget:
+        """Return the budget that a user gave.
+
+        Raises
+        ------
+        OptionError
+            Neither a size above 0 nor a percentage above 0.
+        """
+        if isinstance(value, Budget):
+            return value
+        if value is None:
+            return cls()
+        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*%\s*", str(value))
+        if match is None:
+            try:
+                return cls(nbytes=parse_bytes(value))
+            except OptionError:
+                remedy = "must be a size above 0, like '8GiB', or a share, like '70%'"
+                raise OptionError("device_budget", value, remedy) from None
+        fraction = float(match[1]) / 100
+        if not 0 < fraction <= MAX_FRACTION:
+            raise OptionError("device_budget", value, "must be between 0 and 10¹¹ %")
+        return cls(fraction=fraction)
+
+    def resolve(self, peak: int) -> int | None:
+        """Return the bytes of a run that takes `peak` in core; None without a budget."""
+        if self.fraction is None:
+            return self.nbytes
+        return max(1, int(self.fraction * peak))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Options of one detection; `louvain` documents them.
+    """Options of one detection.
+
+    `louvain_um.option_signatures` derives other signatures and docstrings from these fields.
+
+    Parameters
+    ----------
+    method : {"louvain", "leiden"}
+        "leiden" guarantees connected communities.
+    resolution : float
+        γ; larger values give smaller communities.
+    threshold : float
+        A level that raises modularity by no more ends the run. A further cycle starts only if its
+        first move phase gains more than 100 × threshold.
+    max_level : int, optional
+        Maximum number of levels.
+    seed : int
+        0 … 2³² − 1. The same seed gives the same labels on every device.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        "auto" takes a GPU if one is available.
+    memory : str or Policy
+        Memory policy of a GPU run: "auto", "device", "zero_copy", "base", "adv1" … "adv9", the
+        name or path of a TOML file, or a `louvain_um.placement.policy.Policy`. Labels do not
+        depend on it.
+    device_budget : int or str, optional
+        Device memory that a GPU run may occupy: bytes, a size such as "8GiB", or a share of what
+        the run takes in core, such as "70%". A policy that cannot keep to it ends with an error
+        that names the missing bytes.
+    threads : int, optional
+        Threads of a CPU run; all cores by default. Labels do not depend on it.
+    ballast : int or str, optional
+        Device memory to hold beside the run, for experiments with driver eviction.
+    allow_driver_eviction : bool
+        Continue where the ballast makes the driver evict.
 
     Raises
     ------
@@ -50,10 +136,11 @@ class Options:
     seed: int = 0
     device: str = "auto"
     memory: Any = "auto"
-    device_budget: int | str | None = None
+    device_budget: int | str | Budget | None = None
     threads: int | None = None
     ballast: int | str | None = None
     allow_driver_eviction: bool = False
+    budget: Budget = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.method not in ("louvain", "leiden"):
@@ -67,10 +154,9 @@ class Options:
             raise OptionError("max_level", self.max_level, "must be at least 1")
         if not 0 <= self.seed < 2**32:
             raise OptionError("seed", self.seed, "must lie in 0 … 2^32 - 1")
-        if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
-            raise OptionError("threads", self.threads, f"must lie in 1 … {MOST_THREADS}")
-        if self.device_budget is not None:
-            parse_budget(self.device_budget)
+        if self.threads is not None and not 1 <= self.threads <= MAX_THREADS:
+            raise OptionError("threads", self.threads, f"must lie in 1 … {MAX_THREADS}")
+        object.__setattr__(self, "budget", Budget.parse(self.device_budget))
         if self.ballast is not None:
             parse_bytes(self.ballast, "ballast")
             if self.device == "cpu":
@@ -91,7 +177,7 @@ class Options:
             raise OptionError("device", self.device, "must be 'auto', 'cpu', 'cuda' or 'cuda:N'")
 
     def _check_kinds(self) -> None:
-        """Refuse values of another kind than an option's, which would fail later or be cut."""
+        """Raise for values of another type, which would fail later or be truncated."""
         for name in ("resolution", "threshold"):
             if not isinstance(value := getattr(self, name), Real):
                 raise OptionError(name, value, "must be a number")
@@ -104,45 +190,8 @@ class Options:
 
     @property
     def ballast_bytes(self) -> int:
-        """Device memory to be held beside the run."""
+        """Bytes of the ballast."""
         return 0 if self.ballast is None else parse_bytes(self.ballast, "ballast")
-
-    def budget_bytes(self, peak: int) -> int | None:
-        """Return the device budget in bytes, for a run that takes `peak` bytes in core."""
-        if self.device_budget is None:
-            return None
-        budget = parse_budget(self.device_budget)
-        return budget if isinstance(budget, int) else max(1, int(budget * peak))
-
-
-def parse_budget(budget: int | str) -> int | float:
-    """Return a budget: bytes as an int, or a share of the peak as a float.
-
-    Raises
-    ------
-    OptionError
-        Neither a size above 0 nor a percentage above 0.
-
-    Examples
-    --------
-    >>> from louvain_um.options import parse_budget
-    >>> parse_budget("8GiB"), parse_budget("70%")
-    (8589934592, 0.7)
-    """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*%\s*", str(budget))
-    if match is None:
-        try:
-            return parse_bytes(budget)
-        except OptionError:
-            raise OptionError(
-                "device_budget",
-                budget,
-                "must be a size above 0, like '8GiB', or a share, like '70%'",
-            ) from None
-    share = float(match[1]) / 100
-    if not 0 < share <= MOST_SHARE:
-        raise OptionError("device_budget", budget, "must be between 0 and 10¹¹ %")
-    return share
 
 
 def parse_bytes(size: int | str, option: str = "size") -> int:
@@ -168,7 +217,7 @@ def parse_bytes(size: int | str, option: str = "size") -> int:
     """
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([a-zA-Z]*)\s*", str(size))
     scale = UNITS.get(match[2].lower()) if match else None
-    if match is None or scale is None or not 1 <= float(match[1]) * scale < MOST_BYTES:
+    if match is None or scale is None or not 1 <= float(match[1]) * scale < MAX_BYTES:
         raise OptionError(option, size, "must be a number of bytes or a size like '8GiB'")
     nbytes = float(match[1]) * scale
     if not match[2] and not nbytes.is_integer():

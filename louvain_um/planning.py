@@ -10,7 +10,7 @@ from louvain_um.errors import OptionError
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.graph.limits import MAX_VERTICES
-from louvain_um.options import Method, Options
+from louvain_um.options import Budget, Method, Options
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.machine_choice import machine_for
 from louvain_um.placement.machine.machine_files import load_machine
@@ -77,18 +77,19 @@ def plan(
     ...         device_budget="50%").placements["graph"].kind
     'split'
     """
+    budget = Budget.parse(device_budget)
     if method not in ("louvain", "leiden"):
         raise OptionError("method", method, "must be 'louvain' or 'leiden'")
     if graph is None:
         shape = shape_of_size(n_vertices, n_arcs, weighted, method)
-        return plan_shape(shape, memory, device_budget, machine, kind=kind)
+        return plan_shape(shape, memory, budget, machine, kind=kind)
     if n_vertices is not None or n_arcs is not None:
         raise OptionError(remedy="give a graph or n_vertices and n_arcs, not both")
     measured = measure(graph, method)
     return plan_shape(
         measured.shape,
         memory,
-        device_budget,
+        budget,
         machine,
         kind=kind,
         skew=measured.skew,
@@ -158,7 +159,7 @@ def whole(name: str, value: Any) -> int:
 def plan_shape(
     shape: Shape,
     memory: str | Policy,
-    device_budget: int | str | None,
+    budget: Budget,
     machine: str | Machine | None,
     *,
     kind: str | None = None,
@@ -181,7 +182,7 @@ def plan_shape(
         lambda low: declare(replace(shape, low_scratch=low)),
         memory,
         machine,
-        device_budget,
+        budget,
         kind=kind,
         skew=skew,
         source=source,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from louvain_um.core.array_spec import ArraySpec
-from louvain_um.options import parse_budget
+from louvain_um.options import Budget
 from louvain_um.placement.auto import no_more_arrays
 from louvain_um.placement.decision import Declare, Request
 from louvain_um.placement.layout import device_bytes_in_core
@@ -24,7 +24,7 @@ def make_plan(
     declare: Declare,
     policy: str | Policy,
     machine: Machine,
-    budget: int | str | Callable[[int], int | None] | None = None,
+    budget: Budget | int | str | None = None,
     *,
     kind: str | None = None,
     skew: float | None = None,
@@ -48,9 +48,9 @@ def make_plan(
     policy : str or Policy
         What `find_policy` takes; "auto" leaves the choice to the model.
     machine : Machine
-    budget : int, str or callable, optional
+    budget : Budget, int or str, optional
         Bytes of the device to use, as a number, like "8GiB", or like "70%" of what the run takes
-        in core; or a function of the latter.
+        in core. Resolved to bytes here, and nowhere else.
     kind : {"mesh", "community_structured", "power_law", "unknown"}, optional
         What kind of graph it is; by default what `skew` tells.
     skew : float, optional
@@ -103,7 +103,7 @@ def make_plan(
     """
     chosen = find_policy(policy)
     default = declare(False)
-    allowed = _allowed(budget, device_bytes_in_core(default, apart=True))
+    allowed = Budget.parse(budget).resolve(device_bytes_in_core(default, apart=True))
     there = max(1, machine.memory_bytes - CONTEXT) if free is None else free
     request = Request(
         declare=declare,
@@ -126,14 +126,6 @@ def make_plan(
         max_degree=max_degree or 0,
     )
     return plan_for(request, work)
-
-
-def _allowed(budget: int | str | Callable[[int], int | None] | None, peak: int) -> int | None:
-    """Return the bytes of a budget, for a run that takes `peak` in core."""
-    if budget is None or callable(budget):
-        return budget(peak) if callable(budget) else None
-    share = parse_budget(budget)
-    return share if isinstance(share, int) else max(1, int(share * peak))
 
 
 __all__ = ["Plan", "Request", "device_bytes_in_core", "make_plan"]

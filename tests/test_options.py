@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from collections.abc import Callable
+from dataclasses import fields, replace
+from inspect import signature
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
 
+import louvain_um as lu
 from louvain_um.errors import OptionError
-from louvain_um.options import Options
+from louvain_um.option_signatures import OptionValues
+from louvain_um.options import Budget, Options
 
 
 @pytest.mark.parametrize(
@@ -55,3 +60,35 @@ def test_an_error_of_an_option_can_be_sent_to_another_process() -> None:
 def test_numbers_of_numpy_are_numbers() -> None:
     options = Options(resolution=np.float32(0.5), seed=np.int64(3), threads=np.int32(2))
     assert (options.resolution, options.seed, options.threads) == (0.5, 3, 2)
+
+
+def test_a_budget_is_parsed_once_and_resolved_to_bytes() -> None:
+    assert Options().budget.resolve(1000) is None
+    assert Options(device_budget="70%").budget == Budget(fraction=0.7)
+    assert Options(device_budget="70%").budget.resolve(1000) == 700
+    assert Options(device_budget="1kB").budget.resolve(10) == 1000
+    half = replace(Options(device_budget=5), device_budget=Budget(fraction=0.5))
+    assert half.budget.resolve(1) == 1  # never nothing
+
+
+@pytest.mark.parametrize("function", [lu.louvain, lu.leiden, lu.profile, lu.Louvain.__init__])
+def test_signatures_show_every_option_with_its_default(function: Callable[..., Any]) -> None:
+    parameters = signature(function).parameters
+    known = {item.name: item for item in fields(Options)}
+    hints = get_type_hints(Options)
+    assert get_type_hints(OptionValues) == {
+        name: hints[name] for name in OptionValues.__annotations__
+    }
+    for name in OptionValues.__annotations__:
+        default = "base" if function is lu.profile and name == "memory" else known[name].default
+        assert (parameters[name].default, parameters[name].kind.name) == (default, "KEYWORD_ONLY")
+    assert all(kind.kind.name != "VAR_KEYWORD" for kind in parameters.values())
+    documented = lu.Louvain if function is lu.Louvain.__init__ else function
+    assert all(f"{name} : " in (documented.__doc__ or "") for name in OptionValues.__annotations__)
+
+
+def test_unknown_options_are_refused_as_by_any_function() -> None:
+    graph = lu.Graph.from_edges([0], [1])
+    for wrong in ({"sed": 1}, {"method": "leiden"}, {"ballast": "1GiB"}):
+        with pytest.raises(TypeError, match=rf"louvain\(\) .*'{next(iter(wrong))}'"):
+            lu.louvain(graph, **wrong)  # type: ignore[arg-type]

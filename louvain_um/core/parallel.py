@@ -17,7 +17,7 @@ from numba import njit
 
 from louvain_um.core.intrinsics import atomic_add, atomic_load, give_way
 from louvain_um.errors import OptionError
-from louvain_um.options import MOST_THREADS
+from louvain_um.options import MAX_THREADS
 
 SPINS = 1000
 """Polls of a counter before yielding the core to another thread: some microseconds."""
@@ -27,8 +27,8 @@ def default_threads() -> int:
     """Return the number of threads to use: LOUVAIN_UM_THREADS, or the cores we may run on."""
     asked = os.environ.get("LOUVAIN_UM_THREADS")
     if asked:
-        if not asked.isdecimal() or not 1 <= int(asked) <= MOST_THREADS:
-            raise OptionError("LOUVAIN_UM_THREADS", asked, f"must lie in 1 … {MOST_THREADS}")
+        if not asked.isdecimal() or not 1 <= int(asked) <= MAX_THREADS:
+            raise OptionError("LOUVAIN_UM_THREADS", asked, f"must lie in 1 … {MAX_THREADS}")
         return int(asked)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

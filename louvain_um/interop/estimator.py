@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
 from louvain_um.graph.graph import Graph
+from louvain_um.option_signatures import OptionValues, takes_options, with_entries
 from louvain_um.options import Method, Options
 
 if TYPE_CHECKING:
@@ -28,22 +29,8 @@ class Louvain:
     ----------
     method : {"louvain", "leiden"}
         "leiden" returns connected communities.
-    resolution : float
-        γ; larger values give smaller communities.
-    threshold : float
-        A level that raises modularity by no more ends the run. To go over the graph once more has
-        to promise a hundred times as much.
-    max_level : int, optional
-        Levels at most.
-    seed : int
-        0 … 2³² − 1.
-    device : {"auto", "cpu", "cuda", "cuda:N"}
-    memory : str
-        Memory policy of a GPU run.
-    device_budget : int or str, optional
-        Device memory of a GPU run.
-    threads : int, optional
-        Threads of a CPU run; all cores by default.
+    **options
+        The options of a run; see `louvain_um.options.Options`.
     symmetrize : bool
         Take a matrix that is not symmetric, such as that of a k-nearest-neighbour graph, as
         undirected; otherwise it is an error.
@@ -70,31 +57,18 @@ class Louvain:
     [0, 0, 0, 1, 1, 1]
     """
 
+    @takes_options()
     def __init__(
         self,
         *,
         method: Method = "louvain",
-        resolution: float = 1.0,
-        threshold: float = 1e-7,
-        max_level: int | None = None,
-        seed: int = 0,
-        device: str = "auto",
-        memory: str = "auto",
-        device_budget: int | str | None = None,
-        threads: int | None = None,
         symmetrize: bool = False,
+        **options: Unpack[OptionValues],
     ) -> None:
-        # Kept as they are: scikit-learn's clone compares them by identity.
-        self.method = method
-        self.resolution = resolution
-        self.threshold = threshold
-        self.max_level = max_level
-        self.seed = seed
-        self.device = device
-        self.memory = memory
-        self.device_budget = device_budget
-        self.threads = threads
-        self.symmetrize = symmetrize
+        # Stored unchanged: scikit-learn's clone compares parameters by identity.
+        given = {"method": method, "symmetrize": symmetrize, **options}
+        for name, default in _parameters().items():
+            setattr(self, name, given.get(name, default))
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Detect communities.
@@ -171,6 +145,9 @@ class Louvain:
             target_tags=TargetTags(required=False),
             input_tags=InputTags(sparse=True, pairwise=True, positive_only=True),
         )
+
+
+Louvain.__doc__ = with_entries(Louvain.__doc__)
 
 
 def _parameters() -> dict[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer
-from louvain_um.options import Options
+from louvain_um.option_signatures import OptionValues, takes_options
+from louvain_um.options import Method, Options
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.capture import Recording
 from louvain_um.profiling.record.source_choice import NO_TRACER, SOURCES, choose_sources
@@ -21,18 +23,11 @@ if TYPE_CHECKING:
     from louvain_um.results.communities import Communities
 
 
+@takes_options(memory="base")
 def profile(
     graph: Any,
     *,
-    method: str = "louvain",
-    resolution: float = 1.0,
-    threshold: float = 1e-7,
-    max_level: int | None = None,
-    seed: int = 0,
-    device: str = "auto",
-    memory: str = "base",
-    device_budget: int | str | None = None,
-    threads: int | None = None,
+    method: Method = "louvain",
     sources: Sequence[str] = SOURCES,
     tracer: bool = False,
     observer: Observer | None = None,
@@ -40,6 +35,7 @@ def profile(
     force: bool = False,
     most_events: int = MOST_EVENTS,
     name: str | None = None,
+    **options: Unpack[OptionValues],
 ) -> Session:
     """Detect communities and record what that did to memory.
 
@@ -47,10 +43,9 @@ def profile(
     ----------
     graph : Graph, DeviceGraph or anything `as_graph` takes
     method : {"louvain", "leiden"}
-    resolution, threshold, max_level, seed, device, device_budget, threads, observer
-        As in `louvain`.
-    memory : str
-        Policy of a GPU run; "base" leaves everything to the driver, as the run to compare with.
+    **options
+        The options of a run; see `louvain_um.options.Options`. The default policy "base" leaves
+        everything to the driver, as the run to compare with.
     sources : sequence of {"uvm", "uvm-light", "cupti", "nvml"}
         What records a GPU run: the driver's own events of managed memory (without single
         migrations, the most expensive, if light), CUPTI for kernels and copies (and for managed
@@ -58,6 +53,8 @@ def profile(
         the session; the others go on. The CPU engine records its accesses itself, page by page.
     tracer : bool
         Count every access of every kernel to global memory, page by page; several times slower.
+    observer : callable, optional
+        As in `louvain`.
     save_to : path, optional
         Save the session here, `.npz` or `.parquet`, during the run and at its end, so that a
         killed run leaves a session.
@@ -91,18 +88,9 @@ def profile(
     from louvain_um.gpu.runtime.device import pick
     from louvain_um.gpu.runtime.preflight import device_of
 
-    options = Options(
-        method=method,  # type: ignore[arg-type]  # it checks
-        resolution=resolution,
-        threshold=threshold,
-        max_level=max_level,
-        seed=seed,
-        device=device_of(graph, device),
-        memory=memory,
-        device_budget=device_budget,
-        threads=threads,
-    )
-    chosen = pick(options.device)
+    asked = Options(method=method, **options)
+    asked = replace(asked, device=device_of(graph, asked.device))
+    chosen = pick(asked.device)
     chosen_sources, missing = choose_sources(chosen, sources, tracer=tracer)
     graph = _loaded(graph, chosen)
     if chosen.kind == "cpu":
@@ -114,9 +102,9 @@ def profile(
         missing=missing,
         metadata={
             "device": str(chosen),
-            "policy": memory if chosen.kind == "cuda" else None,
+            "policy": asked.memory if chosen.kind == "cuda" else None,
             "method": method,
-            "seed": seed,
+            "seed": asked.seed,
             "graph": _graph(graph) | ({} if name is None else {"name": name}),
         },
         save_to=save_to,
@@ -124,7 +112,7 @@ def profile(
         most_events=most_events,
     )
     with recording:
-        result = run(graph, options, _both(recording, observer))
+        result = run(graph, asked, _both(recording, observer))
         recording.metadata.update(_outcome(result, recording))
     return recording.session
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.options import Options
+from louvain_um.options import Budget, Options
 from louvain_um.profiling.sweep.replay import FIGURES
 
 if TYPE_CHECKING:
@@ -20,14 +20,13 @@ EXCLUDED = ("load", "fetch", "compile", "total")
 
 def options_for(policy: str, rate: float, settings: Settings) -> Options:
     """Return the options of a run with (100 − rate) percent of its peak as budget."""
-    # In decimal notation: a budget such as 1e-07 is not accepted.
-    share = (100 - Decimal(str(rate))).normalize()
+    percent = 100 - Decimal(str(rate))
     return Options(
         method=settings.method,
         seed=settings.seed,
         device=settings.device or "cuda",
         memory=policy,
-        device_budget=f"{share:f}%",
+        device_budget=Budget(fraction=float(percent) / 100),
     )
 
 

@@ -11,6 +11,7 @@ import louvain_um as lu
 from louvain_um.core.array_spec import peak_bytes
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.options import Budget
 from louvain_um.placement.layout import device_bytes_in_core
 from louvain_um.placement.machine.profiles import H200, P4000
 from louvain_um.placement.planner import make_plan
@@ -121,10 +122,12 @@ def test_a_device_with_less_than_the_budget_sets_the_limit():
     assert not plan(free=1 << 29).fits
 
 
-def test_budgets_may_be_functions_of_the_peak():
+def test_budgets_are_resolved_to_bytes_of_the_peak():
     peak = device_bytes_in_core(arrays(), apart=True)
-    assert plan(budget=lambda whole: whole // 2).budget == peak // 2
-    assert plan(budget=lambda whole: None).budget is None
+    assert plan(budget=Budget(fraction=0.5)).budget == peak // 2
+    assert plan(budget="50%").budget == peak // 2
+    assert plan(budget=Budget(nbytes=peak // 3)).budget == peak // 3
+    assert plan(budget=Budget()).budget is None
     for bad in ("0%", "lots", "-1", 0):
         with pytest.raises(OptionError):
             plan(budget=bad)

@@ -91,7 +91,9 @@ def plan(
 ) -> None:
     """Predict memory, placements and time of a GPU run; needs no GPU."""
     from louvain_um import planning
+    from louvain_um.options import Budget
 
+    budget = Budget.parse(device_budget)
     if graph is None:
         if vertices is None or arcs is None:
             raise OptionError(remedy="name a GRAPH, or pass both --vertices and --arcs")
@@ -102,19 +104,19 @@ def plan(
         shape = planning.shape_of_size(
             vertices, arcs, bool(reading.weighted), method.value, ("vertices", "arcs")
         )
-        result = planning.plan_shape(shape, memory, device_budget, machine, kind=kind)
+        result = planning.plan_shape(shape, memory, budget, machine, kind=kind)
         name = "a graph of this size"
         source_note = "" if kind else "planned from the size alone: the kind of graph is a guess"
     else:
         if vertices is not None or arcs is not None:
             raise OptionError(remedy="name a GRAPH, or pass --vertices and --arcs, not both")
-        # A bad policy, budget or machine raises before a long read.
-        check_options(memory, device_budget, machine)
+        # A bad policy or machine raises before a long read.
+        check_options(memory, machine)
         name = "standard input" if graph == "-" else graph
         size = None if whole else size_in_header(graph, reading.format)
         if size is not None:
             shape = shape_from_header(size, reading, method.value)
-            result = planning.plan_shape(shape, memory, device_budget, machine, kind=kind)
+            result = planning.plan_shape(shape, memory, budget, machine, kind=kind)
             guess = "" if kind else "; the kind of graph is a guess: --read determines it"
             source_note = f"only {size.read_from} was read{guess}"
             if reading.symmetrize and size.directed:
@@ -147,15 +149,12 @@ def plan(
     typer.echo(result.verdict)
 
 
-def check_options(memory: str, device_budget: str | None, machine: str | None) -> None:
-    """Raise for a bad policy, budget or machine."""
-    from louvain_um.options import parse_budget
+def check_options(memory: str, machine: str | None) -> None:
+    """Raise for a bad policy or machine."""
     from louvain_um.placement.machine.machine_files import load_machine
     from louvain_um.placement.policy.find import find_policy
 
     find_policy(memory)
-    if device_budget is not None:
-        parse_budget(device_budget)
     if machine is not None:
         load_machine(machine)
 

@@ -63,7 +63,7 @@ def plan_run(
         lambda low: declare(replace(shape, low_scratch=low)),
         options.memory,
         machine,
-        options.budget_bytes,
+        options.budget,
         skew=skew,
         max_degree=degrees.max_degree,
         source="device" if on_device else "host",

@@ -9,6 +9,7 @@ import pytest
 import louvain_um.api
 import louvain_um.profiling.record.profiler
 from louvain_um.errors import MemoryBudgetError
+from louvain_um.options import Budget
 from louvain_um.profiling import Session
 from louvain_um.profiling.sweep.measure import measure, options_for
 from louvain_um.profiling.sweep.run import Settings
@@ -45,13 +46,13 @@ def test_a_point_is_the_algorithm_alone_at_its_best(engine):
     assert (row["bytes_to_device"], row["bytes_to_host"]) == (11, 22)
     assert (row["peak_bytes"], row["budget_bytes"], row["feasible"]) == (100, 70, True)
     assert {(o.device_budget, o.memory, o.device, o.seed) for o in engine} == {
-        ("70%", "adv2", "cuda:0", 7)
+        (Budget(fraction=0.7), "adv2", "cuda:0", 7)
     }
 
 
-def test_budgets_are_written_out():
-    told = [options_for("base", rate, SETTINGS).device_budget for rate in (0.0, 99.9, 99.9999999)]
-    assert told == ["100%", "0.1%", "0.0000001%"]
+def test_budgets_are_what_a_user_would_write():
+    budgets = [options_for("base", rate, SETTINGS).budget for rate in (0.0, 99.9, 99.9999999)]
+    assert budgets == [Budget.parse(text) for text in ("100%", "0.1%", "0.0000001%")]
 
 
 def test_what_a_source_saw_comes_before_what_the_run_moved(engine, monkeypatch):

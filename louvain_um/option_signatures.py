@@ -1,0 +1,99 @@
+"""Signatures and docstrings of functions that take the options of a run, derived from `Options`."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from inspect import Parameter, cleandoc, signature
+from typing import Any, TypedDict, TypeVar
+
+from louvain_um.options import Budget, Options
+
+
+class OptionValues(TypedDict, total=False):
+    """Types of the options that users pass, for static checkers; a test holds it to `Options`."""
+
+    resolution: float
+    threshold: float
+    max_level: int | None
+    seed: int
+    device: str
+    memory: Any
+    device_budget: int | str | Budget | None
+    threads: int | None
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def takes_options(**defaults: Any) -> Callable[[Function], Function]:
+    """Show the options of a run in the signature and docstring of a function with ``**options``.
+
+    The entry ``**options`` of the docstring becomes one entry per option. In the signature options
+    follow `method`; the function's other keywords come last.
+
+    Parameters
+    ----------
+    **defaults : Any
+        Defaults other than those of `Options`.
+
+    Examples
+    --------
+    >>> import inspect
+    >>> from louvain_um.option_signatures import takes_options
+    >>> @takes_options(seed=3)
+    ... def seeded(graph, **options):
+    ...     return options
+    >>> seeded(None, threads=2), inspect.signature(seeded).parameters["seed"].default
+    ({'seed': 3, 'threads': 2}, 3)
+    """
+    known = {item.name: item for item in fields(Options)}
+    added = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=defaults.get(name, known[name].default),
+            annotation=known[name].type,
+        )
+        for name in OptionValues.__annotations__
+    ]
+
+    def decorate(function: Function) -> Function:
+        shown = signature(function)
+        own = [p for p in shown.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        first = [p for p in own if p.kind is not Parameter.KEYWORD_ONLY or p.name == "method"]
+        last = [p for p in own if p not in first]
+        shown = shown.replace(parameters=[*first, *added, *last])
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **values: Any) -> Any:
+            try:
+                shown.bind(*args, **values)
+            except TypeError as error:
+                raise TypeError(f"{function.__qualname__}() {error}") from None
+            return function(*args, **(defaults | values))
+
+        found: Any = wrapper
+        found.__signature__ = shown
+        found.__doc__ = with_entries(function.__doc__)
+        return found  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def with_entries(doc: str | None) -> str | None:
+    """Return a docstring with its entry ``**options`` replaced by the entries of `Options`."""
+    entry = re.search(r"^( *)\*\*options\n(?:\1 +[^\n]*\n)*", doc or "", re.MULTILINE)
+    if doc is None or entry is None:
+        return doc
+    text = "".join(_entry(name, entry[1]) for name in OptionValues.__annotations__)
+    return f"{doc[: entry.start()]}{text}{doc[entry.end() :]}"
+
+
+def _entry(name: str, indent: str) -> str:
+    """Return the entry of an option in the docstring of `Options`, indented."""
+    doc = cleandoc(Options.__doc__ or "")
+    found = re.search(rf"^{name} : [^\n]*\n(?: {{4}}[^\n]*\n)*", doc, re.MULTILINE)
+    return "".join(f"{indent}{line}\n" for line in found[0].splitlines()) if found else ""
