@@ -9,7 +9,7 @@ from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
 from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, guarded_bytes
 from louvain_um.placement.layout import ALIGNED, JOINT_SLACK, Fit, aligned, fit, lay_out
 from louvain_um.placement.model.cost import exposed
-from louvain_um.placement.model.forecast import Forecast, Work, forecast
+from louvain_um.placement.model.forecast import Forecast, Workload, forecast
 from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, POLICY_NAMES, Placement, Policy
@@ -34,7 +34,7 @@ class Candidate:
 def candidate(
     policy: Policy,
     arrays: tuple[ArraySpec, ...],
-    work: Work,
+    work: Workload,
     limit: int,
     *,
     low_scratch: bool,
@@ -81,7 +81,7 @@ def no_more_arrays(low_scratch: bool) -> tuple[ArraySpec, ...]:
 def choose(
     default: tuple[ArraySpec, ...],
     declare: Callable[[bool], tuple[ArraySpec, ...]],
-    work: Work,
+    work: Workload,
     limit: int,
     out_of_core: Callable[[bool], tuple[ArraySpec, ...]] = no_more_arrays,
     targets24: Callable[[bool], tuple[ArraySpec, ...]] | None = None,
@@ -152,7 +152,7 @@ ORDERS = tuple(Order(greedy, small) for small in (True, False) for greedy in (Tr
 
 def hosted_within(
     arrays: tuple[ArraySpec, ...],
-    work: Work,
+    work: Workload,
     limit: int,
     *,
     targets24: bool = False,
@@ -177,7 +177,9 @@ hides some of the bus, the first cost less than those after them. Others leave w
 of them keeps on the device, nothing else can use while they are not there."""
 
 
-def hosting(arrays: Sequence[ArraySpec], work: Work, limit: int, order: Order = Order()) -> Policy:
+def hosting(
+    arrays: Sequence[ArraySpec], work: Workload, limit: int, order: Order = Order()
+) -> Policy:
     """Return a policy that takes pieces of arrays off the device until the rest fits.
 
     The order does not depend on the limit, so that a larger one never leaves less on the device.
@@ -220,7 +222,7 @@ class _Leaving:
     Parameters
     ----------
     array : ArraySpec
-    work : Work
+    work : Workload
     scales : Scales
 
     Attributes
@@ -231,7 +233,7 @@ class _Leaving:
         Seconds that their leaving costs.
     """
 
-    def __init__(self, array: ArraySpec, work: Work, scales: Scales) -> None:
+    def __init__(self, array: ArraySpec, work: Workload, scales: Scales) -> None:
         self.array = array
         self.whole = self.here = aligned(array.nbytes, ALIGNED)
         self.small = array.nbytes < BLOCK

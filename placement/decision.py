@@ -13,7 +13,7 @@ from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
 from louvain_um.placement.auto import no_more_arrays
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.model.cost import blocking_factor
-from louvain_um.placement.model.forecast import Forecast, Work
+from louvain_um.placement.model.forecast import Forecast, Workload
 from louvain_um.placement.policy.policy import Placement, Policy
 
 Declare = Callable[[bool], tuple[ArraySpec, ...]]
@@ -80,7 +80,7 @@ class Decision:
         Level 0's arcs take fewer bytes than they came in.
     expected : Forecast
         Seconds by stage and cause.
-    work : Work
+    work : Workload
         The inputs of the prediction.
     request : Request
     like : str
@@ -97,7 +97,7 @@ class Decision:
     low_scratch: bool
     targets24: bool
     expected: Forecast
-    work: Work
+    work: Workload
     request: Request
     like: str = ""
     planning_seconds: float = 0.0

@@ -15,7 +15,7 @@ from louvain_um.placement.auto import Candidate, best_of, candidate, choose
 from louvain_um.placement.decision import Decision, Request
 from louvain_um.placement.layout import placed
 from louvain_um.placement.model.cost import HIDDEN
-from louvain_um.placement.model.forecast import Work, corrected, forecast
+from louvain_um.placement.model.forecast import Workload, corrected, forecast
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.reasons import Reason, explain, verdict
 from louvain_um.placement.refusal import refusal
@@ -219,7 +219,7 @@ class Plan(Decision):
         }
 
 
-def plan_for(request: Request, work: Work) -> Plan:
+def plan_for(request: Request, work: Workload) -> Plan:
     """Return the plan of a request; see `make_plan`."""
     since = time.perf_counter()
     policy, limit = request.policy, request.limit

@@ -11,7 +11,7 @@ from louvain_um.placement.arena_spec import BLOCK, device_bytes
 from louvain_um.placement.decision import Decision
 from louvain_um.placement.layout import HELD_BLOCKS, capacity, placed
 from louvain_um.placement.model.cost import Estimate, copying_rate, exposed, launches
-from louvain_um.placement.model.forecast import Work, coming
+from louvain_um.placement.model.forecast import Workload, coming
 from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
 from louvain_um.placement.policy.policy import AUTO, Placement
 from louvain_um.placement.units import seconds, size
@@ -42,7 +42,7 @@ class Reason:
 
 
 def estimate(
-    arrays: Sequence[ArraySpec], room: int, work: Work, scales: Scales, hosted: Placement = HOST
+    arrays: Sequence[ArraySpec], room: int, work: Workload, scales: Scales, hosted: Placement = HOST
 ) -> dict[str, Estimate]:
     """Return the terms of every array, were it on the host, with so much room on the device.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from louvain_um.placement.machine.machine import GIB, Machine
 
 _FAULTS = (
@@ -15,6 +17,7 @@ _FROM_H200 = (
     "assumed: the H200's share of its own bus (51.3 / 55.5 in place, a random read is one "
     "32-byte sector at a third of the bus) on PCIe 3.0 x16 at 12.5 GB/s"
 )
+_HOST_SOFTWARE = "assumed: host software, as fitted on the H200's host"
 _AS_H200 = "assumed: as on the H200"
 _IN_BATCHES = "assumed: nothing beside what batches and bytes take"
 
@@ -103,8 +106,8 @@ P4000 = Machine(
         "remote_random_rate": _FROM_H200,
         "migrate_to_device": _MIGRATION,
         "prefetch_duplicate": "assumed: half of a plain prefetch; the H200 shows a third",
-        "fault_batch_seconds": "assumed: host software, as fitted on the H200's host",
-        "block_service_seconds": "assumed: host software, as fitted on the H200's host",
+        "fault_batch_seconds": _HOST_SOFTWARE,
+        "block_service_seconds": _HOST_SOFTWARE,
         "cache_bytes": "data sheet: 2 MB",
         "step_seconds": _AS_H200,
         "arrival_seconds": _AS_H200,
@@ -114,49 +117,23 @@ P4000 = Machine(
     },
 )
 
-RTX3060TI = Machine(
+RTX3060TI = replace(
+    P4000,  # the same bus
     name="rtx3060ti",
-    memory_bytes=8 * GIB,
     device_bandwidth=370e9,
     device_random_rate=6.3e9,
     device_atomic_rate=3.2e9,
-    copy_to_device=12.5e9,
-    copy_to_host=12.8e9,
-    remote_bandwidth=11.5e9,
-    remote_write_bandwidth=11.8e9,
-    remote_random_rate=128e6,
-    remote_atomic_rate=60e6,
-    pinned_random_rate=128e6,
-    prefetch_to_device=11.3e9,
-    prefetch_to_host=11.3e9,
-    prefetch_duplicate=5.6e9,
-    migrate_to_device=9.3e9,
-    evict_to_host=11.3e9,
-    fault_batch_seconds=30e-6,
-    block_service_seconds=10e-6,
-    cpu_fault_seconds=20e-6,
     launch_seconds=4e-6,
     readback_seconds=16e-6,
     faults_in_flight=57,
     cache_bytes=4 << 20,
     notes={
+        **P4000.notes,
         "all": "assumed where nothing else is said; no figure was measured on an RTX 3060 Ti",
         "memory_bytes": "data sheet: 8 GB GDDR6",
         "device_bandwidth": "data sheet: 448 GB/s, of which 83 % is taken as reachable",
-        "device_random_rate": "assumed: a 32-byte sector a read, at 45 % of the data sheet's rate",
-        "device_atomic_rate": "assumed: half the rate of random reads",
         "copy_to_device": "PCIe 3.0 x16 (the host's): 15.75 GB/s, of which 80 % is usual",
-        "remote_bandwidth": _FROM_H200,
-        "remote_random_rate": _FROM_H200,
-        "migrate_to_device": _MIGRATION,
-        "prefetch_duplicate": "assumed: half of a plain prefetch; the H200 shows a third",
-        "fault_batch_seconds": "assumed: host software, as fitted on the H200's host",
-        "block_service_seconds": "assumed: host software, as fitted on the H200's host",
         "cache_bytes": "data sheet: 4 MB",
-        "step_seconds": _AS_H200,
-        "arrival_seconds": _AS_H200,
-        "fault_wake_seconds": _IN_BATCHES,
-        "prefetch_call_seconds": _IN_BATCHES,
         "faults_in_flight": "38 processors x 1,536 threads x 4 bytes, in pages of 4 KiB",
     },
 )

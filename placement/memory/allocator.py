@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class Allocation:
     """Where a live array lies: its arena, its block there, and whether the arena is its own."""
 
     arena: Arena
@@ -84,7 +84,7 @@ class Allocator:
         self.out_of_core = dict(out_of_core or {})
         self.ledger = Ledger(listener)
         self.live: dict[str, cupy.ndarray] = {}
-        self.homes: dict[str, Home] = {}
+        self.allocations: dict[str, Allocation] = {}
         self.arenas: list[Arena] = []
         self.overflowed: dict[str, str] = {}
         try:
@@ -114,7 +114,7 @@ class Allocator:
         """
         kind = np.dtype(dtype)
         nbytes = shape * kind.itemsize
-        if name in self.homes:
+        if name in self.allocations:
             raise KeyError(f"array {name!r} is live already")
         arena = self._arena_for(name, group)
         # What is soon gone is kept apart from what stays.
@@ -122,27 +122,29 @@ class Allocator:
         high = short_lived or (joint and group in ("scratch", "hash"))
         address = arena.take(nbytes, high=high) if arena else None
         if arena and address is not None:
-            home = Home(arena, address, nbytes)
+            allocation = Allocation(arena, address, nbytes)
         else:
-            home = self._overflow(name, group, nbytes, arena)
-        self.homes[name] = home
-        self.ledger.add(name, group, nbytes, home.address)
-        self.live[name] = view(home.address, shape, kind, home.arena)
+            allocation = self._overflow(name, group, nbytes, arena)
+        self.allocations[name] = allocation
+        self.ledger.add(name, group, nbytes, allocation.address)
+        self.live[name] = view(allocation.address, shape, kind, allocation.arena)
         return self.live[name]
 
     def free(self, *names: str) -> None:
         """Give arrays back; the caller drops its own references."""
         for name in names:
             self.live.pop(name, None)
-            home = self.homes.pop(name, None)  # the ledger may know arrays that another made
+            allocation = self.allocations.pop(
+                name, None
+            )  # the ledger may know arrays that another made
             self.ledger.remove(name)
-            if home is None:
+            if allocation is None:
                 continue
-            if home.own:
+            if allocation.own:
                 with cuda_calls.current(self.device):
-                    home.arena.close()
+                    allocation.arena.close()
             else:
-                home.arena.give(home.address)
+                allocation.arena.give(allocation.address)
 
     def shrink(self, name: str, shape: int) -> Any:
         """Return the first `shape` elements of an array, which gives the rest back.
@@ -152,24 +154,26 @@ class Allocator:
         ValueError
             The array has fewer.
         """
-        old, home = self.live[name], self.homes[name]
+        old, allocation = self.live[name], self.allocations[name]
         nbytes = shape * old.itemsize
-        if nbytes > home.nbytes:
+        if nbytes > allocation.nbytes:
             raise ValueError(f"array {name!r} has {old.size} elements, fewer than {shape}")
-        home.arena.shrink(home.address, nbytes)
-        self.homes[name] = Home(home.arena, home.address, nbytes, home.own)
+        allocation.arena.shrink(allocation.address, nbytes)
+        self.allocations[name] = Allocation(
+            allocation.arena, allocation.address, nbytes, allocation.own
+        )
         self.ledger.shrink(name, nbytes)
-        self.live[name] = view(home.address, shape, old.dtype, home.arena)
+        self.live[name] = view(allocation.address, shape, old.dtype, allocation.arena)
         return self.live[name]
 
     def arena_of(self, name: str) -> Arena:
         """Return the arena that a live array lies in."""
-        return self.homes[name].arena
+        return self.allocations[name].arena
 
     def sides(self, name: str) -> tuple[tuple[int, int, Side], ...]:
         """Return where a live array's bytes live: address, bytes and side of each stretch."""
-        home = self.homes[name]
-        return home.arena.sides(home.address, home.nbytes)
+        allocation = self.allocations[name]
+        return allocation.arena.sides(allocation.address, allocation.nbytes)
 
     def fill(self, name: str, source: Any) -> None:
         """Bring values into a live array, each to the side where its bytes live.
@@ -187,16 +191,16 @@ class Allocator:
             )
         if not source.flags.c_contiguous:
             raise ValueError(f"array {name!r} takes contiguous values only")
-        home = self.homes[name]
+        allocation = self.allocations[name]
         with cuda_calls.current(self.device):
-            fill(home.arena.sides(home.address, source.nbytes), source, self.device)
+            fill(allocation.arena.sides(allocation.address, source.nbytes), source, self.device)
 
     def fetch(self, name: str) -> NDArray[Any]:
         """Return a live array's values in host memory, read by the side where they live."""
-        array, home = self.live[name], self.homes[name]
+        array, allocation = self.live[name], self.allocations[name]
         values = np.empty(array.size, array.dtype)
         with cuda_calls.current(self.device):
-            fetch(home.arena.sides(home.address, values.nbytes), values)
+            fetch(allocation.arena.sides(allocation.address, values.nbytes), values)
         return values
 
     def follow(self, layout: Sequence[ArenaSpec]) -> bool:
@@ -226,7 +230,7 @@ class Allocator:
         arenas = [*self.arenas, *self._own_arenas()]
         self.arenas.clear()
         self.live.clear()
-        self.homes.clear()
+        self.allocations.clear()
         for name in list(self.ledger.entries):
             self.ledger.remove(name)
         failures: list[LouvainUmError] = []
@@ -262,7 +266,7 @@ class Allocator:
 
     def _own_arenas(self) -> list[Arena]:
         """Return the arenas of single arrays."""
-        return [home.arena for home in self.homes.values() if home.own]
+        return [allocation.arena for allocation in self.allocations.values() if allocation.own]
 
     def _arena_for(self, name: str, group: Group) -> Arena | None:
         """Return the arena that names an array, or else its group's."""
@@ -275,8 +279,8 @@ class Allocator:
                 general = arena
         return general
 
-    def _overflow(self, name: str, group: Group, nbytes: int, arena: Arena | None) -> Home:
-        """Return a home of its own for an array that found no room in its arena."""
+    def _overflow(self, name: str, group: Group, nbytes: int, arena: Arena | None) -> Allocation:
+        """Allocate memory of its own for an array that found no room in its arena."""
         with cuda_calls.current(self.device):
             room = guard.room(self.device)
             if self.budget is not None:
@@ -291,7 +295,7 @@ class Allocator:
                     continue
                 if arena is not None:
                     self.overflowed[name] = kind
-                return Home(own, own.whole(), nbytes, own=True)
+                return Allocation(own, own.whole(), nbytes, own=True)
         raise self._shortage(name, nbytes, max(room, 0))
 
     def _host_kinds(self) -> tuple[Kind, ...]:

@@ -11,7 +11,7 @@ from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, cut, size_of
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import guard, managed_refusal
 from louvain_um.placement.memory.host import PageLocked, available
-from louvain_um.placement.memory.vmm_split import Stitched
+from louvain_um.placement.memory.vmm_split import VmmSplit
 
 
 class Memory(Protocol):
@@ -94,7 +94,7 @@ def back(spec: ArenaSpec, nbytes: int, device: int, *, managed: bool = True) -> 
     if kind == "split" and cannot:
         here = nbytes if fraction >= 1 else cut(spec.capacity, fraction)
         guard.check_plain(name, here, device)
-        return Stitched(name, here, nbytes - here, device)
+        return VmmSplit(name, here, nbytes - here, device)
     return Managed(name, nbytes, device)
 
 

@@ -17,7 +17,7 @@ CHUNK: Final = 256 << 20
 """Bytes of host memory that are allocated at a time."""
 
 
-class Stitched:
+class VmmSplit:
     """Device memory followed by host memory that the device reads over the bus.
 
     Kernels see one range. CUDA's copies do not: one that crosses from one memory to the other

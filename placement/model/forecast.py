@@ -43,7 +43,7 @@ APART: tuple[Stage, ...] = ("load", "fetch")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class Workload:
     """What is to be done: the inputs of every prediction.
 
     Parameters
@@ -126,13 +126,13 @@ def work_for(
     method: str | None = None,
     source: Source = "host",
     max_degree: int = 0,
-) -> Work:
+) -> Workload:
     """Return the work that declared arrays stand for; only Leiden declares parts."""
     level0 = {array.role: array.size for array in arrays if array.level == 0}
     vertices, arcs = max(level0.get("offsets", 1) - 1, 0), level0.get("targets", 0)
     relative = skew * vertices / arcs if skew is not None and arcs and vertices else None
     found = kind_of(relative) if kind is None else named_kind(kind)
-    return Work(
+    return Workload(
         vertices=vertices,
         arcs=arcs,
         machine=machine,
@@ -205,7 +205,7 @@ def forecast(
     policy: Policy,
     layout: Sequence[ArenaSpec],
     out_of_core: Mapping[str, int],
-    work: Work,
+    work: Workload,
     *,
     low_scratch: bool = False,
 ) -> Forecast:
@@ -252,7 +252,7 @@ def forecast(
     )
 
 
-def _packing_seconds(arrays: Sequence[ArraySpec], work: Work) -> float:
+def _packing_seconds(arrays: Sequence[ArraySpec], work: Workload) -> float:
     """Return what packing takes, on the host; a graph on the device goes there and comes back."""
     declare_targets24 = work.arcs / PACKING
     if work.source == "host":
@@ -276,7 +276,9 @@ def _given(spec: ArenaSpec, arrays: Sequence[ArraySpec], apart: Collection[str])
     return min(sum(inside), spec.capacity)
 
 
-def _arrival(spec: ArenaSpec, given: int, work: Work, *, out_of_core: bool) -> dict[Stage, float]:
+def _arrival(
+    spec: ArenaSpec, given: int, work: Workload, *, out_of_core: bool
+) -> dict[Stage, float]:
     """Return seconds until an arena's bytes are there: those of the graph, and fresh ones."""
     hosted, machine = work.source == "host", work.machine
     by_touch = spec.placement.kind in ("managed", "read_mostly")
@@ -295,12 +297,14 @@ def _arrival(spec: ArenaSpec, given: int, work: Work, *, out_of_core: bool) -> d
     )
 
 
-def corrected(work: Work, visited: Sequence[int], seconds: float, expected: Forecast) -> Work:
+def corrected(
+    work: Workload, visited: Sequence[int], seconds: float, expected: Forecast
+) -> Workload:
     """Return the work as its first sweeps of level 0 show it to be.
 
     Parameters
     ----------
-    work : Work
+    work : Workload
     visited : sequence of int
         Arcs that each sweep visited so far, or those of all sweeps as one figure, if moving is
         over.

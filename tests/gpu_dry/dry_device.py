@@ -263,7 +263,7 @@ class Watched(allocator.Allocator):
             self.most[group] = {k: e.nbytes for k, e in entries.items() if e.group == group}
         if self.ledger.peak_total > total:
             self.fullest = self.ledger.peak_total, {k: e.nbytes for k, e in entries.items()}
-        if self.homes[name].own:
+        if self.allocations[name].own:
             self.spilled[name] = max(nbytes, self.spilled.get(name, 0))
         return array
 
