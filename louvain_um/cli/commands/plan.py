@@ -13,11 +13,8 @@ from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from louvain_um.formats.size_from_header import Size
     from louvain_um.gpu.memory.shape import Shape
-    from louvain_um.placement.planner import Plan
 
 SIZE = "Without a graph"
 
@@ -143,7 +140,9 @@ def plan(
         common.print_json({**result.to_dict(), "graph": graph, "notes": list(notes)})
         return
     if not quiet:
-        show(result, name, verbose=verbose)
+        from louvain_um.cli.plan_tables import print_plan
+
+        print_plan(result, name, verbose=verbose)
         for text in notes:
             print_note(text)
     typer.echo(result.verdict)
@@ -182,96 +181,3 @@ def shape_from_header(
     # The header also counts loops and repeated edges, which are not arcs.
     arcs = min(arcs, size.vertices * max(size.vertices - 1, 0))
     return shape_of_size(size.vertices, arcs, weights if kept else False, method)
-
-
-def show(plan: Plan, name: str, *, verbose: bool) -> None:
-    """Print a plan."""
-    from louvain_um.cli import tables
-    from louvain_um.placement.units import seconds, size
-    from louvain_um.results.display import count
-
-    console = tables.console()
-    work = plan.work
-    many = count(work.vertices, "vertex", "vertices")
-    heading = f"{name}: {many}, {count(work.arcs, 'arc', 'arcs')}, {work.method}"
-    console.print(heading, soft_wrap=True)
-    console.print()
-    console.print(group_table(plan))
-    console.print()
-    for group, reason in plan.reasons.items():
-        console.print(f"{group}: {reason.sentence}", soft_wrap=True)
-    console.print()
-    total = sum(plan.peak_bytes.values())
-    limit = "budget" if plan.request.budgeted else "available"
-    parts = f"{size(plan.device_bytes)} on the device ({limit}: {size(plan.limit)})"
-    if plan.host_bytes:
-        parts += f", {size(plan.host_bytes)} on the host"
-    console.print(f"{size(total)} in total: {parts}", soft_wrap=True)
-    stages = plan.stage_seconds
-    load, fetch = seconds(stages.get("load", 0)), seconds(stages.get("fetch", 0))
-    core = f"{seconds(plan.seconds_in_core)} in core"
-    text = f"{seconds(plan.seconds)} ({core}), plus {load} to load and {fetch} to fetch labels"
-    console.print(text, soft_wrap=True)
-    if plan.out_of_core:
-        text = f"{count(plan.blocks, 'block', 'blocks')} per pass over the arcs"
-        if plan.transfer_mode == "fault":
-            text += f", touched by {count(plan.blocking, 'page', 'pages')} per warp"
-        console.print(text, soft_wrap=True)
-    if work.arcs:
-        console.print(
-            f"largest graph of this shape in core: {plan.cliff_arcs:,} arcs", soft_wrap=True
-        )
-    if verbose:
-        for table in (stage_table(plan), array_table(plan)):
-            console.print()
-            console.print(table)
-    console.print()
-
-
-def group_table(plan: Plan) -> Table:
-    """Return a table with one row per group: placement, peak and the terms of the model."""
-    from louvain_um.cli.tables import new_table
-    from louvain_um.placement.units import seconds, size
-
-    table = new_table("<placement", "peak", "φ", "τ", "σ", "φ − τ − σ", label="group")
-    for group, reason in plan.reasons.items():
-        terms = (reason.phi, reason.tau, reason.sigma, reason.net)
-        where = str(plan.placements[group])
-        table.add_row(group, where, size(plan.peak_bytes[group]), *map(seconds, terms))
-    return table
-
-
-def stage_table(plan: Plan) -> Table:
-    """Return a table with one row per stage: bytes alive, and seconds by cause."""
-    from louvain_um.cli.tables import new_table
-    from louvain_um.core.array_spec import STAGES
-    from louvain_um.placement.units import seconds, size
-
-    expected = plan.expected
-    table = new_table("bytes", "compute", "bus", "blocks", "first touch", "total", label="stage")
-    causes = (
-        expected.core,
-        expected.remote,
-        expected.out_of_core,
-        expected.arrival,
-        expected.stages,
-    )
-    for stage in STAGES:
-        row = [cause.get(stage, 0.0) for cause in causes]
-        if any(row):
-            table.add_row(stage, size(plan.bytes_by_stage[stage]), *map(seconds, row))
-    return table
-
-
-def array_table(plan: Plan) -> Table:
-    """Return a table with one row per array: placement, bytes and stages."""
-    from louvain_um.cli.tables import new_table
-    from louvain_um.placement.layout import placed
-    from louvain_um.placement.units import size
-
-    table = new_table("<group", "<placement", "bytes", "<alive in", label="array")
-    for array in sorted(plan.arrays, key=lambda a: (a.group, -a.nbytes)):
-        where = str(placed(array, plan.chosen))
-        alive = " ".join(array.stages)
-        table.add_row(array.name, array.group, where, size(array.nbytes), alive)
-    return table

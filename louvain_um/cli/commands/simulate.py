@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.commands.sweep import POLICIES, RATES, Policies, Rates, results_table
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.sweep_options import POLICIES, RATES, Policies, Rates, results_table
 from louvain_um.errors import LouvainUmError, OptionError
 
 if TYPE_CHECKING:

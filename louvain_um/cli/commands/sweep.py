@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,32 +9,14 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
-from louvain_um.cli.exit_codes import print_line, print_note, with_exit_code
+from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.sweep_options import POLICIES, RATES, Policies, Rates
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
-    from louvain_um.profiling.sweep.progress import Progress, ProgressCallback
     from louvain_um.profiling.sweep.run import Settings, Subject
 
-POLICIES = "base,adv1,adv2,adv3,adv4,adv5,adv6,adv7,adv8,adv9,auto"
-RATES = "0,10,30,50,70"
-PROGRESS_INTERVAL = 10.0
-"""Seconds between lines of progress without a terminal."""
-
 STUDY = "Study of the thesis"
-
-Policies = Annotated[
-    str,
-    typer.Option(metavar="LIST", help="Comma-separated policies; names or TOML files."),
-]
-Rates = Annotated[
-    str,
-    typer.Option(
-        "--oversubscription",
-        metavar="LIST",
-        help="Comma-separated percentages by which device memory is below the peak of the run.",
-    ),
-]
 
 
 @with_exit_code
@@ -139,6 +119,8 @@ def sweep(
 
     check_folder(output, force=force)
     notes: list[str] = []
+    from louvain_um.cli.sweep_progress import progress_printer
+
     with progress_printer(quiet=quiet) as tell:
         subjects: list[Subject] = []
         if study is not None:
@@ -199,72 +181,3 @@ def settings_for(
         seed=seed,
         driver=Driver(eviction=eviction or ("program" if measured and profiles else "driver")),
     )
-
-
-@contextmanager
-def progress_printer(*, quiet: bool) -> Iterator[ProgressCallback]:
-    """Yield a function that prints progress on stderr: a bar, or a line every few seconds."""
-    import sys
-    import time
-
-    if quiet:
-        yield lambda progress: None
-        return
-    if not sys.stderr.isatty():
-        last = time.perf_counter()
-
-        def print_progress(progress: Progress) -> None:
-            nonlocal last
-            if progress.total and time.perf_counter() - last >= PROGRESS_INTERVAL:
-                last = time.perf_counter()
-                print_line(progress_line(progress))
-
-        yield print_progress
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20),
-               MofNCompleteColumn(), TextColumn("{task.fields[left]}"))  # fmt: skip
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, left="")
-
-        def update_bar(progress: Progress) -> None:
-            bar.update(
-                task, description=progress.text, total=progress.total or None,
-                completed=progress.done, left=time_left(progress),
-            )  # fmt: skip
-
-        yield update_bar
-
-
-def progress_line(progress: Progress) -> str:
-    """Return progress as one line of text."""
-    parts = [f"{progress.done} of {progress.total} points", progress.text, time_left(progress)]
-    return ", ".join(part for part in parts if part)
-
-
-def time_left(progress: Progress) -> str:
-    """Return the remaining time as text."""
-    if progress.left is None:
-        return ""
-    minutes, seconds = divmod(round(progress.left), 60)
-    return f"{minutes} min {seconds} s left" if minutes else f"{seconds} s left"
-
-
-def results_table(rows: Sequence[dict[str, Any]]) -> Any:
-    """Return a table of seconds: one row per policy, one column per oversubscription."""
-    from louvain_um.cli.tables import new_table
-    from louvain_um.placement.units import seconds
-
-    rates = sorted({row["oversubscription"] for row in rows})
-    table = new_table(*(f"{rate:g} %" for rate in rates), label="policy")
-    for policy in dict.fromkeys(row["policy"] for row in rows):
-        by = {row["oversubscription"]: row for row in rows if row["policy"] == policy}
-        cells = [
-            seconds(by[rate]["seconds"]) if rate in by and by[rate]["feasible"] else "–"
-            for rate in rates
-        ]
-        table.add_row(policy, *cells)
-    return table

@@ -1,0 +1,92 @@
+"""Text output of ``louvain-um plan``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from louvain_um.cli.tables import console, new_table
+from louvain_um.core.array_spec import STAGES
+from louvain_um.placement.layout import placed
+from louvain_um.placement.units import seconds, size
+from louvain_um.results.display import count
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from louvain_um.placement.planner import Plan
+
+
+def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
+    """Print a plan; if verbose, also its stages and arrays."""
+    out = console()
+    work = plan.work
+    many = count(work.vertices, "vertex", "vertices")
+    heading = f"{name}: {many}, {count(work.arcs, 'arc', 'arcs')}, {work.method}"
+    out.print(heading, soft_wrap=True)
+    out.print()
+    out.print(group_table(plan))
+    out.print()
+    for group, reason in plan.reasons.items():
+        out.print(f"{group}: {reason.sentence}", soft_wrap=True)
+    out.print()
+    total = sum(plan.peak_bytes.values())
+    limit = "budget" if plan.request.budgeted else "available"
+    parts = f"{size(plan.device_bytes)} on the device ({limit}: {size(plan.limit)})"
+    if plan.host_bytes:
+        parts += f", {size(plan.host_bytes)} on the host"
+    out.print(f"{size(total)} in total: {parts}", soft_wrap=True)
+    stages = plan.stage_seconds
+    load, fetch = seconds(stages.get("load", 0)), seconds(stages.get("fetch", 0))
+    core = f"{seconds(plan.seconds_in_core)} in core"
+    text = f"{seconds(plan.seconds)} ({core}), plus {load} to load and {fetch} to fetch labels"
+    out.print(text, soft_wrap=True)
+    if plan.out_of_core:
+        text = f"{count(plan.blocks, 'block', 'blocks')} per pass over the arcs"
+        if plan.transfer_mode == "fault":
+            text += f", touched by {count(plan.blocking, 'page', 'pages')} per warp"
+        out.print(text, soft_wrap=True)
+    if work.arcs:
+        out.print(f"largest graph of this shape in core: {plan.cliff_arcs:,} arcs", soft_wrap=True)
+    if verbose:
+        for table in (stage_table(plan), array_table(plan)):
+            out.print()
+            out.print(table)
+    out.print()
+
+
+def group_table(plan: Plan) -> Table:
+    """Return a table with one row per group: placement, peak and the terms of the model."""
+    table = new_table("<placement", "peak", "φ", "τ", "σ", "φ − τ − σ", label="group")
+    for group, reason in plan.reasons.items():
+        terms = (reason.phi, reason.tau, reason.sigma, reason.net)
+        where = str(plan.placements[group])
+        table.add_row(group, where, size(plan.peak_bytes[group]), *map(seconds, terms))
+    return table
+
+
+def stage_table(plan: Plan) -> Table:
+    """Return a table with one row per stage: bytes alive, and seconds by cause."""
+    expected = plan.expected
+    table = new_table("bytes", "compute", "bus", "blocks", "first touch", "total", label="stage")
+    causes = (
+        expected.core,
+        expected.remote,
+        expected.out_of_core,
+        expected.arrival,
+        expected.stages,
+    )
+    for stage in STAGES:
+        row = [cause.get(stage, 0.0) for cause in causes]
+        if any(row):
+            table.add_row(stage, size(plan.bytes_by_stage[stage]), *map(seconds, row))
+    return table
+
+
+def array_table(plan: Plan) -> Table:
+    """Return a table with one row per array: placement, bytes and stages."""
+    table = new_table("<group", "<placement", "bytes", "<alive in", label="array")
+    for array in sorted(plan.arrays, key=lambda a: (a.group, -a.nbytes)):
+        where = str(placed(array, plan.chosen))
+        alive = " ".join(array.stages)
+        table.add_row(array.name, array.group, where, size(array.nbytes), alive)
+    return table

@@ -1,0 +1,41 @@
+"""Options and the table of results that ``louvain-um sweep`` and ``simulate`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+POLICIES = "base,adv1,adv2,adv3,adv4,adv5,adv6,adv7,adv8,adv9,auto"
+RATES = "0,10,30,50,70"
+
+Policies = Annotated[
+    str,
+    typer.Option(metavar="LIST", help="Comma-separated policies; names or TOML files."),
+]
+Rates = Annotated[
+    str,
+    typer.Option(
+        "--oversubscription",
+        metavar="LIST",
+        help="Comma-separated percentages by which device memory is below the peak of the run.",
+    ),
+]
+
+
+def results_table(rows: Sequence[dict[str, Any]]) -> Any:
+    """Return a table of seconds: one row per policy, one column per oversubscription."""
+    from louvain_um.cli.tables import new_table
+    from louvain_um.placement.units import seconds
+
+    rates = sorted({row["oversubscription"] for row in rows})
+    table = new_table(*(f"{rate:g} %" for rate in rates), label="policy")
+    for policy in dict.fromkeys(row["policy"] for row in rows):
+        by = {row["oversubscription"]: row for row in rows if row["policy"] == policy}
+        cells = [
+            seconds(by[rate]["seconds"]) if rate in by and by[rate]["feasible"] else "–"
+            for rate in rates
+        ]
+        table.add_row(policy, *cells)
+    return table
