@@ -15,9 +15,8 @@ from louvain_um.core.hierarchy import MoveStats, Sums
 from louvain_um.events import Event, Observer, array_listener
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import LIMITS, aggregate, prepare
-from louvain_um.gpu.aggregate.limits import low_scratch_limits
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.level import CXX, GpuLevel, sum_type
+from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
 from louvain_um.gpu.memory.planning import plan_run, without_graph
 from louvain_um.gpu.move.move import move
@@ -27,12 +26,11 @@ from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.kernel_list import TARGETS24
+from louvain_um.gpu.setup import aggregation_limits, held_ballast, kernel_types, provenance
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement.arena_spec import MANAGED
 from louvain_um.placement.machine.machine_choice import machine_for
 from louvain_um.placement.memory.allocator import Allocator
-from louvain_um.placement.memory.ballast import ballast
 from louvain_um.placement.memory.lru_residency import Traffic
 from louvain_um.placement.planner import Plan
 
@@ -42,7 +40,7 @@ U32 = NDArray[np.uint32]
 class GpuEngine:
     """Louvain and Leiden on the current CUDA device.
 
-    Close it when the labels are out: `with GpuEngine(...) as engine`.
+    A context manager: leaving it frees the device memory, so copy the labels out before.
     """
 
     def __init__(self, options: Options, observer: Observer) -> None:
@@ -55,7 +53,7 @@ class GpuEngine:
         self.low_scratch = False
         self.limits = LIMITS
         self.first: GpuLevel
-        self.again = False
+        self.reaggregates = False
         self.planned: float | None = None
         self.expected: float | None = None
         self.stack = ExitStack()
@@ -69,35 +67,26 @@ class GpuEngine:
                 self.memory.close()
 
     def load(self, graph: Graph | DeviceGraph) -> GpuLevel:
-        """Plan, lay out memory, and bring the graph where the plan wants it."""
+        """Plan the run, lay out memory, and put the graph where the plan places it."""
         import cupy
 
         self.total = graph.total_weight
-        sums = sum_type(graph)
-        weights = "Unweighted" if graph.weights is None else CXX[graph.weights.dtype]
-        types = f"{weights}, {CXX[sums]}"
-        later = [f"{CXX[sums]}, {CXX[sums]}"]
-        if graph.n_arcs > LIMITS.small:
-            later.append(f"Weights8, {CXX[sums]}")
+        types, coarse = kernel_types(graph, LIMITS.small)
         if isinstance(graph, DeviceGraph):
-            # The plan asks how its arcs are spread, by a kernel: whoever waits is told why.
+            # A kernel counts degrees for the plan; announce its compilation.
             kernels.prepare([("relabel", "")], self.observer)
         device = cupy.cuda.runtime.getDevice()
         machine = machine_for(device)
         self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
         self.observer(Event(kind="plan", phase="load", plan=self.plan))
-        self.compile(TARGETS24 if self.plan.targets24 else types, *later)
+        self.compile(TARGETS24 if self.plan.targets24 else types, *coarse)
         self.planned = self.plan.seconds
-        near, far = shape.out_of_core_regions if self.plan.out_of_core else shape.coarse_regions
-        limits = low_scratch_limits(graph.n_arcs) if self.plan.low_scratch else LIMITS
-        self.limits = replace(limits, region_arcs=(near.arcs, far.arcs))
-        self.again = shape.reaggregates
-        if self.options.method == "leiden" and self.plan.in_core:
-            self.limits = replace(self.limits, coarse_share=shape.coarse_shares.next_arcs)
-        as_it_is = self.plan.in_core and not self.plan.targets24
-        given = graph if isinstance(graph, DeviceGraph) and as_it_is else None
+        self.limits = aggregation_limits(self.plan, shape, LIMITS, self.options)
+        self.reaggregates = shape.reaggregates
+        unchanged = self.plan.in_core and not self.plan.targets24
+        given = graph if isinstance(graph, DeviceGraph) and unchanged else None
         layout = without_graph(self.plan) if given else self.plan.layout
-        self.hold_ballast(device)
+        self.stack.enter_context(held_ballast(self.plan, self.options, device))
         self.memory = Allocator(
             layout,
             device,
@@ -120,22 +109,8 @@ class GpuEngine:
         self.first = level
         return level
 
-    def hold_ballast(self, device: int) -> None:
-        """Take device memory, so that the run has less; refused where the driver would evict."""
-        if not self.options.ballast_bytes:
-            return
-        managed = sum(s.capacity for s in self.plan.layout if s.placement.kind in MANAGED)
-        self.stack.enter_context(
-            ballast(
-                self.options.ballast_bytes,
-                managed,
-                device,
-                allow_driver_eviction=self.options.allow_driver_eviction,
-            )
-        )
-
     def compile(self, *types: str, source: str = "") -> None:
-        """Have the kernels ready for levels of these types."""
+        """Load the kernels for levels of these types, compiling them if needed."""
         sources = [source] if source else ["move", "aggregate", "relabel"]
         if not source and self.options.method == "leiden":
             sources.append("refine")
@@ -151,10 +126,10 @@ class GpuEngine:
         )
         relabel.compose(kernels, path, start)
         for level in path:
-            # Fetched already; what is left of them is in `start`.
+            # Already copied to the host; `start` composes them.
             self.memory.free(*self.live(*self.held(level)))
             level.labels = level.numbers = None
-        # A level that gained nothing may have left where it began.
+        # A last level that gained nothing may have left its start communities.
         self.memory.free(*self.live(f"start.{first.cycle}.{len(path)}"))
         self.first = replace(
             first, cycle=cycle, start=start, refined=None, labels=None, numbers=None
@@ -162,7 +137,7 @@ class GpuEngine:
         return self.first
 
     def live(self, *names: str) -> list[str]:
-        """Return which of these arrays there are."""
+        """Return those of these arrays that exist."""
         return [name for name in names if name in self.memory.live]
 
     def held(self, level: GpuLevel) -> list[str]:
@@ -185,7 +160,7 @@ class GpuEngine:
         else:
             moved, sweeps = move(*run, self.low_scratch)
         if level.number == level.cycle == 0:
-            self.learn(moved, time.perf_counter() - since)
+            self.correct_plan(moved, time.perf_counter() - since)
         for iteration, sweep in enumerate(sweeps):
             self.observer(
                 Event(
@@ -201,8 +176,8 @@ class GpuEngine:
             )
         return moved
 
-    def learn(self, moved: MoveStats, seconds: float) -> None:
-        """Correct the plan by how the first moving went, and follow it where that is possible."""
+    def correct_plan(self, moved: MoveStats, seconds: float) -> None:
+        """Correct the plan by the first move phase; follow its layout where possible."""
         found = self.plan.corrected([moved.arcs_visited], seconds)
         if found.layout != self.plan.layout:
             if found.targets24 == self.plan.targets24 and self.memory.follow(found.layout):
@@ -225,18 +200,19 @@ class GpuEngine:
         self.memory.free("totals")
         blocks = self.blocks if level.number == 0 else None
         where = (blocks.ranges, blocks.need_range) if blocks else ()
-        if not self.blocks and reaggregate.wanted(self.first, level, self.limits, self.again):
-            coarse = reaggregate.from_input(kernels, self.memory, self.first, level, self.limits)
+        first, limits = self.first, self.limits
+        if not self.blocks and reaggregate.wanted(first, level, limits, self.reaggregates):
+            coarse = reaggregate.from_input(kernels, self.memory, first, level, limits)
         else:
-            coarse = aggregate(kernels, self.memory, level, self.limits, *where)
+            coarse = aggregate(kernels, self.memory, level, limits, *where)
         if self.options.method == "leiden":
-            # Where its vertices start says what labels said; maps are made of sub-communities.
+            # The next level's start communities replace labels; maps are made of sub-communities.
             self.memory.free(f"labels.{level.cycle}.{level.number}")
             level.labels = None
         return coarse
 
     def discard_move(self, level: GpuLevel) -> None:
-        """Give back what moving left behind on a level where nothing moved."""
+        """Free temporaries after a move phase without moves."""
         self.memory.free("totals")
 
     def sums(self, level: GpuLevel) -> Sums:
@@ -246,9 +222,9 @@ class GpuEngine:
         return relabel.community_sums(kernels, self.memory, level)
 
     def split_disconnected(self, level: GpuLevel) -> None:
-        """Make every connected part of a community a community of its own."""
+        """Make every connected component of a community a community of its own."""
         if level.offsets is None:
-            # The next level gained nothing, and took this one's place.
+            # The next level gained nothing, and was built in this one's memory.
             reaggregate.restore(kernels, self.memory, self.first, level, self.limits)
         if level.start is not None:
             relabel.split(kernels, self.memory, level)
@@ -256,7 +232,7 @@ class GpuEngine:
     def release(self, level: GpuLevel) -> None:
         """Free the graph of a level; the input's, which every cycle needs, stays."""
         if level.number == 0:
-            # Where it began counts only while no later level is better.
+            # Its start communities matter only while no later level is better.
             self.memory.free(*self.live(f"start.{level.cycle}.0"))
             level.start = None
             return
@@ -285,30 +261,19 @@ class GpuEngine:
 
     @property
     def traffic(self) -> dict[str, int]:
-        """Bytes that the run itself moved between host and device, block by block."""
+        """Bytes of vertex blocks that the run moved between host and device."""
         moved = self.blocks.residency.traffic if self.blocks else Traffic()
         return {"to_device": moved.to_device, "to_host": moved.to_host}
 
     @property
     def provenance(self) -> Mapping[str, Any]:
         """Device, policy, budget."""
-        import cupy
-
-        device = cupy.cuda.Device()
-        name = cupy.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
-        return {
-            "device": f"cuda:{device.id} ({name})",
-            "policy": self.plan.policy,
-            "placements": {group: str(where) for group, where in self.plan.placements.items()},
-            "budget_bytes": self.plan.budget,
-            "overflowed": dict(self.memory.overflowed),
-            "plan": {
-                "seconds": self.planned,
-                "seconds_corrected": self.expected,
-                "device_bytes": self.plan.device_bytes,
-                "packed": self.plan.targets24,
-                "pages_a_warp": self.blocks.touch.factor if self.blocks else None,
-            },
-            "traffic_bytes": self.traffic,
-            "threads": None,
+        plan = {
+            "seconds": self.planned,
+            "seconds_corrected": self.expected,
+            "device_bytes": self.plan.device_bytes,
+            "packed": self.plan.targets24,
+            "pages_a_warp": self.blocks.touch.factor if self.blocks else None,
         }
+        overflowed = dict(self.memory.overflowed)
+        return provenance(self.plan, overflowed=overflowed, plan=plan, traffic_bytes=self.traffic)

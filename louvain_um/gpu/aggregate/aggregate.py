@@ -14,7 +14,7 @@ import numpy as np
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, squares
 from louvain_um.gpu.aggregate.limits import LIMITS, STRETCH, Limits, tables
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
-from louvain_um.gpu.out_of_core.partial_rows import Partial
+from louvain_um.gpu.out_of_core.partial_rows import PartialRows
 from louvain_um.gpu.relabel.relabel import relabel_communities
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.placement.memory.allocator import Allocator
@@ -142,7 +142,7 @@ def in_ranges(
     numbers = level.labels if level.refined is None else level.refined
     total = int(sums["total"])
     aggregation.close()
-    partial = Partial(
+    partial = PartialRows(
         aggregation.kernels, aggregation.memory, level, numbers, k, total, limits, ranges
     )
     for first, last in ranges:

@@ -1,11 +1,11 @@
-// Targets of arcs that take 24 bits instead of 32, in rows sorted by their length: see packing.py.
+// Targets of 24 bits instead of 32, in rows sorted by length: the twin of targets24.py.
 //
-// Arc j's target is in bytes 3j..3j + 2 of the array, which has a word to spare at its end. Entry
-// v of the offsets tells where v's row begins and, in its upper bits, how many arcs that has.
+// Arc j's target is in bytes 3j..3j + 2 of the array, which has one spare word at its end. Entry v
+// of the offsets holds where v's row begins and, from bit START_BITS on, how many arcs it has.
 #pragma once
 #include "grid.cuh"
 
-// Stands for "every arc weighs 1, and its target takes 24 bits" where a weight type is expected.
+// Weight type of graphs whose arcs all weigh 1 and have targets of 24 bits.
 struct Targets24 {};
 
 __device__ __forceinline__ u32 weight_at(const Targets24*, i64) { return 1; }
@@ -33,8 +33,8 @@ __device__ __forceinline__ Row row_of(const Targets24*, const i64* offsets, i64 
   return {low, low + (i64)(entry >> START_BITS)};
 }
 
-// Degree of vertex v. Packed arcs have no array of it: as many as they are, they weigh, and no
-// vertex has a loop.
+// Degree of vertex v. With targets of 24 bits there is no array of degrees: arcs weigh 1 and no
+// vertex has a loop, so the degree is the length of the row.
 template <class W, class A>
 __device__ __forceinline__ A degree_of(const W*, const A* degrees, const i64*, i64 v) {
   return degrees[v];
@@ -45,12 +45,12 @@ __device__ __forceinline__ A degree_of(const Targets24* weights, const A*, const
   return row_of(weights, offsets, v).arcs();
 }
 
-// Returns the target that begins in byte `byte` of a word and may end in the next one.
-__device__ __forceinline__ u32 unpacked(u32 word, u32 next, u32 byte) {
+// Returns the target that begins in byte `byte` of a word and may end in the next word.
+__device__ __forceinline__ u32 extract_target(u32 word, u32 next, u32 byte) {
   return __funnelshift_r(word, next, 8 * byte) & TARGET_MASK;
 }
 
-// Target of arc j; a read that bypasses coherence, since no kernel writes a level's arcs.
+// Target of arc j: a streaming load (evict-first), as weight_at.
 template <class W>
 __device__ __forceinline__ u32 target_at(const u32* targets, const W*, i64 j) {
   return __ldcs(targets + j);
@@ -58,5 +58,5 @@ __device__ __forceinline__ u32 target_at(const u32* targets, const W*, i64 j) {
 __device__ __forceinline__ u32 target_at(const u32* targets, const Targets24*, i64 j) {
   const u64 at = 3 * (u64)j;
   const u32* word = targets + (at >> 2);
-  return unpacked(__ldcs(word), __ldcs(word + 1), at & 3);
+  return extract_target(__ldcs(word), __ldcs(word + 1), at & 3);
 }

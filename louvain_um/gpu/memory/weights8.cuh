@@ -1,7 +1,8 @@
-// Weights of one byte for the arcs of a coarse level, of which few weigh much: see narrow.py.
+// Weights of 8 bits for the arcs of a coarse level, few of which are heavy: the twin of
+// weights8.py.
 //
-// A byte of 255 stands for that much or more. How much is in a hash table that lies in front of
-// the bytes, found by the arc's index: entries (arc, weight), 16 bytes for their number, bytes.
+// A byte of HEAVY means: look the arc up. Heavy arcs are in a hash table in front of the bytes, in
+// the same array: entries of (arc, weight), 16 bytes for their number, then the bytes.
 #pragma once
 
 struct Weights8 {
@@ -23,13 +24,13 @@ __device__ __forceinline__ HeavyWeight* heavy_table(const Weights8* weights, u64
   return (HeavyWeight*)weights - 1 - slots;
 }
 
-// Returns where a search for an arc begins.
+// Returns the slot where a search for an arc begins.
 __device__ __forceinline__ u64 heavy_slot(u64 arc, u64 slots) {
   return __umul64hi((arc + 1) * 0x9E3779B97F4A7C15ull, slots);
 }
 
-// Weight of arc j in two steps, so that loads can be under way together: what is read at once,
-// and what that stands for. With weights that are not narrow both are the weight.
+// Weight of arc j in two steps, so that loads overlap: first_weight loads, whole_weight looks up
+// what a byte of HEAVY stands for. With other weight types both are the weight.
 template <class W>
 __device__ __forceinline__ auto first_weight(const W* weights, i64 j) {
   return weight_at(weights, j);
@@ -44,15 +45,14 @@ __device__ __forceinline__ u32 first_weight(const Weights8* weights, i64 j) {
   return __ldcs((const u8*)weights + j);
 }
 
-// Returns the weight of a heavy arc. For Blackwell in data centres a function of its own: built in,
-// it leaves the assembler of CUDA 13.5 without registers for predicates.
+// Returns the weight of a heavy arc. Not inlined for compute capability 10.x: there, inlining makes
+// the assembler of CUDA 13.5 run out of predicate registers.
 #if __CUDA_ARCH__ >= 1000 && __CUDA_ARCH__ < 1200
 __device__ __noinline__
 #else
 __device__ __forceinline__
 #endif
-    u64
-    heavy_weight(const Weights8* weights, i64 j) {
+    u64 heavy_weight(const Weights8* weights, i64 j) {
   const u64 slots = heavy_slots(weights);
   const HeavyWeight* table = heavy_table(weights, slots);
   u64 slot = heavy_slot(j, slots);
@@ -69,7 +69,7 @@ __device__ __forceinline__ u64 weight_at(const Weights8* weights, i64 j) {
   return whole_weight(weights, j, first_weight(weights, j));
 }
 
-// Sets the weight of arc j, once. The table must have room.
+// Sets the weight of arc j; called once per arc. The table must have room.
 __device__ __forceinline__ void put_weight(Weights8* weights, i64 j, u64 weight) {
   ((u8*)weights)[j] = weight < HEAVY ? weight : HEAVY;
   if (weight < HEAVY) return;

@@ -1,10 +1,9 @@
-"""Aggregation of a level whose arcs are read in ranges of vertices, one range after the other.
+"""Aggregation of a level in vertex blocks: one range of vertices after the other.
 
-Each range is aggregated by itself: its communities get rows of their own, which still count
-arcs from a community to itself. These partial rows form a graph in which a community may have
-many rows; aggregating that once more leaves one row each. Sums are integers, so the result is
-what aggregating the whole level gives. Where partial rows run out of room, they are merged on
-the way.
+Each range is aggregated alone: its communities get partial rows, which keep arcs from a community
+to itself. The partial rows form a graph in which a community may have several rows; aggregating
+that graph leaves one row per community. Sums are integers, so the result equals aggregating the
+whole level at once. Partial rows are merged earlier where they run out of memory.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.placement.memory.allocator import Allocator
 
 
-class Partial:
-    """The rows of the ranges so far.
+class PartialRows:
+    """The partial rows of the ranges aggregated so far.
 
     Parameters
     ----------
@@ -34,9 +33,9 @@ class Partial:
     k : int
         Communities.
     total : int
-        What all arcs and loops of the level weigh.
+        Weight of all arcs and loops of the level.
     ranges : sequence of (int, int)
-        First vertex and one behind the last, of all ranges to come, in any order.
+        First vertex and one behind the last of each range, in any order.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class Partial:
         self.limits = limits
         ends = sorted({end for ends in ranges for end in ends})
         self.arcs_before = {end: int(level.offsets[end : end + 1].get()[0]) for end in ends}
-        # Rows that each range may add; after merging there are k.
+        # Most rows that each range adds; merging leaves k.
         added = [min(last - first, k) for first, last in ranges]
         self.room = max(min(sum(added), 2 * k), k + max(added))
         self.offsets = memory.empty("partial_offsets", "scratch", self.room + 1, np.int64)
@@ -67,17 +66,17 @@ class Partial:
         self.offsets.data.memset_async(0, self.offsets.itemsize)
         self.used = self.arcs = self.merged = 0
         self.capacity = room_after(level, limits)
-        self.turn = 0
+        self.buffers = 0
         self.rows = self.new_rows()
 
     def new_rows(self) -> CoarseRows:
-        """Return room for partial rows, beside what is there."""
-        self.turn += 1
+        """Return memory for partial rows, beside those in use."""
+        self.buffers += 1
         sums = self.level.sums
         width = np.dtype(sums).itemsize
         slots = heavy_slots(self.total, self.capacity, width, self.limits)
-        tag = f"partial.{self.turn}"
-        # There is room where the next level's graph is to be, and that much again.
+        tag = f"partial.{self.buffers}"
+        # The plan has the next level's graph twice for them.
         return CoarseRows(self.memory, tag, "graph", self.capacity, sums, slots)
 
     def add(self, first: int, last: int, need: Callable[[int, int], None]) -> None:
@@ -85,9 +84,9 @@ class Partial:
         arcs = self.arcs_before[last] - self.arcs_before[first]
         if arcs == 0:
             return
-        many = self.used + min(last - first, self.k) > self.room
-        full = self.arcs + arcs > self.rows.capacity and self.used > self.merged
-        if many or full:
+        rows_full = self.used + min(last - first, self.k) > self.room
+        arcs_full = self.arcs + arcs > self.rows.capacity and self.used > self.merged
+        if rows_full or arcs_full:
             self.merge()
         part = replace(
             self.level,
@@ -132,7 +131,7 @@ class Partial:
         return aggregation, state
 
     def merge(self) -> None:
-        """Leave one row for each community, with the arcs inside it."""
+        """Merge into one row per community, which keeps the arcs inside it."""
         aggregation, state = self.aggregation()
         offsets = aggregation.scratch("new_offsets", self.k + 1, np.int64)
         aggregation.set(partial=1)
@@ -146,7 +145,7 @@ class Partial:
         self.rows = rows
 
     def finish(self, offsets: Any, loops: Any) -> tuple[CoarseRows, Any]:
-        """Return the next level's rows and state; fills offsets, and loops from twice them."""
+        """Return the next level's rows and state; fills offsets, and halves the doubled loops."""
         aggregation, state = self.aggregation()
         room = int(state["room"])
         rows = new_rows(self.memory, self.level, self.limits, room, self.total)

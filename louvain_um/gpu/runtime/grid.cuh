@@ -1,5 +1,7 @@
-// Tools for kernels that hold the whole grid: barriers, scans and sums across blocks.
-// Such kernels are launched cooperatively, so that every block is resident.
+// Tools for kernels that span the whole grid: barriers, sums and scans across blocks.
+//
+// Such kernels are launched cooperatively, so that every block is resident and a barrier cannot
+// wait for one that has not started. Sums and scans are of integers: their order does not matter.
 #pragma once
 #include "rules.cuh"
 
@@ -12,7 +14,7 @@ struct Barrier {
   u32 generation;
 };
 
-// Waits until every thread of the grid has come here; writes before it are seen after it.
+// Waits until every thread of the grid has arrived; writes before it are visible after it.
 __device__ __forceinline__ void grid_sync(Barrier* barrier) {
   __syncthreads();
   if (gridDim.x > 1 && threadIdx.x == 0) {
@@ -77,17 +79,16 @@ __device__ T block_scan(T value, T& total) {
   return before + inclusive - value;
 }
 
-// The stretch of n items that this block owns: contiguous, in the order of blocks.
+// The range of n items that this block owns: contiguous, in the order of blocks.
 __device__ __forceinline__ i64 stretch_begin(i64 n) { return n * blockIdx.x / gridDim.x; }
 __device__ __forceinline__ i64 stretch_end(i64 n) { return n * (blockIdx.x + 1) / gridDim.x; }
 
-// Calls put(i, from + value(0) + ... + value(i - 1), value(i)) for i in 0..n - 1, and once
-// put(n, the sum of all, 0), with a barrier of the grid before; `partials` is room for one T a
-// block. `value` is called twice for each i, and what it reads of i may be what `put` writes.
-// The caller syncs before it reads what was written.
+// Exclusive scan: calls put(i, from + value(0) + ... + value(i - 1), value(i)) for i in 0..n - 1,
+// and put(n, the total, 0) once. `partials` has one T per block. `value` is called twice per i, and
+// may read what put(i, …) writes. Holds one barrier of the grid; the caller needs another before it
+// reads what was written.
 template <class T, class F, class P>
-__device__ void grid_scan_to(i64 n, F value, P put, T* partials, Barrier* barrier,
-                             T from = T(0)) {
+__device__ void grid_scan_to(i64 n, F value, P put, T* partials, Barrier* barrier, T from = T(0)) {
   i64 begin = stretch_begin(n), end = stretch_end(n);
   T mine = 0;
   for (i64 i = begin + threadIdx.x; i < end; i += blockDim.x) mine += value(i);
@@ -111,10 +112,9 @@ __device__ void grid_scan_to(i64 n, F value, P put, T* partials, Barrier* barrie
   if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) put(n, from + all, T(0));
 }
 
-// Writes out[i] = from + value(0) + ... + value(i - 1) for i in 0..n; `out` may be what `value`
-// reads.
+// The same, to an array: out[i] = from + value(0) + ... + value(i - 1) for i in 0..n. `value` may
+// read `out`.
 template <class T, class F>
-__device__ void grid_scan(i64 n, F value, T* out, T* partials, Barrier* barrier,
-                          T from = T(0)) {
+__device__ void grid_scan(i64 n, F value, T* out, T* partials, Barrier* barrier, T from = T(0)) {
   grid_scan_to<T>(n, value, [=](i64 i, T sum, T) { out[i] = sum; }, partials, barrier, from);
 }

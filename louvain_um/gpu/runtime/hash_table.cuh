@@ -1,19 +1,20 @@
-// A hash table that adds up weights by community, in shared or global memory, filled by the
-// lanes of one group of threads. Open addressing, linear probing, at most half full.
+// A hash table from community to sum of weights, in shared or global memory, filled by one group of
+// threads: open addressing and linear probing. The order of insertion decides where a community
+// lies in the table, never its sum.
 #pragma once
 #include "rules.cuh"
 
-// Returns the number of slots that so many distinct communities need, a power of two.
+// Returns the slots of a table that stays at most half full: a power of two.
 __device__ __forceinline__ u32 slots_for(u32 communities) {
   return communities <= 16 ? 32u : 2u << (32 - __clz(communities - 1));
 }
 
-// Returns the slot where a search begins; slots is a power of two.
+// Returns the slot where a search begins. `slots` is a power of two.
 __device__ __forceinline__ u32 first_slot(u32 community, u32 slots) {
   return (community * 0x9E3779B1u) >> (__clz(slots) + 1);
 }
 
-// Adds weight to a community's slot. The table must have room.
+// Adds weight to a community's sum. The table must have room.
 template <class A>
 __device__ __forceinline__ void add_weight(u32* keys, A* sums, u32 slots, u32 community, A weight) {
   u32 slot = first_slot(community, slots);
@@ -27,7 +28,8 @@ __device__ __forceinline__ void add_weight(u32* keys, A* sums, u32 slots, u32 co
 }
 
 // Adds weight unless the community is new and `limit` slots are in use; returns whether it did.
-// `used` counts the slots; `limit` leaves one for each thread that inserts at the same time.
+// `used` counts slots in use. `limit` must leave one slot for each thread that inserts at the same
+// time.
 template <class A>
 __device__ __forceinline__ bool try_add_weight(u32* keys, A* sums, u32 slots, u32* used, u32 limit,
                                                u32 community, A weight) {

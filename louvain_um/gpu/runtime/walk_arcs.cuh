@@ -1,9 +1,10 @@
-// Walking stretches of arcs by warps, however long or short the rows are that they lie in.
+// Visiting ranges of arcs by warps, at the same rate for short rows and long ones: a warp takes
+// consecutive arcs and finds the row of each, so that no lane waits for a longer row.
 #pragma once
 #include "grid.cuh"
 #include "targets24.cuh"
 
-// Arcs that a lane has under way at a time.
+// Arcs that a lane loads at a time.
 #define DEPTH 4
 
 __device__ __forceinline__ u32 lane_index() { return threadIdx.x % WARP; }
@@ -18,7 +19,8 @@ __device__ __forceinline__ u64 warp_max(u64 value) {
   return value;
 }
 
-// Returns the largest i in a..b - 1 with before[i] <= position; before[a] is. All lanes call.
+// Returns the largest i in a..b - 1 with before[i] <= position; before[a] is. Whole warps call: 32
+// probes per step.
 template <class B>
 __device__ __forceinline__ i64 find_row(B before, i64 a, i64 b, i64 position) {
   while (b - a > 1) {
@@ -30,10 +32,10 @@ __device__ __forceinline__ i64 find_row(B before, i64 a, i64 b, i64 position) {
   return a;
 }
 
-// Visits the arcs of 32 rows, one a lane: `length` of them, which lie from `source` on; `total`
-// becomes how many these are. `visit` gets DEPTH sources (-1: none), the lanes whose row each lies
-// in, and how many arcs come before the first one; it returns false to end the walk of the whole
-// warp, which then returns false.
+// Visits the arcs of 32 rows, one row per lane: `length` arcs from `source` on; `total` becomes the
+// sum of lengths. `visit` gets DEPTH sources (-1: none), the lanes whose rows they are in, and the
+// number of arcs before the first; it returns false to end the walk of the whole warp, which then
+// returns false.
 template <class F>
 __device__ __forceinline__ bool walk_lanes(u32 length, i64 source, u32& total, F visit) {
   const u32 lane = lane_index();
@@ -63,15 +65,14 @@ __device__ __forceinline__ bool walk_lanes(u32 length, i64 source, u32& total, F
   return true;
 }
 
-// Visits positions low..high - 1 of rows that follow each other, one warp together: row i takes
-// positions begins[i]..begins[i + 1] - 1, and `source(i)` says where its first one lies. Row
-// `i` is the one that holds `low`. `visit(at, owner, position)` gets DEPTH sources (-1: none),
-// the lanes whose row each lies in, and the first's position; `source` was called for row i + l
-// by lane l. It is called by whole warps, and returns false to end the walk of the whole warp.
-// `begins` is a pointer, or what else is indexed like one.
+// Visits positions low..high - 1 of consecutive rows by one warp. Row r has positions
+// begins[r]..begins[r + 1] - 1, and source_of(r) is where its first arc lies; row `i` holds `low`.
+// visit(at, owner, position) gets DEPTH sources (-1: none), the lanes whose rows they are in, and
+// the position of the first; lane l called source_of for row i + l. Whole warps call; `visit`
+// returns false to end the walk of the whole warp. `begins` is indexed like a pointer.
 template <class B, class R, class F>
-__device__ __forceinline__ void walk_rows(B begins, i64 i, i64 rows, i64 low, i64 high,
-                                          R source_of, F visit) {
+__device__ __forceinline__ void walk_rows(B begins, i64 i, i64 rows, i64 low, i64 high, R source_of,
+                                          F visit) {
   u32 lane = lane_index();
   while (low < high) {
     u32 length = 0;
@@ -90,18 +91,18 @@ __device__ __forceinline__ void walk_rows(B begins, i64 i, i64 rows, i64 low, i6
       return;
     low += total;
     i += WARP;
-    // Empty rows may be many.
+    // Skip what may be a long run of empty rows.
     if (total == 0) i = find_row(begins, i, rows, low);
   }
 }
 
-// Returns the positions that a warp takes at a time, for all warps to have some of so many.
+// Returns how many positions a warp takes at a time, so that all warps get some: at most `most`.
 __device__ __forceinline__ i64 stretch_of(i64 positions, i64 most) {
   i64 even = positions / (gridDim.x * (i64)blockDim.x);
   return min(max(even, 1ll) * WARP, most);
 }
 
-// Adds d * d to a sum of 128 bits kept as three parts: low half words, high half words, rest.
+// A sum of squares in 128 bits, as three words: low 32 bits, next 32 bits, rest. add(d) adds d * d.
 struct Squares {
   u64 low = 0, middle = 0, high = 0;
   __device__ __forceinline__ void add(u64 d) {

@@ -1,27 +1,27 @@
-// Reading a stretch of a row by a warp: each line of memory once, however few bytes an arc takes.
+// Reading part of a row by a warp: each line of 128 bytes once, whatever the bytes per arc.
 //
-// What comes over the bus counts by the request, of which a line is one and a byte of it another:
-// 128 arcs are four lines of targets, or three that are packed, and one of narrow weights.
+// The bus counts requests, and a request brings a line or less: 128 arcs are four lines of targets,
+// three lines of targets of 24 bits, and one line of weights of 8 bits.
 #pragma once
 #include "targets24.cuh"
 
-// Arcs that a warp reads at a time, and how many of them a lane does: j + lane, j + 32 + lane, ….
+// Arcs that a warp reads at a time, and how many of them a lane reads: j + lane, j + 32 + lane, ….
 #define LINE 128
 #define AHEAD (LINE / WARP)
 
-// Arcs to whose multiples reading is aligned, so that lines of targets are.
+// Reading begins at a multiple of so many arcs, so that lines of targets are aligned.
 template <class W>
 __device__ __forceinline__ i64 line_of(const W*) {
   return WARP;
 }
 __device__ __forceinline__ i64 line_of(const Targets24*) { return LINE; }
 
-// The functions below read what belongs to arcs j..j + 127, of which low..high - 1 count: entry q
-// is that of arc j + 32q + lane, if it does. j is a multiple of line_of. Whole warps call.
+// The functions below read arcs j..j + 127: entry q is that of arc j + 32q + lane, if that is in
+// low..high - 1. j is a multiple of line_of. Whole warps call.
 
 template <class W>
-__device__ __forceinline__ void read_targets(const u32* targets, const W*, i64 j, i64 low,
-                                             i64 high, u32 (&target)[AHEAD]) {
+__device__ __forceinline__ void read_targets(const u32* targets, const W*, i64 j, i64 low, i64 high,
+                                             u32 (&target)[AHEAD]) {
 #pragma unroll
   for (u32 q = 0; q < AHEAD; ++q) {
     const i64 k = j + q * WARP + threadIdx.x % WARP;
@@ -29,8 +29,8 @@ __device__ __forceinline__ void read_targets(const u32* targets, const W*, i64 j
   }
 }
 
-// Returns word `index` of three lines, of each of which a lane of a warp holds a word. It is in
-// `line`, for all lanes, or in `last`, the same or the next one.
+// Returns word `index` of three lines, of which each lane holds one word per line. For all lanes it
+// is in line `line` or `last`, which are the same or neighbours.
 __device__ __forceinline__ u32 word_of(const u32 (&words)[3], u32 line, u32 last, u32 index) {
   u32 word = __shfl_sync(FULL, words[line], index % WARP);
   if (last == line) return word;
@@ -53,8 +53,8 @@ __device__ __forceinline__ void read_targets(const u32* targets, const Targets24
   for (u32 q = 0; q < AHEAD; ++q) {
     // 24 words hold 32 arcs, of which the last one does not reach into the next word.
     const u32 index = 24 * q + in_group, line = 24 * q / WARP, last = (24 * q + 23) / WARP;
-    target[q] = unpacked(word_of(words, line, last, index), word_of(words, line, last, index + 1),
-                         byte);
+    target[q] = extract_target(word_of(words, line, last, index),
+                               word_of(words, line, last, index + 1), byte);
   }
 }
 

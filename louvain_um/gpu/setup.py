@@ -1,0 +1,81 @@
+"""What a run on the device derives from its graph, options and plan before the first level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+from louvain_um.gpu.aggregate.limits import Limits, low_scratch_limits
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.level import CXX, sum_type
+from louvain_um.gpu.memory.shape import Shape
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Options
+from louvain_um.placement.arena_spec import MANAGED
+from louvain_um.placement.memory.ballast import ballast
+from louvain_um.placement.planner import Plan
+
+
+def kernel_types(graph: Graph | DeviceGraph, small: int) -> tuple[str, list[str]]:
+    """Return the template arguments of kernels on level 0, and those on coarse levels.
+
+    Parameters
+    ----------
+    graph : Graph or DeviceGraph
+    small : int
+        Arcs of an input up to which no coarse level has weights of 8 bits.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.gpu.setup import kernel_types
+    >>> kernel_types(lu.as_graph(([0, 1], [1, 2])), 1 << 20)
+    ('Unweighted, u32', ['u32, u32'])
+    """
+    sums = CXX[sum_type(graph)]
+    weights = "Unweighted" if graph.weights is None else CXX[graph.weights.dtype]
+    coarse = [f"{sums}, {sums}"]
+    if graph.n_arcs > small:
+        coarse.append(f"Weights8, {sums}")
+    return f"{weights}, {sums}", coarse
+
+
+def aggregation_limits(plan: Plan, shape: Shape, limits: Limits, options: Options) -> Limits:
+    """Return what bounds the memory of aggregation, as planned."""
+    near, far = shape.out_of_core_regions if plan.out_of_core else shape.coarse_regions
+    found = low_scratch_limits(shape.arcs) if plan.low_scratch else limits
+    found = replace(found, region_arcs=(near.arcs, far.arcs))
+    if options.method == "leiden" and plan.in_core:
+        found = replace(found, coarse_share=shape.coarse_shares.next_arcs)
+    return found
+
+
+def held_ballast(plan: Plan, options: Options, device: int) -> AbstractContextManager[Any]:
+    """Hold device memory, so that the run has less; refused where the driver would evict."""
+    if not options.ballast_bytes:
+        return nullcontext()
+    managed = sum(arena.capacity for arena in plan.layout if arena.placement.kind in MANAGED)
+    return ballast(
+        options.ballast_bytes,
+        managed,
+        device,
+        allow_driver_eviction=options.allow_driver_eviction,
+    )
+
+
+def provenance(plan: Plan, /, **measured: Any) -> Mapping[str, Any]:
+    """Return the device, policy and budget of a run, beside what was `measured` of it."""
+    import cupy
+
+    device = cupy.cuda.Device()
+    name = cupy.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
+    return {
+        "device": f"cuda:{device.id} ({name})",
+        "policy": plan.policy,
+        "placements": {group: str(where) for group, where in plan.placements.items()},
+        "budget_bytes": plan.budget,
+        **measured,
+        "threads": None,
+    }
