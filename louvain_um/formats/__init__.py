@@ -203,7 +203,7 @@ def write_graph(
     ------
     LouvainUmError
         The format cannot be written or cannot store the graph, the file exists, the folder
-        does not, or the disc is full. No partial file is left.
+        does not, or the disk is full. No partial file is left.
 
     Examples
     --------

@@ -29,11 +29,11 @@ def read(source: Source, options: ReadOptions) -> Graph:
     try:
         # A seekable file is read in place: the archive is not held twice.
         with np.load(source.seekable(), allow_pickle=False) as archive:
-            found = set(archive.files)
+            members = set(archive.files)
             arrays = {
-                name: archive[name] for name in ("n", "u", "v", "w", "names") if name in found
+                name: archive[name] for name in ("n", "u", "v", "w", "names") if name in members
             }
-        if "format" in found and not {"u", "v"} <= found:
+        if "format" in members and not {"u", "v"} <= members:
             matrix = load_npz(source.seekable())
     except Exception as error:  # damaged archives raise many types
         raise source.error(
@@ -43,15 +43,15 @@ def read(source: Source, options: ReadOptions) -> Graph:
     try:
         if matrix is not None:
             return from_sparse(matrix, options)
-        if {"u", "v"} <= found:
+        if {"u", "v"} <= members:
             return _edges(arrays, options)
     except GraphError as error:
         raise source.error(str(error)) from None
-    if "header" in found:  # only sessions and recordings of this package have one
+    if "header" in members:  # only sessions and recordings of this package have one
         raise source.error(
             "is a session or a recording, not a graph; read it with louvain-um report or simulate"
         )
-    named = sorted(found)
+    named = sorted(members)
     more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     raise source.error(
         f"contains the arrays {', '.join(named[:NAMED]) or '(none)'}{more}; a graph needs u and v "

@@ -94,7 +94,7 @@ def lfr(
     >>> made.graph.n_vertices, made.labels.dtype.name
     (1000, 'uint32')
     """
-    made = lfr_parameters(
+    parameters = lfr_parameters(
         n,
         min_degree=min_degree,
         max_degree=max_degree,
@@ -107,30 +107,30 @@ def lfr(
         weights=weights,
         seed=seed,
     )
-    check_memory(made.n, 2 * made.edges)
+    check_memory(parameters.n, 2 * parameters.edges)
 
     from louvain_um.core import parallel
     from louvain_um.generators import edges as compiled
 
-    u, v = np.empty(made.edges, np.uint32), np.empty(made.edges, np.uint32)
+    u, v = np.empty(parameters.edges, np.uint32), np.empty(parameters.edges, np.uint32)
     parallel.run(
         compiled.pair_inside,
         parallel.default_threads(),
         np.zeros(1, np.int64),
-        made.key,
+        parameters.key,
         1 + RETRIES,
-        made.starts,
-        made.inner,
-        made.first_edge,
-        made.max_members,
-        made.max_stubs,
-        made.ids,
+        parameters.starts,
+        parameters.inner,
+        parameters.first_edge,
+        parameters.max_members,
+        parameters.max_stubs,
+        parameters.ids,
         u,
         v,
     )
-    inside = made.edges_inside
-    _pair_outside(made.outer, made.slots, made.ids, seed, u[inside:], v[inside:])
-    return Generated(made.common.graph_of_edges(u, v, made.n), made.labels)
+    inside = parameters.edges_inside
+    _pair_outside(parameters.outer, parameters.slots, parameters.ids, seed, u[inside:], v[inside:])
+    return Generated(parameters.common.graph_of_edges(u, v, parameters.n), parameters.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

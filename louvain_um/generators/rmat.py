@@ -103,7 +103,7 @@ def rmat(
     >>> rmat(10, seed=1).graph.n_vertices
     1024
     """
-    made = rmat_parameters(
+    parameters = rmat_parameters(
         scale,
         edge_factor=edge_factor,
         a=a,
@@ -113,20 +113,20 @@ def rmat(
         weights=weights,
         seed=seed,
     )
-    check_memory(made.n, 2 * made.edges)
+    check_memory(parameters.n, 2 * parameters.edges)
 
     from louvain_um.core import parallel
     from louvain_um.generators import edges as compiled
 
-    u, v = np.empty(made.edges, np.uint32), np.empty(made.edges, np.uint32)
+    u, v = np.empty(parameters.edges, np.uint32), np.empty(parameters.edges, np.uint32)
     parallel.run(
         compiled.draw_rmat,
         parallel.default_threads(),
-        made.key,
-        made.scale,
-        made.limits,
-        made.ids,
+        parameters.key,
+        parameters.scale,
+        parameters.limits,
+        parameters.ids,
         u,
         v,
     )
-    return Generated(made.common.graph_of_edges(u, v, made.n))
+    return Generated(parameters.common.graph_of_edges(u, v, parameters.n))

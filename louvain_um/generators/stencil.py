@@ -111,15 +111,17 @@ def stencil(
     >>> stencil((3, 3), points=4).graph.degrees.tolist()
     [2, 3, 2, 3, 4, 3, 2, 3, 2]
     """
-    made = stencil_parameters(
+    parameters = stencil_parameters(
         dims, points=points, periodic=periodic, permute=permute, weights=weights, seed=seed
     )
-    check_memory(made.n, made.arcs // 3)
+    check_memory(parameters.n, parameters.arcs // 3)
 
     from louvain_um.generators import rows
 
-    lattice = (*made.shape, made.diagonals, periodic, made.ids)
-    graph = made.common.graph_of_rows(made.n, rows.count_stencil, rows.fill_stencil, *lattice)
+    lattice = (*parameters.shape, parameters.diagonals, periodic, parameters.ids)
+    graph = parameters.common.graph_of_rows(
+        parameters.n, rows.count_stencil, rows.fill_stencil, *lattice
+    )
     return Generated(graph)
 
 

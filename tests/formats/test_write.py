@@ -114,7 +114,7 @@ def test_nothing_is_overwritten_or_half_written(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(write, "digits", full)
-    with pytest.raises(LouvainUmError, match="disc is full"):
+    with pytest.raises(LouvainUmError, match="disk is full"):
         write_graph(tmp_path / "full.txt", graph)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["g.txt"]
 

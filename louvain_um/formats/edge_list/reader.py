@@ -75,7 +75,7 @@ def read(source: Source, options: ReadOptions) -> Graph:
             "(--header)",
             detected.lines,
         )
-    notes += _settle_weights(edges, options, detected)
+    notes += _column_notes(edges, options, detected)
     return _number_and_build(source, edges, names, announced, options, notes)
 
 
@@ -109,7 +109,7 @@ def _are_counts(counts: list[int], edges: EdgeList, counts_only: bool) -> bool:
     return bool(max(edges.u[first:].max(), edges.v[first:].max()) <= counts[0])
 
 
-def _settle_weights(
+def _column_notes(
     edges: EdgeList, options: ReadOptions, detected: sniff.DetectedFormat
 ) -> list[str]:
     """Drop weights that are times; return notes about columns."""

@@ -112,7 +112,7 @@ def sniff(
     quoted = any(line.lstrip().startswith(b'"') for line in sample.text[1 if has_header else 0 :])
     n_named = sum(any(columns.is_word(name) for name in row[:2]) for row in rows)
     detected.named = ids == "text" or (ids == "auto" and (quoted or 2 * n_named > len(rows)))
-    _settle_weights(detected, rows)
+    _detect_weights(detected, rows)
     if has_header and header is None:
         _check_names(source, detected)
     return detected
@@ -131,7 +131,7 @@ def declares_directed(source: Source, detected: DetectedFormat) -> int | None:
     return None
 
 
-def _settle_weights(detected: DetectedFormat, rows: list[list[str]]) -> None:
+def _detect_weights(detected: DetectedFormat, rows: list[list[str]]) -> None:
     """Find the weight column and what it contains."""
     place = columns.weight_column(detected.names)
     if place is not None:

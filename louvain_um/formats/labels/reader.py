@@ -123,15 +123,15 @@ def _read_parquet(path: str | Path) -> Labels:
 
 def _read_json(path: str | Path) -> Labels:
     try:
-        found = json.loads(Path(path).read_bytes())
+        parsed = json.loads(Path(path).read_bytes())
     except ValueError as error:
         raise GraphFormatError(
             "is not valid JSON; write it again", path, getattr(error, "lineno", None)
         ) from error
-    if isinstance(found, dict) and isinstance(found.get("vertex"), list):
-        vertices, communities = found["vertex"], found.get("community")
-    elif isinstance(found, dict) and found:
-        vertices, communities = list(found), list(found.values())
+    if isinstance(parsed, dict) and isinstance(parsed.get("vertex"), list):
+        vertices, communities = parsed["vertex"], parsed.get("community")
+    elif isinstance(parsed, dict) and parsed:
+        vertices, communities = list(parsed), list(parsed.values())
     else:
         vertices, communities = [], None
     if not isinstance(communities, list) or any(isinstance(c, list | dict) for c in communities):

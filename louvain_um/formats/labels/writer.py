@@ -45,7 +45,7 @@ def write_labels(
     Raises
     ------
     LouvainUmError
-        The suffix is unknown, the file exists, the folder does not, or the disc is full.
+        The suffix is unknown, the file exists, the folder does not, or the disk is full.
         No partial file is left.
 
     Examples
