@@ -52,11 +52,11 @@ def test_its_report_says_modelled():
     assert found.finding.startswith("Eviction held the run back")
     assert "adv2" in found.remedy
     assert "modelled (simulator)" in found.grounds
-    assert "terms of cost modelled" in found.grounds
+    assert "costs modelled" in found.grounds
     page = render(session)
     assert "measured (" not in page
     assert "modelled (simulator)" in page
-    assert "What the seconds consist of" in page
+    assert "Cost breakdown" in page
     assert session.metadata["terms"].keys() >= {"faults", "migration", "write_back"}
 
 
