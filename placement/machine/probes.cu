@@ -1,5 +1,6 @@
-// Kernels that `calibrate` times: each does one thing to memory and nothing else.
-// Launched with any grid; sums go to `sink` only if they are what no data sums to.
+// Kernels that `calibrate` times: each accesses memory in one way and does nothing else. Elements
+// are dealt to threads in turns; any grid will do. A sum is written to `sink` only if it has one
+// value that does not occur: the compiler then keeps the reads.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -13,7 +14,7 @@ __device__ __forceinline__ u32 mix(u32 x) {
   return x ^ x >> 16;
 }
 
-// A random number below `size` for each number i.
+// Returns the i-th random number below `size`.
 __device__ __forceinline__ u64 drawn(u64 i, u64 size) {
   u64 wide = (u64)mix((u32)i) << 32 | mix((u32)i ^ 0x9E3779B9u);
   return __umul64hi(wide, size);
@@ -23,7 +24,7 @@ __device__ __forceinline__ u64 thread() { return blockIdx.x * (u64)blockDim.x + 
 
 __device__ __forceinline__ u64 threads() { return gridDim.x * (u64)blockDim.x; }
 
-// Does nothing: what a launch costs.
+// Does nothing: the cost of a launch.
 extern "C" __global__ void nothing() {}
 
 // Reads 16-byte words in order; a warp reads 512 bytes at a time.
@@ -57,7 +58,7 @@ extern "C" __global__ void read_random(const u32* words, u64 size, u64 count, u3
   if (sum == 0x9E3779B9u) *sink = sum;
 }
 
-// Adds to 4-byte words at random, each an atomic whose result nobody reads.
+// Adds to 4-byte words at random, by atomics whose result is not read.
 extern "C" __global__ void add_random(u32* words, u64 size, u64 count) {
   for (u64 i = thread(); i < count; i += threads()) atomicAdd(&words[drawn(i, size)], 1u);
 }

@@ -1,4 +1,4 @@
-"""Stop-watches: how long the device takes for one simple thing with memory."""
+"""Times of single memory operations on the device: reads, writes, atomics, copies, launches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from louvain_um.placement.memory import cuda_calls
 THREADS: Final = 256
 PAGE: Final = 4096
 BLOCKS_A_PROCESSOR: Final = 8
-"""A grid that fills the device: 2,048 threads a processor."""
+"""A grid that fills the device: 2,048 threads per multiprocessor."""
 
 
 class Probes:
@@ -26,7 +26,7 @@ class Probes:
     ----------
     device : int
     runs : int
-        Each figure is the median of so many runs, after one that is not counted.
+        Each time is the median of so many runs, after one warm-up run.
     """
 
     def __init__(self, device: int, runs: int = 3) -> None:
@@ -41,13 +41,13 @@ class Probes:
         self.processors = int(about["multiProcessorCount"])
         threads = self.processors * int(about["maxThreadsPerMultiProcessor"])
         self.pages_in_flight = max(1, threads * 4 // PAGE)
-        """Pages that all resident threads touch at once, reading 4 bytes each in order."""
+        """Pages that all resident threads access at once, reading 4 bytes each in order."""
         self.grid = (BLOCKS_A_PROCESSOR * self.processors,)
         self.sink = cupy.zeros(1, np.uint32)
         self.module = _module(device)
 
     def read(self, address: int, nbytes: int, *, first: bool = False) -> float:
-        """Read a range in order; `first` times one run, that of the first touch."""
+        """Read a range in order; `first` times only the first run."""
         return self._time("read_words", first, _at(address), np.uint64(nbytes // 16), self.sink)
 
     def write(self, address: int, nbytes: int, *, first: bool = False) -> float:
@@ -66,15 +66,15 @@ class Probes:
         return self._time("add_random", False, *args)
 
     def copy(self, target: int, source: int, nbytes: int) -> float:
-        """Copy between two ranges, the page-locked one on the host."""
+        """Copy between device memory and page-locked host memory."""
         return self.events(lambda: cuda_calls.copy_later(target, source, nbytes, 0))
 
     def launch(self, times: int = 1000) -> float:
-        """Launch a kernel that does nothing."""
+        """Launch an empty kernel."""
         return self._loop(times, lambda: self._launch("nothing", (1,), ()))
 
     def readback(self, times: int = 200) -> float:
-        """Launch it and read four bytes back."""
+        """Launch an empty kernel and read four bytes back."""
 
         def both() -> None:
             self._launch("nothing", (1,), ())
@@ -83,7 +83,7 @@ class Probes:
         return self._loop(times, both)
 
     def wall(self, work: Callable[[], object]) -> float:
-        """Do something once, and wait for the device."""
+        """Call `work` once and wait for the device."""
         cuda_calls.synchronize()
         since = time.perf_counter()
         work()
@@ -91,7 +91,7 @@ class Probes:
         return time.perf_counter() - since
 
     def events(self, work: Callable[[], object], *, first: bool = False) -> float:
-        """Do something on the current stream, timed by the device."""
+        """Call `work`, which uses the current stream; timed by CUDA events."""
         import cupy
 
         seconds = []
@@ -105,7 +105,7 @@ class Probes:
         return seconds[0] if first else statistics.median(seconds[1:])
 
     def _time(self, kernel: str, first: bool, *args: Any) -> float:
-        self.module.get_function(kernel)  # loading it is no part of a first touch
+        self.module.get_function(kernel)  # loading is not part of the first run
         return self.events(lambda: self._launch(kernel, self.grid, args), first=first)
 
     def _launch(self, kernel: str, grid: tuple[int, ...], args: tuple[Any, ...]) -> None:

@@ -1,13 +1,16 @@
-// Edges of generated graphs, the device's side of generators/edges.py and generators/rows.py,
-// and the rows that a list of edges makes. A pair of equal ends stands for "no edge".
+// Generated graphs, the device's side of generators/edges.py and generators/rows.py, bit for bit:
+// R-MAT (Chakrabarti, Zhan, Faloutsos 2004), LFR (Lancichinetti, Fortunato, Radicchi 2008) and
+// stencils, and the rows that a list of edges makes.
+//
+// Randomness is a hash of a key and a number (random_hash.cuh), so that no result depends on the
+// order of threads. A thread owns the edges or vertices that the grid deals it; rows are written
+// by atomics or a warp each. An edge with equal ends stands for "no edge".
 
 #include "random_hash.cuh"
 #include "grid.cuh"
 
-// The elements of this thread: i = first ... n, in steps of the grid.
-#define EACH(i, n) \
-  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x, step_ = gridDim.x * (i64)blockDim.x; \
-       i < (n); i += step_)
+// The elements of this thread, of 0 ... n - 1.
+#define EACH(i, n) for (i64 i = grid_thread(), step_ = grid_threads(); i < (n); i += step_)
 
 // Writes R-MAT edges first ... first + n - 1; limits are a, a + b, a + b + c in units of 2^-32.
 __global__ void draw_rmat(u64 key, i64 first, i64 n, u32 scale, u64 limit_a, u64 limit_ab,
@@ -28,14 +31,15 @@ __global__ void draw_rmat(u64 key, i64 first, i64 n, u32 scale, u64 limit_a, u64
   }
 }
 
-// Writes each slot as often as it has stubs: out[sums[s] ... sums[s + 1]) = s.
+// Writes each slot once per stub: out[sums[s] ... sums[s + 1]) = s.
 __global__ void expand_stubs(i64 slots, const i64* sums, u32* out) {
   EACH(slot, slots) {
     for (i64 j = sums[slot]; j < sums[slot + 1]; ++j) out[j] = slot;
   }
 }
 
-// Pairs stubs of different communities: pair i is written at where[i], or at i without `where`.
+// Pairs stubs across communities; a pair within one fails and becomes no edge. Pair i is written
+// at where[i], or at i if `where` is null.
 __global__ void pair_outside(i64 pairs, const u64* p, const u32* stubs, const i64* where,
                              const u32* slots, const u64* ids, u32* u, u32* v) {
   EACH(i, pairs) {
@@ -47,7 +51,7 @@ __global__ void pair_outside(i64 pairs, const u64* p, const u32* stubs, const i6
   }
 }
 
-// Writes the stubs of the failed pairs, two and two.
+// Writes the two stubs of each failed pair.
 __global__ void leftover(i64 n, const u64* p, const u32* stubs, const i64* failed, u32* out) {
   EACH(k, n) {
     out[2 * k] = stubs[permute(p, 2 * failed[k])];
@@ -55,11 +59,12 @@ __global__ void leftover(i64 n, const u64* p, const u32* stubs, const i64* faile
   }
 }
 
-// Pairs the stubs of each community among themselves, a block a community: image 2i with image
-// 2i + 1, in attempts; a loop, or a pair that was there before (a former attempt, or a smaller
-// i), fails and its stubs try again. `first` of a pair in the table is the smallest number of
-// its appearances, so that the outcome does not hang on the order of threads. u and v are 0
-// before. A block's room: two lists of max_stubs stubs, and a table of `slots` keys and numbers.
+// Pairs the stubs of each community among themselves, one block per community, which blocks claim:
+// stub p(2i) with stub p(2i + 1) of a permutation p, in several attempts. A loop, or a pair that
+// an earlier attempt or a smaller i has, fails, and its stubs are paired again. The table keeps
+// the smallest number of each pair, so that the outcome does not depend on the order of threads.
+// u and v are 0 before. Scratch memory per block: two lists of max_stubs stubs, and a table of
+// `slots` keys and numbers.
 __global__ void __launch_bounds__(256)
     pair_inside(u64 key, u32 attempts, i64 communities, const i64* starts, const i64* inner,
                 const i64* first_edge, const u64* ids, i64 max_stubs, i64 slots, u32* lists,
@@ -159,7 +164,7 @@ __global__ void count_stencil(i64 nx, i64 ny, i64 nz, u32 diagonals, u32 periodi
   }
 }
 
-// Writes each vertex's neighbours, ascending: a thread a row of at most 26.
+// Writes each vertex's neighbours, ascending: one thread per row of at most 26.
 __global__ void fill_stencil(i64 nx, i64 ny, i64 nz, u32 diagonals, u32 periodic,
                              const u64* ids, const i64* offsets, u32* targets) {
   EACH(v, nx * ny * nz) {
@@ -185,7 +190,7 @@ __global__ void fill_stencil(i64 nx, i64 ny, i64 nz, u32 diagonals, u32 periodic
   }
 }
 
-// Adds each edge to the degrees of both its ends.
+// Counts each edge in the degrees of both its ends.
 __global__ void count_ends(i64 n, const u32* u, const u32* v, u32* degrees) {
   EACH(i, n) {
     u32 a = u[i], b = v[i];
@@ -195,18 +200,19 @@ __global__ void count_ends(i64 n, const u32* u, const u32* v, u32* degrees) {
   }
 }
 
-// Writes each edge into the rows of both its ends, in no order; `room` counts down to 0.
-__global__ void scatter_ends(i64 n, const u32* u, const u32* v, const i64* offsets, u32* room,
+// Writes each edge to the rows of both its ends, in no particular order. left[v]: the free entries
+// of v's row; 0 afterwards.
+__global__ void scatter_ends(i64 n, const u32* u, const u32* v, const i64* offsets, u32* left,
                              u32* targets) {
   EACH(i, n) {
     u32 a = u[i], b = v[i];
     if (a == b) continue;
-    targets[offsets[a] + atomicSub(room + a, 1u) - 1] = b;
-    targets[offsets[b] + atomicSub(room + b, 1u) - 1] = a;
+    targets[offsets[a] + atomicSub(left + a, 1u) - 1] = b;
+    targets[offsets[b] + atomicSub(left + b, 1u) - 1] = a;
   }
 }
 
-// Writes row and target of each arc of rows low ... high - 1 as one number, a warp a row.
+// Writes row and target of each arc of rows low ... high - 1 as one sort key, one warp per row.
 __global__ void row_keys(i64 low, i64 high, const i64* offsets, const u32* targets, u64* keys) {
   i64 warps = gridDim.x * (i64)(blockDim.x / WARP), base = offsets[low];
   for (i64 v = low + blockIdx.x * (i64)(blockDim.x / WARP) + threadIdx.x / WARP; v < high;
@@ -217,7 +223,7 @@ __global__ void row_keys(i64 low, i64 high, const i64* offsets, const u32* targe
   }
 }
 
-// Writes each arc's weight, 1 ... weights, a hash of the smaller and the larger end.
+// Writes each arc's weight, 1 ... weights: a hash of the smaller and the larger end.
 __global__ void weigh_arcs(i64 n, u64 key, u32 weights, const i64* offsets, const u32* targets,
                            u32* out) {
   i64 warps = gridDim.x * (i64)(blockDim.x / WARP);

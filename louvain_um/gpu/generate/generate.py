@@ -1,4 +1,4 @@
-"""Generated graphs on the device, the same as `louvain_um.generators` makes for the same seed."""
+"""Generators on the device; the same graphs as `louvain_um.generators` for the same seed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ EDGES: Final = 1 << 24
 """Edges drawn at a time."""
 
 ARCS: Final = 1 << 25
-"""Arcs sorted at a time, about 40 bytes each while it lasts, unless a single row is longer."""
+"""Arcs sorted at a time, 40 bytes of scratch memory each; a single row may be longer."""
 
-PAIRING_ROOM: Final = 1 << 30
-"""Bytes that the blocks which pair stubs share, unless one block needs more."""
+PAIRING_BYTES: Final = 1 << 30
+"""Scratch memory of all blocks that pair stubs, unless one block needs more."""
 
-NONE: Final = np.uint64(0)
+NULL: Final = np.uint64(0)
 
 Draw = Callable[[int, int], "tuple[cupy.ndarray, cupy.ndarray]"]
 
@@ -90,7 +90,7 @@ def stencil(dims: Any, **options: Any) -> DeviceGenerated:
 def lfr(n: int, **options: Any) -> DeviceGenerated:
     """Generate an LFR graph on the current device; see `louvain_um.generators.lfr`.
 
-    What grows with vertices alone, a chain of draws without replacement, runs on the host.
+    Draws without replacement, whose number grows with the vertices, run on the host.
     """
     import cupy
 
@@ -110,7 +110,7 @@ def lfr(n: int, **options: Any) -> DeviceGenerated:
 
 
 def _pair_inside(made: Any, ids: cupy.ndarray, u: cupy.ndarray, v: cupy.ndarray) -> None:
-    """Pair the stubs that stay in their communities, the communities in any order."""
+    """Pair the stubs within each community; communities in any order."""
     import cupy
 
     from louvain_um.generators.lfr import RETRIES
@@ -119,7 +119,7 @@ def _pair_inside(made: Any, ids: cupy.ndarray, u: cupy.ndarray, v: cupy.ndarray)
     slots = max(64, 1 << (most - 1).bit_length())
     kernel = kernels.get("generate", "pair_inside")
     blocks = kernels.resident_blocks(kernel, THREADS)
-    blocks = max(1, min(blocks, PAIRING_ROOM // (8 * most + 12 * slots), len(made.starts) - 1))
+    blocks = max(1, min(blocks, PAIRING_BYTES // (8 * most + 12 * slots), len(made.starts) - 1))
     args = (
         made.key,
         np.uint32(1 + RETRIES),
@@ -139,7 +139,7 @@ def _pair_inside(made: Any, ids: cupy.ndarray, u: cupy.ndarray, v: cupy.ndarray)
 def _pair_outside(
     made: Any, ids: cupy.ndarray, seed: int, u: cupy.ndarray, v: cupy.ndarray
 ) -> None:
-    """Pair the stubs that leave their communities, until hardly a pair lies inside one."""
+    """Pair the stubs across communities; pairs within one are drawn again a few times."""
     import cupy
 
     from louvain_um.generators.hashing import permutation
@@ -152,7 +152,7 @@ def _pair_outside(
     for attempt in range(1 + RETRIES):
         p = cupy.asarray(permutation(stream_key(seed, OUTSIDE_STREAM + attempt), len(stubs)))
         pairs = np.int64(len(stubs) // 2)
-        _launch("pair_outside", pairs, p, stubs, NONE if where is None else where, slots, ids, u, v)
+        _launch("pair_outside", pairs, p, stubs, NULL if where is None else where, slots, ids, u, v)
         failed = cupy.flatnonzero(u == v if where is None else u[where] == v[where])
         if len(failed) == 0:
             return
@@ -165,8 +165,8 @@ def _pair_outside(
 def _rows(n: int, edges: int, draw: Draw) -> DeviceGraph:
     """Return the graph of a list of edges: no loops, no repetition, rows ascending.
 
-    `draw` returns the ends of some edges, and is called twice for each, so that only the
-    rows, never all edges, must have room. Rows are sorted a stretch at a time, in place.
+    `draw` returns the ends of some edges, and is called twice for each: only the rows, not all
+    edges, take memory at a time. Rows are sorted in place, `ARCS` at a time.
     """
     import cupy
 
@@ -195,20 +195,20 @@ def _rows(n: int, edges: int, draw: Draw) -> DeviceGraph:
             fresh = cupy.ones(len(keys), np.bool_)
             cupy.not_equal(keys[1:], keys[:-1], out=fresh[1:])
             keys = keys[fresh]
-            # What has been read may be overwritten: rows only become shorter.
+            # Rows only become shorter: what is overwritten has been read.
             targets[written : written + len(keys)] = keys.astype(np.uint32)
             ends = cupy.arange(1, high - low + 1, dtype=np.uint64) << np.uint64(32)
             offsets[low + 1 : high + 1] = cupy.searchsorted(keys, ends)
         offsets[low + 1 : high + 1] += written
         written += len(keys)
         low = high
-    # A copy costs room for a moment, a view holds what was dropped for good.
+    # A copy takes memory for a moment; a view would keep the dropped arcs for good.
     kept = targets[:written] if total - written < total // 8 else targets[:written].copy()
     return DeviceGraph(offsets, kept)
 
 
 def _weigh(graph: DeviceGraph, **options: Any) -> DeviceGraph:
-    """Give each edge the weight asked for, a function of its two ends."""
+    """Give each edge its weight, a function of its two ends, if weights are requested."""
     if options.get("weights", "none") == "none":
         return graph
     import cupy
@@ -223,14 +223,14 @@ def _weigh(graph: DeviceGraph, **options: Any) -> DeviceGraph:
 
 
 def _launch(name: str, *args: Any) -> None:
-    """Run a kernel on the whole device; it strides over its elements."""
+    """Launch a kernel on the whole device."""
     kernel = kernels.get("generate", name)
     kernel((kernels.resident_blocks(kernel, THREADS),), (THREADS,), args)
 
 
 @contextmanager
 def _own_memory() -> Iterator[None]:
-    """Take CuPy's memory from a pool of our own, and give back what is left over."""
+    """Take CuPy's memory from a separate pool, and free unused blocks afterwards."""
     import cupy
 
     pool = cupy.cuda.MemoryPool()
