@@ -1,115 +1,11 @@
 // Groups vertices by community: numbers the communities, lists the members of each, and lays out
-// room for the rows of the next level. A counting sort by community (Naim,
-// Manne, Halappanavar, Tumeo: Community Detection on the GPU, 2017).
+// room for the rows of the next level: a counting sort by community.
 //
 // All functions are called by every thread of a cooperative launch. Vertices, members and
 // communities are dealt to threads in turns; an array entry is written by one thread, or by
 // atomic additions. A vertex without arcs is a member like any other and adds no arcs.
 #pragma once
-#include "hash_table.cuh"
-#include "walk_arcs.cuh"
-
-#define THREADS 256
-#define WARPS (THREADS / WARP)
-// One more than the most chunks of communities (BOUNDS of limits.py).
-#define BOUND_COUNT 65
-
-// What kernels leave for each other and for the host; zero before the first.
-struct State {
-  Barrier barrier;
-  // Zero before each chunk.
-  u32 claimed_by_warps, block_count, claimed_by_blocks, hub_count;
-  u64 vertices;           // of the next level
-  u64 room;               // arcs that all rows together have room for
-  u64 max_arcs;           // most arcs of one community's members
-  u64 chunk_room;         // most room of one chunk
-  u64 arcs, max_degree;   // of the next level
-  u64 inside, total;      // twice the weight inside communities; all degrees
-  u64 written;            // arcs in their final place
-  u64 next_chunk;         // first chunk whose arcs did not fit the new arrays
-  u64 nonempty;           // communities with arcs, once degrees are summed
-  u64 squares[3];         // sum of squared degrees, by 32 bits
-  u64 bounds[BOUND_COUNT];   // chunk q: communities bounds[q]..bounds[q + 1] - 1
-  u64 room_at[BOUND_COUNT];  // room of all communities before bounds[q]
-};
-static_assert(sizeof(State) == 1176, "STATE of kernel_arguments.py mirrors State");
-
-// Arcs of all members before the i-th, in little more than 4 bytes per entry: their low 32 bits,
-// and the whole sum for each stretch of 2^shift entries, in which fewer than 2^32 arcs begin.
-struct ArcsBefore {
-  u32* low;
-  i64* whole;
-  u32 shift;
-  __device__ __forceinline__ i64 operator[](i64 i) const {
-    i64 sum = whole[i >> shift];
-    return sum + (low[i] - (u32)sum);
-  }
-  __device__ __forceinline__ void put(i64 i, i64 sum) const {
-    low[i] = (u32)sum;
-    if ((i & ((1ll << shift) - 1)) == 0) whole[i >> shift] = sum;
-  }
-};
-
-// What every kernel of aggregate.cu takes, by value. The host fills one per launch; ARGUMENTS of
-// kernel_arguments.py lists the fields in this order, 8 bytes each.
-template <class W, class A>
-struct Arguments {
-  i64 n, k;             // vertices of this level and of the next
-  i64 label_bound;      // every label is below
-  i64 neighbour_bound;  // no new row has more neighbours
-  i64 base;             // arcs that are written before the first chunk at work
-  i64 chunk_arcs;       // room of a chunk begins within one multiple of so many arcs
-  i64 new_capacity;     // arcs that new_targets and new_weights have room for
-  i64 weights8;         // whether new weights take a byte (weights8.cuh)
-  i64 partial;          // whether inner arcs stay in new rows and loops are left alone
-  i64 stretch_shift;    // of ArcsBefore
-  i64 begin, resume;    // first chunk at work; whether its rows are in their rooms already
-  u64 table_slots;      // of keys and sums, together
-  u64 heavy_slots;      // entries for heavy arcs in front of new weights of a byte
-  // The level whose arcs are summed; loops and degrees may be null (row_of, degree_of).
-  const i64* offsets;
-  const u32* targets;
-  const W* weights;
-  const A* loops;
-  const A* degrees;
-  u32* numbers;    // label of each vertex; then its community, below k
-  const u32* map;  // community of each target; null where targets are communities already
-  u32* ranks;      // communities before each label; null where numbers are communities already
-  u32* names;      // label of each community, or null
-  u32* members;    // members[starts[c]:starts[c + 1]] are those of community c
-  u32* starts;
-  u32* low;        // of ArcsBefore
-  i64* whole;      // of ArcsBefore
-  u32* rooms;      // low 32 bits of the room before each community: differences within a chunk count
-  u32* chunk_targets;
-  A* chunk_weights;
-  // The next level.
-  i64* new_offsets;
-  u32* new_targets;
-  void* new_weights;
-  A* new_loops;
-  A* new_degrees;
-  u32* block_bin;  // communities of a chunk that blocks sum
-  u32* hub_bin;    // communities of a chunk that the grid sums
-  u32* keys;       // tables of hubs
-  A* sums;
-  State* state;
-  u64* partials;   // one per block
-
-  __device__ __forceinline__ ArcsBefore arcs_before() const {
-    return {low, whole, (u32)stretch_shift};
-  }
-  // Where the room of community c begins, in a chunk that begins with `first`.
-  __device__ __forceinline__ i64 room_of(i64 c, i64 first) const {
-    return (u32)(rooms[c] - rooms[first]);
-  }
-};
-static_assert(sizeof(Arguments<u32, u32>) == 8 * 41, "ARGUMENTS of kernel_arguments.py mirrors it");
-
-// Communities first..last - 1, whose rows are summed together.
-struct Chunk {
-  i64 first, last;
-};
+#include "arguments.cuh"
 
 // Ranks the labels in use 0..k - 1 in ascending order, and lists the label of each rank. Returns
 // k. Ends with a barrier.
@@ -237,8 +133,7 @@ __device__ void lay_out_rooms(const Arguments<W, A>& args, i64 k) {
   const i64 bound = args.neighbour_bound, chunk = args.chunk_arcs;
   u64 max_arcs = 0;
   grid_scan_to<i64>(
-      k,
-      [=](i64 c) { return min(arcs_before[starts[c + 1]] - arcs_before[starts[c]], bound); },
+      k, [=](i64 c) { return min(arcs_before[starts[c + 1]] - arcs_before[starts[c]], bound); },
       [=](i64 c, i64 room, i64 own) {
         rooms[c] = (u32)room;
         if (c == k) {
@@ -264,7 +159,6 @@ __device__ void lay_out_rooms(const Arguments<W, A>& args, i64 k) {
   grid_sync(barrier);
   if (grid_thread() != 0) return;
   u64 most = 0;
-  for (int q = 1; q < BOUND_COUNT; ++q)
-    most = max(most, state->room_at[q] - state->room_at[q - 1]);
+  for (int q = 1; q < BOUND_COUNT; ++q) most = max(most, state->room_at[q] - state->room_at[q - 1]);
   state->chunk_room = most;
 }

@@ -43,7 +43,7 @@ STATE: Final = np.dtype(
         ("room_at", np.uint64, BOUNDS),
     ]
 )  # fmt: skip
-"""`State` of group_members.cuh."""
+"""`State` of arguments.cuh."""
 
 ARGUMENTS: Final = layout(
     **dict.fromkeys(
@@ -61,7 +61,7 @@ ARGUMENTS: Final = layout(
         "hub_bin", "keys", "sums", "state", "partials",
     ),
 )  # fmt: skip
-"""`Arguments` of group_members.cuh."""
+"""`Arguments` of arguments.cuh."""
 
 ALIGNED: Final = 256
 """Bytes to whose multiples parts of an array are aligned."""

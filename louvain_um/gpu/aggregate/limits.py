@@ -8,13 +8,13 @@ from typing import Final
 from louvain_um.gpu.memory import weights8
 
 BOUNDS: Final = 65
-"""One more than the most chunks (BOUND_COUNT of group_members.cuh)."""
+"""One more than the most chunks (BOUND_COUNT of arguments.cuh)."""
 
 SLOTS: Final = {4: 4096, 8: 2048}
 """Slots of a block's table in shared memory, by size of the sums in bytes."""
 
 STRETCH: Final = 10
-"""Members per 64-bit sum, as a power of two: `ArcsBefore` of group_members.cuh."""
+"""Members per 64-bit sum, as a power of two: `ArcsBefore` of arguments.cuh."""
 
 KEPT: Final = {"louvain": 1 / 3, "leiden": 1.0, "leiden later": 3 / 4}
 """Arcs that the next level's arrays hold at first, as a share of a level's.

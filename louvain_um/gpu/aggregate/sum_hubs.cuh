@@ -1,0 +1,94 @@
+// Sums the arcs of hubs: communities with more arcs than one block sums, or with more neighbours
+// than its table holds. See sum_arcs.cuh.
+#pragma once
+#include "search.cuh"
+#include "sum_tables.cuh"
+
+// Arcs of a hub that a block takes at a time.
+#define UNIT_ARCS 4096
+
+// Sums the communities of the hub bin with the whole grid, as many at a time as have room for
+// tables. Blocks sum units of arcs in shared memory, then add those sums to the hub's table:
+// atomics on the few addresses of other hubs would queue otherwise. Ends with a barrier.
+template <class W, class A>
+__device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, Shared<A>& shared) {
+  const ArcsBefore arcs_before = args.arcs_before();
+  Barrier* barrier = &args.state->barrier;
+  const u32 hubs = *(volatile u32*)&args.state->hub_count;
+  for (u32 done = 0, taken; done < hubs; done += taken) {
+    // Every block computes the same layout of tables and units.
+    const u32 t = threadIdx.x;
+    u64 slots = 0, all_slots;
+    u32 units = 0, all_units;
+    if (done + t < hubs) {
+      u32 c = args.hub_bin[done + t];
+      i64 arcs = arcs_before[args.starts[c + 1]] - arcs_before[args.starts[c]];
+      slots = table_for(arcs, args.neighbour_bound);
+      units = (arcs + UNIT_ARCS - 1) / UNIT_ARCS;
+    }
+    u64 slots_before = block_scan(slots, all_slots);
+    bool fits = slots && slots_before + slots <= args.table_slots;
+    u32 units_before = block_scan(fits ? units : 0u, all_units);
+    taken = block_sum(fits ? 1u : 0u);
+    if (t == 0) shared.table_at[0] = 0;
+    if (fits) shared.table_at[t + 1] = slots_before + slots;
+    shared.unit_at[t] = units_before;
+    __syncthreads();
+    all_slots = shared.table_at[taken];
+    for (u64 s = grid_thread(); s < all_slots; s += grid_threads()) {
+      args.keys[s] = EMPTY;
+      args.sums[s] = 0;
+    }
+    grid_sync(barrier);
+    for (u32 unit = blockIdx.x; unit < all_units; unit += gridDim.x) {
+      const u32 g = last_at_most(shared.unit_at, taken, unit);
+      const i64 c = args.hub_bin[done + g];
+      u32* keys = args.keys + shared.table_at[g];
+      A* sums = args.sums + shared.table_at[g];
+      const u32 slots = shared.table_at[g + 1] - shared.table_at[g];
+      const u32 first = args.starts[c], last = args.starts[c + 1];
+      const i64 low = arcs_before[first] + (i64)(unit - shared.unit_at[g]) * UNIT_ARCS;
+      const i64 high = min(low + UNIT_ARCS, arcs_before[last]);
+      for (u32 s = threadIdx.x; s < Table<A>::slots; s += THREADS) {
+        shared.keys[s] = EMPTY;
+        shared.sums[s] = 0;
+      }
+      if (threadIdx.x == 0) shared.used[0] = 0;
+      __syncthreads();
+      const u32 own = args.partial ? EMPTY : (u32)c;
+      A inner = 0;
+      visit_with_block(args, first, last, low, high, [&](u32 community, A weight) {
+        if (community == own)
+          inner += weight;
+        else if (!try_add_weight(shared.keys, shared.sums, Table<A>::slots, shared.used,
+                                 Table<A>::slots / 4 * 3, community, weight))
+          add_weight(keys, sums, slots, community, weight);
+        return true;
+      });
+      __syncthreads();
+      for (u32 s = threadIdx.x; s < Table<A>::slots; s += THREADS)
+        if (shared.keys[s] != EMPTY) add_weight(keys, sums, slots, shared.keys[s], shared.sums[s]);
+      inner = block_sum(inner);
+      if (threadIdx.x == 0 && inner) atomicAdd(args.new_loops + c, inner);
+    }
+    grid_sync(barrier);
+    // Tables are multiples of a warp's width: a warp's slots belong to one hub.
+    for (u64 t = grid_thread(); t < all_slots; t += grid_threads()) {
+      const u32 g = last_at_most(shared.table_at, taken, t);
+      const u64 table = shared.table_at[g], groups = (shared.table_at[g + 1] - table) / WARP;
+      const u64 s = table + scatter((t - table) / WARP, groups) * WARP + lane_index();
+      u32 key = args.keys[s], found = __ballot_sync(FULL, key != EMPTY);
+      if (!found) continue;
+      const i64 c = args.hub_bin[done + g];
+      u64 base = 0;
+      if (lane_index() == 0) base = atomicAdd((u64*)args.new_offsets + c, (u64)__popc(found));
+      base = __shfl_sync(FULL, base, 0);
+      if (key != EMPTY) {
+        i64 mine = args.room_of(c, chunk.first) + base + __popc(found & lanes_below());
+        args.chunk_targets[mine] = key;
+        args.chunk_weights[mine] = args.sums[s];
+      }
+    }
+    grid_sync(barrier);
+  }
+}
