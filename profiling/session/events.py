@@ -1,4 +1,4 @@
-"""The one event schema: whatever source saw it, an event is a row of the same columns.
+"""The schema of events: a row of the same columns, from any source.
 
 Kinds and causes carry CUPTI's numbers where CUPTI has one; our own begin at 64.
 """
@@ -19,7 +19,7 @@ SCHEMA_VERSION = 1
 
 
 class Source(IntEnum):
-    """Who saw the event."""
+    """The source that recorded an event."""
 
     CUPTI = 1
     TRACER = 2
@@ -68,7 +68,7 @@ class Cause(IntEnum):
 PHASES: tuple[str, ...] = get_args(Phase)
 
 MOST_LEVELS = 1 << 15
-"""Levels lie below."""
+"""Upper bound of levels."""
 
 #: Columns and their types. `time` is in nanoseconds since the session began, `duration` in
 #: nanoseconds, 0 where none is known; `kernel` and `phase` are indices into the tables' names, −1
@@ -160,7 +160,7 @@ class EventTable:
 
 
 def concatenate(tables: Iterable[EventTable]) -> EventTable:
-    """Join tables of any sources in order of time; names of kernels are renumbered."""
+    """Concatenate tables of any sources in order of time; names of kernels are renumbered."""
     parts = list(tables)
     if len({part.phases for part in parts}) > 1:
         raise ValueError("tables name different phases; they belong to different versions")

@@ -47,7 +47,7 @@ def save(session: SessionData, path: str | Path, *, force: bool = False) -> None
 
 
 def check_target(path: str | Path, *, force: bool = False) -> None:
-    """Refuse a path that no session could be written to.
+    """Raise an error for a path to which no session can be written.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def _header(session: SessionData) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of JSON's own types; numbers it lacks become null."""
+    """Return a value in JSON's types; non-finite numbers become null."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -184,7 +184,7 @@ def _maps(session: SessionData) -> Arrays:
 
 
 def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> SessionData:
-    """Put a session together from what a file held."""
+    """Return the session that a file held."""
     if header["metadata"].get("seconds", 0) is None:  # not a number when it was saved
         del header["metadata"]["seconds"]
     # Arrays of a detection are this program's; others are named by the user and stay as they are.

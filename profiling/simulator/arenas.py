@@ -10,7 +10,7 @@ Lives = list[tuple[int, int]]
 
 
 def lives_of(steps: Sequence[Step], count: int) -> list[Lives]:
-    """Return for each of so many arrays the stretches of steps in which it is there."""
+    """Return for each array the ranges of steps in which it is alive."""
     later = {step.array for step in steps if isinstance(step, Allocate)}
     begun = {number: -1 for number in range(count) if number not in later}
     found: list[Lives] = [[] for _ in range(count)]

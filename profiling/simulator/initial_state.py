@@ -17,12 +17,12 @@ from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Allocate, Array, Trace, live_peak
 
 CONTENDED_NS = 140.0
-"""Time of an atomic over the bus to an address that others add to as well. Fitted to R-MAT 20 with
+"""Time of an atomic over the bus to a contended address. Fitted to R-MAT 20 with
 the graph in host memory of an H200: .11 s under adv2, for 161,000 additions (`policies_h200.json`).
-While they came one right after the other, one took a microsecond."""
+Issued one after the other, each took a microsecond."""
 
 BLOCKS = 2.5
-"""Blocks that are there at one time, for each touch in flight: an H200 has 660 and 264."""
+"""Resident blocks per touch in flight: an H200 has 660 and 264."""
 
 _EVENT_ROWS = 1 << 18
 _MAPPED = c.PREFERS_HOST | c.ACCESSED_BY
@@ -52,7 +52,7 @@ def build_state(
     detect = driver.thrashing and host_touches
     switches = np.zeros(c.SWITCHES, np.int64)
     switches[c.CAPACITY] = capacity // c.PAGE_BYTES
-    # Where the program sees to it, the driver's own order stands by.
+    # If the program evicts, the driver's own order is the fallback.
     program = driver.eviction == "program"
     switches[c.POLICY] = c.BY_MIGRATION if program else EVICTIONS.index(driver.eviction)
     switches[c.BATCH_SIZE] = driver.batch_size
@@ -87,9 +87,9 @@ def build_state(
 
 
 def arrivals(touches: Touches, chain: int, machine: Machine) -> NDArray[np.int64]:
-    """Return the amounts of touches on a machine; it may hold fewer blocks than were recorded.
+    """Return the amounts of touches on a machine, which may hold fewer blocks than recorded.
 
-    At each step of the chain no more arrive than are there.
+    At each step of the chain at most the resident blocks arrive.
     """
     if not chain:
         return touches.amount
@@ -147,7 +147,7 @@ def _fill(
         if part.advice & c.DEVICE:
             bits = c.ON_GPU | c.MAP_READ | c.MAP_WRITE
         elif part.advice & c.PINNED or (layout.pooled and part.advice & _MAPPED == _MAPPED):
-            bits = c.ON_HOST | c.MAP_REMOTE  # an arena on the host is filled before its first use
+            bits = c.ON_HOST | c.MAP_REMOTE  # a host arena is filled before its first use
         else:
             bits = 0
         state.pages[part.first : part.end] = bits
@@ -164,10 +164,10 @@ def _fill(
 
 
 def _written(end: int, layout: Layout, driver: Driver) -> int:
-    """Return where pages that the host wrote up to `end` of an arena cease to be on the host.
+    """Return where the pages end that are on the host once it wrote an arena up to `end`.
 
-    Its own faults bring neighbours along, too: whole big pages, and around them as much of the
-    block as is denser than the threshold.
+    Its faults bring neighbouring pages, too: whole big pages, and the part of the block around
+    them that exceeds the density threshold.
     """
     there = max(part.end for part in layout.ranges if part.first < end <= part.end)
     base = (end - 1) // c.BLOCK_PAGES * c.BLOCK_PAGES
@@ -183,7 +183,7 @@ def _written(end: int, layout: Layout, driver: Driver) -> int:
 def _check_room(
     state: State, trace: Trace, layout: Layout, capacity: int, brought: Set[int]
 ) -> None:
-    """Take room for device ranges and leave a block for all that migrates."""
+    """Reserve memory for device ranges, and a block if anything migrates."""
     arrays = trace.arrays
     taken = [0] * len(arrays)
     migrates = False
@@ -196,9 +196,9 @@ def _check_room(
     later = {step.array for step in trace.steps if isinstance(step, Allocate)}
     pages = sum(size for number, size in enumerate(taken) if number not in later)
     needed = live_peak(trace, taken)
-    if layout.pooled:  # arenas are there, whole, from the beginning
+    if layout.pooled:  # arenas are allocated whole at the start
         pages = needed = sum(p.end - p.first for p in layout.ranges if p.advice & c.DEVICE)
-    # The driver gives device memory out in whole blocks.
+    # The driver allocates device memory in whole blocks.
     needed *= c.PAGE_BYTES
     needed = -(-needed // c.BLOCK_BYTES) * c.BLOCK_BYTES + (c.BLOCK_BYTES if migrates else 0)
     if needed > capacity:

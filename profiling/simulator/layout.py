@@ -1,4 +1,4 @@
-"""Where arrays lie in the simulated address space, and what the driver was advised about them."""
+"""Addresses of arrays in the simulated address space, and the advice on them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Placement = str | Sequence[tuple[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class AdvisedRange:
-    """Pages of one array, or arena, under one advice; they count through the address space.
+    """Pages of one array, or arena, under one advice; numbered through the address space.
 
     `array` is the arena's first.
     """
@@ -74,7 +74,7 @@ class Layout:
     pooled: bool = False
 
     def parts(self, array: int, pages: int) -> Iterator[AdvisedRange]:
-        """Yield the stretches of an array of so many pages, as they are advised."""
+        """Yield the ranges of an array of `pages` pages by advice."""
         begin = int(self.starts[array])
         for part in self.ranges:
             first, end = max(part.first, begin), min(part.end, begin + pages)
@@ -111,7 +111,7 @@ def lay_out(
     Raises
     ------
     OptionError
-        A placement or a name is unknown, or ranges do not rise to the array's end.
+        A placement or a name is unknown, or ranges do not increase to the array's end.
     """
     known = {array.name for array in arrays} | {array.group for array in arrays}
     for name in (*placements, *hold):
@@ -158,9 +158,9 @@ def _arenas(
     arrays: Sequence[Array], placements: Mapping[str, Placement], hold: Sequence[str], *,
     shared: bool,
 ) -> list[tuple[list[int], Placement, int]]:  # fmt: skip
-    """Return which arrays share pages, by number, where they are placed and whether they stay.
+    """Return which arrays share pages, by number, their placement and whether they are held.
 
-    None share any unless `shared`; then those of a group do that are placed alike by a name.
+    None do unless `shared`; then those of a group with the same named placement.
     """
     found: dict[tuple[Any, ...], tuple[list[int], Placement, int]] = {}
     for number, array in enumerate(arrays):
@@ -188,6 +188,6 @@ def _spell_out(array: Array, placement: Placement) -> list[tuple[int, str]]:
     ends = [0, *(end for end, _ in parts)]
     if ends[-1] != array.pages or any(a >= b for a, b in pairwise(ends)):
         raise OptionError(
-            remedy=f"placement of {array.name!r}: ranges must rise to its {array.pages} pages"
+            remedy=f"placement of {array.name!r}: ranges must increase to its {array.pages} pages"
         )
     return parts

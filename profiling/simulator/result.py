@@ -12,8 +12,8 @@ from louvain_um.profiling.session.events import EventTable
 from louvain_um.profiling.simulator.trace import Array, Trace
 
 #: Terms of cost, in the order of the compiled parts. All but the last add up; `waiting` is for
-#: steps that follow each other, as far as they compute for less; `remote_barrier` is for barriers
-#: whose memory lies on the host; `hidden` is the computing that went on beside remote reading, and
+#: dependent steps that take longer than their computing; `remote_barrier` is for barriers
+#: whose memory lies on the host; `hidden` is computing that overlapped with remote reading, and
 #: is subtracted.
 TERMS = (
     "compute", "launch", "faults", "migration", "write_back", "remote_sequential",
@@ -43,7 +43,7 @@ class Simulation:
     addresses : int64[arrays]
         Where each begins.
     events : EventTable
-        What happened, in order of time.
+        In order of time.
     dropped_events : int
         Events dropped because the buffer was full; 0 unless something is wrong.
     costs : dict of str to float
@@ -52,7 +52,7 @@ class Simulation:
         See `TOTALS`.
     batches, services, fetched_faults, replayed : int
         Batches of faults; times the driver woke to serve some; entries fetched before coalescing;
-        entries that came again because a batch left them or what was brought was evicted.
+        entries repeated because a batch left them or their page was evicted again.
     peak_bytes, capacity_bytes : int
         Device memory used at most, and given.
     bytes_loaded : int
@@ -90,7 +90,7 @@ class Simulation:
 
     @property
     def seconds(self) -> float:
-        """Time of the whole run: all terms, less what was hidden."""
+        """Time of the whole run: all terms, less the overlap."""
         return sum(self.costs.values()) - 2 * self.costs["hidden"]
 
     def total(self, *names: str) -> int:

@@ -39,27 +39,27 @@ def simulate(
     driver: Driver | None = None,
     record: bool = True,
 ) -> Simulation:
-    """Replay a trace under placements, on a machine, with so many bytes of device memory.
+    """Replay a trace under placements, on a machine, with a given device memory.
 
     Parameters
     ----------
     trace : Trace
         Arrays, launches, host touches and prefetches.
     machine : Machine or str
-        The figures that times are made from; a profile's name or file.
+        Rates from which times are computed; a profile's name or file.
     placements : mapping of str to placement, optional
         By name of an array or a group; see `layout.ADVICE`. Default: no advice.
     capacity : int, optional
         Bytes of device memory; the machine's own by default.
     driver : Driver, optional
-        Ways of the driver; NVIDIA's by default.
+        Behaviour of the driver; NVIDIA's by default.
     record : bool
         Whether to keep single events; the totals are kept anyway.
 
     Returns
     -------
     Simulation
-        The same for the same arguments, always.
+        Deterministic.
 
     Raises
     ------
@@ -145,7 +145,7 @@ class _Replay:
         )  # fmt: skip
 
     def start(self) -> None:
-        """Copy what the program itself brings to the device before its first kernel."""
+        """Copy what the program itself copies to the device before its first kernel."""
         from louvain_um.profiling.simulator.driver.state import emit, spend
 
         given = [
@@ -269,7 +269,7 @@ class _Replay:
         emit(self.state, int(kind), page, size, count, int(Cause.UNKNOWN))
 
     def _drain(self) -> None:
-        """Keep the buffer's rows, with the place in the run that they belong to."""
+        """Keep the buffer's rows, with the kernel, phase, level and iteration they belong to."""
         rows = int(self.state.counters[c.EVENTS])
         if rows:
             self.parts.append((self.state.events[:rows].copy(), self.place))

@@ -1,4 +1,4 @@
-"""A simulated run as a session: the report of a GPU that is not there."""
+"""A simulated run as a session, to report like a recorded one."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _version() -> str:
 
 
 def _lifetimes(trace: Trace, run: Simulation, times: NDArray[np.int64]) -> tuple[Lifetime, ...]:
-    """Return arrays from their allocation, or the beginning, to their end."""
+    """Return arrays' lifetimes, from allocation or the start."""
     begins = {step.array: int(times[at]) for at, step in enumerate(trace.steps)
               if isinstance(step, Allocate)}  # fmt: skip
     ends = {step.array: int(times[at]) for at, step in enumerate(trace.steps)
@@ -107,7 +107,7 @@ def _lifetimes(trace: Trace, run: Simulation, times: NDArray[np.int64]) -> tuple
 
 
 def _phases(trace: Trace, times: NDArray[np.int64]) -> tuple[PhaseSpan, ...]:
-    """Return stretches of launches of one phase and level, and of one iteration within them."""
+    """Return spans of launches of one phase and level, and of one iteration within them."""
     found: list[PhaseSpan] = []
     for whole in (True, False):
         last: PhaseSpan | None = None
@@ -131,14 +131,14 @@ def _phases(trace: Trace, times: NDArray[np.int64]) -> tuple[PhaseSpan, ...]:
 
 
 def _alike(first: PhaseSpan, second: PhaseSpan) -> bool:
-    """Say whether two spans are of one phase, level and iteration."""
+    """Return whether two spans have the same phase, level and iteration."""
     return (first.phase, first.level, first.iteration) == (
         second.phase, second.level, second.iteration,
     )  # fmt: skip
 
 
 def _timed(run: Simulation, launches: list[int]) -> EventTable:
-    """Return the events with kernels as long as their launches took."""
+    """Return the events with the launches' durations for kernels."""
     columns = dict(run.events.columns)
     kernels = np.flatnonzero(columns["kind"] == Kind.KERNEL)
     kernels = kernels[np.argsort(columns["time"][kernels], kind="stable")]

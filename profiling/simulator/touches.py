@@ -15,7 +15,7 @@ from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 
 
 class Access(IntEnum):
-    """How a page is touched: streamed, at random, or by atomics, those that queue apart."""
+    """Kind of access to a page: streamed, at random, atomic, or contended atomic."""
 
     READ = 0
     WRITE = 1

@@ -1,4 +1,4 @@
-"""CUPTI's shared library: where it is, and what its refusals mean."""
+"""CUPTI's shared library: its location, and remedies for its errors."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Library:
         return int(function(*args))
 
     def check(self, name: str, *args: Any) -> None:
-        """Call a function; a refusal becomes an error that says what to do."""
+        """Call a function; raise an error with a remedy if it fails."""
         status = self.call(name, *args)
         if status:
             raise SourceUnavailableError(f"CUPTI: {self.explain(status)}")

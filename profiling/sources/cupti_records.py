@@ -178,7 +178,7 @@ def _demangler() -> Any:
 
 
 def demangle(name: bytes) -> str:
-    """Return a C++ name as it was written; any other as it is."""
+    """Return a C++ name demangled; any other unchanged."""
     function = _demangler() if name.startswith(b"_Z") else None
     if function is None:
         return name.decode(errors="replace")

@@ -98,7 +98,7 @@ class Tracker:
             raise
 
     def _begin(self, entries: int) -> int:
-        """Tell the driver where queue and control are; return its file in this process."""
+        """Register queue and control with the driver; return its file in this process."""
         refused = "it serves no managed memory of this process yet"
         for driver in _driver_files():
             request = _Init(
@@ -120,7 +120,7 @@ class Tracker:
         raise SourceUnavailableError(refused)
 
     def take(self) -> NDArray[np.uint8]:
-        """Return the entries that came in, uint8[n, 64], and make room for more."""
+        """Return the new entries, uint8[n, 64], and free their places."""
         places = self.control[:16].view(np.uint32)
         get, put = int(places[1]), int(places[3])
         if put >= get:
@@ -132,7 +132,7 @@ class Tracker:
 
     @property
     def dropped(self) -> int:
-        """Events that found no room in the queue."""
+        """Events dropped because the queue was full."""
         return int(self.control[16:528].view(np.uint64).sum())
 
     @property
@@ -142,7 +142,7 @@ class Tracker:
         return values[list(COUNTERS.values())].copy()
 
     def flush(self) -> None:
-        """Ask for events that still wait for the GPU's clock."""
+        """Flush events that wait for the GPU's clock."""
         with suppress(SourceUnavailableError):
             _ask(self.driver, FLUSH, _Flags())
 
@@ -159,7 +159,7 @@ def _pages(nbytes: int) -> NDArray[np.uint8]:
 
 
 def _driver_files() -> list[int]:
-    """Return the files by which this process speaks to the driver."""
+    """Return the driver's files open in this process."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         with suppress(OSError):

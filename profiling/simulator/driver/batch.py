@@ -15,7 +15,7 @@ DIGITS = 256
 
 @compiled
 def sort_keys(keys, count, spare):
-    """Sort the first `count` keys, eight bits at a time, unless they are in order as they come.
+    """Sort the first `count` keys, eight bits at a time, unless already sorted.
 
     `spare` is scratch memory of `DIGITS` more than all keys.
     """
@@ -48,7 +48,7 @@ def sort_keys(keys, count, spare):
 
 @compiled
 def gather_batch(s):
-    """Fetch a batch from the waiting touches, sorted and one entry a page; return its length."""
+    """Fetch a batch from the waiting touches, sorted, one entry per page; return its length."""
     fetched = min(s.counters[WAITING], s.switches[BATCH_SIZE])
     s.counters[FAULTS] += fetched
     for entry in range(fetched):

@@ -24,7 +24,7 @@ TREE_ROWS = 3
 
 @compiled
 def add_dense(pages, want, tree, first, count, here, threshold):
-    """Mark as BROUGHT what density adds to the FAULTED pages of one block.
+    """Mark as BROUGHT the pages that density adds to the FAULTED pages of a block.
 
     Every big page with a fault is filled; then each of them grows to the largest aligned subtree
     of the block in which more than `threshold` percent of the pages are here or asked for.
@@ -88,7 +88,7 @@ def add_dense(pages, want, tree, first, count, here, threshold):
 
 @compiled
 def weigh(frame, want, tree, low, high, here):
-    """Fill the leaves of a block that is no whole frame but its pages `low` … `high`."""
+    """Fill the leaves of a block that covers only pages `low` … `high` of its frame."""
     for leaf in range(LEAVES):
         start = max(low, leaf * BIG_PAGES)
         end = min(high, (leaf + 1) * BIG_PAGES)

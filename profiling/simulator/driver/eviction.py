@@ -1,4 +1,4 @@
-"""Room on the device: the lists of used blocks, the choice of a victim, its eviction."""
+"""Device memory: the lists of used blocks, the choice of a victim, its eviction."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
@@ -81,7 +81,7 @@ def unlink(blocks, counters, block):
 
 @inlined
 def append(blocks, counters, block):
-    """Put a block at the end of its list: the last to go."""
+    """Put a block at the end of its list, to be evicted last."""
     unlink(blocks, counters, block)
     kind = HELD_BACK if blocks[block, ADVICE] & HELD else ORDINARY
     tail = counters[TAILS + kind]
@@ -97,7 +97,7 @@ def append(blocks, counters, block):
 
 @compiled
 def note_use(blocks, counters, block, policy):
-    """Tell the policies that watch accesses that a resident block was touched."""
+    """Note a touch of a resident block for policies that use accesses."""
     if policy == BY_ACCESS:
         if blocks[block, LISTED] != NOWHERE and blocks[block, NEXT] != NOWHERE:
             append(blocks, counters, block)
@@ -109,7 +109,7 @@ def note_use(blocks, counters, block, policy):
 
 @inlined
 def release(s, block):
-    """Give the device memory of a block back; nothing of it is resident there any more."""
+    """Free the device memory of a block with no resident pages."""
     unlink(s.blocks, s.counters, block)
     s.counters[USED] -= s.blocks[block, CHARGED]
     s.blocks[block, CHARGED] = 0
@@ -120,7 +120,7 @@ def release(s, block):
 
 @inlined
 def evict(s, block):
-    """Send a block to the host. Clean pages are copied, too; pages with a host copy are not."""
+    """Evict a block to the host. Clean pages are copied, too, unless the host has a copy."""
     row = s.blocks[block]
     after = np.uint8(ON_HOST | (MAP_REMOTE if row[ADVICE] & ACCESSED_BY else 0))
     if row[PAGES] == BLOCK_PAGES:
@@ -213,7 +213,7 @@ def evict_sparse_trees(s, gone, keep):
 
 @inlined
 def make_room(s, more, keep):
-    """Evict until `more` pages fit besides what is there; the block `keep` stays."""
+    """Evict until `more` pages fit; the block `keep` stays."""
     while s.counters[USED] + more > s.switches[CAPACITY]:
         block = victim(s, keep)
         if block == NOWHERE:

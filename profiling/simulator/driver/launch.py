@@ -1,4 +1,4 @@
-"""A kernel's touches: hits cost next to nothing; those that fault wait, are served, come again."""
+"""A kernel's touches: hits are cheap; those that fault wait, are served and are replayed."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
@@ -52,7 +52,7 @@ EVENT_RESERVE = 1 << 16  # rows that one batch may need
 
 @compiled
 def needed(way):
-    """Return the mapping bits of which a touch needs one."""
+    """Return the mapping bits, one of which a touch needs."""
     if way in (READ, GATHER):
         return MAP_READ | MAP_REMOTE
     return MAP_WRITE | MAP_REMOTE
@@ -91,7 +91,7 @@ def settle(s, sums):
 
 @compiled
 def replay(s, sums, tracked):
-    """Let the waiting touches try again, in order; those that fault go on waiting."""
+    """Replay the waiting touches in order; those that fault keep waiting."""
     left = 0
     for entry in range(s.counters[WAITING]):
         page = s.queue[entry, 0]

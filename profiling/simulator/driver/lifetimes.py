@@ -1,4 +1,4 @@
-"""Arrays that come and go while the program runs."""
+"""Arrays allocated and freed while the program runs."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
@@ -22,7 +22,7 @@ from louvain_um.profiling.simulator.driver.eviction import make_room, release
 
 @compiled
 def allocate(s, first, end):
-    """Take device memory for those of the pages that are placed there; managed blocks may go."""
+    """Take device memory for pages placed there; managed blocks may be evicted."""
     while first < end:
         row = s.blocks[s.block_of[first]]
         stop = min(end, row[FIRST] + row[PAGES])
@@ -33,7 +33,7 @@ def allocate(s, first, end):
 
 @compiled
 def free(s, first, end):
-    """Forget the pages: nothing is copied, and their device memory is there for others.
+    """Free the pages: nothing is copied, and their device memory is released.
 
     What lives on the host stays mapped there, as the memory of an arena does.
     """

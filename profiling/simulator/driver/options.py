@@ -1,4 +1,4 @@
-"""How the driver is to behave: NVIDIA's own ways, and other ways for study."""
+"""Behaviour of the simulated driver: NVIDIA's, and alternatives for study."""
 
 from __future__ import annotations
 

@@ -44,10 +44,10 @@ _USER = int(Cause.USER)
 
 @compiled
 def to_gpu(s, first, end):
-    """Walk once over the pages `first` … `end` and bring those that are not on the GPU.
+    """Bring the pages `first` … `end` that are not on the GPU, in one pass.
 
-    Read-mostly pages are duplicated. What does not fit evicts, earlier pages of the same walk
-    included; the driver walks twice.
+    Read-mostly pages are duplicated. If memory is short, blocks are evicted, even
+    earlier ones of the same pass; the driver makes two passes.
     """
     while first < end:
         block = s.block_of[first]
@@ -80,9 +80,9 @@ def to_gpu(s, first, end):
 
 @compiled
 def to_host(s, first, end):
-    """Walk over the pages `first` … `end` and bring them to the host, clean ones, too.
+    """Bring the pages `first` … `end` to the host, clean ones, too.
 
-    Of read-mostly pages the GPU's copies stay; pages that are nowhere begin to live on the host.
+    The GPU keeps its copies of read-mostly pages; untouched pages become resident on the host.
     """
     while first < end:
         block = s.block_of[first]

@@ -30,8 +30,8 @@ from louvain_um.profiling.simulator.driver.constants import (
 )
 from louvain_um.profiling.simulator.driver.state import emit, now
 
-# What becomes of a page: its only copy comes to who faulted; a second copy does; it stays and is
-# mapped over the bus; it goes to its preferred location and is mapped over the bus.
+# Outcomes of a fault: the page migrates to the faulting processor; it is duplicated there; it
+# stays and is mapped over the bus; it goes to its preferred location and is mapped over the bus.
 MIGRATE = 0
 DUPLICATE = 1
 STAY = 2
@@ -53,7 +53,7 @@ _COHERENCE = int(Cause.COHERENCE)
 
 @inlined
 def choose_for_gpu(bits, advice, writes, pinned):
-    """Return what becomes of a page on which the GPU faulted; the first rule that matches wins."""
+    """Return the outcome of a GPU fault on a page; the first matching rule wins."""
     if advice & READ_MOSTLY and not writes:
         return DUPLICATE
     if bits & BOTH == BOTH and writes:
@@ -73,9 +73,9 @@ def choose_for_gpu(bits, advice, writes, pinned):
 
 @compiled
 def choose_for_host(bits, advice, writes, coherent):
-    """Return what becomes of a page on which the host faulted; only a coherent host can stay away.
+    """Return the outcome of a host fault on a page; only a coherent host can map it remotely.
 
-    A page pinned for thrashing is pinned to the host, which over PCIe is where both can reach it.
+    A page pinned for thrashing is pinned to the host, which both can reach over PCIe.
     """
     if advice & READ_MOSTLY and not writes:
         return DUPLICATE
@@ -92,11 +92,11 @@ def choose_for_host(bits, advice, writes, coherent):
 
 @inlined
 def watch(s, block, page, processor):
-    """Note a fault for thrashing; return whether the page is pinned to the host now.
+    """Record a fault for thrashing detection; return whether the page is now pinned to the host.
 
     Faults that alternate between processors within the window count; the third makes the page a
     thrashing one, each one after it throttles, and after ten throttles the page is pinned.
-    Throttles cost no time here: while one processor naps, the other works.
+    Throttles cost no time here: while one processor waits, the other works.
     """
     if s.switches[DETECT_THRASHING] == 0:
         return False
@@ -132,7 +132,7 @@ def watch(s, block, page, processor):
 
 @compiled
 def unpin(s):
-    """Take the pins that have run out, and the mappings over the bus that came with them."""
+    """Remove expired pins, and their mappings over the bus."""
     if s.counters[PINS] == 0:
         return
     time = now(s)

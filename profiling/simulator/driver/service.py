@@ -178,7 +178,7 @@ def bring_wanted(s, block, low, high):
 
 @compiled
 def fill_on_host(s, block):
-    """Give every page of a block that is nowhere a first home on the host."""
+    """Make every untouched page of a block resident on the host."""
     row = s.blocks[block]
     home = ON_HOST | (MAP_REMOTE if row[ADVICE] & ACCESSED_BY else 0)
     for page in range(row[FIRST], row[FIRST] + row[PAGES]):

@@ -74,7 +74,7 @@ def empty_state(
     events: int,
     thrash: bool,
 ) -> State:
-    """Return a machine in which nothing has happened yet."""
+    """Return the initial state."""
     counters = np.zeros(COUNTERS, np.int64)
     counters[HEADS : HEADS + 2] = NOWHERE
     counters[TAILS : TAILS + 2] = NOWHERE
@@ -116,7 +116,7 @@ def now(s):
 
 @inlined
 def spend(s, term, time):
-    """Let the whole GPU wait for `time` ns, on account of one term."""
+    """Stall the whole GPU for `time` ns, charged to one term."""
     s.costs[term] += time
     s.clock[STALLED] += time
 

@@ -1,4 +1,4 @@
-"""The pages of a whole block, eight at a time: one byte a page, eight pages a word.
+"""The pages of a whole block, eight at a time: one byte per page, eight pages per word.
 
 Most pages of a thrashing run come and go by whole blocks of 2 MiB, and going through them byte by
 byte is what a replay's time would go into. Blocks that are no whole frame go byte by byte, by the
@@ -94,7 +94,7 @@ def bring_words(pages, want, duplicate):
 
 @inlined
 def evict_words(pages, after):
-    """Send the pages on the GPU to the host; return how many there were, and with a host copy."""
+    """Evict the pages on the GPU; return how many there were, and how many had a host copy."""
     here = np.uint64(0)
     dropped = np.uint64(0)
     state = np.uint64(after) * LOW

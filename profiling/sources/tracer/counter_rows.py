@@ -1,4 +1,4 @@
-"""Which counters belong to which array: rows of a table, handed out and taken back."""
+"""Assignment of counters to arrays: rows of a table, allocated and freed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from louvain_um.profiling.sources.tracer.state import COPIES, RANGE, RANGES, USE
 U64 = NDArray[np.uint64]
 
 SPREAD: Final = 1024
-"""Counters that an array is given by way of copies, if it has fewer pages."""
+"""Counters of an array with fewer pages, as copies of its rows."""
 
 NOWHERE: Final = 63
-"""log2 of the bytes of a page as large as can be: what lies in no array is all in one."""
+"""log2 of the bytes of the largest page: all addresses outside arrays share one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class CounterRows:
         self.retired: list[CountedArray] = []
 
     def enter(self, name: str, address: int, nbytes: int) -> CountedArray | None:
-        """Return the counters of a new array, None if there is no room for another."""
+        """Return the counters of a new array, None if none are left."""
         if len(self.live) == RANGES - 1:
             return None
         most = max(1, (self.free.capacity - self.free.in_use) // (2 * UNIT))
@@ -115,7 +115,7 @@ class CounterRows:
         return self.live[name]
 
     def _copies(self, rows: int, most: int) -> int:
-        """Return the copies of few rows, as long as they are few together."""
+        """Return how many copies to make of few rows."""
         copies = 1
         while copies < COPIES and 2 * copies * rows <= min(most, SPREAD):
             copies *= 2
@@ -128,7 +128,7 @@ class CounterRows:
         self.retired.append(gone)
 
     def release(self, known: CountedArray) -> None:
-        """Take the counters of an array back."""
+        """Free the counters of an array."""
         self.free.give((known.row - COPIES) * UNIT)
         if self.live.get(known.name) is known:
             del self.live[known.name]

@@ -1,4 +1,4 @@
-"""The engine's kernels with counting built in: NVRTC to PTX, rewritten, finished by the driver."""
+"""Instrumented versions of the engine's kernels: PTX by NVRTC, rewritten, linked by the driver."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Register:
 
 
 class TracedKernel(compile.Kernel):
-    """A kernel that is made ready to count before each launch."""
+    """A kernel whose counting state is updated before each launch."""
 
     __slots__ = ("ready",)
 
@@ -87,7 +87,7 @@ class TracedKernel(compile.Kernel):
 
 
 class TracedKernels(compile.Kernels):
-    """Kernels that count their accesses, in the place of others.
+    """Instrumented kernels in place of others.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class TracedKernels(compile.Kernels):
     def images(
         self, wanted: list[tuple[str, tuple[str, ...]]], architecture: str, observer: Observer
     ) -> list[Image]:
-        """Return instrumented images of some units; plain ones of those that resist."""
+        """Return instrumented images of some units; plain ones if a unit cannot be instrumented."""
         from cupy.cuda import Device
 
         device = Device().id
@@ -136,7 +136,7 @@ class TracedKernels(compile.Kernels):
         return made
 
     def load(self, device: int, source: str, image: Image) -> None:
-        """Bring an image to the current device."""
+        """Load an image on the current device."""
         from cupy.cuda.function import Module
 
         module = Module()
@@ -176,7 +176,7 @@ class TracedKernels(compile.Kernels):
 
 
 def finish(ptx: str) -> bytes:
-    """Return the current device's machine code for PTX, kept on disk for the next time.
+    """Return the current device's machine code for PTX, cached on disk.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def finish(ptx: str) -> bytes:
             kept = Image(bytes(link.complete()), {})
         except driver.CUDADriverError as error:
             raise KernelCompileError(
-                f"the driver did not take the instrumented code: {error}"
+                f"the driver rejected the instrumented code: {error}"
             ) from error
         image_cache.save(file, kept)
     return kept.code

@@ -1,4 +1,4 @@
-"""Counts brought to the host: for each array a map of pages × time, of bounded size."""
+"""Counts on the host: for each array a map of pages × time, of bounded size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What instrumented code reads: one block of constant memory, laid out here for both sides."""
+"""Layout of the block of constant memory that instrumented code reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SYMBOL: Final = "louvain_um_trace"
 """Name of the block in every instrumented module."""
 
 RANGES: Final = 256
-"""CounterRows of addresses in the block; the first stands for all that lies in none."""
+"""Ranges of addresses in the block; the first stands for all other addresses."""
 
 GRAIN: Final = 4096
 """Bytes of a bulk copy that count as one access."""
