@@ -71,7 +71,7 @@ class Plan(Decision):
         unused = f"policy {self.policy} places arrays that this run does not have: "
         return (
             f"machine {machine.name}: {machine.notes.get('profile', machine.notes.get('all', ''))}",
-            f"kind of graph: {kind.name} ({kind.about}); {self.work.visited:.1f} passes of moving",
+            f"kind of graph: {kind.name} ({kind.about}); {self.work.visited:.1f} passes of moves",
             *([unused + ", ".join(lost)] if lost else []),
             *(["level 0's targets take 24 bits instead of 32"] if self.targets24 else []),
             *self._beyond(),

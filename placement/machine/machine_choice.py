@@ -67,17 +67,14 @@ def machine_for(device: int | str | None = None) -> Machine:
     """
     name, memory = (device, None) if isinstance(device, str) else present(device or 0)
     if name is None:
-        return _chosen(FALLBACK, f"no GPU here: figures of {FALLBACK.name} stand in")
+        return _chosen(FALLBACK, f"no GPU here; the profile {FALLBACK.name} is assumed")
     own = calibrated_file(name)
     if own.is_file():
         return _chosen(load_machine(own), f"measured on this {name}: {own}")
     shipped = _shipped(name)
     if shipped is not None:
         return _chosen(shipped, f"shipped for {name}; louvain-um calibrate measures this one")
-    note = (
-        f"no figures of {name} are known: those of {FALLBACK.name} stand in; "
-        "run louvain-um calibrate"
-    )
+    note = f"no profile of {name}; the profile {FALLBACK.name} is assumed; run louvain-um calibrate"
     return _chosen(replace(FALLBACK, memory_bytes=memory or FALLBACK.memory_bytes), note)
 
 

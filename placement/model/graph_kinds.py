@@ -89,7 +89,7 @@ AGGREGATE_FIXED: Final = 0.5e6
 
 MESH: Final = GraphKind(
     name="mesh",
-    about="degrees hardly differ and neighbours lie close, as in meshes and road networks",
+    about="similar degrees and local edges, as in meshes and road networks",
     visited=10.8,
     iterations=38,
     move=0.0295,
@@ -105,7 +105,7 @@ MESH: Final = GraphKind(
 
 COMMUNITY_STRUCTURED: Final = GraphKind(
     name="community_structured",
-    about="degrees differ, communities are plain, as in social networks of friends",
+    about="varying degrees and clear communities, as in friendship networks",
     visited=4.24,
     iterations=5,
     move=0.0305,
@@ -121,7 +121,7 @@ COMMUNITY_STRUCTURED: Final = GraphKind(
 
 POWER_LAW: Final = GraphKind(
     name="power_law",
-    about="hubs hold much of the graph, as in R-MAT and networks of links",
+    about="hubs hold many of the arcs, as in R-MAT and link networks",
     visited=6.7,
     iterations=7,
     move=0.053,
@@ -137,7 +137,7 @@ POWER_LAW: Final = GraphKind(
 
 UNKNOWN: Final = GraphKind(
     name="unknown",
-    about="nothing but the size is known: the middle of three kinds measured",
+    about="only the size is known; the median of three measured kinds",
     visited=6.0,
     iterations=10,
     move=0.042,

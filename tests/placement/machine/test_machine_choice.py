@@ -34,7 +34,7 @@ def test_known_devices_have_their_own_profile(name, profile):
 def test_others_get_an_h200s_figures_and_are_told(name):
     chosen = machine_for(name)
     assert chosen.name == "h200"
-    assert "stand in; run louvain-um calibrate" in chosen.notes["profile"]
+    assert "is assumed; run louvain-um calibrate" in chosen.notes["profile"]
 
 
 def test_a_calibrated_file_goes_before_everything(tmp_path):
