@@ -69,7 +69,7 @@ def sweep_steps(degrees: Any, starts: Any, sum_bytes: int, *, activates: bool) -
     --------
     >>> import numpy as np
     >>> from louvain_um.profiling.access.waits import sweep_steps
-    >>> sweep_steps(np.array([3, 4, 20, 3]), [0, 3, 4, 4, 4, 4, 4, 4, 4], 4, wakes=False)
+    >>> sweep_steps(np.array([3, 4, 20, 3]), [0, 3, 4, 4, 4, 4, 4, 4, 4], 4, activates=False)
     8
     """
     widest = BLOCK_MAX[sum_bytes]
