@@ -103,8 +103,8 @@ def read_graph(
     if ids not in ("auto", "number", "text"):
         raise OptionError("ids", ids, "must be 'auto', 'number' or 'text'")
 
+    from louvain_um.formats.graph_file import open_graph_file, refuse_missing
     from louvain_um.formats.read_options import ReadOptions
-    from louvain_um.formats.source import open_source, refuse_missing
 
     if name != "-":
         refuse_missing(name)
@@ -118,17 +118,17 @@ def read_graph(
         separator=separator,
         ids=ids,
     )
-    with open_source(name) as source:
+    with open_graph_file(name) as file:
         if kind in (None, "edges"):
-            source.skip_byte_order_mark()
-            guess = format_of_content(source.peek(64))
+            file.skip_byte_order_mark()
+            guess = format_of_content(file.peek(64))
             kind = guess if kind is None or guess == "matrixmarket" else kind
         module, _, function = READERS[kind].partition(":")
         read = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)
         try:
-            graph: Graph = read(source, options)
+            graph: Graph = read(file, options)
         except MemoryError:
-            raise source.error(
+            raise file.error(
                 "needs more memory than available; check the number of vertices that it announces"
             ) from None
     return graph

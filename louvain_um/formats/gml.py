@@ -7,34 +7,34 @@ from typing import Any
 
 from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.columns import WEIGHTS
+from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
 
 
-def read(source: Source, options: ReadOptions) -> Graph:
+def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a GML file; vertices are named by their labels if these are unique."""
-    return _read(source, options, "gml")
+    return _read(file, options, "gml")
 
 
-def read_graphml(source: Source, options: ReadOptions) -> Graph:
+def read_graphml(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a GraphML file."""
-    return _read(source, options, "graphml")
+    return _read(file, options, "graphml")
 
 
-def _read(source: Source, options: ReadOptions, kind: str) -> Graph:
+def _read(file: GraphFile, options: ReadOptions, kind: str) -> Graph:
     from louvain_um.formats.objects.networks import from_networkx
 
-    networkx = require("networkx", source.name)
-    data = source.read()
+    networkx = require("networkx", file.name)
+    data = file.read()
     try:
         if kind == "gml":
             graph = networkx.parse_gml(data.decode("utf-8"), label="id")
         else:
             graph = networkx.parse_graphml(data)
     except Exception as error:  # networkx passes on any error of its parser
-        raise source.error(
+        raise file.error(
             f"is not valid {kind.upper()} ({first_line_of(error)}); write it again"
         ) from None
     labels = [data.get("label") for _, data in graph.nodes(data=True)]
@@ -44,7 +44,7 @@ def _read(source: Source, options: ReadOptions, kind: str) -> Graph:
     try:
         read = from_networkx(graph, options, labels if labelled else list(graph), weight)
     except GraphError as error:
-        raise source.error(str(error)) from None
+        raise file.error(str(error)) from None
     if read.weighted and weight != WEIGHTS[0]:
         note = f"weights are read from the edge attribute {weight!r}"
         read = replace(read, notes=(note, *read.notes))

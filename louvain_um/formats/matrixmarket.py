@@ -9,27 +9,25 @@ from numpy.typing import NDArray
 
 from louvain_um.formats.edge_list import scan
 from louvain_um.formats.edge_list.edges import LineFormat, build_graph, read_numbers
+from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.objects.symmetric import matrix_of_entries, undirected
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES
 
 
-def read(source: Source, options: ReadOptions) -> Graph:
+def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a MatrixMarket file; `read_graph` documents how entries become edges."""
-    field, symmetry = _banner(source)
-    n, entries, line = _size(source)
+    field, symmetry = _banner(file)
+    n, entries, line = _size(file)
     weighted = field != "pattern" and options.weighted is not False
     if options.weighted and not weighted:
-        raise source.error(
-            "is a pattern matrix without weights; drop weighted=True (--weighted)", 1
-        )
+        raise file.error("is a pattern matrix without weights; drop weighted=True (--weighted)", 1)
     shape = scan.TWO_IDS if field == "pattern" else scan.WEIGHT
     if field != "pattern" and not weighted:
         shape = scan.IGNORE_REST
     edges = read_numbers(
-        source,
+        file,
         LineFormat(shape=shape, min_id=1, max_id=n, first_line=line + 1, expected=entries),
     )
     edges.u = _from_zero(edges.u)
@@ -43,12 +41,12 @@ def read(source: Source, options: ReadOptions) -> Graph:
             weighted=weighted,
             symmetrize=options.symmetrize,
             base=1,
-            error=source.error,
+            error=file.error,
             line=(1,),
         )
         edges.notes = notes
     names = np.arange(1, n + 1, dtype=np.int64)
-    return build_graph(source, edges, n, names, options, edges.notes)
+    return build_graph(file, edges, n, names, options, edges.notes)
 
 
 def _from_zero(ids: NDArray[Any]) -> NDArray[Any]:
@@ -56,37 +54,37 @@ def _from_zero(ids: NDArray[Any]) -> NDArray[Any]:
     return ids
 
 
-def _banner(source: Source) -> tuple[str, str]:
+def _banner(file: GraphFile) -> tuple[str, str]:
     """Return field and symmetry from the first line."""
-    words = source.read_line().lower().split()
+    words = file.read_line().lower().split()
     if len(words) != 5 or words[0] != "%%matrixmarket" or words[1] != "matrix":
-        raise source.error(
+        raise file.error(
             "does not begin with '%%MatrixMarket matrix coordinate <field> <symmetry>'; "
             "if it is an edge list, pass format='edges'",
             1,
         )
     _, _, layout, field, symmetry = words
     if layout != "coordinate":
-        raise source.error(
+        raise file.error(
             f"layout {layout!r} is not supported; write the matrix as 'coordinate' (sparse)", 1
         )
     if field not in ("pattern", "integer", "real", "double", "unsigned-integer"):
-        raise source.error(f"field {field!r} is not supported; use pattern, integer or real", 1)
+        raise file.error(f"field {field!r} is not supported; use pattern, integer or real", 1)
     if symmetry not in ("general", "symmetric"):
-        raise source.error(f"symmetry {symmetry!r} is not supported; use symmetric or general", 1)
+        raise file.error(f"symmetry {symmetry!r} is not supported; use symmetric or general", 1)
     return field, symmetry
 
 
-def _size(source: Source) -> tuple[int, int, int]:
+def _size(file: GraphFile) -> tuple[int, int, int]:
     """Return vertices, entries and the number of the size line."""
-    words, line = source.read_header(1, "rows columns entries")
+    words, line = file.read_header(1, "rows columns entries")
     if len(words) != 3 or not all(word.isdigit() and len(word) < 19 for word in words):
-        raise source.error("is not a size line 'rows columns entries'; correct it", line)
+        raise file.error("is not a size line 'rows columns entries'; correct it", line)
     rows, columns, entries = map(int, words)
     if rows != columns:
-        raise source.error(
+        raise file.error(
             f"the matrix is {rows} × {columns}; an adjacency matrix must be square", line
         )
     if rows > MAX_VERTICES:
-        raise source.error(f"{rows} vertices; at most {MAX_VERTICES} are supported", line)
+        raise file.error(f"{rows} vertices; at most {MAX_VERTICES} are supported", line)
     return rows, entries, line

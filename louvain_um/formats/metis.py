@@ -20,9 +20,9 @@ from louvain_um.formats.edge_list.edges import (
 )
 from louvain_um.formats.edge_list.float_parser import read_real
 from louvain_um.formats.edge_list.scan import blank
+from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.objects.symmetric import all_entries, matrix_of_rows, one_half
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES
 
@@ -37,14 +37,14 @@ class Header:
     weighted: bool
 
 
-def read(source: Source, options: ReadOptions) -> Graph:
+def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a METIS graph; vertex sizes and weights are skipped."""
-    header, line = _header(source)
+    header, line = _header(file)
     if options.weighted and not header.weighted:
-        raise source.error("has no edge weights; drop weighted=True (--weighted)", line)
-    offsets, columns, values, real, plain = _rows(source, header, line)
+        raise file.error("has no edge weights; drop weighted=True (--weighted)", line)
+    offsets, columns, values, real, plain = _rows(file, header, line)
     if not options.symmetrize and len(columns) != 2 * header.edges:
-        raise source.error(
+        raise file.error(
             f"announces {header.edges:,} edges, so {2 * header.edges:,} neighbours, but lists "
             f"{len(columns):,}; the file may be truncated, or list each edge only once "
             "(symmetrize=True (--symmetrize))",
@@ -58,7 +58,7 @@ def read(source: Source, options: ReadOptions) -> Graph:
     edges = one_half(matrix, weighted)
     if not isinstance(edges, EdgeList):
         if not options.symmetrize:
-            raise source.error(
+            raise file.error(
                 f"is not symmetric: {edges.describe(1)} (lists of vertices {edges.row + 1} and "
                 f"{edges.column + 1}); correct the lists, or pass symmetrize=True (--symmetrize)",
                 line + 1 + edges.row if plain else None,
@@ -67,35 +67,31 @@ def read(source: Source, options: ReadOptions) -> Graph:
     if edges.w is not None and not real:
         use_integer_weights(edges)
     names = np.arange(1, header.n + 1, dtype=np.int64)
-    return build_graph(source, edges, header.n, names, options, edges.notes)
+    return build_graph(file, edges, header.n, names, options, edges.notes)
 
 
-def _header(source: Source) -> tuple[Header, int]:
-    words, line = source.read_header(0, "vertices edges [format]")
+def _header(file: GraphFile) -> tuple[Header, int]:
+    words, line = file.read_header(0, "vertices edges [format]")
     if parse_errors.looks_binary(" ".join(words).encode()):
-        raise source.error(
+        raise file.error(
             "is not text; check whether it is compressed or in another format (format=…)", line
         )
     plain = 2 <= len(words) <= 4 and all(w.isascii() and w.isdigit() for w in words)
     if not plain or len(words[0]) > 18 or len(words[1]) > 18:
-        raise source.error(
-            "is no METIS header 'vertices edges [format [weights]]'; correct it", line
-        )
+        raise file.error("is no METIS header 'vertices edges [format [weights]]'; correct it", line)
     code = words[2].zfill(3) if len(words) > 2 else "000"
     if len(code) > 3 or set(code) - {"0", "1"}:
-        raise source.error(
-            f"format code {words[2]!r} is none of METIS's (0 … 111); correct it", line
-        )
+        raise file.error(f"format code {words[2]!r} is none of METIS's (0 … 111); correct it", line)
     n = int(words[0])
     if n > MAX_VERTICES:
-        raise source.error(f"{n} vertices; at most {MAX_VERTICES} are supported", line)
+        raise file.error(f"{n} vertices; at most {MAX_VERTICES} are supported", line)
     vertex_weights = int(words[3]) if len(words) > 3 else 1
     before = int(code[0]) + (vertex_weights if code[1] == "1" else 0)
     return Header(n, int(words[1]), before, code[2] == "1"), line
 
 
 def _rows(
-    source: Source, header: Header, line: int
+    file: GraphFile, header: Header, line: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64] | None, bool, bool]:
     """Return the lists as compressed rows: offsets, columns, weights.
 
@@ -107,7 +103,7 @@ def _rows(
     row, real = 0, False
     line += 1
     first = line
-    for data in source.blocks():
+    for data in file.blocks():
         room = len(data) // 2 + 1
         out = np.empty(room, np.uint32)
         weights = np.empty(room if header.weighted else 0, np.float64)
@@ -117,17 +113,17 @@ def _rows(
         )
         real |= has_point
         if n_deferred:
-            real |= exact_weights(source, data, line, deferred[:n_deferred], weights)
+            real |= exact_weights(file, data, line, deferred[:n_deferred], weights)
         if bad >= 0:
             message = _line_error(parse_errors.line_at(data, bad), header, row)
-            raise source.error(message, line + lines)
+            raise file.error(message, line + lines)
         line += lines
         columns.append(out[:count].copy())
         if header.weighted:
             values.append(weights[:count].copy())
     np.cumsum(offsets, out=offsets)
     if row < header.n and int(offsets[-1]) != 2 * header.edges:
-        raise source.error(
+        raise file.error(
             f"announces {header.n:,} vertices but ends after {row:,} lists; the file may be "
             "truncated",
             line - 1,

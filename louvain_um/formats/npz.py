@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import load_npz
 
 from louvain_um.errors import GraphError
+from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.objects.sparse import from_sparse
 from louvain_um.formats.optional_dependencies import first_line_of
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
 
 ZIP_MAGIC = b"PK"
@@ -20,23 +20,23 @@ NAMED = 8
 """Number of arrays that the error names for an archive without a graph."""
 
 
-def read(source: Source, options: ReadOptions) -> Graph:
+def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a NumPy archive."""
     matrix = None
-    if source.peek(2) != ZIP_MAGIC:
+    if file.peek(2) != ZIP_MAGIC:
         # NumPy's own error would advise to load it as a pickle.
-        raise source.error("is not an .npz archive; download or save it again")
+        raise file.error("is not an .npz archive; download or save it again")
     try:
         # A seekable file is read in place: the archive is not held twice.
-        with np.load(source.seekable(), allow_pickle=False) as archive:
+        with np.load(file.seekable(), allow_pickle=False) as archive:
             members = set(archive.files)
             arrays = {
                 name: archive[name] for name in ("n", "u", "v", "w", "names") if name in members
             }
         if "format" in members and not {"u", "v"} <= members:
-            matrix = load_npz(source.seekable())
+            matrix = load_npz(file.seekable())
     except Exception as error:  # damaged archives raise many types
-        raise source.error(
+        raise file.error(
             f"is not a valid .npz archive ({first_line_of(error)}); download or save it again, "
             "without pickled objects"
         ) from None
@@ -46,14 +46,14 @@ def read(source: Source, options: ReadOptions) -> Graph:
         if {"u", "v"} <= members:
             return _edges(arrays, options)
     except GraphError as error:
-        raise source.error(str(error)) from None
+        raise file.error(str(error)) from None
     if "header" in members:  # only sessions and recordings of this package have one
-        raise source.error(
+        raise file.error(
             "is a session or a recording, not a graph; read it with louvain-um report or simulate"
         )
     named = sorted(members)
     more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
-    raise source.error(
+    raise file.error(
         f"contains the arrays {', '.join(named[:NAMED]) or '(none)'}{more}; a graph needs u and v "
         "(optionally n and w), or the arrays of scipy.sparse.save_npz"
     )

@@ -7,21 +7,21 @@ from typing import Any
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
+from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.objects.frames import from_columns
 from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
 
 VERTICES_KEY = b"louvain_um_vertices"
 """Metadata key of the number of vertices, isolated ones included."""
 
 
-def read(source: Source, options: ReadOptions) -> Graph:
+def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a Parquet table; `frames.pick_columns` chooses the columns."""
-    parquet = require("pyarrow.parquet", source.name)
+    parquet = require("pyarrow.parquet", file.name)
     try:
-        table = parquet.ParquetFile(source.seekable())
+        table = parquet.ParquetFile(file.seekable())
         announced = (table.schema_arrow.metadata or {}).get(VERTICES_KEY)
 
         def column(name: Any) -> NDArray[Any]:
@@ -31,9 +31,9 @@ def read(source: Source, options: ReadOptions) -> Graph:
             table.schema_arrow.names, column, options, int(announced) if announced else None
         )
     except GraphError as error:
-        raise source.error(str(error)) from None
+        raise file.error(str(error)) from None
     except Exception as error:  # pyarrow raises several types for damaged files
-        raise source.error(
+        raise file.error(
             f"is not a valid Parquet file ({first_line_of(error)}); write it again"
         ) from None
 

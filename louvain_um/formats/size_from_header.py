@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from louvain_um.formats.file_types import format_of
-from louvain_um.formats.source import Source, open_source, refuse_missing
+from louvain_um.formats.graph_file import GraphFile, open_graph_file, refuse_missing
 
 SAMPLE = 1 << 16
 """Entries of a matrix that are examined."""
@@ -74,35 +74,35 @@ def size_from_header(path: str | os.PathLike[str], format: str | None = None) ->
     kind = format or format_of(name)
     if kind not in MEASURES:
         return None
-    with open_source(name) as source:
-        return MEASURES[kind](source)
+    with open_graph_file(name) as file:
+        return MEASURES[kind](file)
 
 
-def _matrixmarket(source: Source) -> Size:
+def _matrixmarket(file: GraphFile) -> Size:
     from louvain_um.formats.matrixmarket import _banner, _size
 
-    field, symmetry = _banner(source)
-    n, entries, _ = _size(source)
+    field, symmetry = _banner(file)
+    n, entries, _ = _size(file)
     directed = symmetry == "general"
     arcs = entries if directed else 2 * entries
     real = field in ("real", "double")
     return Size(n, arcs, field != "pattern", real, "its size line", directed)
 
 
-def _metis(source: Source) -> Size:
+def _metis(file: GraphFile) -> Size:
     from louvain_um.formats.metis import _header
 
-    header, _ = _header(source)
+    header, _ = _header(file)
     return Size(header.n, 2 * header.edges, header.weighted, False, "its first line")
 
 
-def _npz(source: Source) -> Size | None:
-    stream = source.stream
+def _npz(file: GraphFile) -> Size | None:
+    stream = file.stream
     # A gzipped archive would have to be decompressed as a whole first.
     if not hasattr(stream, "fileno"):
         return None
     try:
-        with zipfile.ZipFile(source.seekable()) as archive:
+        with zipfile.ZipFile(file.seekable()) as archive:
             headers = {
                 member.removesuffix(".npy"): _array_header(archive, member)
                 for member in archive.namelist()
@@ -161,7 +161,7 @@ def _begins_with_ones(archive: zipfile.ZipFile, dtype: Any) -> bool:
     return bool(len(first)) and bool((first == 1).all())
 
 
-MEASURES: dict[str, Callable[[Source], Size | None]] = {
+MEASURES: dict[str, Callable[[GraphFile], Size | None]] = {
     "matrixmarket": _matrixmarket,
     "metis": _metis,
     "npz": _npz,

@@ -117,10 +117,10 @@ def test_every_double_is_parsed_to_the_last_bit(
 ) -> None:
     text = "".join(f"0 1 {w!r}\n0 1 {w:.12f}\n" for w in weights).encode()
     from louvain_um.formats.edge_list.scan import WEIGHT
-    from louvain_um.formats.source import Source
+    from louvain_um.formats.graph_file import GraphFile
 
     rule = edges.LineFormat(shape=WEIGHT)
-    got = edges.read_numbers(Source(io.BytesIO(text), "x"), rule).w  # type: ignore[arg-type]
+    got = edges.read_numbers(GraphFile(io.BytesIO(text), "x"), rule).w  # type: ignore[arg-type]
     expected = [x for w in weights for x in (w, float(f"{w:.12f}"))]
     assert got is not None
     assert got.tolist() == expected
@@ -194,10 +194,10 @@ def test_faulty_lines(tmp_path: Path, text: str | bytes, line: int, words: str) 
 
 
 def test_line_numbers_count_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from louvain_um.formats.source import Source
+    from louvain_um.formats.graph_file import GraphFile
 
-    blocks = Source.blocks
-    monkeypatch.setattr(Source, "blocks", lambda self, size=0: blocks(self, 1000))
+    blocks = GraphFile.blocks
+    monkeypatch.setattr(GraphFile, "blocks", lambda self, size=0: blocks(self, 1000))
     lines = "".join(f"{i} {i + 1} 0.123456789012345678\n" for i in range(900))
     assert read(tmp_path, lines).n_edges == 900
     for faulty in ("x 1 2\n", "1 2 -1e-30\n"):

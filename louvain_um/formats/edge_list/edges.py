@@ -13,8 +13,8 @@ from louvain_um.core import parallel
 from louvain_um.errors import GraphError
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.scan import WEIGHT, scan_numbers
+from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
 
@@ -71,8 +71,8 @@ class LineFormat:
     expected: int | None = None
 
 
-def read_numbers(source: Source, line_format: LineFormat) -> EdgeList:
-    """Read the rest of `source` as lines of numbers.
+def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
+    """Read the rest of `file` as lines of numbers.
 
     Raises
     ------
@@ -86,14 +86,14 @@ def read_numbers(source: Source, line_format: LineFormat) -> EdgeList:
     buffers = threading.local()
     threads = parallel.default_threads()
     for block in parallel.stream(
-        lambda data: _scan(data, line_format, buffers), source.blocks(), threads
+        lambda data: _scan(data, line_format, buffers), file.blocks(), threads
     ):
         if len(block.deferred):
             assert block.w is not None
-            real |= exact_weights(source, block.data, line, block.deferred, block.w)
+            real |= exact_weights(file, block.data, line, block.deferred, block.w)
         if block.bad >= 0:
             text = parse_errors.line_at(block.data, block.bad)
-            raise source.error(
+            raise file.error(
                 parse_errors.line_error(
                     text,
                     line_format.separator,
@@ -109,14 +109,14 @@ def read_numbers(source: Source, line_format: LineFormat) -> EdgeList:
         real |= block.has_point
         line += lines
         if line_format.expected is not None and total > line_format.expected:
-            raise source.error(
+            raise file.error(
                 f"announces {line_format.expected:,} entries but contains at least {total:,}; "
                 "correct the count or the list",
                 line - 1,
             )
         chunks.add(block.u, block.v, block.w)
     if line_format.expected is not None and total < line_format.expected:
-        raise source.error(
+        raise file.error(
             f"announces {line_format.expected:,} entries but ends after {total:,}; the file may be "
             "truncated: download it again, or correct the count",
             line - 1,
@@ -193,7 +193,7 @@ def _scan(
 
 
 def exact_weights(
-    source: Source,
+    file: GraphFile,
     data: NDArray[np.uint8],
     line: int,
     deferred: NDArray[np.int64],
@@ -210,7 +210,7 @@ def exact_weights(
             value = -1.0
         if not 0 <= value < float("inf") or b"_" in token:
             at = line + raw.count(b"\n", 0, start)
-            raise source.error(parse_errors.weight_error(token), at)
+            raise file.error(parse_errors.weight_error(token), at)
         real = real or not token.isdigit()
         if edge < len(w):  # otherwise the rest of its line is bad, which ends the reading
             w[edge] = value
@@ -271,7 +271,7 @@ def _copy(
 
 
 def build_graph(
-    source: Source,
+    file: GraphFile,
     edges: EdgeList,
     n: int,
     names: Any,
@@ -284,5 +284,5 @@ def build_graph(
             edges.u, edges.v, edges.w, n_vertices=n, duplicates=options.duplicates, names=names
         )
     except GraphError as error:
-        raise source.error(f"{error}") from None
+        raise file.error(f"{error}") from None
     return replace(graph, notes=(*notes, *graph.notes)) if notes else graph

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.edges import Chunks, EdgeList, LineFormat, exact_weights
 from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, blank, skip_comment
-from louvain_um.formats.source import Source
+from louvain_um.formats.graph_file import GraphFile
 
 MAX_FIXED_WIDTH = 64
 """Length of the longest name, in characters, up to which names are a fixed-width array."""
@@ -27,8 +27,8 @@ EMPTY = 2**32 - 1
 """Marks an empty slot."""
 
 
-def read_named(source: Source, line_format: LineFormat) -> tuple[EdgeList, NDArray[Any]]:
-    """Read the rest of `source` as lines whose ids are names.
+def read_named(file: GraphFile, line_format: LineFormat) -> tuple[EdgeList, NDArray[Any]]:
+    """Read the rest of `file` as lines whose ids are names.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def read_named(source: Source, line_format: LineFormat) -> tuple[EdgeList, NDArr
     weighted = line_format.shape >= WEIGHT
     chunks, table = Chunks(weighted), NameTable()
     line, real = line_format.first_line, False
-    for data in source.blocks(BLOCK_BYTES):
+    for data in file.blocks(BLOCK_BYTES):
         room = len(data) // 4 + 1
         table.reserve(2 * room, len(data))
         u, v = np.empty(room, np.uint32), np.empty(room, np.uint32)
@@ -60,17 +60,17 @@ def read_named(source: Source, line_format: LineFormat) -> tuple[EdgeList, NDArr
         )
         w = np.empty(count, np.float64)
         if weighted:
-            real |= exact_weights(source, data, line, deferred[:count], w)
+            real |= exact_weights(file, data, line, deferred[:count], w)
         if bad >= 0:
             text = parse_errors.line_at(data, bad)
             message = parse_errors.named_line_error(
                 text, line_format.separator, line_format.shape, line_format.place
             )
-            raise source.error(message, line + lines)
+            raise file.error(message, line + lines)
         line += lines
         chunks.add(u[:count].copy(), v[:count].copy(), w if weighted else None)
     edges = chunks.join(real)
-    names, order = table.names(source)
+    names, order = table.names(file)
     if order is not None:
         edges.u, edges.v = order[edges.u], order[edges.v]
     return edges, names
@@ -97,14 +97,14 @@ class NameTable:
             self.slots = np.full(1 << (2 * most).bit_length(), EMPTY, np.uint32)
             _rehash(self.slots, self.starts, self.text, self.count)
 
-    def names(self, source: Source) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    def names(self, file: GraphFile) -> tuple[NDArray[Any], NDArray[np.uint32]]:
         """Return the names in order and, for each name's number, its position in that order."""
         ends = self.starts[: self.count + 1].tolist()
         text = self.text[: ends[-1]].tobytes()
         try:
             words = [text[a:b].decode() for a, b in pairwise(ends)]
         except UnicodeDecodeError:
-            raise source.error(
+            raise file.error(
                 "contains names that are not UTF-8; convert it (iconv -t utf-8), or pass its "
                 "format (format=…) if it is not an edge list"
             ) from None

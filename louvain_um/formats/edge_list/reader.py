@@ -10,8 +10,8 @@ from louvain_um.formats.edge_list import scan, sniff
 from louvain_um.formats.edge_list.edges import EdgeList, LineFormat, build_graph, read_numbers
 from louvain_um.formats.edge_list.named_vertices import read_named
 from louvain_um.formats.edge_list.number_vertices import number_vertices
+from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.formats.source import Source
 from louvain_um.graph.graph import Graph
 
 YEARS = 1800, 2100
@@ -21,13 +21,13 @@ EARLIEST, LATEST = 10**8, 5 * 10**12
 """Unix times from 1973 on in seconds, up to 2128 in milliseconds."""
 
 
-def read(source: Source, options: ReadOptions) -> Graph:
+def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read an edge list."""
     detected = sniff.sniff(
-        source, header=options.header, separator=options.separator, ids=options.ids
+        file, header=options.header, separator=options.separator, ids=options.ids
     )
-    if not options.symmetrize and (line := sniff.declares_directed(source, detected)) is not None:
-        raise source.error(
+    if not options.symmetrize and (line := sniff.declares_directed(file, detected)) is not None:
+        raise file.error(
             "the edge is directed (column Type); pass symmetrize=True (--symmetrize) to read the "
             "graph as undirected",
             line,
@@ -38,26 +38,24 @@ def read(source: Source, options: ReadOptions) -> Graph:
             f"line {detected.lines} ({detected.header!r}) is read as a header; header=False "
             "(--no-header) reads it as an edge"
         )
-    counts = (
-        None if options.header is not None else sniff.possible_counts(source, detected.separator)
-    )
+    counts = None if options.header is not None else sniff.possible_counts(file, detected.separator)
     counts_only = counts is not None and len(counts) != detected.columns and detected.sampled > 1
     if counts_only:
         # Too few fields for an edge: skipped now, checked against the edges below.
-        sniff.skip_first_line(source, detected)
+        sniff.skip_first_line(file, detected)
     else:
-        source.read(detected.skip)
+        file.read(detected.skip)
     line_format = LineFormat(
         separator=detected.separator,
-        shape=_shape(source, detected, options),
+        shape=_shape(file, detected, options),
         place=detected.place,
         min_id=1 if options.one_based else 0,
         first_line=detected.lines + 1,
     )
     if detected.named:
-        edges, names = read_named(source, line_format)
+        edges, names = read_named(file, line_format)
     else:
-        edges, names = read_numbers(source, line_format), None
+        edges, names = read_numbers(file, line_format), None
     announced = detected.announced
     if counts is not None and names is None and _are_counts(counts, edges, counts_only):
         announced = counts[0]
@@ -69,25 +67,25 @@ def read(source: Source, options: ReadOptions) -> Graph:
             "read as a header; header=False (--no-header) reads it as an edge"
         )
     elif counts_only and counts is not None:
-        raise source.error(
+        raise file.error(
             f"{len(counts)} fields, but the lines below have {detected.columns}, and these are not "
             "the counts of vertices and edges; delete the line, or skip it with header=True "
             "(--header)",
             detected.lines,
         )
     notes += _column_notes(edges, options, detected)
-    return _number_and_build(source, edges, names, announced, options, notes)
+    return _number_and_build(file, edges, names, announced, options, notes)
 
 
-def _shape(source: Source, detected: sniff.DetectedFormat, options: ReadOptions) -> int:
+def _shape(file: GraphFile, detected: sniff.DetectedFormat, options: ReadOptions) -> int:
     """Return what follows the two ids of a line: a constant of `scan`."""
     if options.weighted and detected.columns <= detected.place:
-        raise source.error(
+        raise file.error(
             "has no third column with weights; drop weighted=True (--weighted)",
             detected.lines + 1,
         )
     if options.weighted and detected.weights == "other":
-        raise source.error(
+        raise file.error(
             "its third column is not numeric; drop weighted=True (--weighted)",
             detected.lines + 1,
         )
@@ -158,7 +156,7 @@ def _column_notes(
 
 
 def _number_and_build(
-    source: Source,
+    file: GraphFile,
     edges: EdgeList,
     names: Any,
     announced: int | None,
@@ -175,4 +173,4 @@ def _number_and_build(
         )
     else:
         n = len(names)
-    return build_graph(source, edges, n, names, options, notes)
+    return build_graph(file, edges, n, names, options, notes)

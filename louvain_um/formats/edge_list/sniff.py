@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list import columns
+from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.parse_errors import DECIMAL_COMMA, NUMBER, WHOLE, split
-from louvain_um.formats.source import Source
 
 SAMPLE_LINES = 64
 SAMPLE_BYTES = 1 << 16
@@ -75,10 +75,10 @@ class Sample:
 
 
 def sniff(
-    source: Source, *, header: bool | None, separator: str | None, ids: str
+    file: GraphFile, *, header: bool | None, separator: str | None, ids: str
 ) -> DetectedFormat:
     """Detect the format of an edge list without consuming it."""
-    sample = _sample(source)
+    sample = _sample(file)
     detected = DetectedFormat(announced=sample.announced, names=sample.names)
     if not sample.text:
         detected.columns = max(2, len(detected.names))
@@ -92,7 +92,7 @@ def sniff(
     rows = [split(line, detected.separator) for line in sample.text]
     has_header = header if header is not None else columns.has_header(rows)
     if not has_header and header is None:
-        first_line = _unrepeated_first_line(source, rows, detected.separator)
+        first_line = _unrepeated_first_line(file, rows, detected.separator)
         has_header = first_line == "header"
         if first_line == "edge":
             detected.notes.append(
@@ -114,16 +114,16 @@ def sniff(
     detected.named = ids == "text" or (ids == "auto" and (quoted or 2 * n_named > len(rows)))
     _detect_weights(detected, rows)
     if has_header and header is None:
-        _check_names(source, detected)
+        _check_names(file, detected)
     return detected
 
 
-def declares_directed(source: Source, detected: DetectedFormat) -> int | None:
+def declares_directed(file: GraphFile, detected: DetectedFormat) -> int | None:
     """Return the number of the first sampled line whose column ``Type`` is ``Directed``."""
     if "type" not in detected.names[2:]:
         return None
     place = detected.names.index("type", 2)
-    head = _whole_lines(source)
+    head = _whole_lines(file)
     for number, line in enumerate(head, 1):
         row = split(line, detected.separator)
         if number > detected.lines and len(row) > place and row[place].lower() == "directed":
@@ -152,23 +152,23 @@ def _detect_weights(detected: DetectedFormat, rows: list[list[str]]) -> None:
         detected.weights = "time" if detected.names[2] in columns.TIMES else "named"
 
 
-def _check_names(source: Source, detected: DetectedFormat) -> None:
+def _check_names(file: GraphFile, detected: DetectedFormat) -> None:
     """Raise an error for a table that would be misread according to its header."""
     line, names = detected.lines, detected.names
     if columns.are_labels(names):
-        raise source.error(
+        raise file.error(
             columns.LABELS_NOT_EDGES + "read it as edges with header=True (--header)", line
         )
     ends = columns.misplaced_ends(names)
     if ends is not None:
         first, second = (place + 1 for place in ends)
-        raise source.error(
+        raise file.error(
             f"{names[ends[0]]!r} and {names[ends[1]]!r} are columns {first} and {second} of "
             f"{len(names)}; move them to the front",
             line,
         )
     if len(names) < detected.columns:
-        raise source.error(
+        raise file.error(
             f"{len(names)} column names, but lines have {detected.columns} fields; write decimals "
             "with a point and quote fields that contain a separator, or skip the line with "
             "header=True (--header)",
@@ -176,9 +176,9 @@ def _check_names(source: Source, detected: DetectedFormat) -> None:
         )
 
 
-def possible_counts(source: Source, separator: int) -> list[int] | None:
+def possible_counts(file: GraphFile, separator: int) -> list[int] | None:
     """Return the numbers of the first line that is not a comment, if it has two or three."""
-    sample = _sample(source)
+    sample = _sample(file)
     if not sample.text:
         return None
     row = split(sample.text[0], separator)
@@ -187,25 +187,25 @@ def possible_counts(source: Source, separator: int) -> list[int] | None:
     return [int(name) for name in row]
 
 
-def skip_first_line(source: Source, detected: DetectedFormat) -> None:
+def skip_first_line(file: GraphFile, detected: DetectedFormat) -> None:
     """Consume the first line that is not a comment."""
-    sample = _sample(source)
+    sample = _sample(file)
     detected.skip, detected.lines = sample.past[0], sample.number[0]
-    source.read(detected.skip)
+    file.read(detected.skip)
 
 
-def _sample(source: Source) -> Sample:
+def _sample(file: GraphFile) -> Sample:
     """Return the first lines that are not comments."""
     size = SAMPLE_BYTES
     while True:
-        head = source.peek(size)
-        sample = _sample_of(source, head, len(head) < size)
+        head = file.peek(size)
+        sample = _sample_of(file, head, len(head) < size)
         if sample.text or len(head) < size or size >= MAX_SAMPLE_BYTES:
             return sample
         size *= 8
 
 
-def _sample_of(source: Source, head: bytes, complete: bool) -> Sample:
+def _sample_of(file: GraphFile, head: bytes, complete: bool) -> Sample:
     sample = Sample([], [], [], None, [])
     place = 0
     for number, line in enumerate(head.splitlines(keepends=True), 1):
@@ -213,7 +213,7 @@ def _sample_of(source: Source, head: bytes, complete: bool) -> Sample:
         if not line.endswith(b"\n") and not complete:
             break
         if parse_errors.looks_binary(line):
-            raise source.error(
+            raise file.error(
                 parse_errors.NOT_TEXT,
                 number,
             )
@@ -235,9 +235,9 @@ def _sample_of(source: Source, head: bytes, complete: bool) -> Sample:
     return sample
 
 
-def _whole_lines(source: Source) -> list[bytes]:
+def _whole_lines(file: GraphFile) -> list[bytes]:
     """Return the complete lines within the first bytes."""
-    head = source.peek(SAMPLE_BYTES)
+    head = file.peek(SAMPLE_BYTES)
     return (head if len(head) < SAMPLE_BYTES else head[: head.rfind(b"\n") + 1]).splitlines()
 
 
@@ -262,7 +262,7 @@ def _separator(lines: list[bytes]) -> int:
     return 32
 
 
-def _unrepeated_first_line(source: Source, rows: list[list[str]], separator: int) -> str:
+def _unrepeated_first_line(file: GraphFile, rows: list[list[str]], separator: int) -> str:
     """Classify a first line of names that do not occur again; an empty string otherwise.
 
     It is a "header" if the list is short and all other names occur again; else an "edge",
@@ -270,10 +270,10 @@ def _unrepeated_first_line(source: Source, rows: list[list[str]], separator: int
     """
     if len(rows) < 4 or len(rows[0]) < 2 or not all(map(columns.is_word, rows[0][:2])):
         return ""
-    lines = [line for line in _whole_lines(source) if line.strip() and line[:1] not in b"#%"]
+    lines = [line for line in _whole_lines(file) if line.strip() and line[:1] not in b"#%"]
     times = Counter(name for line in lines for name in split(line, separator)[:2])
     if any(times[name] > 1 for name in rows[0][:2]):
         return ""
-    whole = len(source.peek(SAMPLE_BYTES)) < SAMPLE_BYTES
+    whole = len(file.peek(SAMPLE_BYTES)) < SAMPLE_BYTES
     repeated = sum(count > 1 for count in times.values())
     return "header" if whole and repeated == len(times) - 2 else "edge"

@@ -27,7 +27,7 @@ GZIP_WINDOW = 31
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-class Source:
+class GraphFile:
     """An open graph file; all its errors name the file.
 
     Parameters
@@ -138,7 +138,7 @@ def refuse_missing(path: str) -> None:
 
 
 @contextmanager
-def open_source(path: str) -> Iterator[Source]:
+def open_graph_file(path: str) -> Iterator[GraphFile]:
     """Open a file, or standard input for ``-``; gzip is recognized by its first bytes."""
     if path == "-":
         yield _decompressed(cast(BinaryIO, sys.stdin.buffer), "<stdin>")
@@ -152,24 +152,24 @@ def open_source(path: str) -> Iterator[Source]:
         yield _decompressed(cast(BinaryIO, stream), path)
 
 
-def _decompressed(stream: BinaryIO, name: str) -> Source:
-    source = Source(stream, name)
-    magic = source.peek(2)
+def _decompressed(stream: BinaryIO, name: str) -> GraphFile:
+    file = GraphFile(stream, name)
+    magic = file.peek(2)
     if not magic:
-        raise source.error("is empty; expected a graph")
+        raise file.error("is empty; expected a graph")
     if magic == GZIP_MAGIC:
-        source = Source(cast(BinaryIO, _GzipReader(source)), name)
-        if not source.peek(1):
-            raise source.error("contains an empty gzip stream; expected a graph")
+        file = GraphFile(cast(BinaryIO, _GzipReader(file)), name)
+        if not file.peek(1):
+            raise file.error("contains an empty gzip stream; expected a graph")
     elif name.endswith(".gz"):
-        raise source.error("ends in .gz but is not a gzip stream; rename it without .gz")
-    return source
+        raise file.error("ends in .gz but is not a gzip stream; rename it without .gz")
+    return file
 
 
 class _GzipReader:
     """The content of a gzip stream; the gzip module's own reader takes 8 KiB at a time."""
 
-    def __init__(self, compressed: Source) -> None:
+    def __init__(self, compressed: GraphFile) -> None:
         self.compressed = compressed
         self.inflate = zlib.decompressobj(GZIP_WINDOW)
         self.ready = b""
