@@ -74,7 +74,7 @@ def resolve(module: str, name: str) -> Any:
     if current is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     home, _, now = current.partition(":")
-    _warn(f"{module}.{name}", f"{home}.{now}", 3)
+    _warn(f"{module}.{name}", f"{home}.{now}", 4)
     return getattr(import_module(home), now)
 
 

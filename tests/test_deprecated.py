@@ -26,9 +26,10 @@ def test_old_modules_are_the_new_ones_with_a_warning(old):
 def test_old_names_are_the_new_ones_with_a_warning(old):
     module, _, name = old.partition(":")
     home, _, now = deprecated.NAMES[old].partition(":")
-    with pytest.warns(DeprecationWarning, match=now):
-        found = getattr(import_module(module), name)
-    assert found is getattr(import_module(home), now)
+    with pytest.warns(DeprecationWarning, match=now) as caught:
+        label = getattr(import_module(module), name)
+    assert label is getattr(import_module(home), now)
+    assert caught[0].filename == __file__
 
 
 def test_the_warning_points_at_the_line_that_imports(tmp_path):
