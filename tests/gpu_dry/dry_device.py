@@ -1,4 +1,4 @@
-"""A device without one: arrays that are addresses, kernels whose read-backs follow a script."""
+"""A stand-in for a device: arrays are addresses, kernels return what a script says."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.launch import CONTROL
 from louvain_um.options import Options
 from louvain_um.placement.memory import allocator
-from tests.gpu_dry.dry_script import Range, Rows, Script
+from tests.gpu_dry.dry_script import CommunityArcs, RangeStep, Script
 from tests.placement.fake_cuda import FakeCuda, install
 
 LOW = 2**32 - 1
-TAKING: list[Any] = []
-"""Where CuPy's own functions take their memory from."""
+ALLOCATORS: list[Any] = []
+"""Allocators of CuPy's own functions, innermost last."""
 
 
 @contextmanager
 def using_allocator(take: Any) -> Iterator[None]:
-    TAKING.append(take)
+    ALLOCATORS.append(take)
     try:
         yield
     finally:
-        TAKING.pop()
+        ALLOCATORS.pop()
 
 
 H200_FREE = 139 << 30
 
 
 class Sized:
-    """Stands for a CuPy array: an address, a length; values where somebody wrote some."""
+    """Stands for a CuPy array: an address and a length, and the values written to it, if any."""
 
     def __init__(self, values: dict[int, Any], base: int, at: int, size: int, dtype: Any) -> None:
         self.values, self.base, self.at = values, base, at
@@ -77,17 +77,17 @@ class Sized:
         assert len(values) == self.size
 
     def sort(self) -> None:
-        """Take what CuPy's sort works in: a second array of as many, and tables."""
+        """Allocate the scratch memory of CuPy's sort: a second array, and tables."""
         for nbytes in (self.nbytes, self.size + SORTING // 2):
-            TAKING[-1](nbytes)
+            ALLOCATORS[-1](nbytes)
 
 
 class DryKernels:
-    """Kernels that leave for the host what a script says they would, and nothing else."""
+    """Kernels that do nothing but return what a script says."""
 
     def __init__(self, script: Script, values: dict[int, Any]) -> None:
         self.script, self.values = script, values
-        # Whether labels were numbered for the aggregation at work; the last one of level 0.
+        # Whether labels were numbered for the current aggregation; the last aggregation of level 0.
         self.numbered = False
         self.first: Any = None
 
@@ -112,30 +112,30 @@ class DryKernels:
         control["total_moves"], control["total_gain"] = moved.moves, moved.gain
 
     def begin_sweep(self, rule: Any, shared: Any) -> None:
-        """Say how a sweep in blocks went, which is the last one: it gains nothing."""
+        """Return the result of a sweep in vertex blocks, which is the last: it gains little."""
         moved = self.script.moves.pop(0)
         control = self.leave(pointer(shared, VERTEX_BLOCKS, "control"), CONTROL)
         control["moves"], control["visited"] = (moved.moves, 0), moved.arcs_visited
-        # As much as a last sweep may gain: the level is worth adding up.
+        # As much as a last sweep may gain: the level is worth aggregating.
         control["gain"] = (min(moved.gain, 1 << 38), 0)
 
     def sum_communities(self, *args: Any) -> None:
         sums = self.script.sums.pop(0)
-        found = self.leave(args[-1], RELABEL_RESULT)
-        found["inside"], found["communities"] = sums.inside, sums.communities
-        found["squares"] = parts(sums.squares)
+        result = self.leave(args[-1], RELABEL_RESULT)
+        result["inside"], result["communities"] = sums.inside, sums.communities
+        result["squares"] = parts(sums.squares)
 
     def rank_communities(self, *args: Any) -> None:
         self.leave(args[-1], RELABEL_RESULT)["communities"] = self.script.communities
 
     def sum_level(self, args: Any) -> None:
         state = self.state(fields(args))
-        state["inside"], state["max_degree"] = self.script.inside, self.script.widest
+        state["inside"], state["max_degree"] = self.script.inside, self.script.max_degree
         state["squares"] = parts(self.script.squares)
 
     @property
     def step(self) -> Any:
-        """The aggregation at work: the script's, or level 0's once more."""
+        """The current aggregation: the script's, or level 0's again."""
         return self.script.step if self.numbered else self.first
 
     def aggregate_small(self, args: Any) -> None:
@@ -193,24 +193,24 @@ class DryKernels:
             self.script.step.merge()
 
     def done(self, state: Any, args: dict[str, int]) -> None:
-        """The next level is there."""
+        """Finish a level's aggregation."""
         step = self.step
         if self.numbered:
             self.script.steps.pop(0)
             # Parts that are numbered already are those of the level after the next.
             self.first = step if args["ranks"] and args["n"] == self.script.vertices else self.first
         self.numbered = False
-        state["inside"], state["max_degree"] = step.inside, step.widest
+        state["inside"], state["max_degree"] = step.inside, step.max_degree
         state["squares"] = parts(step.squares)
         step.forget()
 
-    def rows(self, args: dict[str, int]) -> Rows:
+    def rows(self, args: dict[str, int]) -> CommunityArcs:
         """Return the rows that an aggregation sums: a level's, a range's, or partial ones."""
         if args["partial"] and args["map"]:
             return self.part(args).rows
         return self.step.merged() if not args["map"] else self.step.rows
 
-    def part(self, args: dict[str, int]) -> Range:
+    def part(self, args: dict[str, int]) -> RangeStep:
         """Return the range that an aggregation is about, by where its offsets begin."""
         base = next(a for a in self.values if a <= args["offsets"] <= a + 8 * self.script.vertices)
         first = (args["offsets"] - base) // 8
@@ -220,7 +220,7 @@ class DryKernels:
         return self.leave(args["state"], STATE)
 
     def leave(self, where: Any, kind: Any) -> Any:
-        """Return what a kernel left behind, to write to."""
+        """Return the memory of a kernel's results, to write to."""
         address = where if isinstance(where, int) else where.data.ptr
         if address not in self.values:
             self.values[address] = np.zeros(kind.itemsize, np.uint8)
@@ -239,12 +239,12 @@ def pointer(struct: Any, layout: Any, name: str) -> int:
 
 
 def parts(number: int) -> list[int]:
-    """Return a sum of 128 bits as the three that kernels add up."""
+    """Return a 128-bit sum as the three parts that kernels sum."""
     return [number & LOW, number >> 32 & LOW, number >> 64]
 
 
 class Watched(allocator.Allocator):
-    """The allocator, with notes of all that was asked of it."""
+    """The allocator, recording every request."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)

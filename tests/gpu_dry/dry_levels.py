@@ -12,7 +12,7 @@ import numpy as np
 from louvain_um.core.hierarchy import MoveStats, Sums
 from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.graph.graph import Graph
-from tests.gpu_dry.dry_script import Range, Rows, Script
+from tests.gpu_dry.dry_script import CommunityArcs, RangeStep, Script
 from tests.paths import RESULTS
 
 MEASURED = {"louvain": "gpu_detect_h200.json", "leiden": "gpu_detect_h200_leiden.json"}
@@ -38,11 +38,11 @@ LARGE = {
 """Cycle, vertices, arcs and communities of levels, measured too."""
 
 UNEVEN = {"rmat": 0.9, "lfr": 0.3, "stencil": 0.1}
-"""How the arcs of communities fall with their rank: as its power."""
+"""Exponent of the arcs of communities by rank."""
 
-WIDEST = {"rmat": 0.02, "lfr": 0.0, "stencil": 0.0}
-LEAST_WIDEST = {"rmat": 3000, "lfr": 4000, "stencil": 26}
-"""Arcs of the widest vertex: a share of the vertices, or so many."""
+MAX_DEGREE = {"rmat": 0.02, "lfr": 0.0, "stencil": 0.0}
+MIN_MAX_DEGREE = {"rmat": 3000, "lfr": 4000, "stencil": 26}
+"""Largest degree: a share of the vertices, at least so many."""
 
 SKEW = {"rmat": 80.0, "lfr": 8.0, "stencil": 1.0}
 
@@ -52,7 +52,7 @@ ISOLATED = {"rmat": 0.42, "lfr": 0.0, "stencil": 0.0}
 
 @dataclass
 class Guess:
-    """One aggregation of which only the sizes are known."""
+    """One aggregation with known sizes and made-up rows."""
 
     vertices: int
     arcs: int
@@ -66,41 +66,43 @@ class Guess:
     joined: float = 0.0
 
     @property
-    def widest(self) -> int:
-        """Arcs of the next level's widest vertex."""
+    def max_degree(self) -> int:
+        """Largest degree of the next level."""
         k = self.communities - self.isolated
         return int(min(k - 1, self.rows.outer.max(initial=0)))
 
     @cached_property
-    def rows(self) -> Rows:
-        """Arcs of each community, of which no more are left than there are others."""
+    def rows(self) -> CommunityArcs:
+        """Arcs of each community; at most one is left for each other community."""
         k = self.communities
         rank = np.random.default_rng(0).permutation(k) + 1.0
         filled = k - self.isolated
         arcs = spread(np.where(rank > filled, 0.0, rank**-self.uneven), self.arcs)
         room = np.minimum(arcs, max(filled - 1, 0))
         outer = np.minimum(spread(room, self.kept), room)
-        return Rows(arcs, outer, np.minimum(outer + 1, arcs))
+        return CommunityArcs(arcs, outer, np.minimum(outer + 1, arcs))
 
-    def part(self, first: int, last: int) -> Range:
-        """Return a range's rows: as many pairs as a throw of its arcs would hit."""
+    def part(self, first: int, last: int) -> RangeStep:
+        """Return a range's rows, with as many pairs as its arcs would join at random."""
         count = min(last - first, self.communities)
         arcs = self.arcs * (last - first) // self.vertices
         names, even = np.arange(count), np.ones(count)
         sizes = spread(even, int(self.hit(arcs)))
-        return Range(names, Rows(spread(even, arcs), sizes, sizes), int(self.hit(arcs)))
+        return RangeStep(
+            names, CommunityArcs(spread(even, arcs), sizes, sizes), int(self.hit(arcs))
+        )
 
     def hit(self, arcs: float) -> float:
-        """Return how many pairs of communities so many arcs join."""
+        """Return how many pairs of communities so many random arcs join."""
         whole = self.kept + self.communities
         return min(arcs, whole * -np.expm1(-arcs / whole))
 
-    def append(self, part: Range) -> None:
+    def append(self, part: RangeStep) -> None:
         self.joined += part.pairs
 
-    def merged(self) -> Rows:
+    def merged(self) -> CommunityArcs:
         even = np.ones(self.communities)
-        return Rows(
+        return CommunityArcs(
             spread(even, int(self.joined)),
             self.rows.outer,
             spread(even, int(self.hit(self.joined))),
@@ -149,10 +151,10 @@ def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
         for lev in levels_of(name, method)
     ]
     n, arcs = levels[0]["vertices"], levels[0]["arcs"]
-    widest = max(int(WIDEST[kind] * n), LEAST_WIDEST[kind])
-    script = Script(n, widest=widest, communities=levels[-1]["communities"])
+    max_degree = max(int(MAX_DEGREE[kind] * n), MIN_MAX_DEGREE[kind])
+    script = Script(n, max_degree=max_degree, communities=levels[-1]["communities"])
     isolated = int(ISOLATED[kind] * n)
-    script.survey = DegreeStats(widest, int(SKEW[kind] * arcs * arcs / n), isolated)
+    script.survey = DegreeStats(max_degree, int(SKEW[kind] * arcs * arcs / n), isolated)
     inside = 0
     for at, level in enumerate(levels):
         following = levels[at + 1] if at + 1 < len(levels) else None

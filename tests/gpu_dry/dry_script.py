@@ -1,4 +1,4 @@
-"""What kernels of a run would tell the host: recorded from the CPU engine, or made up."""
+"""What the kernels of a run would return to the host, recorded from the CPU engine."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ I64 = NDArray[np.int64]
 
 
 @dataclass
-class Rows:
-    """Rows to add up: arcs of each community, those left without and with inner ones."""
+class CommunityArcs:
+    """Arcs of each community before aggregation, and after it without and with inner arcs."""
 
     arcs: I64
     outer: I64
     whole: I64
 
     def kept(self, partial: bool) -> I64:
-        """Return the arcs left of each."""
+        """Return the arcs of each community after aggregation."""
         return self.whole if partial else self.outer
 
 
 @dataclass
-class Range:
-    """A range of vertices: its communities, their rows, and which pairs they join."""
+class RangeStep:
+    """A range of vertices: its communities, their rows, and the pairs of communities joined."""
 
     communities: I64
-    rows: Rows
+    rows: CommunityArcs
     pairs: Any
 
 
 @dataclass
 class Step:
-    """One aggregation, as recorded: sizes that follow from arrays of the CPU engine."""
+    """One recorded aggregation: sizes that follow from arrays of the CPU engine."""
 
     communities: int
     kept: int
     inside: int
     squares: int
     total: int
-    widest: int
-    rows: Rows
+    max_degree: int
+    rows: CommunityArcs
     pairs: Any = None
     offsets: Any = None
-    so_far: list[Range] = field(default_factory=list)
+    so_far: list[RangeStep] = field(default_factory=list)
 
-    def part(self, first: int, last: int) -> Range:
+    def part(self, first: int, last: int) -> RangeStep:
         """Return the rows of a range of vertices."""
         k, (sources, targets) = self.communities, self.pairs
         low, high = self.offsets[first], self.offsets[last]
@@ -65,18 +65,18 @@ class Step:
         arcs = np.bincount(own, np.diff(self.offsets[first : last + 1])).astype(np.int64)
         joined = np.unique(sources[low:high].astype(np.int64) * k + targets[low:high])
         sizes = np.bincount(np.searchsorted(names, joined // k), minlength=len(names))
-        return Range(names, Rows(arcs, sizes, sizes), joined)
+        return RangeStep(names, CommunityArcs(arcs, sizes, sizes), joined)
 
     @property
     def numbers(self) -> Any:
         """uint32[n]: community of each vertex."""
         return self._numbers
 
-    def append(self, part: Range) -> None:
+    def append(self, part: RangeStep) -> None:
         """Add the rows of a range to those so far."""
         self.so_far.append(part)
 
-    def merged(self) -> Rows:
+    def merged(self) -> CommunityArcs:
         """Return the rows so far, by community."""
         k, arcs = self.communities, np.zeros(self.communities, np.int64)
         for part in self.so_far:
@@ -84,7 +84,7 @@ class Step:
         joined = self.joined()
         inner = joined // k == joined % k
         whole = np.bincount(joined // k, minlength=k)
-        return Rows(arcs, np.bincount(joined[~inner] // k, minlength=k), whole)
+        return CommunityArcs(arcs, np.bincount(joined[~inner] // k, minlength=k), whole)
 
     def joined(self) -> Any:
         """Return the pairs of communities that the rows so far join, each once."""
@@ -92,23 +92,23 @@ class Step:
         return np.unique(np.concatenate(pairs)) if pairs else np.zeros(0, np.int64)
 
     def merge(self) -> None:
-        """Leave one row a community."""
+        """Merge the rows into one per community."""
         rows, joined = self.merged(), self.joined()
-        self.so_far = [Range(np.arange(self.communities), rows, joined)]
+        self.so_far = [RangeStep(np.arange(self.communities), rows, joined)]
 
     def forget(self) -> None:
-        """Let go of what only this step needs."""
+        """Free what only this step needs."""
         self.so_far, self.pairs = [], None
 
 
 @dataclass
 class Script:
-    """All that a run reads back, in order; `inside`, `squares` and `widest` are level 0's."""
+    """All that a run reads back, in order; `inside`, `squares` and `max_degree` are level 0's."""
 
     vertices: int
     inside: int = 0
     squares: int = 0
-    widest: int = 0
+    max_degree: int = 0
     survey: DegreeStats | None = None
     communities: int = 0
     moves: list[MoveStats] = field(default_factory=list)
@@ -117,12 +117,12 @@ class Script:
 
     @property
     def step(self) -> Any:
-        """The aggregation at work."""
+        """The current aggregation."""
         return self.steps[0]
 
 
 class Recorder(CpuEngine):
-    """The CPU engine, which writes a script of what it does."""
+    """The CPU engine, recording a script of its steps."""
 
     script: Script
 
@@ -130,7 +130,7 @@ class Recorder(CpuEngine):
         level = super().load(graph)
         self.script.inside = 2 * int(level.loops.sum())
         self.script.squares = sum_of_squares(level.degrees)
-        self.script.widest = level.max_degree
+        self.script.max_degree = level.max_degree
         return level
 
     def move(self, level: CpuLevel) -> MoveStats:
@@ -150,8 +150,8 @@ class Recorder(CpuEngine):
             inside=2 * int(coarse.loops.sum()),
             squares=sum_of_squares(coarse.degrees),
             total=int(coarse.degrees.sum()),
-            widest=coarse.max_degree,
-            rows=Rows(arcs, kept, kept),
+            max_degree=coarse.max_degree,
+            rows=CommunityArcs(arcs, kept, kept),
             offsets=offsets.copy(),
         )
         if level.number == 0:

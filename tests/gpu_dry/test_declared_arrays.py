@@ -1,7 +1,7 @@
-"""What the engine asks for is what it declared: no device is needed to see that.
+"""The engine allocates what it declared; tested without a device.
 
 The real engine runs on arrays that are addresses and kernels that do nothing; what it reads back
-is recorded from the CPU engine, or made up from the levels of runs that were measured.
+is recorded from the CPU engine, or made up from the levels of measured runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TURNS = {
     *("first", "start_totals", "start_used", "parents"),
     *("aggregate", "aggregate_numbers", "aggregate_ranks", "through"),
 }
-"""Arrays that take the room that others of their stage gave back, so that none is declared."""
+"""Undeclared arrays: they fit where other arrays of their stage were freed."""
 
 SIZES = [
     ("rmat24", "louvain", 16),
@@ -40,7 +40,7 @@ SIZES = [
     ("lfr22", "leiden", 1),
     ("stencil150", "leiden", 1),
 ]
-"""Runs measured on a device, and how much smaller to take them."""
+"""Runs measured on a device, and the factor by which they are scaled down."""
 
 GRAPHS = {
     "rmat": lambda: GENERATORS["rmat"](scale=15).graph,
@@ -62,9 +62,9 @@ def scripted(name, method):
 
 
 def room_of(array, plan):
-    """The bytes of an array, its like on later levels included.
+    """The bytes of an array and its likes on coarse levels.
 
-    Those of both regions for coarse levels, where they lie side by side; all tables for hubs.
+    Those of both regions for coarse levels, where they are adjacent; all tables for hubs.
     """
     if array.name.startswith("hub_"):
         return max(a.nbytes for a in plan.arrays if a.name in (array.name, "coarse_hubs"))
