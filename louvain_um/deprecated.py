@@ -32,7 +32,7 @@ MODULES: Final[Mapping[str, str]] = {
     "louvain_um.quality": "louvain_um.results.quality",
     "louvain_um.rules": "louvain_um.core.rules",
 }
-"""Old path of a module → its path now."""
+"""Old path of a module → its current path."""
 
 NAMES: Final[Mapping[str, str]] = {
     "louvain_um.profiling.session:Session": "louvain_um.profiling.facade:Session",
@@ -51,17 +51,17 @@ NAMES: Final[Mapping[str, str]] = {
 
 
 def resolve(module: str, name: str) -> Any:
-    """Return what an old name of a module stands for, and warn.
+    """Return the object behind an old name of a module, and warn.
 
     Parameters
     ----------
     module, name : str
-        Path of the module as it is now, and the name that it lacks.
+        Path of the module as it is now, and the missing name.
 
     Raises
     ------
     AttributeError
-        It never had one of that name.
+        The module never had that name.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class _Finder(MetaPathFinder, Loader):
 
 
 def _warn(old: str, new: str, level: int) -> None:
-    """Tell the caller the name to use from now on."""
+    """Warn the caller with the current name."""
     warnings.warn(
         f"{old} is now {new}; the old name goes with the next release",
         DeprecationWarning,

@@ -1,4 +1,4 @@
-"""Every error the toolkit raises on purpose: one line each, ending in what to do next."""
+"""The toolkit's errors: one line each that ends in what to do next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_SHOWN: Final = 40
 
 
 class LouvainUmError(Exception):
-    """Base of all errors raised on purpose; its text is one line that a user can act on."""
+    """Base of the toolkit's errors; the text is one line that a user can act on."""
 
 
 class OptionError(LouvainUmError, ValueError):
@@ -29,7 +29,7 @@ class OptionError(LouvainUmError, ValueError):
         Its value.
     remedy : str
         What the option must be, to follow its name: "must be at least 1"; after a problem, or
-        without an option, the whole of what to do.
+        without an option, the complete message.
     problem : str
         What is wrong, where that is more than the value.
 
@@ -71,7 +71,7 @@ def _shown(value: object) -> str:
 
 
 class GraphError(LouvainUmError, ValueError):
-    """Arrays or objects that do not describe an undirected graph with non-negative weights."""
+    """Input that does not describe an undirected graph with non-negative weights."""
 
 
 class GraphFormatError(GraphError):
@@ -80,7 +80,7 @@ class GraphFormatError(GraphError):
     Parameters
     ----------
     message : str
-        What is wrong and what to do about it.
+        The problem and the remedy.
     file : str or Path
         The file as the user named it.
     line : int, optional
@@ -99,7 +99,7 @@ class GraphFormatError(GraphError):
 
 
 class DeviceUnavailableError(LouvainUmError):
-    """The device asked for is not there; `reason` says why."""
+    """The requested device is not available; `reason` says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -116,7 +116,7 @@ class MemoryBudgetError(LouvainUmError):
     largest : iterable of (str, int)
         Arrays and their bytes; the largest are named.
     remedy : str
-        What to try next.
+        What to do next.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class MemoryBudgetError(LouvainUmError):
 
 
 def _size(nbytes: int) -> str:
-    """Return bytes for people: MiB, and what would be next to none of them in smaller units."""
+    """Return bytes as text: MiB, and smaller units below 1 MiB."""
     if nbytes >= 10 << 20:
         return f"{nbytes / 2**20:,.0f} MiB"
     if nbytes >= 1 << 20:
@@ -154,11 +154,11 @@ def _size(nbytes: int) -> str:
 
 
 class PlacementError(LouvainUmError):
-    """A device or its driver does not carry out a placement; the run stops, it is not changed."""
+    """A device or its driver rejects a placement; the run stops instead of using another."""
 
 
 class KernelCompileError(LouvainUmError):
-    """A CUDA kernel did not compile; `log` is the compiler's own."""
+    """A CUDA kernel did not compile; `log` is the compiler's output."""
 
     def __init__(self, log: str) -> None:
         super().__init__(
@@ -169,4 +169,4 @@ class KernelCompileError(LouvainUmError):
 
 
 class GraphWarning(UserWarning):
-    """Something a reader should know about a graph that was read all the same."""
+    """A remark on a graph that was read nevertheless."""

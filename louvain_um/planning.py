@@ -32,12 +32,12 @@ def plan(
     machine: str | Machine | None = None,
     kind: str | None = None,
 ) -> Plan:
-    """Tell what a run on a GPU would take, before anything is allocated; needs no GPU.
+    """Predict memory and time of a run on a GPU before anything is allocated; needs no GPU.
 
     Parameters
     ----------
     graph : Graph, DeviceGraph or anything `as_graph` takes, optional
-        The graph itself; its degrees tell what kind it is.
+        The graph; its kind follows from its degrees.
     n_vertices, n_arcs : int, optional
         Its size, instead. An undirected edge is two arcs.
     weighted : bool or {"integer", "real"}
@@ -50,9 +50,9 @@ def plan(
         As in `louvain`; by default all of the device.
     machine : str or Machine, optional
         "h200", "p4000", "rtx3060ti", or a file that ``louvain-um calibrate`` wrote. By default
-        the device at hand, or an H200 where there is none.
-    kind : {"even", "communities", "skewed", "unknown"}, optional
-        What kind of graph it is; by default what its degrees tell.
+        the GPU of this machine, or an H200 if it has none.
+    kind : {"mesh", "community_structured", "power_law", "unknown"}, optional
+        Kind of graph; by default it follows from the degrees.
 
     Returns
     -------
@@ -65,13 +65,13 @@ def plan(
     OptionError
         Neither a graph nor a size, or a value outside its range.
     MemoryBudgetError
-        The policy needs more of the device than there is, and how much.
+        The policy needs more device memory than is available; the error gives the bytes.
 
     Examples
     --------
     >>> import louvain_um as lu
-    >>> found = lu.plan(n_vertices=10_000_000, n_arcs=400_000_000, machine="h200")
-    >>> found.fits, found.policy
+    >>> result = lu.plan(n_vertices=10_000_000, n_arcs=400_000_000, machine="h200")
+    >>> result.fits, result.policy
     (True, 'auto')
     >>> lu.plan(n_vertices=10_000_000, n_arcs=400_000_000, machine="h200",
     ...         device_budget="50%").placements["graph"].kind
@@ -99,7 +99,7 @@ def plan(
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a plan needs to know of a graph."""
+    """The properties of a graph that a plan depends on."""
 
     shape: Shape
     skew: float
@@ -107,7 +107,7 @@ class Measured:
 
 
 def measure(graph: Any, method: Method) -> Measured:
-    """Return the shape of a graph and what its degrees tell."""
+    """Return the shape of a graph and the skew of its degrees."""
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.memory.degree_stats import degree_stats
     from louvain_um.gpu.memory.planning import shape_of
@@ -130,10 +130,10 @@ def shape_of_size(
     method: Method,
     names: tuple[str, str] = ("n_vertices", "n_arcs"),
 ) -> Shape:
-    """Return the shape of a graph of which only the size is known; errors call it by `names`."""
+    """Return the shape of a graph of known size; errors use `names` for vertices and arcs."""
     if vertices is None or arcs is None:
         raise OptionError(remedy=f"give a graph, or both {names[0]} and {names[1]}")
-    vertices, arcs = whole(names[0], vertices), whole(names[1], arcs)
+    vertices, arcs = whole_number(names[0], vertices), whole_number(names[1], arcs)
     bounds = (MAX_VERTICES, vertices * max(vertices - 1, 0))
     for name, value, most in zip(names, (vertices, arcs), bounds, strict=True):
         if not 0 <= value <= most:
@@ -149,8 +149,8 @@ def shape_of_size(
     )
 
 
-def whole(name: str, value: Any) -> int:
-    """Return a size as an integer, numpy's included; a truth value or a fraction is none."""
+def whole_number(name: str, value: Any) -> int:
+    """Return a size as an integer, numpy's included; bool and fractions raise."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise OptionError(name, value, "must be a whole number")
     return index(value)

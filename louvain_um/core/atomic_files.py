@@ -13,13 +13,13 @@ from louvain_um.errors import LouvainUmError
 
 
 def check_output(path: str | Path, *, force: bool = False) -> Path:
-    """Return where a file will be written, links followed, or say why it cannot be.
+    """Return where a file will be written, links followed, or raise if it cannot be written.
 
     Raises
     ------
     LouvainUmError
         The file exists and `force` is off, it is no regular file, or its folder is missing
-        or cannot be written.
+        or is not writable.
     """
     real = Path(os.path.realpath(path))
     if real.is_dir():
@@ -40,10 +40,10 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
 
 @contextmanager
 def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield a temporary path beside `path`, and rename it to `path` if all goes well.
+    """Yield a temporary path beside `path`, and rename it to `path` on success.
 
-    On any failure, an interrupt included, the temporary file is removed and `path` is as it
-    was.
+    On any failure, including an interrupt, the temporary file is removed and `path` is
+    unchanged.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def read_text(path: Path, most: int) -> str:
     OSError
         It cannot be read.
     ValueError
-        It is no text, or longer than `most` characters: it is not read to its end.
+        It is not UTF-8 text, or longer than `most` characters; the rest is not read.
     """
     with path.open(encoding="utf-8-sig") as file:
         text = file.read(most + 1)

@@ -1,7 +1,7 @@
 """The level loop, the same for every engine: move, coarsen, until nothing improves.
 
-An engine offers the steps on its own kind of level; the loop decides, from exact sums alone,
-which level to keep and when to stop, so that no two engines can disagree.
+An engine implements the steps on its own kind of level. The loop decides, from exact sums alone,
+which level to keep and when to stop, so that engines cannot disagree.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Sums:
     squares : int
         Σ degree_c² over communities.
     communities : int
-        How many there are.
+        Number of communities.
     """
 
     inside: int
@@ -45,14 +45,14 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class MoveStats:
-    """What moving on one level did.
+    """Statistics of a level's move phase.
 
     Parameters
     ----------
     iterations, moves, arcs_visited : int
-        Sweeps, vertices moved, arcs of those who decided.
+        Sweeps, moves, and arcs of the vertices that decided.
     gain : int
-        Sum of the gains of all moves, each as it looked when it was decided, in units of 2⁻⁵⁰.
+        Sum of the gains of all moves as predicted when they were decided, in units of 2⁻⁵⁰.
     """
 
     iterations: int
@@ -68,34 +68,34 @@ class Engine(Protocol[L]):
     """
 
     def load(self, graph: Any) -> L:
-        """Return level 0, every vertex alone."""
+        """Return level 0, each vertex its own community."""
 
     def restart(self, path: list[L]) -> L:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
 
     def discard_move(self, level: L) -> None:
-        """Give back what moving left behind on a level where nothing moved."""
+        """Free temporaries after a move phase without moves."""
 
     def size(self, level: L) -> tuple[int, int]:
         """Return vertices and arcs of a level."""
 
     def move(self, level: L) -> MoveStats:
-        """Move vertices between communities until the gain dries up."""
+        """Move vertices between communities until a sweep's gain falls below the tolerance."""
 
     def refine(self, level: L) -> None:
-        """Split what moving found into parts that hold together, one vertex each next level."""
+        """Split communities into connected sub-communities, the vertices of the next level."""
 
     def aggregate(self, level: L) -> L:
-        """Return the next level, its vertices starting in the communities moving found."""
+        """Return the next level, its vertices starting in the communities found by moving."""
 
     def sums(self, level: L) -> Sums:
         """Return the sums of the communities a level starts in."""
 
     def split_disconnected(self, level: L) -> None:
-        """Make every connected part of a community a community of its own."""
+        """Make every connected component of a community a community of its own."""
 
     def release(self, level: L) -> None:
-        """Free the graph of a level; the input's, which every cycle needs, stays."""
+        """Free the graph of a level, except the input's, which every cycle needs."""
 
     def coarse_vertices(self, path: list[L]) -> tuple[NDArray[np.uint32], ...]:
         """Return each level's map to the next."""
@@ -152,7 +152,7 @@ class Run:
         return value, sums.communities
 
     @property
-    def room(self) -> bool:
+    def level_allowed(self) -> bool:
         """Whether another level is allowed."""
         limit = self.options.max_level
         return limit is None or len(self.levels) < limit
@@ -160,7 +160,7 @@ class Run:
     def cycle(self, level: Any, number: int) -> list[Any]:
         """Run levels until one gains no more than the threshold; return those that gained."""
         path = [level]
-        while self.room:
+        while self.level_allowed:
             coarse = self.step(level, number, len(path) - 1)
             if coarse is None:
                 break
@@ -177,8 +177,8 @@ class Run:
             )
         return path
 
-    def pays(self, moved: MoveStats, cycle: int, number: int) -> bool:
-        """Whether what moved is worth adding up."""
+    def gained_enough(self, moved: MoveStats, cycle: int, number: int) -> bool:
+        """Whether a move phase gained enough for aggregation to follow."""
         return rules.as_modularity(moved.gain) > self.options.threshold * rules.min_gain_factor(
             cycle, number
         )
@@ -189,7 +189,7 @@ class Run:
         vertices, arcs = engine.size(level)
         where = {"level": number, "vertices": vertices, "arcs": arcs, "modularity": self.best}
         moved: MoveStats = watch.run("move", engine.move, level, **where)
-        if not moved.moves or (self.levels and not self.pays(moved, cycle, number)):
+        if not moved.moves or (self.levels and not self.gained_enough(moved, cycle, number)):
             engine.discard_move(level)
             self.gained = 0.0
             return None
@@ -220,7 +220,7 @@ class Run:
 def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer) -> Communities:
     """Run the level loop of Louvain or Leiden on an engine, in cycles.
 
-    `graph` is a `Graph`, or what else the engine can load that has a `total_weight`.
+    `graph` is a `Graph`, or another object with a `total_weight` that the engine can load.
     """
     run = Run(engine, options, Stopwatch(observer), graph.total_weight)
     level = run.watch.run("load", engine.load, graph)
@@ -237,7 +237,7 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
             break
         maps.extend(run.watch.run("fetch", engine.coarse_vertices, path))
         coarse_labels.extend(run.watch.run("fetch", engine.coarse_labels, path))
-        if run.best - before <= options.threshold or not run.room:
+        if run.best - before <= options.threshold or not run.level_allowed:
             break
     labels = run.watch.run("fetch", engine.labels, path)
     run.watch.seconds["total"] = time.perf_counter() - run.watch.started

@@ -1,4 +1,4 @@
-"""What Numba lacks: indivisible steps, prefetching, giving way to other threads."""
+"""Intrinsics that Numba lacks: atomic operations, prefetching, yielding the core."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _pointer(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> A
 
 @intrinsic
 def _atomic_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Add `value` to ``array[index]`` in one indivisible step; return what stood there before."""
+    """Add `value` to ``array[index]`` atomically; return the old value."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         pointer = _pointer(context, builder, sig.args[0], *args[:2])
@@ -33,7 +33,7 @@ def _atomic_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 @intrinsic
 def _atomic_load(typingctx: Any, array: Any, index: Any) -> Any:
-    """Return ``array[index]``; nothing after it in the program happens before."""
+    """Return ``array[index]``; later operations are not moved before it (acquire)."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         pointer = _pointer(context, builder, sig.args[0], *args)
@@ -44,7 +44,7 @@ def _atomic_load(typingctx: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:
-    """Ask for ``array[index]``, soon to be read; an index outside does no harm."""
+    """Prefetch ``array[index]``; an index outside the array is harmless."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -60,7 +60,7 @@ def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def _give_way(typingctx: Any) -> Any:
-    """Let another thread have the core, if one wants it."""
+    """Yield the core to another thread, if one is waiting."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         shape = ir.FunctionType(ir.IntType(32), [])

@@ -37,7 +37,7 @@ def dense_uint32(labels: ArrayLike) -> NDArray[np.uint32]:
 def number_by_size(labels: ArrayLike) -> NDArray[np.uint32]:
     """Renumber communities by descending size, ties by their smallest member.
 
-    Takes two passes over the labels and no sort; scratch is 12 bytes a community at most.
+    Takes two passes over the labels and no sort; scratch is at most 12 bytes per community.
 
     Parameters
     ----------

@@ -24,12 +24,12 @@ SPINS = 1000
 
 
 def default_threads() -> int:
-    """Return the number of threads to use: LOUVAIN_UM_THREADS, or the cores we may run on."""
-    asked = os.environ.get("LOUVAIN_UM_THREADS")
-    if asked:
-        if not asked.isdecimal() or not 1 <= int(asked) <= MAX_THREADS:
-            raise OptionError("LOUVAIN_UM_THREADS", asked, f"must lie in 1 … {MAX_THREADS}")
-        return int(asked)
+    """Return the number of threads to use: LOUVAIN_UM_THREADS, or the cores of this process."""
+    given = os.environ.get("LOUVAIN_UM_THREADS")
+    if given:
+        if not given.isdecimal() or not 1 <= int(given) <= MAX_THREADS:
+            raise OptionError("LOUVAIN_UM_THREADS", given, f"must lie in 1 … {MAX_THREADS}")
+        return int(given)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -41,14 +41,14 @@ Result = TypeVar("Result")
 
 @cache
 def _pool(pid: int, workers: int) -> ThreadPoolExecutor:
-    """One pool a process and size; `pid` keeps a forked child from using its parent's."""
+    """Return one pool per process and size; `pid` keeps a forked child off its parent's."""
     return ThreadPoolExecutor(workers, thread_name_prefix="louvain-um")
 
 
 def run(kernel: Callable[..., None], threads: int, *args: Any) -> None:
     """Call ``kernel(t, threads, *args)`` for every t in 0 … threads − 1, side by side.
 
-    The kernel must release the GIL and must not care which of the calls runs first.
+    The kernel must release the GIL and must not depend on the order of the calls.
     """
     if threads == 1:
         kernel(0, 1, *args)
@@ -58,7 +58,7 @@ def run(kernel: Callable[..., None], threads: int, *args: Any) -> None:
     try:
         kernel(0, threads, *args)
     finally:
-        # Even when interrupted: nobody may free arrays that a thread still writes to.
+        # Wait even when interrupted: arrays that a thread still writes to must not be freed.
         failures = [task.exception() for task in pending]
     for failure in failures:
         if failure is not None:
@@ -71,13 +71,13 @@ def stream(
     """Yield ``function(item)`` for every item, in order, computed side by side.
 
     With more than one thread the next items are fetched, by the caller's, while earlier ones
-    are computed. The function must release the GIL where it works.
+    are computed. The function must release the GIL while it computes.
     """
     if threads == 1:
         yield from map(function, items)
         return
     rest = iter(items)
-    # The first here: a short list needs no thread, and what must be compiled is.
+    # The first runs here: a short list needs no thread, and it compiles what must be compiled.
     for item in rest:
         yield function(item)
         break
@@ -104,14 +104,14 @@ def take(counter, step):  # type: ignore[no-untyped-def]
 def claim(progress, stage, step):  # type: ignore[no-untyped-def]
     """Return the start of the next unclaimed stretch of a stage.
 
-    `progress` holds two counters a stage, zero at first: items claimed and items finished.
+    `progress` holds two counters per stage, initially zero: items claimed and items finished.
     """
     return atomic_add(progress, 2 * stage, step)
 
 
 @njit(nogil=True, cache=True, inline="always")
 def finish(progress, stage, items):  # type: ignore[no-untyped-def]
-    """Announce that so many items of a stage are done."""
+    """Count `items` of a stage as finished."""
     atomic_add(progress, 2 * stage + 1, items)
 
 

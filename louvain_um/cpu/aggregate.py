@@ -1,9 +1,9 @@
 """From communities to the next level's graph, exactly: communities become vertices.
 
-Each community's members are visited once and their arcs added up in a hash table; a list of
-new neighbours is written where the community's arcs would begin if none merged, so that no
-counting pass is needed: in a room for a chunk of communities at a time, whose lists are then
-moved behind those of the chunks before. Pages that no list reaches are never backed by memory.
+Each community's members are visited once and their arcs summed in a hash table. Its list of
+neighbours is written where its arcs would start if none merged, so that no counting pass is
+needed: one chunk of communities at a time, whose lists then move behind those of earlier chunks.
+Pages that no list reaches are never backed by memory.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -28,7 +28,7 @@ from louvain_um.cpu.hash_table import (
 
 STRETCH = 64
 SHARES = 8
-"""Most communities a thread claims at a time; fewer where a chunk has few: so many claims each."""
+"""Claims per thread in a small chunk; in a large one a thread claims `STRETCH` communities."""
 
 
 @njit(nogil=True, cache=True)
@@ -51,22 +51,23 @@ def renumber(labels, ranks):
 
 
 @njit(nogil=True, cache=True)
-def group_members(offsets, labels, members, starts, rooms):
-    """List the members of each community, ascending; return the most arcs one of them has.
+def group_members(offsets, labels, members, starts, arc_starts):
+    """List the members of each community, ascending; return the largest number of arcs of one.
 
-    `members[starts[c]:starts[c + 1]]` are those of c; `rooms[c]` the arcs of all before c.
+    `members[starts[c]:starts[c + 1]]` are those of c; `arc_starts[c]` is the number of
+    arcs of all communities before c.
     """
     starts[:] = 0
-    rooms[:] = 0
+    arc_starts[:] = 0
     for v in range(len(labels)):
         c = np.int64(labels[v])
         starts[c + 1] += 1
-        rooms[c + 1] += offsets[v + 1] - offsets[v]
-    widest = 0
+        arc_starts[c + 1] += offsets[v + 1] - offsets[v]
+    most = 0
     for c in range(len(starts) - 1):
-        widest = max(widest, rooms[c + 1])
+        most = max(most, arc_starts[c + 1])
         starts[c + 1] += starts[c]
-        rooms[c + 1] += rooms[c]
+        arc_starts[c + 1] += arc_starts[c]
     for v in range(len(labels)):
         c = np.int64(labels[v])
         members[starts[c]] = v
@@ -74,28 +75,28 @@ def group_members(offsets, labels, members, starts, rooms):
     for c in range(len(starts) - 1, 0, -1):
         starts[c] = starts[c - 1]
     starts[0] = 0
-    return widest
+    return most
 
 
 CHUNKS = 16
 LEAST_ARCS = 1 << 16
-"""Chunks of a level, each of so many arcs at least."""
+"""Number of chunks of a level, and the fewest arcs of a chunk."""
 
 
 @njit(nogil=True, cache=True)
-def end_of_chunk(rooms, first, arcs):
-    """Return the end of the chunk that begins with a community: so many arcs, or one community."""
+def end_of_chunk(arc_starts, first, arcs):
+    """Return the end of the chunk from `first`: one community, more up to `arcs` arcs."""
     last = first + 1
-    while last < len(rooms) - 1 and rooms[last + 1] - rooms[first] <= arcs:
+    while last < len(arc_starts) - 1 and arc_starts[last + 1] - arc_starts[first] <= arcs:
         last += 1
     return last
 
 
 @njit(nogil=True, cache=True)
-def add_up(t, threads, graph, labels, members, starts, rooms, chunk, tallies, out, claim):
+def sum_arcs(t, threads, graph, labels, members, starts, arc_starts, chunk, tallies, out, claim):
     """Write neighbours with weights, loop and count of each community of a chunk.
 
-    Neighbours come in the order in which its members meet them: sums do not care, and sorting
+    Neighbours stay in the order in which they are found: sums do not depend on it, and sorting
     would take as long as the rest.
     """
     offsets, targets, weights, _, loops = graph
@@ -110,8 +111,8 @@ def add_up(t, threads, graph, labels, members, starts, rooms, chunk, tallies, ou
         if begin >= last:
             break
         for c in range(begin, min(begin + stretch, last)):
-            bits = bits_for(min(rooms[c + 1] - rooms[c], communities))
-            base = rooms[c] - rooms[first]
+            bits = bits_for(min(arc_starts[c + 1] - arc_starts[c], communities))
+            base = arc_starts[c] - arc_starts[first]
             found = np.uint32(0)
             inside = 0
             loop = 0
@@ -139,15 +140,15 @@ def add_up(t, threads, graph, labels, members, starts, rooms, chunk, tallies, ou
 
 
 @njit(nogil=True, cache=True)
-def append(rooms, chunk, counts, room_targets, room_weights, targets, weights):
-    """Move the lists of a chunk behind those before it; turn its counts into offsets."""
+def append(arc_starts, chunk, counts, chunk_targets, chunk_weights, targets, weights):
+    """Append the lists of a chunk to those before it; turn its counts into offsets."""
     first, last = chunk
     counts[0] = 0
     out = counts[first]
     for c in range(first, last):
-        base, found = rooms[c] - rooms[first], counts[c + 1]
+        base, found = arc_starts[c] - arc_starts[first], counts[c + 1]
         for k in range(found):
-            targets[out + k] = room_targets[base + k]
-            weights[out + k] = room_weights[base + k]
+            targets[out + k] = chunk_targets[base + k]
+            weights[out + k] = chunk_weights[base + k]
         out += found
         counts[c + 1] = out

@@ -1,4 +1,4 @@
-"""Tell an observer when Numba compiles: a first run takes seconds before it does anything."""
+"""Announce Numba's compilation, which delays a first run by seconds, to an observer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from louvain_um.events import Event, Observer
 
 
 class Announcer(event.Listener):
-    """Turns Numba's compile events, which nest, into a phase; loading a cache raises none."""
+    """Turns Numba's nested compile events into one phase; loading from the cache raises none."""
 
     def __init__(self, observer: Observer) -> None:
         self.observer = observer

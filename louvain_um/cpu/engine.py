@@ -152,17 +152,17 @@ class CpuEngine:
         """Return hash tables for `distinct` communities, one row per thread."""
         shape = (self.threads, -1)
 
-        def room(name: str, items: int, dtype: DTypeLike) -> Any:
+        def table(name: str, items: int, dtype: DTypeLike) -> Any:
             size = self.threads * items
             return self.memory.empty(f"tally_{name}", "hash", size, dtype).reshape(shape)
 
         slots = slots_for(distinct)
-        keys, sums = room("keys", slots, np.uint32), room("sums", slots, np.int64)
+        keys, sums = table("keys", slots, np.uint32), table("sums", slots, np.int64)
         keys[:] = EMPTY
-        names = room("names", level.max_degree + 1, np.uint32)
+        names = table("names", level.max_degree + 1, np.uint32)
         weighted = len(level.weights) > 0
-        loads = room("loads", level.max_degree + 1 if weighted else 0, level.weights.dtype)
-        return keys, sums, room("used", distinct + 1, np.uint32), names, loads
+        loads = table("loads", level.max_degree + 1 if weighted else 0, level.weights.dtype)
+        return keys, sums, table("used", distinct + 1, np.uint32), names, loads
 
     def free_tallies(self) -> None:
         """Free the hash tables."""
@@ -228,15 +228,15 @@ class CpuEngine:
 
         members = empty("members", "scratch", n, np.uint32)
         starts = empty("member_starts", "scratch", count + 1, np.int64)
-        rooms = empty("rooms", "scratch", count + 1, np.int64)
-        most = aggregate.group_members(level.offsets, numbers, members, starts, rooms)
+        arc_starts = empty("rooms", "scratch", count + 1, np.int64)
+        most = aggregate.group_members(level.offsets, numbers, members, starts, arc_starts)
         tallies = self.tallies(level, min(most, count))
         targets = np.empty(arcs, np.uint32)
         weights = self.weights(arcs)
         offsets = empty(f"offsets.{number}", "graph", count + 1, np.int64)
         loops = empty(f"loops.{number}", "graph", count, np.int64)
         graph = (level.offsets, level.targets, level.weights, level.degrees, level.loops)
-        kept = self.add_up(graph, numbers, members, starts, rooms, tallies, targets, weights,
+        kept = self.sum_arcs(graph, numbers, members, starts, arc_starts, tallies, targets, weights,
                            loops, offsets)  # fmt: skip
         self.show(
             "aggregate", level, numbers=numbers, members=members, member_starts=starts,
@@ -263,28 +263,30 @@ class CpuEngine:
         arrays = (offsets, targets, weights, loops, degrees)
         return CpuLevel(level.cycle, number, *arrays, max_degree=max_degree(offsets), start=coarse)
 
-    def add_up(
-        self, graph: Any, numbers: U32, members: U32, starts: I64, rooms: I64, tallies: Any,
+    def sum_arcs(
+        self, graph: Any, numbers: U32, members: U32, starts: I64, arc_starts: I64, tallies: Any,
         targets: U32, weights: U32 | I64, loops: I64, offsets: I64,
     ) -> int:  # fmt: skip
         """Write the next level's rows, chunk by chunk of communities; return its arcs."""
-        arcs, count = int(rooms[-1]), len(rooms) - 1
+        arcs, count = int(arc_starts[-1]), len(arc_starts) - 1
         threads = self.threads if arcs > move.SERIAL_ARCS else 1
         target_arcs = max(arcs // aggregate.CHUNKS, aggregate.LEAST_ARCS)
         ends = [0]
         while ends[-1] < count:
-            ends.append(aggregate.end_of_chunk(rooms, ends[-1], target_arcs))
-        size = max((int(rooms[b] - rooms[a]) for a, b in pairwise(ends)), default=0)
-        room_targets, room_weights = np.empty(size, np.uint32), self.weights(size)
-        out = (room_targets, room_weights, loops, offsets)
+            ends.append(aggregate.end_of_chunk(arc_starts, ends[-1], target_arcs))
+        size = max((int(arc_starts[b] - arc_starts[a]) for a, b in pairwise(ends)), default=0)
+        chunk_targets, chunk_weights = np.empty(size, np.uint32), self.weights(size)
+        out = (chunk_targets, chunk_weights, loops, offsets)
         offsets[0] = 0
         for chunk in pairwise(ends):
             claim = np.zeros(1, np.int64)
             parallel.run(
-                aggregate.add_up, threads, graph, numbers, members, starts, rooms, chunk, tallies,
-                out, claim,
+                aggregate.sum_arcs, threads, graph, numbers, members, starts, arc_starts, chunk,
+                tallies, out, claim,
             )  # fmt: skip
-            aggregate.append(rooms, chunk, offsets, room_targets, room_weights, targets, weights)
+            aggregate.append(
+                arc_starts, chunk, offsets, chunk_targets, chunk_weights, targets, weights
+            )
         return int(offsets[-1])
 
     def discard_move(self, level: CpuLevel) -> None:
@@ -307,7 +309,7 @@ class CpuEngine:
         refine.split(level.offsets, level.targets, level.start, np.empty_like(level.start))
 
     def release(self, level: CpuLevel) -> None:
-        """Free the graph of a level; the input's, which every cycle needs, stays."""
+        """Free the graph of a level, except the input's, which every cycle needs."""
         k = level.number
         if k == 0:
             return

@@ -1,14 +1,14 @@
-"""A small hash table that adds up weights by community, one for each thread.
+"""A small hash table per thread that sums weights by community.
 
-Its size follows the largest number of neighbours, not the graph: 12 bytes a slot, at most four
-slots a neighbour. `keys` holds a community in each used slot and EMPTY elsewhere; `sums` is valid
-where a key stands; `used` lists the used slots, so that clearing costs only what was used.
+Its size follows the largest number of neighbours, not the graph: 12 bytes per slot, at most four
+slots per neighbour. `keys` holds a community in each used slot and EMPTY elsewhere; `sums` is
+valid in used slots; `used` lists them, so that clearing costs only what was used.
 
-Most of an engine's time is spent here, and most of that in waiting: for labels at random places
-in memory, and for branches guessed wrong. So a vertex is tallied in two passes without branches
-that depend on labels. `collect` fetches the labels of all neighbours and keeps those of other
-communities (in `names`, their weights in `loads`); `add` puts these into the table. A vertex
-deep inside its community ends after the first.
+Most of an engine's time is spent here, waiting for labels at random addresses and for mispredicted
+branches. So a vertex takes two passes without branches that depend on labels. `collect` fetches the
+labels of all neighbours and keeps those of other communities (in `names`, their weights in
+`loads`); `add` puts these into the table. A vertex whose neighbours all share its community ends
+after the first pass.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -24,19 +24,19 @@ from louvain_um.core.intrinsics import prefetch
 EMPTY = np.uint32(0xFFFFFFFF)
 MULTIPLIER = np.uint32(0x9E3779B1)
 LEAST_BITS = 8
-"""log2 of the fewest slots: 3 KiB stay in the fastest cache, and few neighbours seldom collide."""
+"""log2 of the fewest slots: 3 KiB fit the first-level cache, and few neighbours seldom collide."""
 AHEAD = 4
-"""Turns before its own that a vertex's arcs are asked for."""
+"""Number of vertices ahead whose arcs are prefetched."""
 
 
 def slots_for(neighbours: int) -> int:
-    """Return the slots of a table for so many neighbours."""
+    """Return the number of slots of a table for `neighbours` neighbours."""
     return 1 << max(LEAST_BITS, (2 * neighbours - 1).bit_length())
 
 
 @njit(nogil=True, cache=True, inline="always")
 def bits_for(neighbours):
-    """Return log2 of the number of slots for so many neighbours."""
+    """Return log2 of the number of slots for `neighbours` neighbours."""
     bits = LEAST_BITS
     while (1 << bits) < 2 * neighbours:
         bits += 1
@@ -51,10 +51,9 @@ def of_thread(tallies, t):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def fetch_row(offsets, targets, v):
-    """Ask for the arcs of a vertex that is soon to be tallied, 17 to 32 of them.
+    """Prefetch 17 to 32 arcs of a vertex that is processed soon.
 
-    Rows that are visited one after the other seldom lie so: the processor does not see them
-    coming.
+    Rows are not visited in memory order, so the hardware prefetcher misses them.
     """
     prefetch(targets, offsets[v])
     prefetch(targets, offsets[v] + 16)
@@ -64,7 +63,7 @@ def fetch_row(offsets, targets, v):
 def collect(labels, targets, low, high, own, names):
     """Keep in `names` the labels of targets[low:high] other than `own`; return how many.
 
-    Indices are unsigned: Numba then does not ask whether they count from the end.
+    Indices are unsigned, so that Numba omits the check for negative ones.
     """
     count = np.uint32(0)
     for j in range(low, high):
@@ -101,7 +100,7 @@ def add(keys, sums, used, names, loads, count, bits, n_used):
         name = names[k]
         slot = np.uint32(np.uint32(name * MULTIPLIER) >> shift)
         there = keys[slot]
-        # One comparison for "taken by another": two would be two branches, one a coin toss.
+        # One comparison for "taken by another": a second branch would often be mispredicted.
         while min(there ^ EMPTY, there ^ name) != 0:
             slot = np.uint32(slot + np.uint32(1)) & mask
             there = keys[slot]

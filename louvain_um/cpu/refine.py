@@ -148,7 +148,7 @@ def relabel_communities(labels, numbers, first, coarse):
     """Translate communities to the next level, whose vertices are sub-communities.
 
     `numbers[v]` is the number of v's sub-community; `coarse[s]` becomes the smallest number
-    of a sub-community in s's community; `first` is room for one entry a vertex.
+    of a sub-community in s's community; `first` is scratch with one entry per vertex.
     """
     n = len(labels)
     for v in range(n):

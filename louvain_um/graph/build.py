@@ -123,8 +123,8 @@ def quantise(weights: NDArray[Any]) -> tuple[NDArray[np.int64], float, tuple[str
         return np.zeros(len(weights), np.int64), 1.0, ()
 
     # A coarse total in integers first: a float sum would depend on the order.
-    room = 61 - len(weights).bit_length()
-    coarse = room - int(np.frexp(largest.max())[1])
+    bits_left = 61 - len(weights).bit_length()
+    coarse = bits_left - int(np.frexp(largest.max())[1])
     total, _, _ = _scaled(weights, coarse, threads, np.empty(0, np.int64))
     shift = coarse
     while 2 * _shifted(total, shift - coarse) + 2 * len(weights) >= MAX_TOTAL_WEIGHT:
@@ -135,7 +135,7 @@ def quantise(weights: NDArray[Any]) -> tuple[NDArray[np.int64], float, tuple[str
     integers = np.empty(len(weights), np.int64)
     _, bits, vanished = _scaled(weights, shift, threads, integers)
 
-    # Halves and quarters need no more bits than they have; whole numbers need none.
+    # Drop common trailing zeros: whole numbers need no scale.
     spare = min((bits & -bits).bit_length() - 1, shift)
     if spare > 0:
         integers >>= spare
@@ -167,7 +167,7 @@ def _scaled(
 ) -> tuple[int, int, int]:
     """Return total, bits in use and number of zeros of ``weights * 2**shift``, rounded.
 
-    They are written to `out` if it has room; weights that were 0 before do not count.
+    They are written to `out` unless it is empty; weights that were 0 before do not count.
     """
     totals, bits, vanished = (np.zeros(threads, np.int64) for _ in range(3))
     # In two factors: 2^shift itself may lie outside the doubles.

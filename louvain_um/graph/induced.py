@@ -18,8 +18,8 @@ from louvain_um.graph.graph import Graph
 def induced_graph(graph: Graph, labels: NDArray[np.uint32]) -> Graph:
     """Return the weighted graph of communities 0 … max(labels).
 
-    Arcs between two communities add up; those inside one halve into its loop. Scratch is
-    two integers a community beside the result.
+    Arcs between two communities are summed; half the weight of those inside is its loop. Scratch is
+    two integers per community.
 
     Examples
     --------

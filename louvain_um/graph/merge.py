@@ -1,6 +1,6 @@
 """A block of records in the cache: split into parts, put into rows, sorted, merged.
 
-`louvain_um.graph.rows` tells what a record is and where blocks come from.
+`louvain_um.graph.rows` defines records and blocks.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -12,19 +12,19 @@ import numpy as np
 from numba import njit
 
 PART_ARCS = 1 << 11
-"""Arcs of a part at least: 16 bytes each, a few times over, stay in a second-level cache."""
+"""Fewest arcs of a part: a few copies of 16 bytes per arc fit a second-level cache."""
 
 STREAMS = 64
-"""Stretches of memory written side by side: what a processor's prefetcher follows.
+"""Memory streams written at a time: as many as a processor's prefetcher follows.
 
-On one Xeon dealing 10 M arcs took 15 ms into 64 blocks and 57 ms into 76.
+On one Xeon distributing 10 M arcs took 15 ms into 64 blocks and 57 ms into 76.
 """
 
 DIGITS = 256
-"""Stretches of targets by which a part is ordered first; sorting its rows then moves little."""
+"""Target ranges by which a part is ordered first; sorting its rows then moves few entries."""
 
 PLAIN_ROW = 16
-"""Steps of a row's last but one pass: plain insertion is fastest up to about 3 × 16 arcs."""
+"""Gap of the last but one pass over a row: plain insertion is fastest up to about 3 × 16 arcs."""
 
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
@@ -33,7 +33,7 @@ ONE = np.uint64(1)
 
 @njit(nogil=True, cache=True)
 def cut(arcs, rows):
-    """Return the bits that tell rows of one part apart, and the number of parts."""
+    """Return the bits of a row's number within its part, and the number of parts."""
     most = min(STREAMS, max(1, arcs // PART_ARCS))
     bits = 0
     while (rows - 1) >> bits >= most:

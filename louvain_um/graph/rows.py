@@ -1,10 +1,10 @@
 """From edges to sorted rows without repetition: the work behind `Graph.from_edges`.
 
-Every arc becomes a record: its row and its target in one 64-bit word, its weight in a second
-one where there are weights. Records are dealt into blocks of neighbouring rows, blocks into
-parts that fit a cache, and there into their rows; each row is sorted and its repetitions are
-merged while it lies in the cache. Finished rows take the place of their block's records, so
-that peak memory beyond the edge list is one record an arc, and the weights.
+Every arc becomes a record: its row and its target in one 64-bit word, its weight, if any, in a
+second one. Records are distributed to blocks of consecutive rows, blocks to parts that fit a cache,
+and there to their rows. Each row is sorted and its repetitions are merged while it is in the cache.
+Finished rows overwrite their block's records, so that peak memory beyond the edge list is one
+record per arc, and the weights.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -23,15 +23,15 @@ from louvain_um.core import parallel
 from louvain_um.graph.merge import HALF, ONE, STREAMS, cut, merge_row, order_part, sort_row, split
 
 SLICE_BITS = 14
-"""Rows are told apart by so many leading bits: a table of bytes that stays in the first cache."""
+"""Leading bits of a row that select its block: a byte table that fits the first-level cache."""
 
 BLOCK_ARCS = 1 << 16
-"""Arcs of a block at least, while there are fewer than `STREAMS` blocks."""
+"""Fewest arcs of a block, while there are fewer than `STREAMS` blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Compressed rows, ascending and without repetition, and the edges that were repetitions."""
+    """Compressed rows, ascending and without repetition, and the number of repeated edges."""
 
     offsets: NDArray[np.int64]
     targets: NDArray[np.uint32]
@@ -77,12 +77,12 @@ def compress(
 
     before = np.zeros((threads, counts.shape[1] + 1), np.int64)
     np.cumsum(counts, axis=1, out=before[:, 1:])
-    dealt = np.diff(before[:, first_slice], axis=1)
-    places = starts[:-1] + np.cumsum(dealt, axis=0) - dealt
+    sizes = np.diff(before[:, first_slice], axis=1)
+    places = starts[:-1] + np.cumsum(sizes, axis=0) - sizes
     words = 1 if weights is None else 2
     records = np.empty(words * arcs, np.uint64)
     given = np.empty(0, np.int64) if weights is None else weights
-    parallel.run(_deal, threads, u, v, given, shift, block_of, places, records)
+    parallel.run(_distribute, threads, u, v, given, shift, block_of, places, records)
 
     offsets, loops = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
     kept, largest, repeats = (np.zeros(blocks, np.int64) for _ in range(3))
@@ -99,7 +99,7 @@ def compress(
 def _take_weights(
     records, starts, kept, largest, threads
 ) -> NDArray[np.uint32] | NDArray[np.int64]:
-    """Return the weights, which stand in the second half of each block's room."""
+    """Return the weights, which are in the second half of each block."""
     narrow = int(largest.max()) < 2**32
     weights: NDArray[Any] = np.empty(int(kept.sum()), np.uint32 if narrow else np.int64)
     places = np.cumsum(kept) - kept
@@ -117,7 +117,7 @@ def _copy_weights(t, threads, records, starts, kept, places, weights):
 
 
 def _close_up(records, words, starts, kept) -> NDArray[np.uint32]:
-    """Move the targets, which stand at the front of each block's room, together; free the rest."""
+    """Make the targets, which are at the front of each block, contiguous; free the rest."""
     flat = records.view(np.uint32)
     place = 0
     for start, count in zip(starts[:-1].tolist(), kept.tolist(), strict=True):
@@ -126,7 +126,7 @@ def _close_up(records, words, starts, kept) -> NDArray[np.uint32]:
             flat[place : place + count] = flat[first : first + count]
         place += count
     del flat
-    # Arcs come in pairs, so that a number of whole words holds them.
+    # Arcs come in pairs, so they fill whole 64-bit words.
     records.resize(place // 2, refcheck=False)
     targets: NDArray[np.uint32] = records.view(np.uint32)
     return targets
@@ -134,7 +134,7 @@ def _close_up(records, words, starts, kept) -> NDArray[np.uint32]:
 
 @njit(nogil=True, cache=True)
 def _count_slices(t, threads, u, v, shift, counts):
-    """Count the records that this thread's share of the edges puts into each slice."""
+    """Count a thread's records per slice."""
     mine = counts[t]
     s = np.uint32(shift)
     for e in range(len(u) * t // threads, len(u) * (t + 1) // threads):
@@ -145,9 +145,9 @@ def _count_slices(t, threads, u, v, shift, counts):
 
 
 @njit(nogil=True, cache=True)
-def _deal(t, threads, u, v, weights, shift, block_of, places, records):
-    """Write the records of this thread's share of the edges into their blocks; a loop has one."""
-    next_ = places[t].copy()  # in memory of its own: threads must not write to one cache line
+def _distribute(t, threads, u, v, weights, shift, block_of, places, records):
+    """Write a thread's records into their blocks; a loop has one record."""
+    next_ = places[t].copy()  # a copy per thread: no shared cache lines
     s = np.uint32(shift)
     has = len(weights) > 0
     for e in range(len(u) * t // threads, len(u) * (t + 1) // threads):
@@ -179,12 +179,12 @@ def _order_blocks(
 ):  # fmt: skip
     """Turn the records of unclaimed blocks into rows, in place.
 
-    A block's targets end up at the front of its room, its weights from its middle on; row
-    lengths in ``offsets[row + 1]``.
+    A block's targets end up at its front, its weights from its middle on, row lengths in
+    ``offsets[row + 1]``.
     """
     flat = records.view(np.uint32)
-    loose = np.empty(0, np.uint64)
-    tidy = np.empty(0, np.uint64)
+    unsorted = np.empty(0, np.uint64)
+    ordered = np.empty(0, np.uint64)
     targets = np.empty(0, np.uint32)
     weights = np.empty(0, np.int64)
     bounds = np.empty(STREAMS + 1, np.int64)
@@ -193,40 +193,45 @@ def _order_blocks(
         begin, end = starts[block], starts[block + 1]
         low, high = first_row[block], first_row[block + 1]
         size = end - begin
-        if words * size > len(loose):
-            loose = np.empty(words * size, np.uint64)
+        if words * size > len(unsorted):
+            unsorted = np.empty(words * size, np.uint64)
         row_bits, parts = cut(size, high - low)
         split(
-            records[words * begin : words * end], words, low, row_bits, bounds[: parts + 1], loose
+            records[words * begin : words * end],
+            words,
+            low,
+            row_bits,
+            bounds[: parts + 1],
+            unsorted,
         )
         out, out_weight = 2 * words * begin, begin + end
-        most, twice = np.int64(0), np.int64(0)
+        most, repeated = np.int64(0), np.int64(0)
         for part in range(parts):
-            mine = loose[words * bounds[part] : words * bounds[part + 1]]
+            mine = unsorted[words * bounds[part] : words * bounds[part + 1]]
             size = bounds[part + 1] - bounds[part]
             if size > len(targets):
-                tidy = np.empty(words * size, np.uint64)
+                ordered = np.empty(words * size, np.uint64)
                 targets = np.empty(size, np.uint32)
                 weights = np.empty(size if words == 2 else 0, np.int64)
             first = low + (part << row_bits)
             last = min(first + (1 << row_bits), high)
             lengths = offsets[first + 1 : last + 1]
-            order_part(mine, words, first, tidy, lengths, targets, weights)
+            order_part(mine, words, first, ordered, lengths, targets, weights)
             start = np.int64(0)
             for row in range(first, last):
                 stop = offsets[row + 1]
                 sort_row(targets, weights, start, stop)
-                count, loop, again, heaviest = merge_row(
+                count, loop, merged, heaviest = merge_row(
                     row, targets, weights, start, stop, summing, flat, out, records, out_weight
                 )
                 offsets[row + 1] = count
                 loops[row] = loop
-                twice += again
+                repeated += merged
                 most = max(most, heaviest)
                 out += count
                 out_weight += count if words == 2 else 0
                 start = stop
         kept[block] = out - 2 * words * begin
         largest[block] = most
-        repeats[block] = twice
+        repeats[block] = repeated
         block = parallel.take(counter, 1)

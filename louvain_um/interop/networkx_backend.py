@@ -1,6 +1,6 @@
 """The networkx backend `louvain_um`.
 
-networkx finds it through entry points and calls it when told to::
+networkx finds it through entry points and calls it on request::
 
     nx.community.louvain_communities(G, backend="louvain_um")
     nx.config.backend_priority = ["louvain_um"]
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NAME = "louvain_um"
 
 WORTHWHILE_EDGES = 2_000
-"""networkx itself takes some 10 ms for so many: what starting the compiled code costs."""
+"""networkx itself takes some 10 ms for these: what starting the compiled code costs."""
 
 ABOUT = {
     "louvain_communities": "Communities by descending size; no seed is seed 0.",
@@ -48,8 +48,8 @@ def get_info() -> dict[str, Any]:
 class ConvertedGraph:
     """A networkx graph as arrays: nodes in their order, edges, and weights by attribute.
 
-    Keeps every attribute asked for, because networkx may hand a graph converted with weights
-    to a call that wants none.
+    Keeps every requested attribute, because networkx may pass a graph converted with weights
+    to a call without weights.
     """
 
     __networkx_backend__ = NAME
@@ -107,7 +107,7 @@ def convert_from_nx(
     ------
     NotImplementedError
         Directed, a multigraph, or weights that are no non-negative numbers. networkx then
-        turns to the next backend.
+        tries the next backend.
     """
     import numpy as np
 
@@ -172,7 +172,7 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
 
 
 def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Return True, or why networkx would be as quick."""
+    """Return True, or why networkx would be as fast."""
     graph = _bound(name, args, kwargs)["G"]
     if name == "leiden_communities" or isinstance(graph, ConvertedGraph):
         return True
@@ -264,7 +264,7 @@ def _bound(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str
 
 
 def _unsuitable(graph: Any) -> str:
-    """Say why a graph cannot be converted, or nothing."""
+    """Return why a graph cannot be converted, or ""."""
     if graph.is_directed():
         return "directed graphs are not supported; pass G.to_undirected()"
     if graph.is_multigraph():
@@ -297,7 +297,7 @@ def _detect(
 
 
 def _seed(seed: Any) -> int:
-    """Return a seed of 32 bits: networkx passes a generator, however the user said it.
+    """Return a seed of 32 bits: networkx passes a generator for any seed.
 
     Without a seed networkx passes Python's global generator; that is seed 0 here, so that the
     same call gives the same communities.

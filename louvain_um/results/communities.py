@@ -137,7 +137,7 @@ class Communities:
         return self.vertex_names if self.graph is None else self.graph.names
 
     def at_level(self, level: int) -> NDArray[np.uint32]:
-        """Cut the dendrogram: return the labels as they stood after a level.
+        """Cut the dendrogram: return the labels after a level.
 
         Parameters
         ----------

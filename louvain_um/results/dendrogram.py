@@ -16,7 +16,7 @@ U32 = NDArray[np.uint32]
 def labels_at(
     level: int, maps: Sequence[U32], coarse_labels: Sequence[U32], cycles: Sequence[int]
 ) -> U32:
-    """Return the labels as they stood after a level, numbered by size.
+    """Return the labels after a level, numbered by size.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How good a partition is: exact sums first, one rounding at the end."""
+"""Quality of a partition: exact integer sums, rounded once at the end."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -19,7 +19,7 @@ from louvain_um.graph.graph import Graph
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Quality:
-    """How well a partition fits a graph, in all and by community.
+    """Quality of a partition of a graph, overall and by community.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Quality:
     density : float64[k]
         Share of the possible pairs that are joined by an edge; 0 for a single vertex.
     parts : int64[k]
-        Connected pieces; 1 in a connected community.
+        Connected components; 1 for a connected community.
     """
 
     modularity: float
@@ -47,7 +47,7 @@ class Quality:
 
     @property
     def disconnected(self) -> int:
-        """Communities that fall into several pieces."""
+        """Number of communities that are not connected."""
         return int(np.count_nonzero(self.parts > 1))
 
     def __repr__(self) -> str:
@@ -94,9 +94,9 @@ def modularity(graph: Any, labels: ArrayLike, resolution: float = 1.0) -> float:
 
 
 def quality(graph: Graph, labels: ArrayLike, resolution: float = 1.0) -> Quality:
-    """Report modularity, coverage, and each community's conductance, density and pieces.
+    """Report modularity, coverage, and each community's conductance, density and components.
 
-    Two passes over the arcs; scratch is 4 bytes a vertex.
+    Two passes over the arcs; scratch is 4 bytes per vertex.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def quality(graph: Graph, labels: ArrayLike, resolution: float = 1.0) -> Quality
     total = graph.total_weight
     sizes = community_sizes(dense)
     joined, parts = np.zeros(len(sizes), np.int64), sizes.copy()
-    _pieces(graph.offsets, graph.targets, dense, joined, parts)
+    _components(graph.offsets, graph.targets, dense, joined, parts)
     smaller = np.minimum(volumes, total - volumes)
     pairs = sizes * (sizes - 1)
     return Quality(
@@ -155,7 +155,7 @@ def modularity_of_sums(inside: int, squares: int, total: int, resolution: float)
 
 
 def dense_labels(graph: Graph, labels: ArrayLike) -> NDArray[np.uint32]:
-    """Return labels as small integers, or say why they do not fit the graph."""
+    """Return labels as small integers, or raise if they do not fit the graph."""
     array = np.asarray(labels)
     if array.shape != (graph.n_vertices,):
         raise GraphError(f"{graph.n_vertices} labels expected, got an array of {array.shape}")
@@ -183,7 +183,7 @@ def sum_of_squares(values: NDArray[np.int64]) -> int:
 
 @njit(nogil=True, cache=True)
 def _squares(values, parts):
-    """Add up the products of the halves of each value."""
+    """Sum the products of the halves of each value."""
     for value in values:
         high, low = value >> 27, value & (2**27 - 1)
         # Σ low² may pass 2⁶⁴: its halves are summed apart.
@@ -211,8 +211,8 @@ def _community_weights(offsets, targets, weights, weighted, loops, labels, insid
 
 
 @njit(nogil=True, cache=True)
-def _pieces(offsets, targets, labels, joined, parts):
-    """Count arcs inside communities; take one from `parts` whenever two pieces join."""
+def _components(offsets, targets, labels, joined, parts):
+    """Count arcs inside communities; decrement `parts` when two components join."""
     parent = np.empty(len(labels), np.uint32)
     for v in range(len(labels)):
         parent[v] = v
@@ -224,7 +224,7 @@ def _pieces(offsets, targets, labels, joined, parts):
             a = np.int64(v)
             b = np.int64(targets[j])
             if b > a:
-                continue  # the arc back joins them
+                continue  # the opposite arc joins them
             while parent[a] != a:
                 parent[a] = parent[parent[a]]
                 a = np.int64(parent[a])
