@@ -260,17 +260,13 @@ def _write_parquet(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]
 
 def _all_edges(graph: Graph) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[Any] | None]:
     parts = [(u.astype(np.uint32), v.astype(np.uint32), w) for u, v, w in _edges(graph)] or [
-        (np.empty(0, np.uint32), np.empty(0, np.uint32), _no_weights(graph))
+        (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.int64))
     ]
     u = np.concatenate([part[0] for part in parts])
     v = np.concatenate([part[1] for part in parts])
     if graph.weights is None:
         return u, v, None
     return u, v, np.concatenate([part[2] for part in parts if part[2] is not None])
-
-
-def _no_weights(graph: Graph) -> NDArray[np.int64] | None:
-    return None if graph.weights is None else np.empty(0, np.int64)
 
 
 def _one_based(graph: Graph) -> bool:
