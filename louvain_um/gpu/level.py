@@ -1,4 +1,4 @@
-"""One level on the device: its graph, where its vertices start, and what became of them."""
+"""One level on the device: its graph, start communities and results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import cupy
 
 NULL = np.uint64(0)
-"""What a kernel gets for an array that is not there."""
+"""A null pointer as a kernel's argument."""
 
 CXX = {
     np.dtype(np.uint8): "Weights8",
@@ -50,15 +50,15 @@ class GpuLevel:
     max_degree, hub_arcs : int
         Most arcs of a vertex; arcs of all hubs, if known.
     start : uint32[n] or None
-        Community each vertex starts in; None when every one is alone.
+        Community each vertex starts in; None when each vertex is its own community.
     labels, totals, refined, numbers
         After moving: communities and their degree sums; after refining: sub-communities; after
         aggregating: vertices of the next level.
     region : {0, 1, 2}
-        Where its graph lies: as the input does, or in one of two regions
+        Where its graph is: with the input, or in one of two regions
         (`louvain_um.gpu.memory.coarse_memory`).
     tag : str
-        What stands behind the names of its graph's arrays.
+        Suffix of the names of its graph's arrays.
     """
 
     cycle: int
@@ -94,7 +94,7 @@ class GpuLevel:
 
 
 def tag_of(number: int, region: int) -> str:
-    """Return what stands behind the names of the arrays of a level's graph: its region.
+    """Return the suffix of the names of the arrays of a level's graph.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def next_region(level: GpuLevel) -> int:
 
 
 def tag_after(level: GpuLevel) -> str:
-    """Return what stands behind the names of the next level's arrays."""
+    """Return the suffix of the names of the next level's arrays."""
     return tag_of(level.number + 1, next_region(level))
 
 
@@ -122,5 +122,5 @@ def or_null(array: Any) -> Any:
 
 def sum_type(graph: Any) -> np.dtype[Any]:
     """Return the type of a graph's sums of weights: uint32 where they fit, else uint64."""
-    narrow = graph.weights is None or graph.weights.dtype == np.uint32
-    return np.dtype(np.uint32 if narrow and graph.total_weight < 2**32 else np.uint64)
+    short = graph.weights is None or graph.weights.dtype == np.uint32
+    return np.dtype(np.uint32 if short and graph.total_weight < 2**32 else np.uint64)

@@ -1,4 +1,4 @@
-"""No label depends on where arrays live, nor on how little of them the device may hold."""
+"""Labels depend neither on placements nor on budgets."""
 
 from __future__ import annotations
 
@@ -76,13 +76,15 @@ def test_labels_under_every_policy_and_budget(
 
 @pytest.mark.parametrize("kind", ["prefetched", "pinned", "managed"])
 def test_labels_when_blocks_come_and_go(gpu: Choice, kind: str) -> None:
-    paged = Policy(
-        name=f"paged-{kind}",
+    blocks = Policy(
+        name=f"blocks-{kind}",
         placements=dict.fromkeys(("hash", "community", "scratch"), Placement("device"))
         | {"graph": Placement(kind)},  # type: ignore[arg-type]
     )
     for method, budget in (("louvain", "55%"), ("leiden", "65%")):
-        found = getattr(lu, method)(graph("lfr"), device="cuda", memory=paged, device_budget=budget)
+        found = getattr(lu, method)(
+            graph("lfr"), device="cuda", memory=blocks, device_budget=budget
+        )
         np.testing.assert_array_equal(found.labels, expected("lfr", method).labels)
         if kind == "prefetched":
             assert found.provenance["traffic_bytes"]["to_device"] > 4 * graph("lfr").n_arcs

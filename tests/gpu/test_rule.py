@@ -20,22 +20,22 @@ def numbers() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("sub_rounds", [1, 2, 8])
-def test_mixing_parts_and_ties_are_those_of_the_rule(
+def test_mixing_buckets_and_tie_breaks_match_the_rule(
     probes: Kernels, numbers: tuple[np.ndarray, np.ndarray], sub_rounds: int
 ) -> None:
     import cupy
 
     a, b = (cupy.asarray(x) for x in numbers)
     n = len(a)
-    mixed, part = cupy.empty(n, np.uint32), cupy.empty(n, np.uint32)
+    mixed, rounds = cupy.empty(n, np.uint32), cupy.empty(n, np.uint32)
     first = cupy.empty(n, np.uint8)
     salt = rules.salt(1, 3, SEED)
-    args = (a, b, mixed, part, first, np.int64(n))
+    args = (a, b, mixed, rounds, first, np.int64(n))
     rest = (np.uint32(salt), np.uint32(sub_rounds), np.uint32(SEED))
     probes.get("rule_probe", "probe_rule")((4,), (128,), (*args, *rest))
     left, right = (x.tolist() for x in numbers)
     assert mixed.get().tolist() == [rules.mix32(x) for x in left]
-    assert part.get().tolist() == [rules.bucket(x, salt, sub_rounds) for x in left]
+    assert rounds.get().tolist() == [rules.bucket(x, salt, sub_rounds) for x in left]
     order = [
         (rules.mix32(x ^ SEED), x) < (rules.mix32(y ^ SEED), y)
         for x, y in zip(left, right, strict=True)

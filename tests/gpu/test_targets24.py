@@ -1,4 +1,4 @@
-"""Targets of 24 bits hold what they held, and nobody can tell from the labels."""
+"""Labels are the same with targets of 24 bits."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ GRAPHS = {
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_labels_of_packed_arcs(gpu: Choice, name: str, method: str) -> None:
+def test_labels_with_targets_of_24_bits(gpu: Choice, name: str, method: str) -> None:
     graph = GRAPHS[name]()
     detect = getattr(lu, method)
     want = detect(graph, device="cpu")
-    packed = 0
+    used = 0
     for budget in ("92%", "75%", "60%", "45%"):
         for given in (graph, DeviceGraph.from_host(graph)):
             found = detect(given, device="cuda", device_budget=budget)
-            packed += found.provenance["plan"]["packed"]
+            used += found.provenance["plan"]["packed"]
             np.testing.assert_array_equal(found.labels, want.labels)
             assert found.modularity == want.modularity
-    assert packed
+    assert used
 
 
-def test_every_vertex_number_of_24_bits_can_be_packed(gpu: Choice) -> None:
+def test_targets_take_24_bits_up_to_the_largest_vertex_number(gpu: Choice) -> None:
     # The last number, 2^24 - 1, has every bit set; one vertex more does not fit any longer.
     for more, packs in ((0, True), (1, False)):
         n = targets24.MOST_VERTICES + more

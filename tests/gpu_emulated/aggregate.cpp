@@ -1,14 +1,15 @@
 // Aggregating a level by emulated blocks: in chunks, or at once.
-#include "cuda.h"
+#include "cuda.h"  // first: it stands in for CUDA
+
 #include "aggregate.cu"
 
 namespace {
 
 template <class W>
 void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W* weights,
-               const u32* degrees, u32* numbers, i64 chunk, i64* new_offsets, u32* new_targets,
-               u32* new_weights, u32* new_loops, u32* new_degrees, u64* told) {
-  const i64 arcs = told[0];
+                  const u32* degrees, u32* numbers, i64 chunk, i64* new_offsets, u32* new_targets,
+                  u32* new_weights, u32* new_loops, u32* new_degrees, u64* counts) {
+  const i64 arcs = counts[0];
   std::vector<u32> members(n + 1), starts(n + 1), low(n + 1), rooms(n + 1), block_bin(n + 1),
       hub_bin(n + 1), chunk_targets(arcs), chunk_weights(arcs), keys(1 << 13), sums(1 << 13);
   std::vector<i64> whole((n >> 10) + 2);
@@ -42,22 +43,22 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
   } else {
     fibres::launch(blocks, [&] { aggregate_small(args); });
   }
-  told[0] = state.vertices;
-  told[1] = state.arcs;
-  told[2] = state.inside;
-  told[3] = state.next_chunk;
+  counts[0] = state.vertices;
+  counts[1] = state.arcs;
+  counts[2] = state.inside;
+  counts[3] = state.next_chunk;
 }
 
 }  // namespace
 
-// kind as in move.cpp; told[0] is how many arcs there are, before. No chunk: all at once.
+// kind as in move.cpp. counts[0] is the number of arcs on entry. chunk 0: all at once.
 extern "C" void aggregate_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
-                             const u32* weights, const u32* degrees, u32* numbers, i64 chunk,
-                             i64* new_offsets, u32* new_targets, u32* new_weights, u32* new_loops,
-                             u32* new_degrees, u64* told) {
+                                const u32* weights, const u32* degrees, u32* numbers, i64 chunk,
+                                i64* new_offsets, u32* new_targets, u32* new_weights,
+                                u32* new_loops, u32* new_degrees, u64* counts) {
   auto run = [&](auto* w) {
     aggregate_as(blocks, n, offsets, targets, w, degrees, numbers, chunk, new_offsets, new_targets,
-              new_weights, new_loops, new_degrees, told);
+                 new_weights, new_loops, new_degrees, counts);
   };
   if (kind == 0) run((const Unweighted*)nullptr);
   if (kind == 1) run((const Targets24*)nullptr);

@@ -1,4 +1,4 @@
-// CUDA on the CPU: each block a thread of the system, each of its threads a fibre.
+// CUDA on the CPU: each block is a thread of the system, and each of its threads a fibre.
 //
 // Enough of the language and its intrinsics for the engine's kernels. Fibres take turns where
 // they wait for each other (barriers, shuffles, votes), and nowhere else; blocks run side by side
@@ -30,42 +30,42 @@ static Dimension gridDim, blockDim;
 
 namespace fibres {
 
-constexpr int THREADS_A_BLOCK = 256, LANES = 32, STACK = 256 << 10;
+constexpr int BLOCK_THREADS = 256, LANES = 32, STACK = 256 << 10;
 using Bits = unsigned long long;
 
-// A fibre begins in a context of its own, and goes on by jumps, which ask nothing of the system.
+// A fibre starts in a context of its own; later switches are jumps, which need no system call.
 struct Fibre {
   ucontext_t context;
   jmp_buf at;
   std::unique_ptr<char[]> stack{new char[STACK]};
   bool begun = false, alive = false;
 };
-static thread_local std::vector<Fibre> all(THREADS_A_BLOCK);
-static thread_local jmp_buf home;
+static thread_local std::vector<Fibre> all(BLOCK_THREADS);
+static thread_local jmp_buf scheduler;
 static thread_local int current;
 static std::function<void()> kernel;
 
 static void begin() {
   kernel();
   all[current].alive = false;
-  _longjmp(home, 1);
+  _longjmp(scheduler, 1);
 }
 
-static void others_first() {
-  if (!_setjmp(all[current].at)) _longjmp(home, 1);
+static void yield_turn() {
+  if (!_setjmp(all[current].at)) _longjmp(scheduler, 1);
 }
 
-static void go_on(int thread) {
+static void resume(int thread) {
   threadIdx.x = current = thread;
   Fibre& fibre = all[thread];
-  if (_setjmp(home)) return;
+  if (_setjmp(scheduler)) return;
   if (fibre.begun) _longjmp(fibre.at, 1);
   fibre.begun = true;
   setcontext(&fibre.context);
 }
 
-// Waits until `count` threads have come here, again and again.
-struct Meeting {
+// A barrier of `count` threads, for any number of rounds.
+struct Rendezvous {
   int arrived = 0;
   long round = 0;
   template <class F>
@@ -76,18 +76,18 @@ struct Meeting {
       last();
       ++round;
     } else {
-      while (round == mine) others_first();
+      while (round == mine) yield_turn();
     }
   }
 };
 
-// What the lanes of a warp tell each other.
+// The words that the lanes of a warp exchange.
 struct Warp {
-  Meeting meeting;
-  std::array<Bits, LANES> said, heard;
+  Rendezvous meeting;
+  std::array<Bits, LANES> sent, received;
 };
-static thread_local Warp warps[THREADS_A_BLOCK / LANES];
-static thread_local Meeting block;
+static thread_local Warp warps[BLOCK_THREADS / LANES];
+static thread_local Rendezvous block;
 
 static int lane() { return current % LANES; }
 
@@ -106,12 +106,12 @@ T value_of(Bits bits) {
   return value;
 }
 
-// Lets each lane say a word; returns what all said.
+// Sends one word per lane; returns the words of all lanes.
 static std::array<Bits, LANES> exchange(Bits word) {
   Warp& warp = warps[current / LANES];
-  warp.said[lane()] = word;
-  warp.meeting.wait(LANES, [&] { warp.heard = warp.said; });
-  return warp.heard;
+  warp.sent[lane()] = word;
+  warp.meeting.wait(LANES, [&] { warp.received = warp.sent; });
+  return warp.received;
 }
 
 static void run_block(int number) {
@@ -129,19 +129,19 @@ static void run_block(int number) {
     left = false;
     turn = 1664525u * turn + 1013904223u;
     const int first = turn >> 16, step = turn >> 31 ? 1 : -1;
-    for (int i = 0; i < THREADS_A_BLOCK; ++i) {
-      const int thread = (first + step * i) & (THREADS_A_BLOCK - 1);
-      if (all[thread].alive) go_on(thread);
+    for (int i = 0; i < BLOCK_THREADS; ++i) {
+      const int thread = (first + step * i) & (BLOCK_THREADS - 1);
+      if (all[thread].alive) resume(thread);
       left |= all[thread].alive;
     }
   }
 }
 
-// Runs a kernel by so many blocks.
+// Runs a kernel on this many blocks.
 static void launch(int blocks, std::function<void()> work) {
   kernel = work;
   gridDim.x = blocks;
-  blockDim.x = THREADS_A_BLOCK;
+  blockDim.x = BLOCK_THREADS;
   std::vector<std::thread> running;
   for (int block = 0; block < blocks; ++block) running.emplace_back(run_block, block);
   for (std::thread& block : running) block.join();
@@ -150,7 +150,7 @@ static void launch(int blocks, std::function<void()> work) {
 }  // namespace fibres
 
 static void __syncthreads() {
-  fibres::block.wait(fibres::THREADS_A_BLOCK, [] {});
+  fibres::block.wait(fibres::BLOCK_THREADS, [] {});
 }
 static void __syncwarp() { fibres::exchange(0); }
 static void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

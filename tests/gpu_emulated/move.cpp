@@ -1,5 +1,6 @@
 // Moving and refinement of a level by emulated blocks.
-#include "cuda.h"
+#include "cuda.h"  // first: it stands in for CUDA
+
 #include "move.cu"
 #include "refine.cu"
 
@@ -15,28 +16,29 @@ struct Tables {
   explicit Tables(i64 n)
       : fills(n + 1), drains(n + 1), own_weights(n + 1), begins(n + 1), choices(n + slots) {}
   HubTables<u32> hubs() {
-    return {keys.data(),  sums.data(),   slots,              begins.data(),
-            fills.data(), drains.data(), own_weights.data(), choices.data()};
+    return {keys.data(),   sums.data(),        slots,         begins.data(), fills.data(),
+            drains.data(), own_weights.data(), choices.data()};
   }
 };
 
 template <class W>
 void move_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W* weights,
              const u32* degrees, const u32* start, u32* labels, u32* totals, double total, u32 seed,
-             const u32* rules, i64 tolerance, u64* told) {
+             const u32* rules, i64 tolerance, u64* counts) {
   std::vector<u32> sizes(n), queue(n), proposed(n);
   std::vector<u8> active(n), next_active(n);
   Tables tables(n);
   Control control = {};
-  const MoveRule<W, u32> rule = {offsets, targets, weights, degrees, labels, totals, sizes.data(),
-                                 queue.data(), proposed.data(), 1.0 / total, total, seed};
-  const Sweeps sweeps = {n, start, active.data(), next_active.data(), &control, tolerance,
-                         rules[0], rules[1], rules[2], rules[3], rules[4], rules[5]};
+  const MoveRule<W, u32> rule = {offsets,         targets,     weights,      degrees,
+                                 labels,          totals,      sizes.data(), queue.data(),
+                                 proposed.data(), 1.0 / total, total,        seed};
+  const Sweeps sweeps = {n,        start,    active.data(), next_active.data(), &control, tolerance,
+                         rules[0], rules[1], rules[2],      rules[3],           rules[4], rules[5]};
   fibres::launch(blocks, [&] { move<W, u32>(rule, tables.hubs(), sweeps); });
-  told[0] = control.iterations;
-  told[1] = control.total_moves;
-  told[2] = control.visited;
-  told[3] = control.total_gain;
+  counts[0] = control.iterations;
+  counts[1] = control.total_moves;
+  counts[2] = control.visited;
+  counts[3] = control.total_gain;
 }
 
 template <class W>
@@ -47,10 +49,24 @@ void refine_as(int blocks, i64 n, const i64* offsets, const u32* targets, const 
       weight_to_target(n);
   Tables tables(n);
   Control control = {};
-  const RefineRule<W, u32> rule = {
-      offsets, targets, weights, degrees, labels, totals, refined, sub_totals.data(),
-      sub_sizes.data(), external_weight.data(), queue.data(), proposed.data(),
-      weight_to_target.data(), 1.0 / total, seed, rules[0], rules[2], 0};
+  const RefineRule<W, u32> rule = {offsets,
+                                   targets,
+                                   weights,
+                                   degrees,
+                                   labels,
+                                   totals,
+                                   refined,
+                                   sub_totals.data(),
+                                   sub_sizes.data(),
+                                   external_weight.data(),
+                                   queue.data(),
+                                   proposed.data(),
+                                   weight_to_target.data(),
+                                   1.0 / total,
+                                   seed,
+                                   rules[0],
+                                   rules[2],
+                                   0};
   fibres::launch(blocks, [&] { refine<W, u32>(rule, tables.hubs(), n, &control); });
 }
 
@@ -61,10 +77,10 @@ void refine_as(int blocks, i64 n, const i64* offsets, const u32* targets, const 
 extern "C" void move_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
                            const u32* weights, const u32* degrees, const u32* start, u32* labels,
                            u32* totals, double total, u32 seed, const u32* rules, i64 tolerance,
-                           u64* told) {
+                           u64* counts) {
   auto run = [&](auto* w) {
     move_as(blocks, n, offsets, targets, w, degrees, start, labels, totals, total, seed, rules,
-            tolerance, told);
+            tolerance, counts);
   };
   if (kind == 0) run((const Unweighted*)nullptr);
   if (kind == 1) run((const Targets24*)nullptr);

@@ -1,29 +1,30 @@
 // Relabelling of communities by emulated blocks.
-#include "cuda.h"
+#include "cuda.h"  // first: it stands in for CUDA
+
 #include "relabel.cu"
 
 namespace {
 
 template <class W>
 void sums_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W* weights,
-             const u32* degrees, const u32* start, u64* told) {
+             const u32* degrees, const u32* start, u64* counts) {
   std::vector<u32> totals(n), used(n);
   RelabelResult result = {};
   fibres::launch(blocks, [&] {
     sum_communities<W, u32>(n, offsets, targets, weights, nullptr, degrees, start, totals.data(),
                             used.data(), &result);
   });
-  told[0] = result.inside;
-  told[1] = result.squares[0] + (result.squares[1] << 32);
-  told[2] = result.communities;
+  counts[0] = result.inside;
+  counts[1] = result.squares[0] + (result.squares[1] << 32);
+  counts[2] = result.communities;
 }
 
 }  // namespace
 
 // kind as in move.cpp.
 extern "C" void sum_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
-                          const u32* weights, const u32* degrees, const u32* start, u64* told) {
-  auto run = [&](auto* w) { sums_as(blocks, n, offsets, targets, w, degrees, start, told); };
+                          const u32* weights, const u32* degrees, const u32* start, u64* counts) {
+  auto run = [&](auto* w) { sums_as(blocks, n, offsets, targets, w, degrees, start, counts); };
   if (kind == 0) run((const Unweighted*)nullptr);
   if (kind == 1) run((const Targets24*)nullptr);
   if (kind == 2) run(weights);

@@ -1,7 +1,7 @@
-"""The engine's CUDA kernels, run by emulated blocks on the CPU, do what the CPU engine does.
+"""The engine's CUDA kernels, emulated on the CPU, give the results of the CPU engine.
 
-`cuda.h` stands in for the device: a few blocks of 256 threads that take turns. What only a device
-shows, its memory model and its speed, is tested there (`tests/gpu`).
+`cuda.h` emulates the device: a few blocks of 256 threads that take turns. The device's memory model
+and its speed are tested on a device (`tests/gpu`).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from louvain_um.options import Options
 HERE = Path(__file__).parent
 SOURCES = ("move", "aggregate", "relabel")
 CLOCK = 'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));'
-"""The one line that is no C++: when sweeps end is not emulated."""
+"""The one line that is not C++; times of sweeps are not emulated."""
 
-KINDS = {"unweighted": 0, "packed": 1, "weighted": 2}
+KINDS = {"unweighted": 0, "targets24": 1, "weighted": 2}
 SEED = 3
 
 
@@ -166,9 +166,9 @@ def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
     graph, n = device.graph, device.graph.n_vertices
     engine, level = on_cpu(graph)
     moved = engine.move(level)
-    labels, totals, told = moved_by(emulated["move"], device)
+    labels, totals, counts = moved_by(emulated["move"], device)
     np.testing.assert_array_equal(labels, level.labels)
-    assert told == [moved.iterations, moved.moves, moved.arcs_visited, moved.gain]
+    assert counts == [moved.iterations, moved.moves, moved.arcs_visited, moved.gain]
 
     engine.refine(level)
     parts, salt = np.zeros(n, np.uint32), rules.salt(0, rules.REFINE_SWEEP, SEED)
@@ -188,8 +188,8 @@ def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
 def moved_by(
     library: ctypes.CDLL, device: Device, start: Any = None, cycle: int = 0
 ) -> tuple[Any, Any, list[int]]:
-    """Return labels, totals, and what the kernel tells of moving."""
-    n, told = device.graph.n_vertices, np.zeros(4, np.uint64)
+    """Return labels, totals, and the kernel's counts."""
+    n, counts = device.graph.n_vertices, np.zeros(4, np.uint64)
     labels, totals = (np.zeros(n, np.uint32) for _ in range(2))
     full_sweeps = 0 if cycle else rules.FULL_SWEEPS
     text = [
@@ -199,24 +199,24 @@ def moved_by(
     library.move_level(
         *device.arguments, address(start), address(labels), address(totals),
         ctypes.c_double(device.graph.total_weight), ctypes.c_uint32(SEED),
-        address(np.array(text, np.uint32)), ctypes.c_int64(rules.tolerance(0)), address(told),
+        address(np.array(text, np.uint32)), ctypes.c_int64(rules.tolerance(0)), address(counts),
     )  # fmt: skip
-    return labels, totals, told.tolist()
+    return labels, totals, counts.tolist()
 
 
 def check_aggregated(
     library: ctypes.CDLL, device: Device, numbers: Any, chunk: int, level: Any, coarse: Any
 ) -> None:
     n, arcs = device.graph.n_vertices, device.graph.n_arcs
-    offsets, told = np.zeros(n + 1, np.int64), np.array([arcs, 0, 0, 0], np.uint64)
+    offsets, counts = np.zeros(n + 1, np.int64), np.array([arcs, 0, 0, 0], np.uint64)
     targets, weights = (np.zeros(arcs, np.uint32) for _ in range(2))
     loops, degrees = (np.zeros(n, np.uint32) for _ in range(2))
     library.aggregate_level(
         *device.arguments, address(numbers), ctypes.c_int64(chunk), address(offsets),
-        address(targets), address(weights), address(loops), address(degrees), address(told),
+        address(targets), address(weights), address(loops), address(degrees), address(counts),
     )  # fmt: skip
     k, kept = coarse.vertices, len(coarse.targets)
-    assert told[:2].tolist() == [k, kept]
+    assert counts[:2].tolist() == [k, kept]
     np.testing.assert_array_equal(numbers, level.numbers)
     np.testing.assert_array_equal(offsets[: k + 1], coarse.offsets)
     np.testing.assert_array_equal(loops[:k], coarse.loops)
@@ -232,19 +232,19 @@ def test_moving_on_from_communities(emulated: dict[str, ctypes.CDLL], device: De
     level.cycle = 1
     level.start = (np.arange(device.graph.n_vertices, dtype=np.uint32) // 20) * 20
     moved = engine.move(level)
-    labels, totals, told = moved_by(emulated["move"], device, level.start, cycle=1)
+    labels, totals, counts = moved_by(emulated["move"], device, level.start, cycle=1)
     np.testing.assert_array_equal(labels, level.labels)
     np.testing.assert_array_equal(totals, level.totals)
-    assert told == [moved.iterations, moved.moves, moved.arcs_visited, moved.gain]
+    assert counts == [moved.iterations, moved.moves, moved.arcs_visited, moved.gain]
 
 
 def test_communities_between_levels(emulated: dict[str, ctypes.CDLL], device: Device) -> None:
     graph, n = device.graph, device.graph.n_vertices
     engine, level = on_cpu(graph)
     level.start = (np.arange(n, dtype=np.uint32) // 60) * 60
-    sums, told = engine.sums(level), np.zeros(3, np.uint64)
-    emulated["relabel"].sum_level(*device.arguments, address(level.start), address(told))
-    assert told.tolist() == [sums.inside, sums.squares, sums.communities]
+    sums, counts = engine.sums(level), np.zeros(3, np.uint64)
+    emulated["relabel"].sum_level(*device.arguments, address(level.start), address(counts))
+    assert counts.tolist() == [sums.inside, sums.squares, sums.communities]
     labels = level.start.copy()
     engine.split_disconnected(level)
     emulated["relabel"].split_level(*device.arguments[:5], address(labels))
