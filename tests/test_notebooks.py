@@ -1,6 +1,6 @@
 """The notebooks run on a machine without a GPU.
 
-``python tests/test_notebooks.py`` runs them and saves their outputs.
+``python -m tests.test_notebooks`` runs them and saves their outputs.
 """
 
 from __future__ import annotations
