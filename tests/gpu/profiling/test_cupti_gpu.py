@@ -14,9 +14,9 @@ from louvain_um import generators
 from louvain_um.gpu.runtime.device import Choice
 from louvain_um.profiling import Session, load, profile, recording
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.sources import cupti as cupti_source
 from louvain_um.profiling.sources import cupti_records
 from louvain_um.profiling.sources.cupti import Cupti
+from louvain_um.profiling.sources.cupti_buffers import shared_buffers
 from louvain_um.profiling.sources.uvm import Uvm
 
 pytestmark = pytest.mark.gpu
@@ -149,7 +149,7 @@ def test_records_are_walked_as_cupti_walks_them(
 
     def split(raw: Any, valid: int, *rest: Any) -> Any:
         offsets, kinds = real(raw, valid, *rest)
-        library = cupti_source._buffers().library
+        library = shared_buffers().library
         record, theirs = ctypes.c_void_p(0), []
         base = raw.ctypes.data
         while library.call("ActivityGetNextRecord", base, valid, ctypes.byref(record)) == 0:

@@ -204,7 +204,7 @@ def test_counting_ends_with_the_tracer() -> None:
     with Tracer() as tracer:
         kernel = tracer.instrument(SOURCES).get("forms", "touch")
     arrays = [cupy.zeros(size, np.uint8) for size in ARRAYS.values()]
-    with pytest.raises(LouvainUmError, match="outlived its tracer"):
+    with pytest.raises(LouvainUmError, match="after its tracer stopped"):
         kernel((4,), (256,), (np.uint32(N), *arrays))
 
 
