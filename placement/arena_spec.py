@@ -1,4 +1,4 @@
-"""What a plan says of one arena: how large it is, and where its bytes live."""
+"""One arena of a plan: its size and its placement."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ArenaSpec:
         Names of the arrays in it, or what stands before the first "." of their names; None for
         all of the group that no other arena names.
     out_of_core : bool
-        It holds arcs of level 0, of which blocks of vertices may come and go.
+        It holds arcs of level 0, which can be transferred in vertex blocks.
     lenient : bool
         Whether its host part may be page-locked memory where managed memory cannot be had; it
         is what "auto" lays out, which did not ask for one or the other.

@@ -19,7 +19,7 @@ HOSTED = Placement("host_mapped")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A policy laid out over the arrays as they are declared, and what it would take."""
+    """A policy laid out over declared arrays, with its predicted memory and time."""
 
     policy: Policy
     arrays: tuple[ArraySpec, ...]
@@ -43,9 +43,10 @@ def candidate(
     out_of_core: tuple[ArraySpec, ...] = (),
     like: str = "",
 ) -> Candidate:
-    """Lay a policy out and predict it; `paging` is needed besides where arcs come and go.
+    """Lay a policy out and predict it.
 
-    `like` names the policy of which it is a copy.
+    `out_of_core` lists the additional arrays of an out-of-core run; `like` names the policy of
+    which it is a copy.
     """
     layout = lay_out(arrays, policy, joint=joint)
     fitted = fit(layout, limit, work.max_degree)
@@ -74,7 +75,7 @@ def best_of(candidates: Iterable[Candidate], limit: int) -> Candidate | None:
 
 
 def no_more_arrays(low_scratch: bool) -> tuple[ArraySpec, ...]:
-    """Return nothing: what is brought in blocks takes nothing besides."""
+    """Return nothing: out of core, no additional arrays are needed."""
     return ()
 
 

@@ -17,7 +17,7 @@ from louvain_um.placement.model.forecast import Forecast, Workload
 from louvain_um.placement.policy.policy import Placement, Policy
 
 Declare = Callable[[bool], tuple[ArraySpec, ...]]
-"""The arrays of a run, with scratch as small as it works with (True) or not."""
+"""Returns the arrays of a run, with low scratch (True) or default scratch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +32,14 @@ class Request:
     budget : int or None
         Bytes of the device that were allowed.
     limit : int
-        Bytes of the device that there are: the budget, or less if the device has less.
+        Usable bytes of the device: the budget, or less if the device has less.
     at : callable, optional
         ``at(arcs)`` returns the arrays, with low scratch, of a graph of the same shape with
         so many arcs.
-    paging : callable
-        ``paging(low_scratch)`` returns what the run takes besides where level 0's arcs come and go.
-    pack : callable, optional
-        ``pack(low_scratch)`` returns the arrays with level 0's arcs packed, if they can be.
+    out_of_core : callable
+        ``out_of_core(low_scratch)`` returns the additional arrays of an out-of-core run.
+    targets24 : callable, optional
+        ``targets24(low_scratch)`` returns the arrays with targets of 24 bits, if these suffice.
     free : int, optional
         Bytes that the device has free for managed memory and all else together.
     """
@@ -68,14 +68,14 @@ class Decision:
     arrays : tuple of ArraySpec
         What the run will ask for.
     chosen : Policy
-        As it will be carried out: "auto" with what was chosen.
+        The policy as carried out: for "auto", with the placements chosen.
     layout : tuple of ArenaSpec
     paged : mapping of str to int
         Arenas of which only so many bytes are on the device at a time.
     device_bytes : int
         What will occupy the device.
     low_scratch : bool
-        Scratch is as small as it works with.
+        Scratch has its minimal size.
     packed : bool
         Level 0's arcs take fewer bytes than they came in.
     expected : Forecast
@@ -84,7 +84,7 @@ class Decision:
         The inputs of the prediction.
     request : Request
     like : str
-        The policy whose layout "auto" took, if it took one's.
+        The policy whose layout "auto" adopted, if any.
     planning_seconds : float
         What it took to make this plan.
     """
@@ -114,7 +114,7 @@ class Decision:
 
     @property
     def limit(self) -> int:
-        """Bytes of the device that there are: the budget, or less if the device has less."""
+        """Usable bytes of the device: the budget, or less if the device has less."""
         return self.request.limit
 
     @cached_property
@@ -124,7 +124,7 @@ class Decision:
 
     @cached_property
     def placements(self) -> dict[Group, Placement]:
-        """Where each group lives; a split where some of its arrays go another way."""
+        """Placement of each group; a split where its arrays differ."""
         return {group: self._placement(group) for group in GROUPS}
 
     def _placement(self, group: Group) -> Placement:

@@ -1,4 +1,4 @@
-"""From declared arrays and a policy to arenas, and what they take of the device."""
+"""From declared arrays and a policy to arenas, and the device memory they take."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ HELD_BLOCKS: Final = 4
 """Blocks that are on the device together where there is room."""
 
 WIDEST_ITEM: Final = 8
-"""Bytes an arc takes at most, in one array."""
+"""Most bytes per arc, in one array."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How a layout fits: what occupies the device, and what is kept there of paged arenas.
+    """How a layout fits: what occupies the device, and what out-of-core arenas keep there.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The plan of a run: what was decided, why, and how it changes during the run."""
+"""The plan of a run: the decision, its reasons, and corrections during the run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.reasons import Reason, explain, verdict
 from louvain_um.placement.refusal import refusal
 
-AGAIN: Final = 50
-"""In the middle of a run `auto` chooses anew if what is left takes so many times as long: choosing
-takes tens of milliseconds on a processor, during which the device waits."""
+REPLAN_FROM: Final = 50
+"""Replan during a run only if the remaining time exceeds so many times the planning time: the
+device waits meanwhile."""
 
 INTEGERS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 """Types by bytes of an element; arrays of records are counted in bytes."""
@@ -64,21 +64,21 @@ class Plan(Decision):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the figures rest on."""
+        """What the figures are based on."""
         machine, kind = self.work.machine, self.work.kind
         there = {array.name for array in self.arrays}
         lost = [name for name in self.request.policy.arrays if name not in there]
-        unused = f"policy {self.policy} places arrays that this run does not have: "
+        unused = f"policy {self.policy} names arrays that this run does not have: "
         return (
             f"machine {machine.name}: {machine.notes.get('profile', machine.notes.get('all', ''))}",
             f"kind of graph: {kind.name} ({kind.about}); {self.work.visited:.1f} passes of moves",
             *([unused + ", ".join(lost)] if lost else []),
-            *(["level 0's targets take 24 bits instead of 32"] if self.targets24 else []),
+            *(["targets of level 0 take 24 bits instead of 32"] if self.targets24 else []),
             *self._beyond(),
         )
 
     def _beyond(self) -> tuple[str, ...]:
-        """Say what becomes of managed memory that, with the plain one, exceeds what is free."""
+        """Return what happens if managed memory, with all other memory, exceeds what is free."""
         free = self.request.free
         managed = [spec for spec in self.layout if spec.placement.kind in MANAGED]
         if not managed or free is None:
@@ -86,11 +86,11 @@ class Plan(Decision):
         wanted = sum(size_of(spec) for spec in self.layout if spec.placement.kind != "pinned")
         if free and wanted <= free:
             return ()
-        few = f"of which {wanted:,} bytes, all else included, exceed the {free:,} that are free"
-        why = few if free else "which the device does not have"
+        few = f"since {wanted:,} bytes in all exceed the {free:,} bytes free"
+        why = few if free else "which the device lacks"
         if guarded_bytes(self.layout) <= free:
-            return (f"some of the host's memory is no managed memory, {why}",)
-        return (f"a run is refused: it needs managed memory, {why}; memory='auto' does without",)
+            return (f"some host memory is page-locked, no managed memory, {why}",)
+        return (f"a run is refused: it needs managed memory, {why}; use memory='auto'",)
 
     @property
     def verdict(self) -> str:
@@ -98,7 +98,7 @@ class Plan(Decision):
         return verdict(self)
 
     def corrected(self, visited: Sequence[int], seconds: float, *, choosing: bool = True) -> Plan:
-        """Return a plan that takes into account how the first sweeps of level 0 went.
+        """Return the plan, corrected by the first sweeps of level 0.
 
         Parameters
         ----------
@@ -106,15 +106,15 @@ class Plan(Decision):
             Arcs that each sweep visited so far, or those of all sweeps as one figure, if moving
             is over.
         seconds : float
-            What these sweeps took together.
+            Their time.
         choosing : bool
-            Whether another choice may be made, under "auto".
+            Whether "auto" may choose another layout.
 
         Returns
         -------
         Plan
-            With predictions corrected; under "auto", where enough is left to do for another
-            choice to pay, perhaps with another one, which its layout shows.
+            With corrected predictions; under "auto", with another layout if that pays for the
+            rest of the run.
         """
         work = corrected(self.work, visited, seconds, self.expected)
         expected = forecast(
@@ -125,15 +125,15 @@ class Plan(Decision):
             work,
             low_scratch=self.low_scratch,
         )
-        told = replace(self, work=work, expected=expected)
+        updated = replace(self, work=work, expected=expected)
         done = min(1.0, sum(visited) / max(work.visited * work.arcs, 1.0))
-        left = _left_seconds(told, done)
+        left = _left_seconds(updated, done)
         fixed = not choosing or self.request.policy.name != AUTO.name
-        if fixed or left < AGAIN * self.planning_seconds:
-            return told
+        if fixed or left < REPLAN_FROM * self.planning_seconds:
+            return updated
         other = plan_for(self.request, work)
-        pays = _left_seconds(other, done) + _moving_seconds(told, other) < left
-        return other if pays else told
+        pays = _left_seconds(other, done) + _transfer_seconds(updated, other) < left
+        return other if pays else updated
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON holds it, in bytes and seconds.
@@ -268,8 +268,8 @@ def _left_seconds(plan: Plan, done: float) -> float:
     return plan.seconds - done * plan.stage_seconds.get("move", 0.0)
 
 
-def _moving_seconds(plan: Plan, other: Plan) -> float:
-    """Return what it takes to have a plan's arenas as another plan has them."""
+def _transfer_seconds(plan: Plan, other: Plan) -> float:
+    """Return the seconds of moving a plan's arenas to where another plan places them."""
     machine = plan.work.machine
     there = {spec.name: device_bytes(spec.placement, spec.capacity) for spec in plan.layout}
     moved = [device_bytes(s.placement, s.capacity) - there.get(s.name, 0) for s in other.layout]

@@ -69,11 +69,11 @@ def make_plan(
     at : callable, optional
         ``at(arcs)`` returns the arrays, with low scratch, of a graph of the same shape with so
         many arcs; by default sizes are taken to grow in proportion.
-    paging : callable, optional
-        ``paging(low_scratch)`` returns what the run takes besides where level 0's arcs come and go.
-    pack : callable, optional
-        ``pack(low_scratch)`` returns the arrays with level 0's arcs packed, if they can be: what
-        "auto" does where they do not fit as they are.
+    out_of_core : callable, optional
+        ``out_of_core(low_scratch)`` returns the additional arrays of an out-of-core run.
+    targets24 : callable, optional
+        ``targets24(low_scratch)`` returns the arrays with targets of 24 bits, if these suffice;
+        "auto" uses them where 32 bits do not fit.
     managed : bool
         Whether the device has managed memory that both sides may touch at any time.
 

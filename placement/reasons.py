@@ -1,4 +1,4 @@
-"""Why each group lives where it does: the model's terms, and a sentence."""
+"""Why each group has its placement: the model's terms, and a sentence."""
 
 from __future__ import annotations
 
@@ -98,11 +98,11 @@ def explain(plan: Decision) -> dict[Group, Reason]:
 
 
 def _sentence(plan: Decision, group: Group, terms: Estimate, there: int) -> str:
-    """Return why a group lives where it does."""
+    """Return why a group has its placement."""
     placement = plan.placements[group]
     nbytes = plan.peak_bytes[group]
     if not nbytes:
-        return "holds nothing"
+        return "is empty"
     bus = f"{seconds(terms.phi)} on the bus"
     saved = seconds(terms.tau + terms.sigma)
     blocked = [
@@ -112,22 +112,22 @@ def _sentence(plan: Decision, group: Group, terms: Estimate, there: int) -> str:
         moved = seconds(sum(plan.expected.out_of_core.values()))
         return (
             f"{' and '.join(blocked)} {'do' if len(blocked) > 1 else 'does'} not fit: "
-            f"{plan.blocks} blocks a pass, which takes {moved} in all; left on the host, the "
-            f"group would cost {bus}"
+            f"{plan.blocks} vertex blocks per pass, {moved} of transfers in all; host placement "
+            f"of the group would cost {bus}"
         )
     if plan.policy != AUTO.name:
-        why = f"policy {plan.policy} says so"
+        why = f"set by policy {plan.policy}"
         if placement.on_device == 1:
-            return f"{why}; on the host it would cost {bus} and save {saved}"
+            return f"{why}; host placement would cost {bus} and save {saved}"
         return f"{why}; costs up to {bus} and saves {saved}"
     if plan.like:
-        return f"{placement}, as {plan.like} has it, which is the fastest that fits"
+        return f"{placement}, as in policy {plan.like}, the fastest that fits"
     if placement.on_device == 1:
-        return f"fits; on the host it would cost {bus} and save {saved}"
+        return f"fits; host placement would cost {bus} and save {saved}"
     away = [a.name for a in plan.arrays if a.group == group and _away(plan, a)]
     return (
-        f"{', '.join(away)} {'lose' if len(away) > 1 else 'loses'} least time per byte: "
-        f"{size(there)} of the group fit, the rest is read over the bus"
+        f"{', '.join(away)} {'cost' if len(away) > 1 else 'costs'} least time per byte on "
+        f"the host: {size(there)} of the group fit, the rest is read in place over the bus"
     )
 
 
@@ -151,7 +151,7 @@ def verdict(plan: Decision) -> str:
     """Return the plan in one sentence."""
     took = seconds(plan.seconds)
     if plan.device_in_core <= plan.limit and plan.policy in (AUTO.name, "device"):
-        small = ", with scratch as small as it can be" if plan.low_scratch else ""
+        small = ", with scratch as small as possible" if plan.low_scratch else ""
         return f"Runs in core within {size(plan.limit)}{small}: about {took}."
     times = plan.seconds / plan.seconds_in_core if plan.seconds_in_core else 1.0
     over = "fits" if plan.fits else f"does not fit into {size(plan.limit)}"

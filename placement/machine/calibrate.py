@@ -243,7 +243,7 @@ class _Bench:
 
     @contextmanager
     def fresh(self, *, on_host: bool) -> Iterator[int]:
-        """Yield managed memory without advice, touched by the host or by nobody."""
+        """Yield managed memory without advice, written by the host or untouched."""
         address = guard.managed("calibration", self.size, self.probes.device)
         try:
             if on_host:

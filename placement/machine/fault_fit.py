@@ -23,7 +23,7 @@ NARROW: Final[Mapping[str, Touch]] = {
     "first write": (2048, 2048, 0.0),
 }
 """What the driver does when a device first touches a GiB: in order; at random, 500,000 times and
-4,096 times; and writing what nobody has touched. Counted in the page-level model of the driver,
+4,096 times; and writing untouched memory. Counted in the page-level model of the driver,
 with 264 and with 56 touches that may wait at one time."""
 
 LEAST_SECONDS: Final = 1e-7

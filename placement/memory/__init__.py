@@ -1,1 +1,1 @@
-"""Memory itself: arenas, advice, budgets, and the blocks that come and go."""
+"""Memory itself: arenas, advice, budgets and vertex blocks."""

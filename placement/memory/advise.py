@@ -1,4 +1,4 @@
-"""Advice: what the driver is told of a managed range before anything touches it.
+"""Advice: given to the driver about a managed range before its first access.
 
 Every piece of advice is read back and compared; what the driver refuses, or takes back, stops
 the run under its own name rather than letting it go on under another placement.
@@ -19,7 +19,7 @@ Side = Literal["device", "host", "both", "moving"]
 """Where the bytes of a stretch are: on one side, copied to both, or wherever last touched."""
 
 ACCESSORS = 8
-"""Locations that are asked for when reading back who accesses a range."""
+"""Locations asked for when reading back which devices access a range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What the driver says of a managed range; locations as in `calls`."""
+    """Attributes of a managed range, as the driver reports them; locations as in `cuda_calls`."""
 
     preferred: int
     accessed_by: tuple[int, ...]
@@ -78,7 +78,7 @@ def stretches(placement: Placement, capacity: int, nbytes: int) -> tuple[Stretch
 
 
 def wanted(side: Side, device: int) -> Attributes:
-    """Return what the driver should say of a stretch before anything is prefetched."""
+    """Return the attributes that a stretch should have before any prefetch."""
     match side:
         case "device":
             return Attributes(device, (), False, NOWHERE)
@@ -95,7 +95,7 @@ def apply(arena: str, address: int, part: Stretch, device: int) -> None:
     Raises
     ------
     PlacementError
-        The driver rejected advice or says another thing than it was told; names the advice.
+        The driver rejected the advice or reports another; the error names it.
     """
     goal = wanted(part.side, device)
     steps: list[tuple[str, int]] = []
@@ -103,30 +103,34 @@ def apply(arena: str, address: int, part: Stretch, device: int) -> None:
         steps.append(("SetReadMostly", device))
     if goal.preferred != NOWHERE:
         steps.append(("SetPreferredLocation", goal.preferred))
-    steps += [("SetAccessedBy", who) for who in goal.accessed_by]
+    steps += [("SetAccessedBy", accessor) for accessor in goal.accessed_by]
     for advice, location in steps:
-        _told(
+        _checked_call(
             arena, f"{advice}={place(location)}", cuda_calls.advise, address, part, advice, location
         )
     found = attributes(address + part.offset, part.nbytes)
     for name in ("preferred", "accessed_by", "read_mostly"):
         if getattr(found, name) != getattr(goal, name):
             raise PlacementError(
-                f"arena {arena!r}: the driver was told {name}={getattr(goal, name)} and says "
+                f"arena {arena!r}: advised {name}={getattr(goal, name)}, but the driver reports "
                 f"{getattr(found, name)}; use another memory policy, or memory='device'"
             )
 
 
 def withdraw(arena: str, address: int, part: Stretch, device: int) -> None:
-    """Take back what `apply` told the driver of a stretch."""
+    """Withdraw the advice that `apply` gave."""
     goal = wanted(part.side, device)
     if goal.read_mostly:
-        _told(arena, "UnsetReadMostly", cuda_calls.advise, address, part, "UnsetReadMostly", device)
+        _checked_call(
+            arena, "UnsetReadMostly", cuda_calls.advise, address, part, "UnsetReadMostly", device
+        )
     if goal.preferred != NOWHERE:
         undo = "UnsetPreferredLocation"
-        _told(arena, undo, cuda_calls.advise, address, part, undo, goal.preferred)
-    for who in goal.accessed_by:
-        _told(arena, "UnsetAccessedBy", cuda_calls.advise, address, part, "UnsetAccessedBy", who)
+        _checked_call(arena, undo, cuda_calls.advise, address, part, undo, goal.preferred)
+    for accessor in goal.accessed_by:
+        _checked_call(
+            arena, "UnsetAccessedBy", cuda_calls.advise, address, part, "UnsetAccessedBy", accessor
+        )
 
 
 def bring(arena: str, address: int, part: Stretch, location: int, stream: int = 0) -> None:
@@ -135,7 +139,7 @@ def bring(arena: str, address: int, part: Stretch, location: int, stream: int = 
     What was never touched is populated there with zeros; a stretch that the device may access
     is mapped to it at once, so that no fault ever comes.
     """
-    _told(
+    _checked_call(
         arena,
         f"prefetch to {place(location)}",
         cuda_calls.prefetch,
@@ -147,17 +151,17 @@ def bring(arena: str, address: int, part: Stretch, location: int, stream: int = 
     found = cuda_calls.range_attribute(address + part.offset, part.nbytes, "LastPrefetchLocation")
     if found != location:
         raise PlacementError(
-            f"arena {arena!r}: prefetched to {place(location)}, and the driver says "
+            f"arena {arena!r}: prefetched to {place(location)}, but the driver reports "
             f"{place(found)}; use another memory policy, or memory='device'"
         )
 
 
 def attributes(address: int, nbytes: int) -> Attributes:
-    """Return what the driver says of a managed range."""
-    who = cuda_calls.range_attribute(address, nbytes, "AccessedBy", 4 * ACCESSORS)
+    """Return the attributes that the driver reports for a managed range."""
+    accessors = cuda_calls.range_attribute(address, nbytes, "AccessedBy", 4 * ACCESSORS)
     return Attributes(
         cuda_calls.range_attribute(address, nbytes, "PreferredLocation"),
-        tuple(device for device in who if device != NOWHERE),
+        tuple(device for device in accessors if device != NOWHERE),
         bool(cuda_calls.range_attribute(address, nbytes, "ReadMostly")),
         cuda_calls.range_attribute(address, nbytes, "LastPrefetchLocation"),
     )
@@ -168,7 +172,9 @@ def place(location: int) -> str:
     return {HOST: "host", NOWHERE: "nowhere"}.get(location, f"cuda:{location}")
 
 
-def _told(arena: str, what: str, call: Any, address: int, part: Stretch, *args: Any) -> None:
+def _checked_call(
+    arena: str, what: str, call: Any, address: int, part: Stretch, *args: Any
+) -> None:
     """Make a call about a stretch; name what the driver rejects."""
     try:
         call(address + part.offset, part.nbytes, *args)

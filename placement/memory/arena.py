@@ -141,14 +141,14 @@ class Arena:
             memory.close()
 
     def _advise(self) -> None:
-        """Tell the driver what is to live where, and read it back."""
+        """Advise the driver about each stretch, and read the advice back."""
         self.stretches = advise.stretches(self.placement, self.spec.capacity, self.nbytes)
         if self.managed:
             for part in self.stretches:
                 advise.apply(self.spec.name, self.address, part, self.device)
 
     def _populate(self) -> None:
-        """Make the pages of memory that nobody has touched, each where it is to live."""
+        """Populate pages that were never accessed, each where it is placed."""
         if not self.managed:
             return
         for part in self.stretches:

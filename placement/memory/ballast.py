@@ -14,10 +14,8 @@ from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import guard
 
-WARNING: Final = (
-    "driver eviction can hang the GPU for everybody on it until the machine is restarted"
-)
-"""The one sentence that whoever allows it should have read."""
+WARNING: Final = "driver eviction can hang the GPU for all its users until the machine is restarted"
+"""Shown before it is allowed."""
 
 
 @contextmanager

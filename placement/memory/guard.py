@@ -1,8 +1,8 @@
 """The one guard that every allocation of a placement passes.
 
 The driver evicts when managed memory that is in use exceeds the device, and that can hang the
-GPU for everybody on it. So managed bytes alive, and ballast, never exceed what the device has
-free: whatever pages come to it, there is room for them.
+GPU for all its users. So managed bytes and ballast together never exceed what the device has
+free: there is room for all pages that can come to it.
 """
 
 from __future__ import annotations

@@ -60,18 +60,18 @@ three quarters, 88 % and all of the arcs away (`hosted_arrays_h200.json`).
 
 LOW_SCRATCH_AGGREGATE: Final = 1.2
 LOW_SCRATCH_REMOTE: Final = 1.3
-"""Time that adding up takes with scratch as small as it works with: 68 ms became 88 on LFR 24, 72
+"""Factor on the time of aggregation with low scratch: 68 ms became 88 on LFR 24, 72
 became 79 on R-MAT 24; with the graph on the host 1.39 s became 1.83 there."""
 
 MERGED: Final = 11
 MERGING: Final[tuple[Group, ...]] = ("scratch", "hash")
 """How often these are used again where all arcs come in blocks, less often where some stay: what
 each block brings is merged into the rows of those before. With one of them on the host, 44 to 98 %
-of the arcs coming and going, adding up took 5 to 15 times as long as with all of them there
+of the arcs coming and going, aggregation took 5 to 15 times as long as with all of them there
 (`policies_h200`: `adv3`, `adv5` and `adv8` on LFR 20, LFR 24 and R-MAT 24)."""
 
 LOW_SCRATCH_MERGED: Final = 4, 6
-"""The same where scratch is on the host and as small as it works with: so often in any case, and
+"""The same with low scratch on the host: so often in any case, and
 so much more often where all arcs come. Small scratch takes each block, and each merging, in many
 pieces, and the grid meets in host memory after each of them (`small_scratch_h200`)."""
 
@@ -187,7 +187,7 @@ def add(parts: Iterable[Mapping[Stage, float]]) -> dict[Stage, float]:
 
 
 def merged(group: Group, coming: float, *, low_scratch: bool) -> float:
-    """Return how often more an array of a group is used in adding up what comes in blocks.
+    """Return how many more accesses aggregation makes to a group's arrays out of core.
 
     Examples
     --------

@@ -36,7 +36,7 @@ from louvain_um.placement.policy.policy import Policy
 Source = Literal["host", "device"]
 
 STEP_SECONDS = 100e-6
-"""What the host takes for each block of a pass: to see what is there, move, launch; assumed."""
+"""Host time per block of a pass, to find missing blocks, move them and launch; assumed."""
 
 APART: tuple[Stage, ...] = ("load", "fetch")
 """Stages that are no part of the algorithm's seconds: the graph's way in, the labels' way out."""
@@ -59,7 +59,7 @@ class Workload:
     max_degree : int
         Most arcs of a vertex; 0 if it is not known.
     core_scale, bus_scale : float
-        What was measured over what was predicted, for computing and for the bus.
+        Measured time divided by predicted time, for computing and for the bus.
     """
 
     vertices: int
@@ -157,7 +157,7 @@ class Forecast:
     packed : mapping of stage to float
         Part of these that packed rows take: much of it is hidden.
     paging : mapping of stage to float
-        Blocks come and go.
+        Transfers of vertex blocks, out of core.
     arrival : mapping of stage to float
         Bytes get to where they are to live.
     blocks : int

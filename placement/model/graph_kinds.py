@@ -28,14 +28,14 @@ class Method:
     Parameters
     ----------
     refine, aggregate, aggregate_missed : float
-        An arc of level 0, each time; aggregating takes the second more the less of what is
+        Per arc of level 0, each time; the second is added to aggregation the less of what is
         read at random the cache holds.
     coarse : float
         All levels above 0, by arcs of level 0.
     coarse_fixed : float
         The same, whatever the size: launches and barriers.
     cycles : int
-        How often level 0 is added up: a cycle that finds nothing to do ends before.
+        How often level 0 is aggregated: a cycle without a move ends before.
     """
 
     refine: float
@@ -58,7 +58,7 @@ class GraphKind:
     iterations : float
         Sweeps of level 0, all cycles together.
     move, move_missed : float
-        A visited arc; the second is added the more, the less of what is read at random the
+        Per visited arc; the second is added the more, the less of what is read at random the
         cache holds.
     fetch : float
         A vertex, from communities to labels on the host.
@@ -155,8 +155,8 @@ GRAPH_KINDS: Final = {kind.name: kind for kind in (MESH, COMMUNITY_STRUCTURED, P
 
 MESH_BELOW: Final = 2.0
 POWER_LAW_FROM: Final = 12.0
-"""Skew at which kinds change: lattices 1.0, geometric graphs 1.1, co-authors 3, LFR 8, who trusts
-or writes to whom 14 to 17, R-MAT 74 and more."""
+"""Skew at which kinds change: lattices 1.0, geometric graphs 1.1, co-authors 3, LFR 8, networks of
+trust or mail 14 to 17, R-MAT 74 and more."""
 
 
 def kind_of(skew: float | None) -> GraphKind:
@@ -211,7 +211,7 @@ def sweeps(kind: GraphKind, method: str) -> dict[Stage, float]:
     """
     cycles = kind.methods[method].cycles
     refining = cycles * (SUB_ROUNDS + 1) if method == "leiden" else 0
-    # One pass more wakes those whom the last sub-round left behind, after the first sweeps.
+    # After the first sweeps, one more pass activates vertices for the last sub-round's moves.
     moving = kind.iterations * (SUB_ROUNDS + 1) - FULL_SWEEPS
     return {"move": moving, "refine": refining, "aggregate": 2 * cycles}
 
@@ -221,7 +221,7 @@ def seconds_in_core(
 ) -> dict[Stage, float]:
     """Return seconds of each stage with every array in plain device memory, loading apart.
 
-    Times of an arc are the H200's, scaled by the rate of random reads; those of launches, by
+    Times per arc are the H200's, scaled by the rate of random reads; those of launches, by
     what a launch with a read-back costs.
     """
     scale = 1e-9 * H200.device_random_rate / machine.device_random_rate

@@ -1,4 +1,4 @@
-"""What reading an array in place over the bus takes, by how the engine uses it."""
+"""Time of reading an array in place over the bus, by its access pattern."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ SECTOR: Final = 32
 SCATTER: Final[Mapping[Stage, float]] = {"aggregate": 1.2}
 SCATTER_IN_ORDER: Final = 0.5
 """Share of a random access that each row costs besides its bytes. Most passes take rows in the
-order of their vertices, but not one after the other; adding up takes them in that of communities.
+order of their vertices, but not one after the other; aggregation takes them in that of communities.
 Rows of 110 bytes come at 23 GB/s in random order, at 37 to 43 in order, and bytes alone would
 come at 41 (`benchmarks/results/placement_stream_*`).
 """
 
 WHOLE: Final = 4
 """Bytes of a target that is not packed. Writing fewer to an element takes as long as writing so
-many: weights of a byte cost adding up what targets do (`hosted_arrays_h200.json`)."""
+many: weights of a byte cost aggregation as much as targets (`hosted_arrays_h200.json`)."""
 
 TAKEN: Final = 0.8
-"""Share of what later levels have room for that they take: .79 on LFR 24, .96 on R-MAT 24. The
+"""Share of their reserved memory that coarse levels use: .79 on LFR 24, .96 on R-MAT 24. The
 rest, at the end, costs nothing wherever it is."""
 
 WORD: Final = 8
-"""Bytes that are read together, at least, of an array that says nothing of its use."""
+"""Bytes that are read together, at least, of an array without declared accesses."""
 
 SEARCHED: Final = 1.9
-"""How often adding up reads what it looks for in scratch, by the times that arrays declare: fitted
+"""How often aggregation reads what it looks up in scratch, per declared access: fitted
 to `adv5` and `adv7` on LFR and R-MAT 24."""
 
 FLAGS: Final = 0.15
-"""What setting a flag somewhere costs, by a read: nobody waits for it, and many are set together.
+"""Cost of setting a flag, relative to a read: no thread waits for it, and many are set together.
 With scratch on the host moving took .6 s on LFR 24 and .9 on R-MAT 24 (`policies_h200`)."""
 
 UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse", "fetch")
 UNSEEN_TIMES: Final = 7
-"""An array that says nothing of its use is taken to be read at random, word by word, so often in
+"""An array without declared accesses is taken to be read at random, word by word, so often in
 each of these stages: rather kept on the device without need than sent away in error."""
 
 
@@ -61,12 +61,12 @@ class Scales:
     refines : bool
         Whether there is a stage of refining.
     adding : float
-        Adding level 0 up: arcs read, sums made. What is looked up for them hardly depends on it:
-        most is the first time, while communities are small.
+        Aggregating level 0: arcs read, sums made. Look-ups hardly depend on it: most are made
+        the first time, while communities are small.
     coming : float
-        Share of level 0's arcs that come and go in blocks.
+        Share of level 0's arcs that is transferred in blocks.
     low_scratch : bool
-        Whether scratch is as small as it works with.
+        Whether scratch has its minimal size.
     """
 
     moving: float = 1.0
@@ -78,7 +78,7 @@ class Scales:
     low_scratch: bool = False
 
     def pieces(self, group: Group) -> float:
-        """Return the factor for adding up: blocks are merged, small scratch goes to and fro."""
+        """Return the factor for aggregation: blocks are merged, low scratch is reused more."""
         more = merged(group, self.coming, low_scratch=self.low_scratch)
         return (1 + more) * (LOW_SCRATCH_REMOTE if self.low_scratch else 1)
 
@@ -121,7 +121,7 @@ def remote_seconds(
     mean_degree: float,
     scales: Scales = AS_DECLARED,
 ) -> dict[Stage, float]:
-    """Return seconds a stage that the bus is busy for an array, what is on the device left out.
+    """Return seconds per stage that the bus is busy for the host part of an array.
 
     Parameters
     ----------

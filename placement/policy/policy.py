@@ -1,4 +1,4 @@
-"""Memory policies: for each group of arrays, where its bytes live and who may touch them.
+"""Memory policies: a placement for each group of arrays.
 
 `base` and `adv1` … `adv9` are Dinçer's, Table 4.5: advice "preferred location CPU, accessed by
 GPU" for the groups named, none for the others.

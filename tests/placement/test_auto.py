@@ -205,7 +205,7 @@ def test_auto_says_whose_layout_it_took():
     """Of a tiny graph nothing is won by choosing array by array."""
     found = lu.plan(n_vertices=34, n_arcs=156, machine="h200", device_budget="40%")
     assert (found.policy, found.like) == ("auto", "adv9")
-    assert "host_mapped, as adv9 has it" in found.reasons["graph"].sentence
+    assert "host_mapped, as in policy adv9" in found.reasons["graph"].sentence
     assert not lu.plan(n_vertices=34, n_arcs=156, machine="h200").like
 
 

@@ -1,7 +1,7 @@
 """The arrays of a GPU run, declared once: what the engine asks for, when, and how it is used.
 
-Sizes of level 0 are exact. What later levels need is known only when they are there: they get
-a reserve, and what exceeds it finds room outside.
+Sizes of level 0 are exact. Those of coarse levels are estimates: each level gets a memory region
+(`coarse_memory.py`), and what exceeds it is allocated outside of it.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ SORTING = 64 << 10
 """Bytes that CuPy's sort may take besides 9 for every 8 that it sorts."""
 
 READ_AGAIN = 1.3
-"""How often moving reads an arc that it visits: rows of the moved are read again."""
+"""How often moving reads an arc that it visits: rows of moved vertices are read once more."""
 
 VISITED = 5.0
 """Arcs that moving visits on level 0, all cycles together, by arcs of the graph; typically."""
 
 LOOKED_UP = 0.8
-"""How often adding up looks up, for an arc, whose it is and where that vertex' arcs begin, and
-where the arc goes: measured with the one or the other in host memory (`policies_h200.json`)."""
+"""How often aggregation looks up the source of an arc, where that vertex' arcs begin, and
+its target's community, per arc: measured with either in host memory (`policies_h200.json`)."""
 
 LEAST_BLOCK = 1 << 19
 """Bytes of a block of level 0's arcs, at least: there is room for four, or for four MiB."""
 
 ALWAYS: tuple[Stage, ...] = STAGES
-LATER: tuple[Stage, ...] = ("aggregate", "coarse")
+COARSE_STAGES: tuple[Stage, ...] = ("aggregate", "coarse")
 
 
 def declare(shape: Shape, visited: float = VISITED) -> tuple[ArraySpec, ...]:
@@ -59,8 +59,7 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[ArraySpec, ...]:
 
     Examples
     --------
-    >>> from louvain_um.core.array_names import identity
-    from louvain_um.core.array_spec import peak_bytes
+    >>> from louvain_um.core.array_spec import peak_bytes
     >>> from louvain_um.gpu.memory.array_specs import declare
     >>> from louvain_um.gpu.memory.shape import Shape
     >>> peak = peak_bytes(declare(Shape(vertices=1 << 20, arcs=1 << 24)))
@@ -73,7 +72,7 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[ArraySpec, ...]:
 
 
 def declare_out_of_core(shape: Shape) -> tuple[ArraySpec, ...]:
-    """Return what a run asks for besides, where level 0's arcs come and go.
+    """Return the additional arrays of an out-of-core run.
 
     Partial rows (`louvain_um.gpu.out_of_core.partial_rows`) are merged into others, where the next
     level's are to be, or become these.
@@ -101,7 +100,7 @@ def declare_out_of_core(shape: Shape) -> tuple[ArraySpec, ...]:
 
 
 def _graph(shape: Shape, visited: float) -> Iterator[ArraySpec]:
-    """Yield the graphs of level 0 and of later levels."""
+    """Yield the graphs of level 0 and of coarse levels."""
     n, arcs = shape.vertices, shape.arcs
     seen = visited * arcs
     passes: dict[tuple[Stage, Use], float] = {
@@ -133,7 +132,7 @@ def _coarse_graph(
     shape: Shape, number: int, region: CoarseRegion, visited: float
 ) -> Iterator[ArraySpec]:
     """Yield the graph of level 1 and every second one after it, or of level 2 and so on."""
-    stages: tuple[Stage, ...] = LATER if number == 1 else ("coarse",)
+    stages: tuple[Stage, ...] = COARSE_STAGES if number == 1 else ("coarse",)
     kept, rows, sums = region.arcs, region.vertices, shape.sum_bytes
     later: dict[tuple[Stage, Use], float] = {("coarse", "stream"): visited * kept}
     # Every stretch of arcs that is written looks for its row.
@@ -161,7 +160,7 @@ def _weights(shape: Shape, region: CoarseRegion) -> tuple[int, int]:
 
 
 def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
-    """Yield what is known of vertices and communities."""
+    """Yield labels, degrees and sums of communities."""
     n, sums = shape.vertices, shape.sum_bytes
     seen = visited * shape.arcs
     leiden = shape.method == "leiden"
@@ -188,12 +187,12 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("sizes", "community", 4, n, ("move",), {("move", "atomic"): n})
     if leiden:
         joined: dict[tuple[Stage, Use], float] = {("refine", "gather"): shape.arcs}
-        yield _array("refined", "community", 4, n, ("refine", *LATER, "fetch"), joined)
+        yield _array("refined", "community", 4, n, ("refine", *COARSE_STAGES, "fetch"), joined)
         yield _array("refined_totals", "community", sums, n, ("refine",), joined)
         yield _array("refined_sizes", "community", 4, n, ("refine",), joined)
         yield _array("external_weight", "community", sums, n, ("refine",), joined)
     added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
-    yield _array("degrees.1", "community", sums, region.vertices, LATER, added)
+    yield _array("degrees.1", "community", sums, region.vertices, COARSE_STAGES, added)
     yield _array("degrees.2", "community", sums, after.vertices, ("fetch",))
     first, deep = coarse_community_bytes(shape)
     yield _array("coarse_communities", "community", 1, first - sums * region.vertices, ("coarse",))
@@ -218,7 +217,7 @@ def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
         yield _array("weight_to_target", "scratch", sums, n, ("refine",))
     yield _array("control", "scratch", 1, CONTROL.itemsize, ("move", "refine"), small=True)
     k = shape.communities
-    yield from _adding(shape)
+    yield from _aggregation(shape)
     yield _array("sizes_by_label", "scratch", 4, n, ("fetch",))
     yield _array("first_by_label", "scratch", 4, n, ("fetch",))
     yield _array("ranks", "scratch", 4, n + 1, ("fetch",))
@@ -228,8 +227,8 @@ def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("coarse_scratch", "scratch", 1, coarse_scratch_bytes(shape, empty), ("coarse",))
 
 
-def _adding(shape: Shape) -> Iterator[ArraySpec]:
-    """Yield what adding up the arcs of level 0 takes."""
+def _aggregation(shape: Shape) -> Iterator[ArraySpec]:
+    """Yield the scratch of aggregating level 0."""
     n, sums, k = shape.vertices, shape.sum_bytes, shape.communities
     stages: tuple[Stage, ...] = ("aggregate",)
     if shape.at_once:
@@ -268,7 +267,7 @@ def _tables(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("hub_choices", "hash", 16, slots // DRAIN_SLOTS + count, stages)
     moving, adding = coarse_table_bytes(shape)
     yield _array("coarse_tables", "hash", 1, adding, ("coarse",))
-    # Room of the second home serves them where all share an arena; else this is what they need,
+    # In a shared arena they use the second region's memory; else this is what they need,
     # when nothing else is there.
     yield _array("coarse_hubs", "hash", 1, moving, ("load",))
     if shape.at_once:

@@ -29,7 +29,7 @@ def at_once_bytes(vertices: int, arcs: int, sums: int) -> int:
 
 
 def summing(shape: Shape, communities: int, arcs: int) -> tuple[int, int, int]:
-    """Return the entries of lists and tables that adding up a large level takes."""
+    """Return the entries of lists and tables of aggregating a large level."""
     distinct = min(communities, shape.filled)
     block_bin, hubs, slots = tables(shape.sum_bytes, communities, distinct, arcs, arcs)
     if shape.method == "leiden" and shape.kind == "mesh":
@@ -76,7 +76,7 @@ def coarse_scratch_bytes(shape: Shape, empty: int) -> int:
 
 
 def coarse_table_bytes(shape: Shape) -> tuple[int, int]:
-    """Return the bytes of tables that moving and adding up a level above 0 may take."""
+    """Return the bytes of tables that moving and aggregation of a coarse level may take."""
     region, after = shape.coarse_regions
     n, arcs, sums = region.vertices, region.arcs, shape.sum_bytes
     if shape.kind == "mesh":

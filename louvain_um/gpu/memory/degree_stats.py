@@ -1,4 +1,4 @@
-"""How arcs are spread over vertices: what a plan asks of a graph besides its size."""
+"""Statistics of a graph's degrees that a plan needs besides its size."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 
 class DegreeStats(NamedTuple):
-    """How many arcs vertices have.
+    """Statistics of the arcs per vertex.
 
     Parameters
     ----------
@@ -17,7 +17,7 @@ class DegreeStats(NamedTuple):
     isolated : int
         Vertices without arcs.
     hub_arcs : int, optional
-        Arcs of vertices that have more than `HUB_DEGREE`; None where nobody counted.
+        Arcs of vertices that have more than `HUB_DEGREE`; None if unknown.
     """
 
     max_degree: int
@@ -31,7 +31,7 @@ HUB_DEGREE: Final = 1024
 
 
 def degree_stats(offsets: Any) -> DegreeStats:
-    """Return how arcs are spread over the rows of a graph.
+    """Return the degree statistics of a graph.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How level 0 comes to where its plan wants it: taken over, or filled in, or cut into blocks."""
+"""Level 0 where its plan places it: adopted, uploaded, or divided into vertex blocks."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def count_degrees(memory: Allocator, level: GpuLevel) -> None:
 def cut(
     memory: Allocator, plan: Plan, graph: Graph | DeviceGraph, level: GpuLevel, device: int
 ) -> VertexBlocks:
-    """Cut level 0 into blocks of vertices, whose arcs come and go."""
+    """Divide level 0 into vertex blocks for an out-of-core run."""
     offsets = graph.offsets if isinstance(graph, Graph) else graph.offsets.get()
     arrays = [level.targets] if level.weights is None else [level.targets, level.weights]
     spans = [Span(array.data.ptr, array.itemsize) for array in arrays]

@@ -79,14 +79,14 @@ def plan_run(
 
 
 def declare_targets24(shape: Shape) -> Callable[[bool], tuple[ArraySpec, ...]] | None:
-    """Return what declares a run's arrays with targets packed; None if they cannot be."""
+    """Return what declares a run's arrays with targets of 24 bits; None if those do not suffice."""
     if not shape.allows_targets24:
         return None
     return lambda low: declare(replace(shape, low_scratch=low, targets24=True))
 
 
 def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
-    """Return the shape of a larger or smaller graph of the same kind, as small as it works with."""
+    """Return the shape of a larger or smaller graph of the same kind, with low scratch."""
     ratio = arcs / max(shape.arcs, 1)
     larger = replace(
         shape,

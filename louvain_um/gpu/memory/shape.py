@@ -35,7 +35,7 @@ class Shape:
     ----------
     vertices, arcs : int
     weight_bytes : {0, 4, 8}
-        Bytes of an arc's weight; 0 where all are 1.
+        Bytes per weight; 0 where all are 1.
     sum_bytes : {4, 8}
         Bytes of a sum of weights.
     loops : bool
@@ -48,9 +48,9 @@ class Shape:
         Arcs of vertices that have many (`degree_stats.HUB_DEGREE`), if known.
     method : {"louvain", "leiden"}
     kind : str
-        Kind of graph: how much of it later levels are expected to keep.
+        Kind of graph: it tells how much coarse levels keep.
     low_scratch : bool
-        Scratch as small as it works with, for runs that do not fit otherwise.
+        Scratch of minimal size, for runs that do not fit otherwise.
     packed : bool
         The input's targets take 24 bits (`packing.py`), for the same runs.
     """
