@@ -4,8 +4,9 @@
 //
 // Members are listed community by community, so that a community's arcs are a stretch of one long
 // list, which is cut without regard to rows. They are summed by neighbour in hash tables. A row is
-// written where it would begin if no arcs merged (in `room`, for a chunk of communities at a time),
-// then moved to its final place. The order of a row's neighbours is free: no label depends on it.
+// first written to chunk_targets and chunk_weights, where it would begin if no arcs merged, for one
+// chunk of communities at a time, then moved to its final place. The order of a row's neighbours is
+// free: no label depends on it.
 #include "sum_arcs.cuh"
 
 // Five blocks on each multiprocessor measured faster than three, four or six.

@@ -148,8 +148,8 @@ __global__ void __launch_bounds__(256)
 }
 
 // Writes each vertex's degree in a grid of nx * ny * nz points.
-__global__ void count_stencil(i64 nx, i64 ny, i64 nz, u32 diagonals, u32 periodic,
-                              const u64* ids, i64* degrees) {
+__global__ void count_stencil(i64 nx, i64 ny, i64 nz, u32 diagonals, u32 periodic, const u64* ids,
+                              i64* degrees) {
   EACH(v, nx * ny * nz) {
     i64 point = unpermute(ids, v), product = 1, total = 0;
     const i64 sizes[3] = {nx, ny, nz};
@@ -165,8 +165,8 @@ __global__ void count_stencil(i64 nx, i64 ny, i64 nz, u32 diagonals, u32 periodi
 }
 
 // Writes each vertex's neighbours, ascending: one thread per row of at most 26.
-__global__ void fill_stencil(i64 nx, i64 ny, i64 nz, u32 diagonals, u32 periodic,
-                             const u64* ids, const i64* offsets, u32* targets) {
+__global__ void fill_stencil(i64 nx, i64 ny, i64 nz, u32 diagonals, u32 periodic, const u64* ids,
+                             const i64* offsets, u32* targets) {
   EACH(v, nx * ny * nz) {
     i64 point = unpermute(ids, v);
     i64 x = point % nx, y = point / nx % ny, z = point / (nx * ny);

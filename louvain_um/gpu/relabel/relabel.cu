@@ -16,8 +16,8 @@
 // What kernels leave for the host; zero before.
 struct RelabelResult {
   Barrier barrier;
-  u64 inside;       // doubled weight inside communities
-  u64 squares[3];   // sum of squared degree sums, by 32 bits
+  u64 inside;      // doubled weight inside communities
+  u64 squares[3];  // sum of squared degree sums, by 32 bits
   u64 communities;
 };
 static_assert(sizeof(RelabelResult) == 48, "RELABEL_RESULT of relabel.py mirrors it");
@@ -25,8 +25,8 @@ static_assert(sizeof(RelabelResult) == 48, "RELABEL_RESULT of relabel.py mirrors
 // Visits all arcs, 32 rows per warp: visit(arc, v) with v the arc's source, or with arc -1. For
 // targets of 24 bits, whose rows do not follow each other.
 template <class F>
-__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const Targets24* targets24,
-                                               F visit) {
+__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets,
+                                               const Targets24* targets24, F visit) {
   for (i64 v = grid_thread(); v - lane_index() < n; v += grid_threads()) {
     const Row row = v < n ? row_of(targets24, offsets, v) : Row{0, 0};
     u32 total;
@@ -62,7 +62,7 @@ __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const 
 // refined community in the community of refined community s. numbers[v] is the refined community
 // of v; `first` has one entry per vertex. Cooperative.
 __global__ void BOUNDS relabel_communities(i64 n, const u32* labels, const u32* numbers, u32* first,
-                                    u32* new_start, RelabelResult* result) {
+                                           u32* new_start, RelabelResult* result) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) first[v] = EMPTY;
   grid_sync(&result->barrier);
   for (i64 v = grid_thread(); v < n; v += grid_threads()) {
@@ -93,7 +93,8 @@ __device__ __forceinline__ A sum_of_peers(u32 peers, A value) {
 template <class W, class A>
 __global__ void BOUNDS sum_communities(i64 n, const i64* offsets, const u32* targets,
                                        const W* weights, const A* loops, const A* degrees,
-                                       const u32* start, A* totals, u32* used, RelabelResult* result) {
+                                       const u32* start, A* totals, u32* used,
+                                       RelabelResult* result) {
   const i64 thread = grid_thread(), threads = grid_threads();
   for (i64 v = thread; v < n; v += threads) totals[v] = used[v] = 0;
   grid_sync(&result->barrier);
@@ -166,7 +167,8 @@ __device__ void join_ends(i64 n, const i64* offsets, const u32* targets, const W
 // arcs is a part of its own. Parents are never greater than their children, so that the root of a
 // part is its smallest member. Cooperative.
 __global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* targets,
-                                         u32 targets24, u32* labels, u32* parents, RelabelResult* result) {
+                                         u32 targets24, u32* labels, u32* parents,
+                                         RelabelResult* result) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) parents[v] = v;
   grid_sync(&result->barrier);
   if (targets24)
@@ -201,8 +203,8 @@ __global__ void BOUNDS rank_communities(i64 n, const u32* labels, u32* sizes, u3
 }
 
 // Sets one key per community; ascending keys are descending sizes, ties by smallest member.
-__global__ void BOUNDS key_communities(i64 n, const u32* labels, const u32* sizes,
-                                       const u32* first, const u32* ranks, u64* keys) {
+__global__ void BOUNDS key_communities(i64 n, const u32* labels, const u32* sizes, const u32* first,
+                                       const u32* ranks, u64* keys) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) {
     u32 c = labels[v];
     if (first[c] == v) keys[ranks[v]] = (u64)~sizes[c] << 32 | ranks[v];
@@ -210,12 +212,13 @@ __global__ void BOUNDS key_communities(i64 n, const u32* labels, const u32* size
 }
 
 // Renumbers labels by the order of sorted keys; `places` has one entry per community. Cooperative.
-__global__ void BOUNDS number_communities(i64 n, i64 communities, const u64* keys,
-                                          const u32* first, const u32* ranks, u32* places,
-                                          u32* labels, RelabelResult* result) {
+__global__ void BOUNDS number_communities(i64 n, i64 communities, const u64* keys, const u32* first,
+                                          const u32* ranks, u32* places, u32* labels,
+                                          RelabelResult* result) {
   for (i64 i = grid_thread(); i < communities; i += grid_threads()) places[(u32)keys[i]] = i;
   grid_sync(&result->barrier);
-  for (i64 v = grid_thread(); v < n; v += grid_threads()) labels[v] = places[ranks[first[labels[v]]]];
+  for (i64 v = grid_thread(); v < n; v += grid_threads())
+    labels[v] = places[ranks[first[labels[v]]]];
 }
 
 // Sets labels[v] to map[from[v]]; a null map or `from` is the identity.
