@@ -64,7 +64,7 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[ArraySpec, ...]:
     >>> from louvain_um.gpu.memory.shape import Shape
     >>> peak = peak_bytes(declare(Shape(vertices=1 << 20, arcs=1 << 24)))
     >>> round(sum(peak.values()) / (1 << 24), 1)
-    15.5
+    15.8
     """
     rows = [*_graph(shape, visited), *_community(shape, visited), *_scratch(shape, visited)]
     small = (_array(f"small_{group}", group, 1, SMALL, ALWAYS) for group in GROUPS)
