@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from louvain_um.core.compiled import kernel
 from louvain_um.errors import GraphError
 
 UNSEEN = np.uint32(2**32 - 1)
@@ -79,13 +79,13 @@ def members(labels: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.u
     return starts, vertices
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _count(labels, sizes):
     for v in range(len(labels)):
         sizes[labels[v]] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _list_members(labels, next_, vertices):
     for v in range(len(labels)):
         c = labels[v]
@@ -93,7 +93,7 @@ def _list_members(labels, next_, vertices):
         next_[c] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _number(labels, rename, numbered):
     # Numbering by first appearance puts ties in the order of their smallest member; a
     # stable counting sort by size then keeps that order.

@@ -13,8 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
 
-from numba import njit
-
+from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, atomic_load, give_way
 from louvain_um.errors import OptionError
 from louvain_um.options import MAX_THREADS
@@ -94,13 +93,13 @@ def stream(
             task.cancel()
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def take(counter, step):  # type: ignore[no-untyped-def]
     """Return the start of the next unclaimed stretch of `step` items."""
     return atomic_add(counter, 0, step)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def claim(progress, stage, step):  # type: ignore[no-untyped-def]
     """Return the start of the next unclaimed stretch of a stage.
 
@@ -109,13 +108,13 @@ def claim(progress, stage, step):  # type: ignore[no-untyped-def]
     return atomic_add(progress, 2 * stage, step)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def finish(progress, stage, items):  # type: ignore[no-untyped-def]
     """Count `items` of a stage as finished."""
     atomic_add(progress, 2 * stage + 1, items)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def wait(progress, stage, items):  # type: ignore[no-untyped-def]
     """Wait until all items of a stage are done; yield the core when that takes long."""
     polls = 0

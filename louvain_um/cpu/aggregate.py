@@ -11,12 +11,9 @@ Pages that no list reaches are never backed by memory.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
-from numba import njit
 
-from louvain_um.core import parallel
+from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
 from louvain_um.cpu.hash_table import (
     AHEAD,
@@ -34,7 +31,7 @@ SHARES = 8
 """Claims per thread in a small chunk; in a large one a thread claims `STRETCH` communities."""
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def renumber(labels, ranks):
     """Renumber the labels in use 0 … k − 1 in their order; return k.
 
@@ -53,7 +50,7 @@ def renumber(labels, ranks):
     return np.int64(count)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def group_members(offsets, labels, members, starts, arc_starts):
     """List the members of each community, ascending; return the largest number of arcs of one.
 
@@ -86,30 +83,7 @@ LEAST_ARCS = 1 << 16
 """Number of chunks of a level, and the fewest arcs of a chunk."""
 
 
-def write_rows(
-    threads, graph, labels, members, starts, arc_starts, tallies, targets, weights, loops, offsets
-) -> int:
-    """Write the next level's rows, chunk by chunk of communities; return its arcs."""
-    arcs, count = int(arc_starts[-1]), len(arc_starts) - 1
-    chunk_arcs = max(arcs // CHUNKS, LEAST_ARCS)
-    ends = [0]
-    while ends[-1] < count:
-        ends.append(end_of_chunk(arc_starts, ends[-1], chunk_arcs))
-    size = max((int(arc_starts[b] - arc_starts[a]) for a, b in pairwise(ends)), default=0)
-    chunk_targets, chunk_weights = np.empty(size, targets.dtype), np.empty(size, weights.dtype)
-    out = (chunk_targets, chunk_weights, loops, offsets)
-    offsets[0] = 0
-    for chunk in pairwise(ends):
-        claim = np.zeros(1, np.int64)
-        parallel.run(
-            sum_arcs, threads, graph, labels, members, starts, arc_starts, chunk, tallies, out,
-            claim,
-        )  # fmt: skip
-        append(arc_starts, chunk, offsets, chunk_targets, chunk_weights, targets, weights)
-    return int(offsets[-1])
-
-
-@njit(nogil=True, cache=True)
+@kernel()
 def end_of_chunk(arc_starts, first, arcs):
     """Return the end of the chunk from `first`: one community, more up to `arcs` arcs."""
     last = first + 1
@@ -118,7 +92,7 @@ def end_of_chunk(arc_starts, first, arcs):
     return last
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def sum_arcs(t, threads, graph, labels, members, starts, arc_starts, chunk, tallies, out, claim):
     """Write neighbours with weights, loop and count of each community of a chunk.
 
@@ -165,7 +139,7 @@ def sum_arcs(t, threads, graph, labels, members, starts, arc_starts, chunk, tall
             counts[c + 1] = found
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def append(arc_starts, chunk, counts, chunk_targets, chunk_weights, targets, weights):
     """Append the lists of a chunk to those before it; turn its counts into offsets."""
     first, last = chunk

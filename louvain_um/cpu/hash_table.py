@@ -17,8 +17,8 @@ after the first pass.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import prefetch
 
 EMPTY = np.uint32(0xFFFFFFFF)
@@ -34,7 +34,7 @@ def slots_for(neighbours: int) -> int:
     return 1 << max(LEAST_BITS, (2 * neighbours - 1).bit_length())
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def bits_for(neighbours):
     """Return log2 of the number of slots for `neighbours` neighbours."""
     bits = LEAST_BITS
@@ -43,13 +43,13 @@ def bits_for(neighbours):
     return bits
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@kernel(forceinline=True)
 def of_thread(tallies, t):
     """Return the table of a thread."""
     return tallies[0][t], tallies[1][t], tallies[2][t], tallies[3][t], tallies[4][t]
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@kernel(forceinline=True)
 def fetch_row(offsets, targets, v):
     """Prefetch 17 to 32 arcs of a vertex that is processed soon.
 
@@ -59,7 +59,7 @@ def fetch_row(offsets, targets, v):
     prefetch(targets, offsets[v] + 16)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@kernel(forceinline=True)
 def collect(labels, targets, low, high, own, names):
     """Keep in `names` the labels of targets[low:high] other than `own`; return how many.
 
@@ -73,7 +73,7 @@ def collect(labels, targets, low, high, own, names):
     return count
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@kernel(forceinline=True)
 def collect_weighted(labels, targets, weights, low, high, own, names, loads):
     """Do as `collect`, with the weights in `loads`; return those of `own` and the rest."""
     count = np.uint32(0)
@@ -89,7 +89,7 @@ def collect_weighted(labels, targets, weights, low, high, own, names, loads):
     return count, inside, outside - inside
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@kernel(forceinline=True)
 def add(keys, sums, used, names, loads, count, bits, n_used):
     """Add the first `count` of the names to the table; return how many slots are in use."""
     weighted = len(loads) > 0

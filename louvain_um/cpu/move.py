@@ -12,8 +12,8 @@ nothing that `decide` reads, so it shares a stage with the next sub-round's.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, prefetch
 from louvain_um.core.parallel import claim, finish, wait
 from louvain_um.core.rules import GAIN_BITS, SUB_ROUNDS
@@ -48,7 +48,7 @@ SERIAL_ARCS = 1 << 15
 """Arcs of a sweep below which a second thread costs more than it saves."""
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def start(degrees, labels, totals, sizes):
     """Fill totals and sizes from labels."""
     totals[:] = 0
@@ -58,7 +58,7 @@ def start(degrees, labels, totals, sizes):
         sizes[labels[v]] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def list_active(t, threads, offsets, active, salt, listed, counts, arcs):
     """List a thread's share of the active vertices; count them by sub-round, and their arcs.
 
@@ -81,7 +81,7 @@ def list_active(t, threads, offsets, active, salt, listed, counts, arcs):
     arcs[t] = visited
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def fill_queue(t, threads, active, listed, counts, queue, starts):
     """Sort a thread's list by sub-round, ascending in each, behind those of threads before it.
 
@@ -106,7 +106,7 @@ def fill_queue(t, threads, active, listed, counts, queue, starts):
         next_[r] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def decide(graph, state, tally, queue, begin, end, rate, total, seed):
     """Propose a community for each of queue[begin:end]; return moves and the sum of their gains.
 
@@ -159,7 +159,7 @@ def decide(graph, state, tally, queue, begin, end, rate, total, seed):
     return moves, gain
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def apply(degrees, state, queue, begin, end):
     """Carry out the moves of queue[begin:end]."""
     labels, totals, sizes, _, proposed = state
@@ -176,7 +176,7 @@ def apply(degrees, state, queue, begin, end):
         atomic_add(sizes, target, np.uint32(1))
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def activate(graph, state, names, queue, begin, end, sub_round):
     """Activate the neighbours of moved vertices that are not in their new community.
 
@@ -200,7 +200,7 @@ def activate(graph, state, names, queue, begin, end, sub_round):
             active[names[k]] = ACTIVE
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def sweep(
     t, threads, graph, state, tallies, queue, starts, rate, total, seed, prunes, progress, result
 ):
@@ -251,20 +251,20 @@ def sweep(
     atomic_add(result, 1, gain)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def stretch(items, threads):
     """Return how many items a thread claims at a time: several stretches a thread."""
     return max(1, min(STRETCH, items // (8 * threads)))
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def add_degrees(degrees, numbers, sums):
     """Add each vertex's degree to its community's."""
     for v in range(len(numbers)):
         sums[numbers[v]] += degrees[v]
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def weigh(graph, labels, totals):
     """Add up community degrees in `totals`; return the arcs' weight inside communities."""
     offsets, targets, weights, degrees, loops = graph

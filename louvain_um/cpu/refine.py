@@ -12,8 +12,8 @@ the best candidate in place of a random one).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add
 from louvain_um.core.parallel import take
 from louvain_um.cpu.hash_table import AHEAD, EMPTY, add, bits_for, fetch_row, of_thread
@@ -23,7 +23,7 @@ STRETCH = 256
 """Vertices a thread claims at a time."""
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def start(t, threads, graph, labels, refined, sub_totals, sub_sizes, external_weight):
     """Make every vertex a sub-community; set `external_weight` to its arcs within its community."""
     offsets, targets, weights, degrees = graph
@@ -40,13 +40,13 @@ def start(t, threads, graph, labels, refined, sub_totals, sub_sizes, external_we
         external_weight[v] = external
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def well_connected(external, total, community_total, rate):
     """Whether a sub-community has at least the weight to its community expected at random."""
     return np.float64(external) >= (rate * np.float64(total)) * np.float64(community_total - total)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def decide(
     t, threads, graph, state, tallies, salt, sub_rounds, sub_round, queue, first, last, rate,
     seed, claim,
@@ -103,7 +103,7 @@ def decide(
                 weight_to_target[at] = best_weight
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def apply(t, threads, graph, state, claim):
     """Carry out the listed moves. A vertex that moves leaves an empty sub-community behind."""
     degrees = graph[3]
@@ -118,7 +118,7 @@ def apply(t, threads, graph, state, claim):
         atomic_add(external_weight, target, external_weight[v] - 2 * weight_to_target[i])
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def split(offsets, targets, labels, parents):
     """Label each connected component of a community with its smallest member, in place."""
     n = len(labels)
@@ -134,7 +134,7 @@ def split(offsets, targets, labels, parents):
         labels[v] = _root(parents, v)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _root(parents, v):
     """Return the root of v, halving the path to it."""
     while parents[v] != v:
@@ -143,7 +143,7 @@ def _root(parents, v):
     return v
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def relabel_communities(labels, numbers, first, coarse):
     """Translate communities to the next level, whose vertices are sub-communities.
 

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from louvain_um.core.compiled import kernel
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def mix32(x):
     """Return a well-mixed 32-bit image of a uint32."""
     x = np.uint32(x)
@@ -21,13 +22,13 @@ def mix32(x):
     return np.uint32(x)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def bucket(vertex, salt, sub_rounds):
     """Return the sub-round of a vertex; `sub_rounds` is a power of two."""
     return np.int64(mix32(np.uint32(vertex) ^ np.uint32(salt)) & np.uint32(sub_rounds - 1))
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def wins_tie(candidate, champion, seed):
     """Whether `candidate` comes before `champion` among communities of equal score."""
     a = mix32(np.uint32(candidate) ^ np.uint32(seed))

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from louvain_um.core.compiled import kernel
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.edges import (
     EdgeList,
@@ -147,7 +147,7 @@ def _line_error(line: bytes, header: Header, row: int) -> str:
     return "a neighbour lacks its weight, which the format code requires; add it"
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _scan_rows(data, n, before, weighted, row, lengths, columns, weights, deferred):
     """Read whole lines; list lengths go to ``lengths[row + 1]``, the rest as `scan_numbers`."""
     pos, count, lines, n_deferred = 0, 0, 0, 0

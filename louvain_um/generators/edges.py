@@ -10,8 +10,8 @@ on their index only. A pair of equal ends means "no edge".
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
 from louvain_um.generators.hashing import (
     HALF,
@@ -31,7 +31,7 @@ CHUNK = 1 << 14
 """Candidate pairs counted together; affects only the size of the array of counts."""
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def draw_rmat(t, threads, key, scale, limits, ids, u, v):
     """Write R-MAT edges; `limits` are a, a + b, a + b + c in units of 2⁻³²."""
     first, second, third = limits[0], limits[1], limits[2]
@@ -53,7 +53,7 @@ def draw_rmat(t, threads, key, scale, limits, ids, u, v):
         v[i] = permute(ids, column)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def fill_slots(key, counts, low, q, starts, order, degrees):
     """Assign each vertex to a community large enough for its internal degree.
 
@@ -85,7 +85,7 @@ def fill_slots(key, counts, low, q, starts, order, degrees):
             filled += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def split_degrees(key, q, starts, degrees, inner, outer):
     """Write running sums of the slots' stubs inside and outside their communities.
 
@@ -103,7 +103,7 @@ def split_degrees(key, q, starts, degrees, inner, outer):
             outer[slot + 1] = outer[slot] + np.int64(degree) - stubs
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def label_slots(starts, ids, slots, labels):
     """Write the community of each slot, and of each vertex."""
     for c in range(len(starts) - 1):
@@ -112,7 +112,7 @@ def label_slots(starts, ids, slots, labels):
             labels[permute(ids, np.uint64(slot))] = c
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def expand_stubs(sums, out):
     """Write each slot once per stub."""
     for slot in range(len(sums) - 1):
@@ -120,7 +120,7 @@ def expand_stubs(sums, out):
             out[j] = slot
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def pair_inside(
     t,
     threads,
@@ -187,7 +187,7 @@ def pair_inside(
             v[e : first_edge[c + 1]] = 0
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def pair_outside(t, threads, p, stubs, where, slots, ids, u, v):
     """Pair stubs of different communities; a pair inside one becomes "no edge".
 
@@ -206,7 +206,7 @@ def pair_outside(t, threads, p, stubs, where, slots, ids, u, v):
             v[e] = permute(ids, np.uint64(b))
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def leftover(p, stubs, failed, out):
     """Write the stubs of the failed pairs, pair by pair."""
     for k in range(len(failed)):
@@ -214,7 +214,7 @@ def leftover(p, stubs, failed, out):
         out[2 * k + 1] = stubs[permute(p, np.uint64(2 * failed[k] + 1))]
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def circulant(pair, n):
     """Return the two ends of a pair, by its number among the n (n − 1) / 2 pairs of n vertices."""
     first = pair % n
@@ -222,7 +222,7 @@ def circulant(pair, n):
     return first, second - n if second >= n else second
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def draw_inside(t, threads, p, size, larger, ids, u, v):
     """Write distinct edges inside blocks: `larger` blocks of size + 1, then blocks of size."""
     big = (size + ONE) * size // np.uint64(2)
@@ -240,14 +240,14 @@ def draw_inside(t, threads, p, size, larger, ids, u, v):
         v[i] = permute(ids, base + b)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def block_of(x, size, larger):
     """Return the block of a vertex, before ids are permuted."""
     edge = larger * (size + ONE)
     return x // (size + ONE) if x < edge else larger + (x - edge) // size
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def draw_outside(t, threads, p, size, larger, tried, sums, ids, u, v):
     """Count (u empty) or write the candidate pairs between blocks, by chunks of their number.
 

@@ -10,8 +10,9 @@ same results.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from louvain_um.core.compiled import kernel
 
 GOLDEN = np.uint64(0x9E37_79B9_7F4A_7C15)
 FIRST = np.uint64(0xBF58_476D_1CE4_E5B9)
@@ -25,7 +26,7 @@ PERMUTATION_WORDS = 3 + 3 * ROUNDS
 """Size, mask, shift; then, per round, an odd multiplier, an addend and the inverse multiplier."""
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def mix64(x):
     """Return the splitmix64 finalizer of x (Steele, Lea, Flood 2014)."""
     x = (x ^ (x >> np.uint64(30))) * FIRST
@@ -33,19 +34,19 @@ def mix64(x):
     return x ^ (x >> np.uint64(31))
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def draw(key, i):
     """Return 64 random bits, the i-th of stream `key`."""
     return mix64(key + (np.uint64(i) + ONE) * GOLDEN)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def below(x, n):
     """Return a number 0 … n − 1, n ≤ 2³², from the upper half of 64 random bits."""
     return ((x >> HALF) * np.uint64(n)) >> HALF
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def set_permutation(p, key, n):
     """Fill p, uint64[PERMUTATION_WORDS], with the permutation of 0 … n − 1 of `key`."""
     bits = np.uint64(0)
@@ -66,7 +67,7 @@ def set_permutation(p, key, n):
         p[5 + 3 * r] = inverse
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def permute(p, x):
     """Return the image of x < p[0]: rounds of multiply, add, xor-shift on the next power of 2.
 
@@ -83,7 +84,7 @@ def permute(p, x):
             return x
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def unpermute(p, x):
     """Return the number whose image is x; the inverse of `permute`."""
     n, mask, shift = p[0], p[1], p[2]
@@ -115,7 +116,7 @@ def permutation(key: np.uint64, n: int, wanted: bool = True) -> NDArray[np.uint6
     return p
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def permute_all(p, n):
     """Return the images of 0 … n − 1, uint32[n]."""
     images = np.empty(n, np.uint32)
@@ -124,7 +125,7 @@ def permute_all(p, n):
     return images
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def draws(key, first, count):
     """Return entries first … first + count − 1 of a stream, uint64[count]."""
     out = np.empty(count, np.uint64)

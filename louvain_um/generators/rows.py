@@ -10,8 +10,8 @@ Rows are counted, summed to offsets, then filled. Each kernel is called once per
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
 from louvain_um.generators.hashing import HALF, ONE, below, draw, mix64, permute, unpermute
 
@@ -25,7 +25,7 @@ COORDINATE = np.uint64(31)
 COORDINATE_MASK = np.uint64(2**31 - 1)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def sort_row(row):
     """Sort a few ids in place (Shellsort: short rows, no recursion)."""
     gap = 1
@@ -42,7 +42,7 @@ def sort_row(row):
         gap //= 3
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def count_stencil(t, threads, nx, ny, nz, diagonals, periodic, ids, offsets):
     """Write each vertex's degree at ``offsets[v + 1]``."""
     n = nx * ny * nz
@@ -58,7 +58,7 @@ def count_stencil(t, threads, nx, ny, nz, diagonals, periodic, ids, offsets):
         offsets[v + 1] = product - 1 if diagonals else total
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def fill_stencil(t, threads, nx, ny, nz, diagonals, periodic, ids, offsets, targets):
     """Write each vertex's neighbours, ascending."""
     n = nx * ny * nz
@@ -84,7 +84,7 @@ def fill_stencil(t, threads, nx, ny, nz, diagonals, periodic, ids, offsets, targ
         sort_row(targets[offsets[v] : out])
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def place_points(key, n, side):
     """Return the points by cell: first point of each cell, and the points' coordinates.
 
@@ -106,7 +106,7 @@ def place_points(key, n, side):
     return starts, x, y
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def cell_of(word, side):
     """Return the cell of the point given by 64 random bits."""
     x = (((word >> HALF) & COORDINATE_MASK) * np.uint64(side)) >> COORDINATE
@@ -114,7 +114,7 @@ def cell_of(word, side):
     return np.int64(x + y * np.uint64(side))
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def visit_near(v, side, reach, starts, x, y, ids, row):
     """Write the neighbours of vertex v to `row`, unordered; return their number.
 
@@ -136,7 +136,7 @@ def visit_near(v, side, reach, starts, x, y, ids, row):
     return found
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def count_near(t, threads, side, reach, starts, x, y, ids, offsets):
     """Write each vertex's degree at ``offsets[v + 1]``."""
     n = len(x)
@@ -145,7 +145,7 @@ def count_near(t, threads, side, reach, starts, x, y, ids, offsets):
         offsets[v + 1] = visit_near(v, side, reach, starts, x, y, ids, nothing)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def fill_near(t, threads, side, reach, starts, x, y, ids, offsets, targets):
     """Write each vertex's neighbours, ascending."""
     n = len(x)
@@ -156,7 +156,7 @@ def fill_near(t, threads, side, reach, starts, x, y, ids, offsets, targets):
             sort_row(row)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def weigh_arcs(t, threads, counter, key, offsets, targets, weights):
     """Write each arc's weight, 1 … MAX_WEIGHT, a hash of the smaller and the larger end."""
     n = len(offsets) - 1

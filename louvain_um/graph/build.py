@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
+from louvain_um.core.compiled import kernel
 from louvain_um.errors import GraphError
 from louvain_um.graph import rows
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
@@ -233,7 +233,7 @@ def _merged(listed: int, made: rows.Rows, summing: bool) -> tuple[str, ...]:
     return notes
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _look(t, threads, weights, good, largest):
     """Store a thread's largest weight, and whether all its weights are finite and not negative."""
     most, fine = 0.0, True
@@ -245,7 +245,7 @@ def _look(t, threads, weights, good, largest):
     largest[t] = most
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _scale(t, threads, weights, factor, factor2, out, totals, bits, vanished):
     """Scale a thread's weights by both factors and round to integers, ties to even."""
     total, used, lost = np.int64(0), np.int64(0), np.int64(0)
@@ -259,7 +259,7 @@ def _scale(t, threads, weights, factor, factor2, out, totals, bits, vanished):
     totals[t], bits[t], vanished[t] = total, used, lost
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _sum_rows(offsets, weights, loops, degrees):
     for v in range(len(loops)):
         total = 2 * loops[v]

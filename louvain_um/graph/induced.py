@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from louvain_um.core.compiled import kernel
 from louvain_um.core.numbering import members
 from louvain_um.graph.graph import Graph
 
@@ -53,7 +53,7 @@ def induced_graph(graph: Graph, labels: NDArray[np.uint32]) -> Graph:
     )
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _aggregate(
     offsets, targets, weights, weighted, loops, labels, starts, vertices, out, out_loops, to, sums
 ):

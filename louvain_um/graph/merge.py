@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from louvain_um.core.compiled import kernel
 
 PART_ARCS = 1 << 11
 """Fewest arcs of a part: a few copies of 16 bytes per arc fit a second-level cache."""
@@ -31,7 +32,7 @@ HALF = np.uint64(32)
 ONE = np.uint64(1)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def cut(arcs, rows):
     """Return the bits of a row's number within its part, and the number of parts."""
     most = min(STREAMS, max(1, arcs // PART_ARCS))
@@ -41,7 +42,7 @@ def cut(arcs, rows):
     return bits, max(0, rows - 1 >> bits) + 1 if rows > 0 else 0
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def split(records, words, low, row_bits, bounds, out):
     """Sort a block's records by part into `out`; part p is ``bounds[p]:bounds[p + 1]``."""
     bits, first = np.uint64(row_bits), np.uint64(low)
@@ -62,7 +63,7 @@ def split(records, words, low, row_bits, bounds, out):
             out[j] = records[i]
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def order_part(records, words, first_row, tidy, ends, targets, weights):
     """Put a part's records into their rows, nearly sorted; leave where each row ends in `ends`.
 
@@ -106,7 +107,7 @@ def order_part(records, words, first_row, tidy, ends, targets, weights):
             weights[j] = np.int64(tidy[i + 1])
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def sort_row(targets, weights, start, stop):
     """Sort a row by target, weights along with it: Shell's sort, no memory, short on short rows."""
     has = len(weights) > 0
@@ -131,7 +132,7 @@ def sort_row(targets, weights, start, stop):
         gap //= 3
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def merge_row(row, targets, weights, start, stop, summing, out, out_place, out_weights, out_weight):
     """Write a sorted row without repetitions and without its loop.
 

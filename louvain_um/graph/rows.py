@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
+from louvain_um.core.compiled import kernel
 from louvain_um.graph.merge import HALF, ONE, STREAMS, cut, merge_row, order_part, sort_row, split
 
 SLICE_BITS = 14
@@ -107,7 +107,7 @@ def _take_weights(
     return weights
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _copy_weights(t, threads, records, starts, kept, places, weights):
     """Copy the weights of every threads-th block."""
     for block in range(t, len(kept), threads):
@@ -132,7 +132,7 @@ def _close_up(records, words, starts, kept) -> NDArray[np.uint32]:
     return targets
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _count_slices(t, threads, u, v, shift, counts):
     """Count a thread's records per slice."""
     mine = counts[t]
@@ -144,7 +144,7 @@ def _count_slices(t, threads, u, v, shift, counts):
             mine[np.uint64(b >> s)] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _distribute(t, threads, u, v, weights, shift, block_of, places, records):
     """Write a thread's records into their blocks; a loop has one record."""
     next_ = places[t].copy()  # a copy per thread: no shared cache lines
@@ -172,7 +172,7 @@ def _distribute(t, threads, u, v, weights, shift, block_of, places, records):
                 records[j] = (b << HALF) | a
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _order_blocks(
     t, threads, counter, first_row, starts, records, words, summing, offsets, loops, kept,
     largest, repeats,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from louvain_um.core.compiled import kernel
 from louvain_um.core.numbering import community_sizes, dense_uint32
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
@@ -181,7 +181,7 @@ def sum_of_squares(values: NDArray[np.int64]) -> int:
     return sum(int(part) << shift for part, shift in zip(parts, (54, 28, 27, 0), strict=True))
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _squares(values, parts):
     """Sum the products of the halves of each value."""
     for value in values:
@@ -195,7 +195,7 @@ def _squares(values, parts):
     return parts
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _community_weights(offsets, targets, weights, weighted, loops, labels, inside, totals):
     for v in range(len(labels)):
         own = labels[v]
@@ -210,7 +210,7 @@ def _community_weights(offsets, targets, weights, weighted, loops, labels, insid
         totals[own] += degree
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _components(offsets, targets, labels, joined, parts):
     """Count arcs inside communities; decrement `parts` when two components join."""
     parent = np.empty(len(labels), np.uint32)

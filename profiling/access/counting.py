@@ -11,7 +11,8 @@ a slot, with a counter per page.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from louvain_um.core.compiled import kernel
 
 # Slots of moving and refining; those of aggregating are below.
 QUEUE, OFFSETS, DEGREES, OWN, TARGETS, WEIGHTS, LABELS, TOTALS, KEYS, SUMS, PROPOSED = range(11)
@@ -27,7 +28,7 @@ SECTOR = 32
 SPREAD = np.uint32(0x9E3779B1)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def note(counters, slot, at, amount):
     """Count `amount` at byte `at` of a slot's array."""
     counts, bases, low, high = counters
@@ -37,7 +38,7 @@ def note(counters, slot, at, amount):
     high[slot] = max(high[slot], page)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def note_range(counters, slot, first, nbytes):
     """Count the bytes of all sectors that overlap a range."""
     at = first & ~(SECTOR - 1)
@@ -48,7 +49,7 @@ def note_range(counters, slot, first, nbytes):
         at = stop
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def decide(counters, widths, hubs, offsets, targets, labels, queue, begin, end):
     """Count the accesses of deciding for queue[begin:end].
 
@@ -93,7 +94,7 @@ def decide(counters, widths, hubs, offsets, targets, labels, queue, begin, end):
             last = label
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def apply(counters, widths, labels, queue, proposed, begin, end, stays):
     """Apply the moves of queue[begin:end] to `labels`; count the accesses."""
     width = widths[1]
@@ -112,7 +113,7 @@ def apply(counters, widths, labels, queue, proposed, begin, end, stays):
             note(counters, SIZES_ADDED, 4 * c, 1)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def activate(counters, offsets, targets, labels, queue, proposed, begin, end, stays):
     """Count the accesses of activating the neighbours of moved vertices in queue[begin:end]."""
     for i in range(begin, end):
@@ -134,7 +135,7 @@ def activate(counters, offsets, targets, labels, queue, proposed, begin, end, st
                 note(counters, NEXT_ACTIVE, u, 1)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def group(counters, widths, numbers, cursor, begin, end):
     """Count the accesses of grouping vertices begin … end by community.
 
@@ -151,7 +152,7 @@ def group(counters, widths, numbers, cursor, begin, end):
         cursor[c] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def longest_queue(numbers, communities):
     """Return the most warps, of 32 consecutive vertices, that share one community."""
     last = np.full(communities, -1, np.int64)
@@ -166,7 +167,7 @@ def longest_queue(numbers, communities):
     return most
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def sum_rows(counters, widths, graph, lists, order, last, flight, quota, keys):
     """Let every worker sum about `quota` more arcs of its community; count the accesses.
 
@@ -229,7 +230,7 @@ def sum_rows(counters, widths, graph, lists, order, last, flight, quota, keys):
     return busy or flight[2 * workers] < last
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def compact_rows(counters, width, places, coarse_offsets, begin, end):
     """Count the accesses of copying the rows of communities begin … end out of the chunk."""
     for c in range(begin, end):
@@ -241,7 +242,7 @@ def compact_rows(counters, width, places, coarse_offsets, begin, end):
             note_range(counters, TO_WEIGHTS, width * coarse_offsets[c], width * size)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def emit(counters, out):
     """Write the counts as runs (slot, first page, pages, amount) and clear them; return how many.
 

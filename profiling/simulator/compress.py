@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from numba import njit
+from louvain_um.core.compiled import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def compress(array, first, length, way, amount):
     """Return the columns of `touches.Touches` with rows merged that continue or repeat the last."""
     out_array = array.copy()

@@ -16,9 +16,9 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from louvain_um.core.compiled import kernel
 from louvain_um.profiling.session.events import EventTable, Kind, Source
 
 MEMCPY: Final = 1
@@ -64,7 +64,7 @@ _TIMED = (*_MOVES, Kind.GPU_FAULT_GROUP, Kind.THROTTLING)
 """Counters whose value is bytes; counters that have an end."""
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def walk(raw, valid, start, sizes, offsets, kinds, found):
     """Note offset and kind of each record; return how many, and where one of unknown size is."""
     at = start

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from louvain_um.core.compiled import kernel
 from louvain_um.formats.edge_list.bits import leading_zeros, trailing_zeros, upper_product, word_at
 
 MIN_PLACES, MAX_PLACES = -64, 64
@@ -56,7 +56,7 @@ def _reciprocals() -> tuple[np.ndarray, np.ndarray]:
 TOPS, EXPONENTS = _reciprocals()
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def read_digits(data, pos, value):
     """Read digits, up to eight at a time, and append them to `value`.
 
@@ -89,7 +89,7 @@ def read_digits(data, pos, value):
     return value, pos
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def read_real(data, pos):
     """Read a number without a sign.
 
@@ -149,7 +149,7 @@ def read_real(data, pos):
     return value, pos, sure, real
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _scaled(mantissa, top, exponent):
     """Return mantissa · top · 2⁻ᵉ rounded to a double, and whether it is certainly the nearest.
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from louvain_um.core.compiled import kernel
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.edges import Chunks, EdgeList, LineFormat, exact_weights
 from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, blank, skip_comment
@@ -132,7 +132,7 @@ def _grown(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
     return larger
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _hash(text, start, stop):
     """Return the 64-bit FNV-1a hash of some bytes."""
     h = np.uint64(0xCBF29CE484222325)
@@ -141,7 +141,7 @@ def _hash(text, start, stop):
     return h ^ (h >> np.uint64(32))
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _rehash(slots, starts, text, count):
     mask = np.uint64(len(slots) - 1)
     for word in range(count):
@@ -151,7 +151,7 @@ def _rehash(slots, starts, text, count):
         slots[place] = word
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _number(data, start, stop, slots, starts, text, count):
     """Return the number of the name in ``data[start:stop]``: `count` if it is new."""
     mask = np.uint64(len(slots) - 1)
@@ -176,7 +176,7 @@ def _number(data, start, stop, slots, starts, text, count):
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _field(data, pos, separator):
     """Return start and stop of the field at `pos`, and where the next field starts."""
     while blank(data[pos]) and data[pos] != separator:
@@ -217,7 +217,7 @@ def _field(data, pos, separator):
     return start, stop, pos
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _scan_names(data, separator, shape, place, u, v, deferred, slots, starts, text, words):
     """Like `scan_numbers`, with names for ids and all weights deferred to the exact parser."""
     count, lines, pos = 0, 0, 0

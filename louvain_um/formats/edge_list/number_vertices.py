@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
+from louvain_um.core.compiled import kernel
 from louvain_um.formats.edge_list.bits import ones
 
 SMALL = 1 << 15
@@ -127,7 +127,7 @@ def _looked_up(
     return out
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _extremes(t, threads, u, v, ends):
     """Write the smallest and the largest id of this thread's share."""
     first = len(u) * t // threads
@@ -138,7 +138,7 @@ def _extremes(t, threads, u, v, ends):
     ends[t, 0], ends[t, 1] = low, high
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _mark(t, threads, u, v, low, seen):
     """Mark the ids of this thread's share; threads may write the same 1."""
     for i in range(len(u) * t // threads, len(u) * (t + 1) // threads):
@@ -150,7 +150,7 @@ def _mark(t, threads, u, v, low, seen):
             seen[b] = 1
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _rank(t, threads, u, v, low, words, before, out_u, out_v):
     """Write the number of each id of this thread's share: the count of smaller ids that occur."""
     for i in range(len(u) * t // threads, len(u) * (t + 1) // threads):
@@ -158,14 +158,14 @@ def _rank(t, threads, u, v, low, words, before, out_u, out_v):
         out_v[i] = _below(np.uint64(np.int64(v[i]) - low), words, before)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def _below(place, words, before):
     word, bit = place >> np.uint64(6), place & np.uint64(63)
     lower = words[word] & ((np.uint64(1) << bit) - np.uint64(1))
     return before[word] + np.uint32(ones(lower))
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _slot(key, keys):
     """Return the slot of `key`, or the empty slot where it belongs."""
     mask = np.uint64(len(keys) - 1)
@@ -177,7 +177,7 @@ def _slot(key, keys):
     return place
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _collect(ids, start, keys, count):
     """Insert ids from `start` on; return early, before the table is more than half full."""
     for i in range(start, len(ids)):
@@ -191,13 +191,13 @@ def _collect(ids, start, keys, count):
     return len(ids), count
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _rank_keys(names, keys, ranks):
     for i in range(len(names)):
         ranks[_slot(names[i], keys)] = i
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _look_up(ids, keys, ranks, out):
     for i in range(len(ids)):
         out[i] = ranks[_slot(np.int64(ids[i]), keys)]

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
+from louvain_um.core.compiled import kernel
 from louvain_um.formats.edge_list.float_parser import read_digits, read_real
 
 TWO_IDS: Final = 0
@@ -26,19 +26,19 @@ WEIGHT_IGNORE_REST: Final = 3
 """A weight follows the two ids; the rest is skipped."""
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def blank(c):
     """Space, tab or carriage return."""
     return c == 32 or c == 9 or c == 13
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def pad(c, separator):
     """Return whether this is a blank that is not a separator."""
     return blank(c) and (separator == 32 or c != separator)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def skip_field(data, pos, separator):
     """Return where the next field starts or the line ends; quotes protect separators."""
     quoted = False
@@ -56,7 +56,7 @@ def skip_field(data, pos, separator):
     return pos
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def skip_comment(data, pos):
     """Return where the next line starts if this one is empty or a comment, else `pos`.
 
@@ -70,7 +70,7 @@ def skip_comment(data, pos):
     return pos + 1 if c == 10 else pos
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def scan_numbers(data, separator, shape, place, min_id, max_id, u, v, w, deferred):
     """Read edges from whole lines; ids must lie in ``min_id … max_id``, weights in column `place`.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
+from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
 
 START_BITS: Final = 40
@@ -19,7 +19,7 @@ STRETCH: Final = 1 << 12
 """Vertices whose rows a thread packs at a time."""
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def place_rows(offsets: Any, placed: Any) -> None:
     """Say where each row begins and how long it is, rows of shorter classes first."""
     begins = np.zeros(CLASSES + 1, np.int64)
@@ -35,7 +35,7 @@ def place_rows(offsets: Any, placed: Any) -> None:
         begins[k] += arcs
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def pack_rows(
     t: int, threads: int, taken: Any, offsets: Any, targets: Any, placed: Any, parts: Any
 ) -> None:
@@ -54,7 +54,7 @@ def pack_rows(
         first = take(taken, STRETCH)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _bits(number: int) -> int:
     """Return how many bits a number has."""
     bits = 0

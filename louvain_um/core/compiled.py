@@ -1,0 +1,138 @@
+"""How CPU kernels are compiled, and the cache that keeps them.
+
+Numba's own cache asks only whether the file of a function has changed, not those of the functions
+and constants that it uses, and trusts whatever it finds on disk. The cache here lies where Numba's
+would, but an entry is used only if every imported source of this package is as it was, and if its
+checksum holds. What is stale or damaged is compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import llvmlite
+import numba
+import numpy as np
+from numba import njit
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+IMPORT: Final = re.compile(
+    rb"^(?:from (louvain_um[\w.]*) import (\([^)]*\)|[^\n]*)|import (louvain_um[\w.]*))",
+    re.MULTILINE,
+)
+"""Imports at the top of a module; those inside functions bring no kernel."""
+
+DIGEST_BYTES: Final = hashlib.sha256().digest_size
+
+
+def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that compiles a function without the GIL and keeps what was compiled.
+
+    Parameters
+    ----------
+    **options
+        Further options of `numba.njit`.
+
+    Examples
+    --------
+    >>> from louvain_um.core.compiled import kernel
+    >>> @kernel()
+    ... def twice(x):
+    ...     return 2 * x
+    >>> twice(21)
+    42
+    """
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        dispatcher = njit(nogil=True, **options)(function)
+        if hasattr(dispatcher, "enable_caching") and os.path.exists(function.__code__.co_filename):
+            dispatcher._cache = KernelCache(function)
+        return dispatcher
+
+    return compiled
+
+
+class KernelCache(FunctionCache):
+    """Numba's cache of one function, with checked entries and a stamp of all sources."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = source_stamp(function.__module__)
+        self._cache_file = CheckedFile(self._cache_path, self._impl.filename_base, stamp)
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Keep what was compiled; a disk that is full or read-only is no error."""
+        with suppress(OSError):
+            super().save_overload(signature, data)
+
+
+class CheckedFile(IndexDataCacheFile):
+    """Index and entries of a cache, each behind a checksum."""
+
+    def _load_index(self) -> dict[Any, str]:
+        stamp, entries = self._checked(self._index_path) or (None, {})
+        return entries if stamp == self._source_stamp else {}
+
+    def _save_index(self, entries: dict[Any, str]) -> None:
+        self._save(self._index_path, (self._source_stamp, entries))
+
+    def _load_data(self, name: str) -> Any:
+        return self._checked(self._data_path(name))
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._save(self._data_path(name), data)
+
+    def _checked(self, path: str) -> Any:
+        """Return what a file holds, None if it is not there or damaged."""
+        with suppress(OSError):
+            content = Path(path).read_bytes()
+            digest, data = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+            if hashlib.sha256(data).digest() == digest:
+                return pickle.loads(data)
+        return None
+
+    def _save(self, path: str, value: Any) -> None:
+        data = self._dump(value)
+        with self._open_for_write(path) as file:
+            file.write(hashlib.sha256(data).digest() + data)
+
+
+@cache
+def source_stamp(module: str) -> str:
+    """Return a digest of a module, of all it imports from this package, and of the compiler."""
+    total = hashlib.sha256(
+        repr((numba.__version__, llvmlite.__version__, np.__version__, sys.version)).encode()
+    )
+    waiting, seen = [module], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        text, imported = _source(name)
+        total.update(hashlib.sha256(text).digest())
+        waiting.extend(imported)
+    return total.hexdigest()
+
+
+@cache
+def _source(module: str) -> tuple[bytes, tuple[str, ...]]:
+    """Return the text of a module and the modules of this package that it imports at its top."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    text = Path(file).read_bytes() if file else b""
+    found = []
+    for package, names, plain in IMPORT.findall(text):
+        home = (package or plain).decode()
+        found.append(home)
+        each = re.findall(r"(\w+)(?:\s+as\s+\w+)?", names.decode())
+        found += [full for name in each if (full := f"{home}.{name}") in sys.modules]
+    return text, tuple(sorted(set(found)))

@@ -1,0 +1,87 @@
+"""The cache of CPU kernels: what is stale or damaged is compiled again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from louvain_um.core import compiled
+
+USER = """
+from louvain_um.core.compiled import kernel
+from louvain_um.core.helper import add
+
+@kernel()
+def twice(x):
+    return add(x, x)
+
+if __name__ != "louvain_um.core.helper":
+    print(twice(20), sum(twice.stats.cache_hits.values()))
+"""
+HELPER = """
+from louvain_um.core.compiled import kernel
+from louvain_um.core.constants import MORE
+
+@kernel()
+def add(x, y):
+    return x + y + MORE
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package of the same name with one kernel, which calls another that uses a constant."""
+    core = tmp_path / "louvain_um/core"
+    core.mkdir(parents=True)
+    for folder in (core, core.parent):
+        (folder / "__init__.py").write_text("")
+    (core / "compiled.py").write_text(Path(compiled.__file__).read_text())
+    (core / "user.py").write_text(USER)
+    (core / "helper.py").write_text(HELPER)
+    (core / "constants.py").write_text("MORE = 2\n")
+    return core
+
+
+def run(package: Path) -> tuple[int, int]:
+    """Return what the kernel returns in a new process, and how often the cache served it."""
+    root = package.parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", "import louvain_um.core.user"], cwd=root, check=True,
+        env={**os.environ, "PYTHONPATH": str(root), "NUMBA_CACHE_DIR": str(root / "kept")},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    result, hits = done.stdout.split()
+    return int(result), int(hits)
+
+
+def test_a_kernel_is_compiled_once(package):
+    assert run(package) == (42, 0)
+    assert run(package) == (42, 1)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "result"),
+    [("constants.py", "2", "3", 43), ("helper.py", "x + y", "x - y", 2)],
+)
+def test_an_edit_of_what_a_kernel_uses_is_noticed(package, file, old, new, result):
+    run(package)
+    path = package / file
+    stat = path.stat()
+    path.write_text(path.read_text().replace(old, new))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # as a checkout may leave it
+    assert run(package) == (result, 0)
+
+
+@pytest.mark.parametrize(("suffix", "kept"), [(".nbi", 0), (".nbi", -7), (".nbc", 0), (".nbc", -7)])
+def test_a_truncated_entry_is_a_miss(package, suffix, kept):
+    run(package)
+    files = [*(package.parents[1] / "kept").rglob(f"*{suffix}")]
+    assert files
+    for file in files:
+        file.write_bytes(file.read_bytes()[:kept])
+    assert run(package) == (42, 0)
+    assert run(package) == (42, 1)
