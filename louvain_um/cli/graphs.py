@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,21 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from louvain_um.errors import GraphFormatError, LouvainUmError, OptionError
+from louvain_um.errors import GraphFormatError, LouvainUmError
 from louvain_um.formats import READERS
+from louvain_um.formats.examples import PREFIX, is_example
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
 
-EXAMPLES: Mapping[str, str] = {
-    "les-miserables": "les_miserables_graph",
-    "karate": "karate_club_graph",
-    "florentine-families": "florentine_families_graph",
-    "southern-women": "davis_southern_women_graph",
-}
-"""Names of examples, and the NetworkX functions that build them."""
-
-PREFIX = "example:"
 READING = "Reading the graph"
 
 
@@ -144,10 +136,6 @@ class Reading:
 
         import_numba()
         repeats: Any = None if self.duplicates is None else self.duplicates.value
-        if source.startswith(PREFIX) and not Path(source).exists():
-            from louvain_um.formats import as_graph
-
-            return as_graph(example(source.removeprefix(PREFIX)), duplicates=repeats)
         from louvain_um.formats import read_graph
 
         return read_graph(
@@ -188,23 +176,6 @@ def with_reading(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def example(name: str) -> Any:
-    """Return one of NetworkX's small social networks."""
-    if name not in EXAMPLES:
-        raise OptionError(
-            "example",
-            name,
-            f"choose from {', '.join(EXAMPLES)}",
-            problem=f"unknown example {name!r}",
-        )
-    try:
-        import networkx
-    except ImportError:
-        raise LouvainUmError("examples need NetworkX: pip install 'louvain-um[formats]'") from None
-    build: Callable[[], Any] = getattr(networkx, EXAMPLES[name])
-    return build()
-
-
 def check_output(path: Path, *, force: bool) -> None:
     """Raise if a graph file cannot be written, before any work is done."""
     from louvain_um.formats import check_graph_path
@@ -234,7 +205,7 @@ def name_of(source: str) -> str:
     """
     if source == "-":
         return "standard input"
-    if source.startswith(PREFIX) and not Path(source).exists():
+    if is_example(source):
         return source.removeprefix(PREFIX)
     path = Path(source)
     if path.suffix in (".gz", ".bz2", ".xz", ".zst"):

@@ -5,9 +5,8 @@ The modules of the formats, and the libraries they need, are imported when they 
 
 from __future__ import annotations
 
-import importlib
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.formats.file_types import (
@@ -15,7 +14,6 @@ from louvain_um.formats.file_types import (
     SUFFIXES,
     check_format,
     format_of,
-    format_of_content,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +41,8 @@ def read_graph(
         Edge list (``.txt .tsv .csv .edges .edgelist .el .wel .ncol .snap .dat``),
         MatrixMarket (``.mtx``), METIS (``.graph .metis``), ``.gml``, ``.graphml``, ``.npz``
         or ``.parquet``; each may be gzipped. ``-`` is standard input, whose format is
-        recognized by its first bytes, or else an edge list.
+        recognized by its first bytes, or else an edge list. ``example:les-miserables`` and other
+        names of `louvain_um.formats.examples` are small graphs of networkx.
     format : {"edges", "matrixmarket", "metis", "gml", "graphml", "npz", "parquet"}, optional
         The format, if the suffix does not tell it.
     weighted : bool, optional
@@ -96,19 +95,9 @@ def read_graph(
     >>> g.names.tolist(), g.n_edges
     (['ann', 'bob', 'cid'], 2)
     """
-    name = os.fspath(path)
-    check_format(format)
-    if separator is not None and (len(separator) != 1 or not separator.isascii()):
-        raise OptionError("separator", separator, "must be one ASCII character")
-    if ids not in ("auto", "number", "text"):
-        raise OptionError("ids", ids, "must be 'auto', 'number' or 'text'")
-
-    from louvain_um.formats.graph_file import open_graph_file, refuse_missing
     from louvain_um.formats.read_options import ReadOptions
+    from louvain_um.formats.reading import read
 
-    if name != "-":
-        refuse_missing(name)
-    kind = format or (None if name == "-" else format_of(name))
     options = ReadOptions(
         weighted=weighted,
         duplicates=duplicates,
@@ -118,20 +107,7 @@ def read_graph(
         separator=separator,
         ids=ids,
     )
-    with open_graph_file(name) as file:
-        if kind in (None, "edges"):
-            file.skip_byte_order_mark()
-            guess = format_of_content(file.peek(64))
-            kind = guess if kind is None or guess == "matrixmarket" else kind
-        module, _, function = READERS[kind].partition(":")
-        read = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)
-        try:
-            graph: Graph = read(file, options)
-        except MemoryError:
-            raise file.error(
-                "needs more memory than available; check the number of vertices that it announces"
-            ) from None
-    return graph
+    return read(os.fspath(path), format, options)
 
 
 def as_graph(obj: Any, *, duplicates: Duplicates | None = None, symmetrize: bool = False) -> Graph:
@@ -174,9 +150,17 @@ def as_graph(obj: Any, *, duplicates: Duplicates | None = None, symmetrize: bool
     return adapt(obj, ReadOptions(duplicates=duplicates, symmetrize=symmetrize))
 
 
+@overload
 def write_graph(
-    path: str | os.PathLike[str],
-    graph: Graph,
+    path: str | os.PathLike[str], graph: Graph, *, format: str | None = ..., force: bool = ...
+) -> tuple[str, ...]: ...
+@overload
+def write_graph(
+    path: Graph, graph: str | os.PathLike[str], *, format: str | None = ..., force: bool = ...
+) -> tuple[str, ...]: ...
+def write_graph(
+    path: str | os.PathLike[str] | Graph,
+    graph: Graph | str | os.PathLike[str],
     *,
     format: str | None = None,
     force: bool = False,
@@ -188,7 +172,8 @@ def write_graph(
     path : path
         Edge list, ``.mtx``, ``.graph``, ``.npz`` (each may end in ``.gz``) or ``.parquet``.
     graph : Graph
-        Each edge is written once (twice for METIS), real weights exactly.
+        Each edge is written once (twice for METIS), real weights exactly. The order of the two
+        is free: ``write_graph(graph, path)`` is the same.
     format : str, optional
         The format, if the suffix does not tell it; names as for `read_graph`.
     force : bool
@@ -217,7 +202,16 @@ def write_graph(
     [0.5, 0.5, 0.25, 0.25]
     """
     from louvain_um.formats.write import write
+    from louvain_um.graph.graph import Graph
 
+    if isinstance(path, Graph):
+        path, graph = cast("str | os.PathLike[str]", graph), path
+    if not isinstance(path, str | os.PathLike) or not isinstance(graph, Graph):
+        given = f"({type(path).__name__}, {type(graph).__name__})"
+        raise OptionError(
+            problem=f"write_graph needs a path and a Graph, not {given}",
+            remedy="call write_graph('graph.csv', lu.as_graph(obj))",
+        )
     check_format(format)
     return write(os.fspath(path), graph, format, force)
 

@@ -11,6 +11,7 @@ from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.errors import OptionError
+from louvain_um.formats.examples import is_example
 
 if TYPE_CHECKING:
     from louvain_um.formats.size_from_header import Size
@@ -160,11 +161,9 @@ def check_options(memory: str, machine: str | None) -> None:
 
 def size_in_header(source: str, format: str | None) -> Size | None:
     """Return the size that a file's header gives, None if it gives none."""
-    from pathlib import Path
-
     from louvain_um.formats.size_from_header import size_from_header
 
-    if source == "-" or (source.startswith(graphs.PREFIX) and not Path(source).exists()):
+    if source == "-" or is_example(source):
         return None
     return size_from_header(source, format)
 
