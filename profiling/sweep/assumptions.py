@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def assumptions_of(
     subjects: Sequence[Subject], settings: Settings, machines: dict[str, Machine]
 ) -> list[str]:
-    """Return one sentence per assumption: machines, evidence, stand-ins."""
+    """Return one sentence per assumption: machines, evidence, tiny percentages, stand-ins."""
     sentences = []
     for machine in machines.values():
         sentences.append(
@@ -23,6 +23,12 @@ def assumptions_of(
     sentences += evidence_assumptions(
         [*["modelled"] * bool(settings.gpus), *["measured"] * (settings.device is not None)]
     )
+    few = [f"{rate:g}" for rate in settings.rates if 0 < rate < 1]
+    if few:
+        sentences.append(
+            f"oversubscriptions are in percent: {', '.join(few)} is less than one percent, and 30 "
+            "would be 30 %"
+        )
     for subject in subjects:
         if subject.scale is not None:
             sentences.append(

@@ -13,7 +13,8 @@ def parse_rates(text: str) -> tuple[float, ...]:
     Raises
     ------
     OptionError
-        Not a list of numbers of at least 0 and below 100.
+        Not a list of numbers of at least 0 and below 100; or one between 0 and 1 without a percent
+        sign, which is rather a fraction.
 
     Examples
     --------
@@ -21,8 +22,9 @@ def parse_rates(text: str) -> tuple[float, ...]:
     >>> parse_rates("0, 12.5,70%")
     (0.0, 12.5, 70.0)
     """
+    parts = [part.strip() for part in text.split(",")]
     try:
-        rates = tuple(float(part.strip().rstrip("%")) for part in text.split(","))
+        rates = tuple(float(part.rstrip("%")) for part in parts)
     except ValueError:
         rates = ()
     if not rates or not all(0 <= rate < 100 for rate in rates):
@@ -31,6 +33,14 @@ def parse_rates(text: str) -> tuple[float, ...]:
             text,
             "must be a list of percentages from 0 to below 100, like 0,10,30",
         )
+    for part, rate in zip(parts, rates, strict=True):
+        if 0 < rate < 1 and not part.endswith("%"):
+            raise OptionError(
+                "oversubscription",
+                part,
+                f"write {100 * rate:g} for {100 * rate:g} %, or {rate:g}% if that is meant",
+                problem=f"oversubscription is in percent, and {part} is less than one percent",
+            )
     return tuple(dict.fromkeys(rates))
 
 

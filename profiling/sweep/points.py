@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.errors import OptionError
@@ -52,7 +53,7 @@ class Settings:
     ----------
     policies : tuple of str
     rates : tuple of float
-        Oversubscriptions in percent.
+        Oversubscriptions in percent: 30 for 30 %.
     gpus : tuple of str
         Profiles or files of machines to simulate; may be empty if a device is named.
     device : str, optional
@@ -76,6 +77,9 @@ class Settings:
             raise OptionError(
                 remedy="a sweep needs a GPU: a device to measure on, or a machine profile"
             )
+        for rate in self.rates:
+            if not isinstance(rate, Real) or not 0 <= rate < 100:
+                raise OptionError("rates", rate, "must be percentages from 0 to below 100")
 
 
 def points(

@@ -160,6 +160,18 @@ def test_a_bad_oversubscription_is_an_option_s(run, source, rate):
     assert (done.code, "--oversubscription must" in done.complaint()) == (2, True)
 
 
+def test_fractions_are_no_percentages(run, tmp_path):
+    for command in (("simulate",), ("sweep", "-o", tmp_path / "out")):
+        arguments = (*command, "example:karate", "--policies", "base", "--gpu", "h200")
+        done = run(*arguments, "--oversubscription", "0,0.3")
+        assert done.code == 2
+        assert "write 30 for 30 %, or 0.3% if that is meant" in done.complaint()
+        done = run(*arguments, "--oversubscription", "0,0.3%", "--json")
+        assert [row["oversubscription"] for row in done.json["results"]] == [0, 0.3]
+    notes = (tmp_path / "out" / "notes.txt").read_text()
+    assert "0.3 is less than one percent" in notes
+
+
 @pytest.mark.parametrize("content", [b"\xff\xfe\n", b"mine", b'{"a": 1}\n{"b": 2}\n'])
 def test_points_of_another_are_left_alone(run, tmp_path, content):
     points = tmp_path / "points.jsonl"

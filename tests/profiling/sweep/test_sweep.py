@@ -269,6 +269,12 @@ def test_settings_need_a_gpu_and_graphs_their_names(graph, tmp_path):
         sweep([Subject(name="g", graph=graph)] * 2, settings, tmp_path)
 
 
+@pytest.mark.parametrize("rate", [100.0, -1.0, float("nan"), "30"])
+def test_settings_refuse_what_is_no_percentage(rate):
+    with pytest.raises(OptionError, match="percentages"):
+        Settings(policies=("base",), rates=(rate,), gpus=("p4000",))
+
+
 @pytest.mark.parametrize("text", ["", "a", "100", "-1", "10,,20", "nan"])
 def test_oversubscriptions_are_percentages(text):
     with pytest.raises(LouvainUmError, match="percentages"):
