@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from operator import index
+from pathlib import Path
 from typing import Any, Literal
 
 from louvain_um.errors import OptionError
@@ -17,6 +18,7 @@ from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.model.forecast import Source
 from louvain_um.placement.model.graph_kinds import kind_of, named_kind
 from louvain_um.placement.planner import Plan, make_plan
+from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
 
 
@@ -27,7 +29,7 @@ def plan(
     n_arcs: int | None = None,
     weighted: bool | Literal["integer", "real"] = False,
     method: Method = "louvain",
-    memory: str | Policy = "auto",
+    memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
     machine: str | Machine | None = None,
     kind: str | None = None,
@@ -44,7 +46,7 @@ def plan(
         With a size alone: whether arcs have weights. Real ones take eight bytes each, integers
         four; True stands for "real".
     method : {"louvain", "leiden"}
-    memory : str or Policy
+    memory : str, path or Policy
         Memory policy; see `louvain`.
     device_budget : int or str, optional
         As in `louvain`; by default all of the device.
@@ -158,7 +160,7 @@ def whole_number(name: str, value: Any) -> int:
 
 def plan_shape(
     shape: Shape,
-    memory: str | Policy,
+    memory: str | Path | Policy,
     budget: Budget,
     machine: str | Machine | None,
     *,
@@ -169,6 +171,7 @@ def plan_shape(
     """Return the plan of a run on a graph of a shape."""
     from louvain_um.gpu.memory.planning import declare_targets24, scaled
 
+    memory = find_policy(memory)
     if machine is None:
         machine = machine_for()
     elif not isinstance(machine, Machine):

@@ -113,6 +113,18 @@ def test_a_size_is_a_whole_number(name, wrong):
     assert plan(**size).peak_bytes == plan(n_vertices=10, n_arcs=20).peak_bytes
 
 
+def test_policies_are_names_files_and_objects(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('graph = "host_mapped"\n')
+    mine = Policy(name="mine", placements={"graph": "host_mapped"})
+    plans = [
+        lu.plan(n_vertices=10**6, n_arcs=10**7, machine="h200", memory=policy).to_dict()
+        for policy in (mine, file, str(file))
+    ]
+    assert plans[0] == plans[1] == plans[2]
+    assert plans[0]["policy"] == "mine"
+
+
 def test_arrays_of_a_policy_that_no_run_has_are_told():
     places = {"targets.0": "pinned", "tragets.0": "pinned"}
     found = plan(n_vertices=100, n_arcs=500, memory=Policy(name="mine", arrays=places))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 from louvain_um.errors import OptionError
 from louvain_um.placement.policy.policy import Policy, known_policies, refuse_taken
@@ -13,7 +14,7 @@ MOST_SHOWN = 100
 """Characters of a name that an error shows."""
 
 
-def find_policy(policy: str | Policy) -> Policy:
+def find_policy(policy: str | Path | Policy) -> Policy:
     """Return a policy by name, from a TOML file, or as it is given.
 
     Parameters

@@ -12,6 +12,8 @@ from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer
 from louvain_um.option_signatures import OptionValues, takes_options
 from louvain_um.options import Method, Options
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.capture import Recording
 from louvain_um.profiling.record.source_choice import NO_TRACER, SOURCES, choose_sources
@@ -89,6 +91,7 @@ def profile(
     from louvain_um.gpu.runtime.preflight import device_of
 
     asked = Options(method=method, **options)
+    policy = find_policy(asked.memory)
     asked = replace(asked, device=device_of(graph, asked.device))
     chosen = pick(asked.device)
     chosen_sources, missing = choose_sources(chosen, sources, tracer=tracer)
@@ -102,7 +105,7 @@ def profile(
         missing=missing,
         metadata={
             "device": str(chosen),
-            "policy": asked.memory if chosen.kind == "cuda" else None,
+            "policy": policy.name if chosen.kind == "cuda" else None,
             "method": method,
             "seed": asked.seed,
             "graph": _graph(graph) | ({} if name is None else {"name": name}),
@@ -178,7 +181,12 @@ def recording(
 
 
 def check(
-    save_to: str | Path, *, device: str, memory: str, force: bool = False, tracer: bool = False
+    save_to: str | Path,
+    *,
+    device: str,
+    memory: str | Path | Policy,
+    force: bool = False,
+    tracer: bool = False,
 ) -> None:
     """Refuse at once what `profile` would refuse after the graph has been read.
 
@@ -189,6 +197,7 @@ def check(
     """
     from louvain_um.gpu.runtime.device import pick
 
+    find_policy(memory)
     chosen = pick(Options(device=device, memory=memory).device)
     if tracer and chosen.kind == "cpu":
         raise OptionError(remedy=NO_TRACER)

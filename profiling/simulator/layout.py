@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.profiling.simulator.arenas import lives_of, pack
 from louvain_um.profiling.simulator.driver.constants import (
     ACCESSED_BY,
@@ -84,6 +87,42 @@ class Layout:
     def address(self, array: int) -> int:
         """Return the address at which an array begins."""
         return BASE_ADDRESS + int(self.starts[array]) * PAGE_BYTES
+
+
+def placements_of(arrays: Sequence[Array], policy: str | Path | Policy) -> dict[str, Placement]:
+    """Return where a policy places each array, by name.
+
+    Parameters
+    ----------
+    arrays : sequence of Array
+        Of the groups that policies place.
+    policy : str, path or Policy
+        What `find_policy` takes.
+
+    Raises
+    ------
+    OptionError
+        There is no such policy; it is "auto", which depends on a plan; or an array is of another
+        group.
+    """
+    found = find_policy(policy)
+    if found.name == AUTO.name:
+        raise OptionError(
+            "policy",
+            found.name,
+            "use louvain_um.profiling.sweep.replay.run, which plans for a capacity",
+            problem="auto has no placements of its own",
+        )
+    strange = next((array for array in arrays if array.group not in found.placements), None)
+    if strange is not None:
+        raise OptionError(
+            "policy",
+            found.name,
+            "pass placements by group instead",
+            problem=f"policies do not place group {strange.group!r} of array {strange.name}",
+        )
+    groups: Mapping[Any, Any] = found.placements
+    return {array.name: str(found.arrays.get(array.name, groups[array.group])) for array in arrays}
 
 
 def lay_out(
@@ -175,7 +214,7 @@ def _arenas(
 def _spell_out(array: Array, placement: Placement) -> list[tuple[int, str]]:
     """Return a placement as (end in pages of the array, name of advice)."""
     if isinstance(placement, str):
-        split = re.fullmatch(r"split\(([0-9.]+)\)", placement)
+        split = re.fullmatch(r"split\(([0-9.eE+-]+)\)", placement)
         if split is None:
             return [(array.pages, placement)]
         share = float(split[1])

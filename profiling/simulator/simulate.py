@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 from louvain_um.errors import OptionError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.session.events import PHASES, Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.options import Driver
-from louvain_um.profiling.simulator.layout import Layout, Placement, lay_out
+from louvain_um.profiling.simulator.layout import Layout, Placement, lay_out, placements_of
 from louvain_um.profiling.simulator.result import TERMS, Simulation
 from louvain_um.profiling.simulator.trace import (
     Allocate,
@@ -34,12 +36,13 @@ def simulate(
     trace: Trace,
     machine: Machine | str = "h200",
     *,
+    policy: str | Path | Policy | None = None,
     placements: Mapping[str, Placement] | None = None,
     capacity: int | None = None,
     driver: Driver | None = None,
     record: bool = True,
 ) -> Simulation:
-    """Replay a trace under placements, on a machine, with a given device memory.
+    """Replay a trace under a policy, on a machine, with a given device memory.
 
     Parameters
     ----------
@@ -47,8 +50,11 @@ def simulate(
         Arrays, launches, host touches and prefetches.
     machine : Machine or str
         Rates from which times are computed; a profile's name or file.
+    policy : str, path or Policy, optional
+        Name, TOML file or object of any policy but "auto", which `sweep.replay.run` plans.
     placements : mapping of str to placement, optional
-        By name of an array or a group; see `layout.ADVICE`. Default: no advice.
+        Instead of a policy: by name of an array or a group; see `layout.ADVICE`. Default: no
+        advice.
     capacity : int, optional
         Bytes of device memory; the machine's own by default.
     driver : Driver, optional
@@ -65,6 +71,8 @@ def simulate(
     ------
     MemoryBudgetError
         The arrays placed on the device do not fit.
+    OptionError
+        There is no such policy or placement, or both are given.
 
     Examples
     --------
@@ -74,13 +82,17 @@ def simulate(
     >>> run = simulate(Trace((data,), (scan, scan)), "h200")
     >>> run.bytes_to_device == data.nbytes, run.total("evictions")
     (True, 0)
-    >>> simulate(Trace((data,), (scan,)), placements={"graph": "host_mapped"}).batches
+    >>> simulate(Trace((data,), (scan,)), policy="adv2").batches
     0
     """
     profile = load_machine(machine) if isinstance(machine, str) else machine
     size = profile.memory_bytes if capacity is None else capacity
     if size < 0:
         raise OptionError("capacity", size, "must be a number of bytes")
+    if policy is not None:
+        if placements is not None:
+            raise OptionError(remedy="pass a policy or placements, not both")
+        placements = placements_of(trace.arrays, policy)
     ways = driver or Driver()
     pooled = trace.steps if ways.eviction == "program" else None
     layout = lay_out(trace.arrays, placements or {}, ways.hold, pooled)

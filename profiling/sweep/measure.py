@@ -10,7 +10,10 @@ from louvain_um.options import Budget, Options
 from louvain_um.profiling.sweep.replay import FIGURES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from louvain_um.graph.graph import Graph
+    from louvain_um.placement.policy.policy import Policy
     from louvain_um.profiling.sweep.points import Settings
     from louvain_um.results.communities import Communities
 
@@ -18,7 +21,7 @@ EXCLUDED = ("load", "fetch", "compile", "total")
 """Timings that do not count as seconds of the algorithm."""
 
 
-def options_for(policy: str, rate: float, settings: Settings) -> Options:
+def options_for(policy: str | Path | Policy, rate: float, settings: Settings) -> Options:
     """Return the options of a run with (100 − rate) percent of its peak as budget."""
     percent = 100 - Decimal(str(rate))
     return Options(
@@ -38,7 +41,9 @@ def warm_up(graph: Graph, settings: Settings) -> None:
     run(graph, Options(method=settings.method, seed=settings.seed, device=device, memory="device"))
 
 
-def measure(graph: Graph, policy: str, rate: float, settings: Settings) -> dict[str, Any]:
+def measure(
+    graph: Graph, policy: str | Path | Policy, rate: float, settings: Settings
+) -> dict[str, Any]:
     """Return a row of results; a policy that cannot keep to the budget is not run.
 
     `seconds` are those of move, refine and aggregate phases, the better of two runs without a
@@ -76,7 +81,7 @@ def seconds_of(result: Communities) -> float:
     return sum(value for name, value in result.timings.items() if name not in EXCLUDED)
 
 
-def watched(graph: Graph, policy: str, options: Options) -> dict[str, Any]:
+def watched(graph: Graph, policy: str | Path | Policy, options: Options) -> dict[str, Any]:
     """Return the driver's migrations in a profiled run; empty if no source is available."""
     from louvain_um.profiling.record.profiler import profile
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from louvain_um.errors import OptionError
 from louvain_um.placement.policy.find import find_policy
-from louvain_um.placement.policy.policy import AUTO
+from louvain_um.placement.policy.policy import AUTO, Policy
 
 
 def parse_rates(text: str) -> tuple[float, ...]:
@@ -50,13 +50,19 @@ def parse_policies(text: str) -> tuple[str, ...]:
     Raises
     ------
     OptionError
-        There is no such policy.
+        There is no such policy, or two of them have one name.
     """
     every = ("base", *(f"adv{i}" for i in range(1, 10)), AUTO.name)
     names = [name.strip() for name in text.split(",") if name.strip()]
     policies = tuple(
         dict.fromkeys(n for name in names for n in (every if name == "all" else (name,)))
     )
+    known: dict[str, tuple[str, Policy]] = {}
     for name in policies or ("",):
-        find_policy(name)
-    return policies
+        policy = find_policy(name)
+        first, same = known.setdefault(policy.name, (name, policy))
+        if policy != same:
+            raise OptionError(
+                remedy=f"{first} and {name} are both called {policy.name}; rename one"
+            )
+    return tuple(name for name, _ in known.values())

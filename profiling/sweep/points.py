@@ -7,12 +7,14 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from numbers import Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.errors import OptionError
 from louvain_um.options import Method
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.simulator import Driver, Trace
 
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ class Settings:
 
     Parameters
     ----------
-    policies : tuple of str
+    policies : tuple of str, path or Policy
+        Names, TOML files or objects; all of different names.
     rates : tuple of float
         Oversubscriptions in percent: 30 for 30 %.
     gpus : tuple of str
@@ -64,7 +67,7 @@ class Settings:
         Of the simulated machines.
     """
 
-    policies: tuple[str, ...]
+    policies: tuple[str | Path | Policy, ...]
     rates: tuple[float, ...]
     gpus: tuple[str, ...] = ()
     device: str | None = None
@@ -77,6 +80,10 @@ class Settings:
             raise OptionError(
                 remedy="a sweep needs a GPU: a device to measure on, or a machine profile"
             )
+        names = [policy_name(policy) for policy in self.policies]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise OptionError(remedy=f"two policies are called {twice}; rename one")
         for rate in self.rates:
             if not isinstance(rate, Real) or not 0 <= rate < 100:
                 raise OptionError("rates", rate, "must be percentages from 0 to below 100")
@@ -86,7 +93,7 @@ def points(
     subject: Subject, settings: Settings, machines: dict[str, Machine]
 ) -> Iterator[dict[str, Any]]:
     """Yield the key of each point of a graph, base first."""
-    order = sorted(settings.policies, key=lambda policy: policy != "base")
+    order = sorted(settings.policies, key=lambda policy: policy_name(policy) != "base")
     places = [(gpu, "modelled") for gpu in settings.gpus]
     if settings.device is not None:
         places.append((device_name(settings.device), "measured"))
@@ -111,12 +118,12 @@ def points(
                 }
 
 
-def policy_name(policy: str) -> str:
-    """Return a policy's name, also if it was given as a file."""
+def policy_name(policy: str | Path | Policy) -> str:
+    """Return a policy's name, also if it was given as a file or an object."""
     return find_policy(policy).name
 
 
-def _policy(policy: str) -> dict[str, str]:
+def _policy(policy: str | Path | Policy) -> dict[str, str]:
     parsed = find_policy(policy)
     places = [*parsed.placements.items(), *parsed.arrays.items()]
     return {str(name): str(placement) for name, placement in places}

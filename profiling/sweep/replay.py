@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.core.array_spec import ArraySpec
@@ -19,7 +20,7 @@ from louvain_um.profiling.access.declare import declared
 from louvain_um.profiling.access.out_of_core import in_vertex_blocks
 from louvain_um.profiling.simulator import Driver, Simulation, simulate
 from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES, PAGE_BYTES
-from louvain_um.profiling.simulator.layout import lay_out
+from louvain_um.profiling.simulator.layout import lay_out, placements_of
 from louvain_um.profiling.simulator.trace import Trace
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ class Point:
 
     `oversubscription` is the fraction of the in-core footprint withheld, in percent: the machine
     has (1 − oversubscription / 100) × peak bytes. Unless it is 0, `reserved` of them are not
-    available to the program.
+    available to the program. The policy is what `find_policy` takes.
     """
 
     graph: str
-    policy: str
+    policy: str | Path | Policy
     oversubscription: float
     gpu: str
     reserved: int = 0
@@ -73,11 +74,12 @@ def replay(
     `auto` is the plan's choice or, if one of the thesis's policies is faster on the recording, that
     policy: the row's `chosen` names it, `seconds_of_plan` are those of the plan's own choice.
     """
+    policy = find_policy(point.policy)
     peak = peak_of(trace, driver)
     known = {} if known is None else known
     row: dict[str, Any] = {
         "graph": point.graph,
-        "policy": point.policy,
+        "policy": policy.name,
         "oversubscription": point.oversubscription,
         "gpu": point.gpu,
         "evidence": "modelled",
@@ -87,23 +89,23 @@ def replay(
         "seconds_of_plan": None,
     }
 
-    def tried(policy: str) -> Simulation | None:
-        key = (policy, point.oversubscription, point.gpu)
+    def tried(policy: Policy) -> Simulation | None:
+        key = (policy.name, point.oversubscription, point.gpu)
         if key not in known:
             try:
-                known[key] = run(trace, find_policy(policy), machine, point.capacity(peak), driver)
+                known[key] = run(trace, policy, machine, point.capacity(peak), driver)
             except MemoryBudgetError as error:
                 known[key] = None
                 row["reason"] = str(error)
         return known[key]
 
     row["reason"] = None
-    simulation = tried(point.policy)
-    if point.policy == AUTO.name:
+    simulation = tried(policy)
+    if policy.name == AUTO.name:
         if simulation is not None:
             row |= {"chosen": "plan", "seconds_of_plan": simulation.seconds}
         for rival in COMPARED_WITH_AUTO:
-            other = tried(rival)
+            other = tried(find_policy(rival))
             if other is not None and (simulation is None or other.seconds < simulation.seconds):
                 simulation, row["chosen"] = other, rival
     if simulation is None:
@@ -114,7 +116,11 @@ def replay(
 
 
 def run(
-    trace: Trace, policy: Policy, machine: Machine, capacity: int, driver: Driver | None = None
+    trace: Trace,
+    policy: str | Path | Policy,
+    machine: Machine,
+    capacity: int,
+    driver: Driver | None = None,
 ) -> Simulation:
     """Simulate a trace under a policy; "auto" uses the plan for this capacity.
 
@@ -128,10 +134,9 @@ def run(
     MemoryBudgetError
         The policy needs more device memory than there is.
     """
+    policy = find_policy(policy)
     if policy.name != AUTO.name:
-        placements: dict[str, Any] = {
-            array.name: str(policy.placement_of(array.name, array.group)) for array in trace.arrays
-        }
+        placements: dict[str, Any] = dict(placements_of(trace.arrays, policy))
         if driver is not None and driver.eviction == "program":
             if trace.about is None:
                 raise OptionError(

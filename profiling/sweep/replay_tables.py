@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Final
 
 from louvain_um.core.array_spec import STAGES
 from louvain_um.core.ledger import GROUPS
 from louvain_um.placement.policy.find import find_policy
-from louvain_um.placement.policy.policy import AUTO
+from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.placement.units import seconds, size
 from louvain_um.profiling.access.declare import declared
 from louvain_um.profiling.simulator import Simulation
@@ -191,7 +192,7 @@ def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def unknown_arrays(trace: Trace, policies: Sequence[str], graph: str) -> list[str]:
+def unknown_arrays(trace: Trace, policies: Sequence[str | Path | Policy], graph: str) -> list[str]:
     """Return which policies place arrays that a recording lacks, without effect."""
     recorded = {array.name for array in trace.arrays}
     sentences = []

@@ -132,7 +132,7 @@ def simulate(
             row, simulation = replay(trace, point, machine, driver=driver, known=known)
             if session is not None:
                 save_session(session, trace, simulation, machine, driver, row, force=force)
-            rows.append({**row, "policy": policy_name(name), "gpu": machine.name})
+            rows.append({**row, "gpu": machine.name})
     if output is not None:
         write_results(output, rows, trace, force=force)
     if json:
@@ -199,13 +199,6 @@ def save_session(
     )  # fmt: skip
     about = {"policy": row["policy"], "graph": {"name": row["graph"]}}
     session_of(trace, run, **about).save(path, force=force)
-
-
-def policy_name(name: str) -> str:
-    """Return a policy's name, also for a policy file."""
-    from louvain_um.placement.policy.find import find_policy
-
-    return find_policy(name).name
 
 
 def driver_for(eviction: Any, hold: str | None, *, prefetcher: bool) -> Driver:

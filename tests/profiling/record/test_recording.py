@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import OptionError
 from louvain_um.events import Event
+from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling import Session, load
 from louvain_um.profiling.record.capture import Recording
-from louvain_um.profiling.record.profiler import profile, recording
+from louvain_um.profiling.record.profiler import check, profile, recording
 from louvain_um.profiling.record.spans import Timeline
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, Source
@@ -191,6 +193,29 @@ def test_a_detection_is_profiled_on_the_cpu(tmp_path: Path):
         profile(graph, device="cpu", tracer=True)
     with pytest.raises(OptionError, match="sources"):
         profile(graph, device="cpu", sources=("papi",))
+
+
+def test_a_session_names_a_policy_that_was_an_object_or_a_file(tmp_path: Path, monkeypatch):
+    from louvain_um import api
+    from louvain_um.gpu.runtime import device as devices
+    from louvain_um.profiling.record import profiler
+
+    found = devices.Choice(kind="cuda", index=0, reason="asked for")
+    monkeypatch.setattr(devices, "pick", lambda wanted: found)
+    outcome = SimpleNamespace(
+        provenance={}, timings={"total": 1.0}, modularity=0.5, n_communities=2, levels=(), memory={}
+    )
+    monkeypatch.setattr(api, "run", lambda *_: outcome)
+    monkeypatch.setattr(profiler, "choose_sources", lambda *_, **__: ([], {}))
+    file = tmp_path / "mine.toml"
+    file.write_text('graph = "pinned"\n')
+    graph = lu.Graph.from_edges([0, 1, 2], [1, 2, 0])
+    for policy in (file, str(file), Policy(name="mine", placements={"graph": "pinned"})):
+        session = profile(graph, device="cuda", memory=policy, sources=())
+        session.save(tmp_path / "s.npz", force=True)
+        assert load(tmp_path / "s.npz").metadata["policy"] == "mine"
+    with pytest.raises(OptionError, match="no memory policy"):
+        check(tmp_path / "t.npz", device="cuda", memory="adv10")
 
 
 def test_own_code_is_recorded(tmp_path: Path):

@@ -10,15 +10,16 @@ import pytest
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.generators import lfr
 from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.access.declare import declared
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.record.profiler import profile
-from louvain_um.profiling.simulator import simulate
+from louvain_um.profiling.simulator import Array, Trace, simulate
 from louvain_um.profiling.sweep.files import read
 from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
 from louvain_um.profiling.sweep.partial import is_partial
-from louvain_um.profiling.sweep.replay import Point, auto_placements, replay
+from louvain_um.profiling.sweep.replay import Point, auto_placements, replay, run
 from louvain_um.profiling.sweep.replay_tables import fitting, iterations, remarks
 from louvain_um.profiling.sweep.results import REQUIRED
 from louvain_um.profiling.sweep.run import Settings, Subject, sweep
@@ -281,9 +282,58 @@ def test_oversubscriptions_are_percentages(text):
         parse_rates(text)
 
 
-def test_policies_are_known():
+def test_policies_may_be_objects_and_files(trace, graph, tmp_path):
+    files = [tmp_path / "half.toml", tmp_path / "bus.toml"]
+    files[0].write_text('graph = "split(0.5)"\n')
+    files[1].write_text('graph = "host_mapped"\n')
+    mine = Policy(name="mine", placements={"graph": "split(0.5)"})
+    machine = load_machine("p4000")
+    found = []
+    for policy in (mine, files[0], str(files[0])):
+        point = Point(graph="g", policy=policy, oversubscription=0.0, gpu="p4000")
+        row = replay(trace, point, machine)[0]
+        assert row["policy"] == (mine.name if policy is mine else "half")
+        alone = simulate(trace, machine, policy=policy, capacity=row["budget_bytes"], record=False)
+        found += [
+            row["seconds"],
+            alone.seconds,
+            run(trace, policy, machine, row["budget_bytes"]).seconds,
+        ]
+    assert len({*found}) == 1
+    settings = Settings(
+        policies=(mine, files[0], str(files[1]), "base"), rates=(0.0,), gpus=("p4000",)
+    )
+    swept = sweep([Subject(name="g", graph=graph)], settings, tmp_path / "out")
+    assert [row["policy"] for row in swept.results] == ["base", "mine", "half", "bus"]
+    with pytest.raises(OptionError, match="two policies are called half"):
+        replace(settings, policies=(files[0], str(files[0])))
+
+
+def test_simulate_refuses_what_is_no_policy_of_its_own(trace):
+    for options, told in (
+        ({"policy": "auto"}, "sweep.replay.run"),
+        ({"policy": "adv10"}, "no memory policy"),
+        ({"policy": "base", "placements": {"graph": "device"}}, "not both"),
+    ):
+        with pytest.raises(OptionError, match=told):
+            simulate(trace, "p4000", **options)
+    strange = Trace((Array(name="x", group="mine", nbytes=4096),), ())
+    with pytest.raises(OptionError, match="do not place group 'mine'"):
+        simulate(strange, policy="base")
+    with pytest.raises(OptionError, match="do not place group 'mine'"):
+        run(strange, "base", load_machine("h200"), 1 << 30)
+
+
+def test_policies_are_known(tmp_path):
     assert parse_policies("all")[0] == "base"
     assert parse_policies("adv2, adv2,base") == ("adv2", "base")
+    paths = [tmp_path / folder / "mine.toml" for folder in "abc"]
+    for path, where in zip(paths, ("device", "device", "pinned"), strict=True):
+        path.parent.mkdir()
+        path.write_text(f'graph = "{where}"\n')
+    assert parse_policies(f"{paths[0]},{paths[1]}") == (str(paths[0]),)
+    with pytest.raises(OptionError, match="both called mine"):
+        parse_policies(f"{paths[0]},{paths[2]}")
     with pytest.raises(OptionError):
         parse_policies("adv10")
     with pytest.raises(OptionError):
