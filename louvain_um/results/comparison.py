@@ -177,7 +177,7 @@ def _matched(
     if len(names_a) == len(names_b) and np.array_equal(names_a, names_b):
         return a, b, (0, 0)
     if not (names_a.dtype.kind in "iu" and names_b.dtype.kind in "iu"):
-        names_a, names_b = names_a.astype(str), names_b.astype(str)
+        names_a, names_b = _texts(names_a), _texts(names_b)
     if not (len(names_a) and len(names_b)):
         raise GraphError("no vertex in common: one partition is empty, the other is not")
     common, at_a, at_b = np.intersect1d(names_a, names_b, return_indices=True)
@@ -190,6 +190,13 @@ def _matched(
     if hint:
         warnings.warn(GraphWarning(hint), stacklevel=3)
     return a[at_a], b[at_b], (len(names_a) - len(common), len(names_b) - len(common))
+
+
+def _texts(names: NDArray[Any]) -> NDArray[Any]:
+    """Return names as strings; as objects, since NumPy's text drops NUL characters at the end."""
+    texts = np.empty(len(names), object)
+    texts[:] = list(map(str, names.tolist()))
+    return texts
 
 
 def _hint(names_a: NDArray[Any], names_b: NDArray[Any], common: int) -> str:

@@ -19,7 +19,7 @@ from louvain_um.formats.edge_list.integer_text import digits
 from louvain_um.formats.labels import check_labels_path, read_labels, write_labels
 from louvain_um.formats.labels import writer as module
 from louvain_um.results.communities import Communities
-from louvain_um.results.comparison import Labels
+from louvain_um.results.comparison import Labels, compare
 
 SUFFIXES = [".csv", ".tsv", ".parquet", ".npz", ".json"]
 AWKWARD = ["plain", "with space", "a,b", 'say "x"', "tab\there", "", "ü", "line\nbreak"]
@@ -51,6 +51,93 @@ def test_every_format_returns_what_was_written(
     assert again.communities.tolist() == written.labels.tolist()
     assert written.compare(again).identical
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def round_trip(folder: Path, suffix: str, vertices: list[object], dtype: type = object) -> Labels:
+    names = np.empty(len(vertices), dtype)
+    names[:] = vertices
+    path = folder / f"again{suffix}"
+    write_labels(path, Labels(names, np.arange(len(names))), force=True)
+    return read_labels(path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    names=st.lists(
+        st.one_of(
+            st.text(max_size=6),
+            st.text('#%/"\n\r\t ,;0179_-+\0', max_size=4),
+            st.integers(-9, 2**70).map(str),
+        ),
+        min_size=1,
+        max_size=8,
+        unique=True,
+    )
+)
+def test_names_of_any_text_come_back(
+    tmp_path_factory: pytest.TempPathFactory, names: list[object]
+) -> None:
+    for suffix in SUFFIXES:
+        folder = tmp_path_factory.getbasetemp()
+        texts = list(map(str, names))
+        no_nul = suffix in (".csv", ".tsv") and any("\0" in text for text in texts)
+        if no_nul or (suffix == ".npz" and any(text.endswith("\0") for text in texts)):
+            with pytest.raises(lu.LouvainUmError, match="NUL characters"):
+                round_trip(folder, suffix, names)
+            continue
+        again = round_trip(folder, suffix, names)
+        assert again.vertices.tolist() == names
+        assert again.communities.tolist() == list(range(len(names)))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["#a", "%b", "//c", "vertex"],
+        ["007", "7"],
+        ["1", '"1"'],
+        ["1", "2"],
+        ["a\r", "a\n", "a\r\n", "a", ""],
+        ["1_0", "+5", " 5", "٣"],
+        ["x" * 300_000, "y"],
+        [10**18, 10**18 + 1, 2**63 - 1],
+        [0, 2**64 - 1],
+        [-(2**63), 5],
+        ["9" * 5000, "1"],
+    ],
+)
+def test_types_of_names_come_back(tmp_path: Path, suffix: str, names: list[object]) -> None:
+    assert round_trip(tmp_path, suffix, names).vertices.tolist() == names
+
+
+def test_names_that_differ_in_type_only_are_refused(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(lu.LouvainUmError, match="differ in type only"):
+        round_trip(tmp_path, suffix, [1, "1"])
+    with pytest.raises(lu.LouvainUmError, match="Unicode"):
+        round_trip(tmp_path, suffix, ["\ud800", "a"])
+    assert list(tmp_path.iterdir()) == []
+    # Names of several types are written as their text.
+    assert round_trip(tmp_path, suffix, [(0, 1), "a", 5]).vertices.tolist() == ["(0, 1)", "a", "5"]
+
+
+def test_hashtags_are_compared(tmp_path: Path) -> None:
+    """Also in files without quotes, as `to_frame().to_csv()` writes them."""
+    for name, text in {"a": "#x,0\n#y,1\nz,0\n", "b": "#x,0\n#y,0\nz,1\n"}.items():
+        (tmp_path / f"{name}.csv").write_text(f"vertex,community\n{text}")
+    a, b = (read_labels(tmp_path / f"{name}.csv") for name in "ab")
+    assert a.vertices.tolist() == ["#x", "#y", "z"]
+    agreement = compare(a, b)
+    assert (agreement.identical, agreement.vertices) == (False, 3)
+    (tmp_path / "c.csv").write_text("vertex,community\n1,0\n#x,0\n# by hand\n")
+    assert read_labels(tmp_path / "c.csv").vertices.tolist() == ["1", "#x"]
+
+
+def test_quoted_and_plain_numbers_are_the_same_vertices(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text('"id","dept"\n"1","a"\n"2","b"\n')
+    found = read_labels(tmp_path / "r.csv")
+    assert compare(found, Labels(np.array([1, 2]), np.array([5, 6]))).identical
+    (tmp_path / "z.txt").write_text("007 1\n7 2\n")
+    assert read_labels(tmp_path / "z.txt").vertices.tolist() == ["007", "7"]
 
 
 def test_others_can_read_them(tmp_path: Path) -> None:
@@ -210,6 +297,7 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"1 2\n3 4\n1 5\n", "vertex 1 is listed more than once"),
         (b"ok 1\n\xff\xfe 2\n", ":2: is not text"),
         (b"\0\0\0", "is not text"),
+        (b'a,1\nb,"2\nc,3\n', ":2: a quoted field has no closing quote; add it"),
         (gzip.compress(b"1 2\n" * 99)[:-12], "truncated"),
     ],
 )
@@ -229,6 +317,10 @@ def test_bad_files(tmp_path: Path) -> None:
     (tmp_path / "noise.parquet").write_bytes(b"noise")
     (tmp_path / "half.json").write_text('{"vertex": [1')
     (tmp_path / "list.json").write_text("[1, 2]")
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    np.savez(tmp_path / "square.npz", vertex=np.zeros((2, 2)), community=np.zeros((2, 2)))
+    np.savez(tmp_path / "gaps.npz", vertex=np.array([1, np.nan]), community=np.zeros(2))
+    pd.DataFrame({"vertex": ["a", None], "community": [0, 1]}).to_parquet(tmp_path / "gaps.parquet")
     expected = {
         "other.npz": "need the arrays vertex and community",
         "uneven.npz": "1 vertices, but 2 communities",
@@ -236,6 +328,10 @@ def test_bad_files(tmp_path: Path) -> None:
         "noise.parquet": "vertex and community",
         "half.json": "not valid JSON",
         "list.json": "vertex and community",
+        "deep.json": "not valid JSON",
+        "square.npz": "one-dimensional",
+        "gaps.npz": "are missing; drop those rows",
+        "gaps.parquet": "are missing; drop those rows",
         "none.csv": "no such file",
         "none.npz": "no such file",
         "none.json": "no such file",

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
-import re
 import sys
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from louvain_um.errors import GraphFormatError, LouvainUmError
+from louvain_um.formats.labels import columns, text
 from louvain_um.results.comparison import Labels
-
-VERTEX_NAMES = {"vertex", "node", "id", "name"}
 
 KNOWN = ".csv, .tsv, .txt, .parquet, .npz, .json"
 
@@ -64,7 +57,7 @@ def read_labels(path: str | Path) -> Labels:
         elif suffix == ".json":
             labels = _read_json(path)
         else:
-            labels = _read_text(path)
+            labels = text.read(path, _text(path))
     except FileNotFoundError:
         raise GraphFormatError("no such file; check the path", path) from None
     except IsADirectoryError:
@@ -101,7 +94,7 @@ def _read_npz(path: str | Path) -> Labels:
             f"contains {', '.join(sorted(arrays))}; labels need the arrays vertex and community",
             path,
         )
-    return Labels(arrays["vertex"], arrays["community"])
+    return Labels(*(columns.checked(arrays[name], path) for name in ("vertex", "community")))
 
 
 def _read_parquet(path: str | Path) -> Labels:
@@ -114,104 +107,37 @@ def _read_parquet(path: str | Path) -> Labels:
         ) from None
     try:
         table = parquet.read_table(path, columns=["vertex", "community"])
-        return Labels(*(table[name].to_numpy() for name in ("vertex", "community")))
-    except (pa.ArrowInvalid, KeyError) as error:
+        found = [table[name] for name in ("vertex", "community")]
+        if any(column.null_count for column in found):
+            raise GraphFormatError(
+                "some vertices or communities are missing; drop those rows", path
+            )
+        return Labels(*(columns.checked(column.to_numpy(), path) for column in found))
+    except (pa.ArrowException, KeyError, UnicodeDecodeError) as error:
         raise GraphFormatError(
-            "is not a Parquet file with columns vertex and community", path
+            "is not a Parquet file with columns vertex and community; write it again", path
         ) from error
 
 
 def _read_json(path: str | Path) -> Labels:
     try:
         parsed = json.loads(Path(path).read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise GraphFormatError(
             "is not valid JSON; write it again", path, getattr(error, "lineno", None)
         ) from error
     if isinstance(parsed, dict) and isinstance(parsed.get("vertex"), list):
-        vertices, communities = parsed["vertex"], parsed.get("community")
+        vertices, communities = columns.typed(parsed["vertex"]), parsed.get("community")
     elif isinstance(parsed, dict) and parsed:
-        vertices, communities = list(parsed), list(parsed.values())
+        # JSON has no other keys than text.
+        vertices, communities = columns.integers_or_texts(list(parsed)), list(parsed.values())
     else:
-        vertices, communities = [], None
+        vertices, communities = np.arange(0), None
     if not isinstance(communities, list) or any(isinstance(c, list | dict) for c in communities):
         raise GraphFormatError(
             "needs lists vertex and community, or an object {vertex: community}", path
         )
-    return Labels(_column(list(map(str, vertices))), _column(list(map(str, communities))))
-
-
-def _read_text(path: str | Path) -> Labels:
-    text = _text(path)
-    first = re.search(r"^[ \t\r]*([^\s#%].*)$", text, re.MULTILINE)
-    if first is None:
-        raise GraphFormatError(
-            "contains no labels; expected lines with a vertex and its community", path
-        )
-    line = first[1].strip()
-    separator = next((s for s in "\t,;" if s in line), None)
-    fields = line.split(separator)
-    if len(fields) > 2 and separator is None:
-        raise GraphFormatError(
-            f"{len(fields)} fields; expected a vertex and its community",
-            path,
-            text.count("\n", 0, first.start(1)) + 1,
-        )
-    width = 0
-    if fields[0].strip(' "').lower() in VERTEX_NAMES:
-        width = len(fields)
-        # Its newline stays, which keeps line numbers.
-        text = text[: first.start(1)] + text[first.end() :]
-    return _numbers(text, separator) or _texts(path, text, separator, width)
-
-
-def _numbers(text: str, separator: str | None) -> Labels | None:
-    """Return labels if all are numbers, six times as fast; None in any other case."""
-    start = text[:65536].split(None, 1)
-    if not start or not start[0][0].isdecimal():
-        return None
-    try:
-        rows = np.loadtxt(
-            io.StringIO(text), np.int64, comments=("#", "%"), delimiter=separator, ndmin=2
-        )
-    except (ValueError, OverflowError):
-        return None
-    return Labels(rows[:, 0].copy(), rows[:, 1].copy()) if rows.shape[1] == 2 else None
-
-
-def _texts(path: str | Path, text: str, separator: str | None, width: int) -> Labels:
-    """Return labels of any type; `width` is 0 without a header."""
-    listed: list[list[str]] = []
-    for number, fields in _rows(path, text, separator):
-        width = width or len(fields)
-        if len(fields) != width or width > 2:
-            expected = f"{width}, as in the first line" if len(fields) != width else "1 or 2"
-            raise GraphFormatError(
-                f"{len(fields)} fields instead of {expected}; expected a vertex and its community",
-                path,
-                number,
-            )
-        listed.append(fields)
-    communities = _column([row[-1] for row in listed])
-    vertices = _column([row[0] for row in listed]) if width == 2 else np.arange(len(listed))
-    return Labels(vertices, communities)
-
-
-def _rows(path: str | Path, text: str, separator: str | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield line numbers and fields."""
-    if separator is None:
-        for number, line in enumerate(text.split("\n"), 1):
-            fields = line.split()
-            if fields and fields[0][0] not in "#%":
-                yield number, fields
-        return
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    try:
-        for fields in reader:
-            if any(fields) and not fields[0].startswith(("#", "%")):
-                yield reader.line_num, fields
-    except csv.Error as error:
-        raise GraphFormatError(f"{error}", path, reader.line_num) from error
+    return Labels(vertices, columns.typed(communities))
 
 
 def _text(path: str | Path) -> str:
@@ -233,13 +159,3 @@ def _text(path: str | Path) -> str:
     if "\0" in text:
         raise GraphFormatError(f"is not text; label files are {KNOWN}", path)
     return text
-
-
-def _column(texts: list[str]) -> NDArray[Any]:
-    """Return integers if all texts are integers, else the texts."""
-    column = np.empty(len(texts), object)
-    column[:] = texts
-    try:
-        return column.astype(np.int64)
-    except (ValueError, OverflowError):
-        return column

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +13,8 @@ from numpy.typing import NDArray
 from louvain_um.core import atomic_files
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.edge_list.integer_text import digits
+from louvain_um.formats.labels.columns import columns
+from louvain_um.formats.labels.text import quoted_where_needed
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
 
@@ -83,16 +83,6 @@ def writer_for(path: str | Path) -> Writer:
     return WRITERS[suffix]
 
 
-def columns(result: Communities | Labels) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return vertices and communities."""
-    if isinstance(result, Labels):
-        return result.vertices, result.communities
-    names = result.names
-    if names is None:
-        names = np.arange(result.n_vertices, dtype=np.uint32)
-    return names, result.labels
-
-
 def _write_text(file: BinaryIO, result: Communities | Labels, separator: bytes) -> None:
     file.write(b"vertex%scommunity\n" % separator)
     vertices, communities = columns(result)
@@ -102,12 +92,20 @@ def _write_text(file: BinaryIO, result: Communities | Labels, separator: bytes) 
         if numbers:
             file.write(digits((left, right), (separator, b"\n")))
             continue
-        # The csv module quotes where needed and is compiled.
-        text = io.StringIO(newline="")
-        csv.writer(text, delimiter=separator.decode(), lineterminator="\n").writerows(
-            zip(left.tolist(), right.tolist(), strict=True)
+        fields = [_fields(column, separator.decode()) for column in (left, right)]
+        rows = map(separator.decode().join, zip(*fields, strict=True))
+        file.write("".join(f"{row}\n" for row in rows).encode())
+
+
+def _fields(column: NDArray[Any], separator: str) -> list[str]:
+    """Return a column's fields; text that would read as another value is quoted."""
+    if column.dtype.kind in "iu":
+        return list(map(str, column.tolist()))
+    if any("\0" in value for value in column):
+        raise LouvainUmError(
+            "some names have NUL characters, which text files cannot keep; write .json or .parquet"
         )
-        file.write(text.getvalue().encode())
+    return quoted_where_needed(separator, column.tolist())
 
 
 def _write_csv(file: BinaryIO, result: Communities | Labels) -> None:
@@ -139,7 +137,7 @@ def _write_json(file: BinaryIO, result: Communities | Labels) -> None:
 def _json_items(column: NDArray[Any]) -> bytes:
     if column.dtype.kind in "iu":
         return digits((column,), (b",",))[:-1]
-    return json.dumps(column.tolist(), ensure_ascii=False, default=str)[1:-1].encode()
+    return json.dumps(column.tolist(), ensure_ascii=False)[1:-1].encode()
 
 
 def _write_npz(file: BinaryIO, result: Communities | Labels) -> None:
@@ -151,7 +149,11 @@ def _plain_text(column: NDArray[Any]) -> NDArray[Any]:
     """Return objects as fixed-width text, which needs no pickle."""
     if column.dtype.kind != "O":
         return column
-    texts = [str(value) for value in column]
+    texts: list[str] = column.tolist()
+    if any(text.endswith("\0") for text in texts):
+        raise LouvainUmError(
+            "some names end in NUL characters, which .npz cannot keep; write .json or .parquet"
+        )
     if 4 * len(texts) * max(map(len, texts), default=0) > NPZ_TEXT_LIMIT:
         raise LouvainUmError("names are too long for .npz; write .parquet or .csv instead")
     return np.array(texts, dtype=str)
@@ -162,7 +164,7 @@ def _write_parquet(file: BinaryIO, result: Communities | Labels) -> None:
     from pyarrow import parquet
 
     arrays = [
-        pa.array([str(value) for value in column]) if column.dtype.kind == "O" else pa.array(column)
+        pa.array(column.tolist(), pa.string()) if column.dtype.kind == "O" else pa.array(column)
         for column in columns(result)
     ]
     parquet.write_table(pa.table(arrays, names=["vertex", "community"]), file)

@@ -1,0 +1,174 @@
+"""Label files in text: CSV, TSV, and fields separated by blanks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import GraphFormatError
+from louvain_um.formats.labels.columns import INTEGER, integers_or_texts, objects
+from louvain_um.results.comparison import Labels
+
+VERTEX_NAMES = {"vertex", "node", "id", "name"}
+
+WRITTEN_HEADER = ["vertex", "community"]
+"""Columns of the files that `write_labels` writes."""
+
+QUOTED = "\0"
+"""Marks a quoted field for `csv`, which does not tell; text has no such character."""
+
+MAX_FIELD = 2**31 - 1
+"""Longest field of `csv`, in characters: longer than any."""
+
+
+def quoted_where_needed(separator: str, texts: list[str]) -> list[str]:
+    """Return fields that read as these texts, quoted unless they begin with a letter.
+
+    Quotes keep ``007`` from being read as a number, and ``#tag`` as a comment.
+
+    Examples
+    --------
+    >>> from louvain_um.formats.labels.text import quoted_where_needed
+    >>> quoted_where_needed(",", ["ann", "007", "a,b", "#tag"])
+    ['ann', '"007"', '"a,b"', '"#tag"']
+    """
+    plain = re.compile(rf'[^\W\d][^"\r\n{separator}]*').fullmatch
+    return [text if plain(text) else '"' + text.replace('"', '""') + '"' for text in texts]
+
+
+def read(path: str | Path, text: str) -> Labels:
+    """Return the labels of a text file."""
+    first = re.search(r"^[ \t\r]*([^\s#%][^\r\n]*)", text, re.MULTILINE)
+    if first is None:
+        raise GraphFormatError(
+            "contains no labels; expected lines with a vertex and its community", path
+        )
+    line = first[1].strip()
+    separator = next((s for s in "\t,;" if s in line), None)
+    fields = line.split(separator)
+    if len(fields) > 2 and separator is None:
+        raise GraphFormatError(
+            f"{len(fields)} fields; expected a vertex and its community",
+            path,
+            text.count("\n", 0, first.start(1)) + 1,
+        )
+    width, written = 0, False
+    if fields[0].strip(' "').lower() in VERTEX_NAMES:
+        width, written = len(fields), fields == WRITTEN_HEADER
+        # Its newline stays, which keeps line numbers.
+        text = text[: first.start(1)] + text[first.end() :]
+    if not (written and re.search("[#%]", text)):
+        numbers = _numbers(text, separator)
+        if numbers is not None:
+            return numbers
+    return _texts(path, text, separator, width, written)
+
+
+def _numbers(text: str, separator: str | None) -> Labels | None:
+    """Return labels if all are numbers, six times as fast; None in any other case."""
+    start = text[:65536].split(None, 1)
+    if not start or not (start[0][0].isascii() and start[0][0].isdecimal()):
+        return None
+    try:
+        rows = np.loadtxt(
+            io.StringIO(text), np.int64, comments=("#", "%"), delimiter=separator, ndmin=2
+        )
+    except (ValueError, OverflowError):
+        return None
+    if rows.shape[1] != 2 or len(np.unique(rows[:, 0])) < len(rows):
+        return None
+    return Labels(rows[:, 0].copy(), rows[:, 1].copy())
+
+
+def _texts(path: str | Path, text: str, separator: str | None, width: int, written: bool) -> Labels:
+    """Return labels of any type; `width` is 0 without a header."""
+    listed: list[list[str]] = []
+    for number, fields in _rows(path, text, separator, written):
+        width = width or len(fields)
+        if len(fields) != width or width > 2:
+            expected = f"{width}, as in the first line" if len(fields) != width else "1 or 2"
+            raise GraphFormatError(
+                f"{len(fields)} fields instead of {expected}; expected a vertex and its community",
+                path,
+                number,
+            )
+        listed.append(fields)
+    communities = _column([row[-1] for row in listed])
+    vertices = _column([row[0] for row in listed]) if width == 2 else np.arange(len(listed))
+    return Labels(vertices, communities)
+
+
+def _column(fields: list[str]) -> NDArray[Any]:
+    """Return integers if no field is quoted and all are integers, else texts."""
+    if not any(field.startswith(QUOTED) for field in fields):
+        return integers_or_texts(fields)
+    return objects([field.removeprefix(QUOTED) for field in fields])
+
+
+def _rows(
+    path: str | Path, text: str, separator: str | None, written: bool
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield line numbers and fields, the quoted ones marked.
+
+    In a file with the columns of `write_labels`, a vertex may begin like a comment: other
+    programs, and versions before quotes, write it so.
+    """
+    if separator is None:
+        for number, line in enumerate(text.split("\n"), 1):
+            fields = line.split()
+            if fields and fields[0][0] not in "#%":
+                yield number, fields
+        return
+    lines = io.StringIO(_marked(path, text, separator), newline="")
+    reader = csv.reader(lines, delimiter=separator)
+    with _long_fields():
+        try:
+            for fields in reader:
+                if not any(fields):
+                    continue
+                if fields[0].startswith(("#", "%")):
+                    labelled = written and len(fields) == 2 and INTEGER.fullmatch(fields[1])
+                    if not labelled:
+                        continue
+                yield reader.line_num, fields
+        except csv.Error as error:
+            raise GraphFormatError(
+                f"{error}; quote the field or correct the line", path, reader.line_num
+            ) from error
+
+
+def _marked(path: str | Path, text: str, separator: str) -> str:
+    """Return the text with a mark at the start of each quoted field."""
+    if '"' not in text:
+        return text
+
+    def mark(field: re.Match[str]) -> str:
+        if not field[2]:
+            raise GraphFormatError(
+                "a quoted field has no closing quote; add it",
+                path,
+                text.count("\n", 0, field.start()) + 1,
+            )
+        return f'"{QUOTED}{field[1]}"'
+
+    pattern = rf'(?:(?<=[\r\n{separator}])|\A)"([^"]*(?:""[^"]*)*)("?)'
+    return re.sub(pattern, mark, text)
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Lift the csv module's limit of 128 KiB per field, a setting of the whole process."""
+    before = csv.field_size_limit(min(MAX_FIELD, sys.maxsize))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
