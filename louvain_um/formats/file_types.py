@@ -28,11 +28,29 @@ SUFFIXES = {
 }  # fmt: skip
 """Suffix of a file's name (before .gz) → its format."""
 
+NO_SEPARATORS = "\n\r\0\"'"
+"""Characters that end lines, mark binary files or quote fields; digits are refused too."""
+
 
 def check_format(format: str | None) -> None:
     """Raise an error for a format that is not in `READERS`."""
     if format is not None and format not in READERS:
         raise OptionError("format", format, f"must be one of {', '.join(READERS)}")
+
+
+def check_separator(separator: str) -> None:
+    """Raise an error for a separator that is not one character, or occurs in lines otherwise.
+
+    Compiled readers end a line at a newline and a number at a character that is not a digit.
+    """
+    if len(separator) != 1 or not separator.isascii():
+        raise OptionError("separator", separator, "must be one ASCII character")
+    if separator in NO_SEPARATORS or separator.isdigit():
+        raise OptionError(
+            "separator",
+            separator,
+            "must not be a line break, NUL, a quote or a digit; leave it out to detect it",
+        )
 
 
 def format_of(name: str) -> str:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import importlib
 
 from louvain_um.errors import OptionError
-from louvain_um.formats.file_types import READERS, check_format, format_of, format_of_content
+from louvain_um.formats.file_types import (
+    READERS,
+    check_format,
+    check_separator,
+    format_of,
+    format_of_content,
+)
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 
@@ -16,10 +22,8 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
     from louvain_um.formats.graph_file import open_graph_file, refuse_missing
 
     check_format(format)
-    if options.separator is not None and (
-        len(options.separator) != 1 or not options.separator.isascii()
-    ):
-        raise OptionError("separator", options.separator, "must be one ASCII character")
+    if options.separator is not None:
+        check_separator(options.separator)
     if options.ids not in ("auto", "number", "text"):
         raise OptionError("ids", options.ids, "must be 'auto', 'number' or 'text'")
     if is_example(name):

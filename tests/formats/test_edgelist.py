@@ -219,6 +219,14 @@ def test_options_are_checked(tmp_path: Path) -> None:
     assert read(tmp_path, "0-1\n1-2\n", separator="-").n_edges == 2
 
 
+@pytest.mark.parametrize("separator", ["\n", "\r", "\0", '"', "'", "0", "7"])
+@pytest.mark.parametrize("text", ["1 2\n", "1\n2\n", "a b\n", "1 2 0.5", "1\n" * 40_000])
+def test_separators_that_lines_contain_otherwise(tmp_path: Path, text: str, separator: str) -> None:
+    with pytest.raises(OptionError, match="line break, NUL, a quote or a digit") as caught:
+        read(tmp_path, text, separator=separator)
+    assert "\n" not in str(caught.value)
+
+
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     def pipe(data: bytes) -> None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
