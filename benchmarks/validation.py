@@ -175,7 +175,7 @@ def grid(
     found = []
     for name in names:
         trace = record(host_graph(name))
-        peak = replay.peak_of(trace, Driver(eviction="program"))
+        peak = replay.peak_of(trace)
         for point in points:
             if point["graph"] != name or not point["feasible"]:
                 continue

@@ -156,6 +156,11 @@ class Decision:
         return self.expected.stages
 
     @cached_property
+    def in_core_bytes(self) -> int:
+        """Bytes of the device that the run takes in core: 100 % of budgets and oversubscription."""
+        return device_bytes_in_core(self.request.declare(False), apart=True)
+
+    @cached_property
     def device_in_core(self) -> int:
         """Bytes of the device with which everything would be there, scratch as small as can be."""
         arrays = self.arrays if self.low_scratch else self.request.declare(True)

@@ -151,6 +151,7 @@ class Plan(Decision):
             "policy": self.policy,
             "budget_bytes": self.budget,
             "limit_bytes": self.limit,
+            "in_core_bytes": self.in_core_bytes,
             "fits": self.fits,
             "seconds": self.seconds,
             "seconds_in_core": self.seconds_in_core,

@@ -35,6 +35,8 @@ def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
     if plan.host_bytes:
         parts += f", {size(plan.host_bytes)} on the host"
     out.print(f"{size(total)} in total: {parts}", soft_wrap=True)
+    whole = f"{size(plan.in_core_bytes)} in core: 100 % of budgets and oversubscription"
+    out.print(whole, soft_wrap=True)
     stages = plan.stage_seconds
     load, fetch = seconds(stages.get("load", 0)), seconds(stages.get("fetch", 0))
     core = f"{seconds(plan.seconds_in_core)} in core"

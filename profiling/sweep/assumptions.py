@@ -44,12 +44,12 @@ def evidence_assumptions(kinds: Container[str]) -> list[str]:
     if "modelled" in kinds:
         sentences.append(
             "modelled: page touches recorded from a run of the CPU engine, replayed by a model of "
-            "NVIDIA's driver; device memory is (1 - oversubscription) of the recorded program's "
-            "peak or, with --eviction program, of its plan's layout in core"
+            "NVIDIA's driver; device memory is (1 - oversubscription) of the in-core footprint "
+            "that the program's plan states or, without a plan, of the recorded arrays' peak"
         )
     if "measured" in kinds:
         sentences.append(
-            "measured: the program keeps to a budget of (1 - oversubscription) of its plan's "
-            "layout in core and moves blocks itself; the driver never evicts"
+            "measured: the program keeps to a budget of (1 - oversubscription) of the in-core "
+            "footprint that its plan states and moves blocks itself; the driver never evicts"
         )
     return sentences

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
 
 
+FOOTPRINT = "share of the plan's in-core footprint"
+"""Set points apart from those of versions in which memory was a share of the recorded arrays."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """A graph of a sweep, and how its page accesses are recorded.
@@ -103,6 +107,8 @@ def points(
             about.append(_policy(policy))
             if evidence == "modelled":
                 about += [machines[gpu].to_dict(), asdict(settings.driver)]
+                if subject.record is None and settings.driver.eviction != "program":
+                    about.append(FOOTPRINT)
             text = json.dumps(about, sort_keys=True, default=str)
             for rate in settings.rates:
                 yield {

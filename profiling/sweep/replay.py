@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ from louvain_um.placement.model.graph_kinds import kind_of
 from louvain_um.placement.planner import Plan, make_plan
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
+from louvain_um.placement.units import size
 from louvain_um.profiling.access.declare import declared
 from louvain_um.profiling.access.out_of_core import in_vertex_blocks
 from louvain_um.profiling.simulator import Driver, Simulation, simulate
@@ -34,10 +36,10 @@ FIGURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What is replayed: a policy, and device memory as a fraction of the program's peak.
+    """What is replayed: a policy, and device memory as a fraction of the in-core footprint.
 
     `oversubscription` is the fraction of the in-core footprint withheld, in percent: the machine
-    has (1 − oversubscription / 100) × peak bytes. Unless it is 0, `reserved` of them are not
+    has (1 − oversubscription / 100) × `peak_of` bytes. Unless it is 0, `reserved` of them are not
     available to the program. The policy is what `find_policy` takes.
     """
 
@@ -49,7 +51,9 @@ class Point:
 
     def capacity(self, peak: int) -> int:
         """Return the bytes of device memory for a program with this peak."""
-        left = round((1 - self.oversubscription / 100) * peak)
+        # As the budget of a measured run, to the byte.
+        share = float(100 - Decimal(str(self.oversubscription))) / 100
+        left = int(share * peak)
         return max(0, left - self.reserved) if self.oversubscription else left
 
 
@@ -75,7 +79,11 @@ def replay(
     policy: the row's `chosen` names it, `seconds_of_plan` are those of the plan's own choice.
     """
     policy = find_policy(point.policy)
-    peak = peak_of(trace, driver)
+    peak = peak_of(trace)
+    capacity = point.capacity(peak)
+    if not point.oversubscription and (driver is None or driver.eviction != "program"):
+        # Without oversubscription all is there, also arrays that the driver gives whole blocks.
+        capacity = max(capacity, trace.peak_bytes)
     known = {} if known is None else known
     row: dict[str, Any] = {
         "graph": point.graph,
@@ -84,7 +92,7 @@ def replay(
         "gpu": point.gpu,
         "evidence": "modelled",
         "peak_bytes": peak,
-        "budget_bytes": point.capacity(peak),
+        "budget_bytes": capacity,
         "chosen": None,
         "seconds_of_plan": None,
     }
@@ -93,7 +101,7 @@ def replay(
         key = (policy.name, point.oversubscription, point.gpu)
         if key not in known:
             try:
-                known[key] = run(trace, policy, machine, point.capacity(peak), driver)
+                known[key] = run(trace, policy, machine, capacity, driver)
             except MemoryBudgetError as error:
                 known[key] = None
                 row["reason"] = str(error)
@@ -163,15 +171,29 @@ def run(
     return _planned(trace, machine, capacity, driver)
 
 
-def peak_of(trace: Trace, driver: Driver | None) -> int:
-    """Return the in-core footprint in bytes, of which oversubscription is a fraction.
+def peak_of(trace: Trace) -> int:
+    """Return the in-core footprint in bytes, of which budgets and oversubscription are shares.
 
-    It is the peak of the recorded arrays or, if the program itself keeps to a budget, the device
-    bytes of its plan's layout in core, as for a measured run's budget.
+    It is what a plan states as `Plan.in_core_bytes`, as for the budget of a measured run. It
+    includes reserves that a run does not touch, so that the recorded arrays take less. Of a
+    program without a plan, such as the thesis's or a session's, it is the peak of the recorded
+    arrays.
     """
-    if driver is None or driver.eviction != "program" or trace.about is None:
+    if trace.about is None:
         return trace.peak_bytes
     return device_bytes_in_core(_declarer(trace.about)(False), apart=True)
+
+
+def explain_peak(trace: Trace) -> str:
+    """Return what 100 % of device memory is for a recording, in a sentence."""
+    peak = size(peak_of(trace))
+    if trace.about is None:
+        return f"100 % of device memory is {peak}, the peak of the recorded arrays"
+    return (
+        f"100 % of device memory is {peak}, the in-core footprint that louvain-um plan --read "
+        f"states; the recorded arrays take {size(trace.peak_bytes)}, the rest is reserve that "
+        "the run did not touch"
+    )
 
 
 def plan_of(about: Mapping[str, Any], policy: Policy, machine: Machine, capacity: int) -> Plan:

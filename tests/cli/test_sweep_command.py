@@ -50,6 +50,22 @@ def test_eviction_by_the_program_is_simulated(run, source, tmp_path):
     assert "another program" in study.complaint()
 
 
+def test_every_command_means_the_same_by_100_percent(run, source, tmp_path):
+    arguments = ("--policies", "base", "--oversubscription", "0,30", "--json")
+    plan = run("plan", source, "--read", "--memory", "base", "--json").json
+    budget = run("plan", source, "--read", "--device-budget", "70%", "--json")
+    rows = run("simulate", source, *arguments).json["results"]
+    rows += run("sweep", source, "--gpu", "h200", "-o", tmp_path / "out", *arguments).json[
+        "results"
+    ]
+    assert {row["peak_bytes"] for row in rows} == {plan["in_core_bytes"]}
+    budgets = [plan["in_core_bytes"], budget.json["budget_bytes"]]
+    assert [row["budget_bytes"] for row in rows] == budgets * 2
+    shown = f"{plan['in_core_bytes'] / 2**20:.1f} MiB"
+    assert f"{shown} in core: 100 % of budgets" in run("plan", source, "--read").out
+    assert f"100 % of device memory is {shown}" in run("simulate", source, *arguments[:-1]).out
+
+
 def test_infeasible_points_are_shown_with_reasons(run, source):
     wanted = ("--policies", "device", "--oversubscription", "0,90", "--eviction", "program")
     done = run("simulate", source, *wanted)

@@ -102,7 +102,7 @@ def simulate(
 
     from louvain_um.placement.machine.machine_files import load_machine
     from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
-    from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
+    from louvain_um.profiling.sweep.replay import FinishedReplays, Point, explain_peak, replay
     from louvain_um.profiling.sweep.replay_tables import fastest, remarks, unknown_arrays
 
     machine = load_machine(gpu)
@@ -144,6 +144,7 @@ def simulate(
         console = tables.console()
         console.print(f"{graphs.name_of(source)} on {machine.name}, modelled; peak "
                       f"{rows[0]['peak_bytes'] / 2**20:,.0f} MiB", soft_wrap=True)  # fmt: skip
+        console.print(explain_peak(trace), soft_wrap=True)
         console.print()
         console.print(results_table(rows))
         console.print()

@@ -72,13 +72,22 @@ def test_with_a_budget_the_program_moves_blocks_and_the_driver_evicts(trace):
 def test_shares_of_memory_are_of_what_a_measured_run_s_budget_is_of(trace):
     from louvain_um.profiling.sweep.replay import Point, peak_of, replay
 
-    peak = peak_of(trace, PROGRAM)
+    peak = peak_of(trace)
     plan = plan_of(trace.about, find_policy("base"), load_machine("h200"), peak)
-    assert plan.device_bytes == plan.limit == peak > trace.peak_bytes == peak_of(trace, None)
+    assert plan.device_bytes == plan.limit == plan.in_core_bytes == peak > trace.peak_bytes
+    unplanned = replace(trace, about=None)
+    assert peak_of(unplanned) == trace.peak_bytes
     point = Point(graph="g", policy="base", oversubscription=0.0, gpu="h200")
     row, found = replay(trace, point, load_machine("h200"), driver=PROGRAM)
     assert (row["budget_bytes"], row["feasible"], row["evictions"]) == (peak, True, 0)
     assert found.bytes_to_host == 0
+    budgets = {
+        replay(trace, replace(point, oversubscription=30.0), load_machine("h200"), driver=how)[0][
+            "budget_bytes"
+        ]
+        for how in (PROGRAM, Driver(), None)
+    }
+    assert budgets == {int(0.7 * peak)}
 
 
 @pytest.mark.parametrize("share", [1.0, 0.7])
@@ -86,7 +95,7 @@ def test_shares_of_memory_are_of_what_a_measured_run_s_budget_is_of(trace):
 def test_plans_of_a_recording_are_those_of_its_graph(graph, trace, policy, share):
     from louvain_um.profiling.sweep.replay import peak_of
 
-    room = int(share * peak_of(trace, PROGRAM))
+    room = int(share * peak_of(trace))
     ours = plan_of(trace.about, find_policy(policy), load_machine("h200"), room)
     theirs = plan(graph, memory=policy, device_budget=room, machine="h200")
     assert ours.layout == theirs.layout
@@ -94,7 +103,7 @@ def test_plans_of_a_recording_are_those_of_its_graph(graph, trace, policy, share
         theirs.out_of_core, theirs.low_scratch, theirs.device_bytes,
     )  # fmt: skip
     whole = plan(graph, memory=policy, device_budget="100%", machine="h200")
-    assert whole.limit == peak_of(trace, PROGRAM)
+    assert whole.limit == peak_of(trace)
 
 
 def test_tables_of_hubs_are_as_large_as_the_engine_s(graph, monkeypatch):
