@@ -10,6 +10,7 @@ version or a user's policy.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal, TypedDict
 
 Role = Literal[
@@ -121,6 +122,7 @@ def with_current_name(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "name": current_name(row["name"])}
 
 
+@lru_cache(4096)
 def role_of(name: str) -> Role:
     """Return what an engine's array is for.
 
@@ -133,6 +135,7 @@ def role_of(name: str) -> Role:
     return ROLES.get(name.partition(".")[0], "other")
 
 
+@lru_cache(4096)
 def level_of(name: str) -> int | None:
     """Return the level that an array is planned for; None for arrays of no one level.
 

@@ -94,7 +94,7 @@ class Aggregation:
 
     def value(self, name: str) -> int:
         """Return an argument: a number or an address."""
-        return int(self.arguments.record[name][0])
+        return int(self.arguments.value(name))
 
     def scratch(self, name: str, size: int, dtype: Any, group: Group = "scratch") -> Any:
         """Allocate an array until `close`, and set the argument of its name to it."""
