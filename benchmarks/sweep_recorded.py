@@ -6,7 +6,7 @@
 If the sweep was interrupted, the record states what is missing. The machine is taken from the
 record of another benchmark on it. Needs no GPU.
 
-    louvain-um sweep lfr.npz rmat.npz --gpu h200 --eviction program -o AGAIN
+    louvain-um sweep lfr.npz rmat.npz --machine h200 --eviction program -o AGAIN
     python benchmarks/sweep_recorded.py FOLDER --modelled AGAIN ...
 
 replaces the modelled runs by those of a later model; the measured runs stay.

@@ -7,12 +7,30 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from louvain_um.cli.option_names import current_names
+
 TYPES = re.compile(r" <(?:str|int|float|bool|path|list\[\w+\])>")
 """Python types that Typer adds to the names of options."""
 
 
+def _note(text: str) -> None:
+    from louvain_um.cli.exit_codes import print_note
+
+    print_note(text)
+
+
 class Command(TyperCommand):
-    """A command whose help shows options in their panels."""
+    """A command whose help shows options in panels, and that knows options by other names, too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments, after options got their current names."""
+        quiet = not {"-q", "--quiet"}.isdisjoint(args)
+        args, error = current_names(
+            ctx.info_name, args, lambda text: None if quiet else _note(text)
+        )
+        if error:
+            ctx.fail(error)
+        return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line, without the braces that some Typer versions add."""

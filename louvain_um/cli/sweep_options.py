@@ -15,11 +15,23 @@ Policies = Annotated[
     typer.Option(metavar="LIST", help="Comma-separated policies; names or TOML files."),
 ]
 Rates = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--oversubscription",
         metavar="LIST",
-        help="Comma-separated percentages by which device memory is below the peak of the run.",
+        help="Comma-separated percentages by which device memory is less than the run takes in "
+        f"core.  [default: {RATES}]",
+        show_default=False,
+    ),
+]
+Budgets = Annotated[
+    str | None,
+    typer.Option(
+        "--device-budget",
+        metavar="LIST",
+        help="Instead of --oversubscription: the memory that is left, such as 70%, or 8GiB in "
+        "simulate.",
+        show_default=False,
     ),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from louvain_um.errors import OptionError
+from louvain_um.options import Budget
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
 
@@ -41,6 +42,57 @@ def parse_rates(text: str) -> tuple[float, ...]:
                 f"write {100 * rate:g} for {100 * rate:g} %, or {rate:g}% if that is meant",
                 problem=f"oversubscription is in percent, and {part} is less than one percent",
             )
+    return tuple(dict.fromkeys(rates))
+
+
+def parse_sizes(
+    rates: str | None, budgets: str | None, default: str
+) -> tuple[float, ...] | tuple[Budget, ...]:
+    """Return oversubscriptions, or the budgets that are given instead.
+
+    Raises
+    ------
+    OptionError
+        Both are given, or one is malformed.
+    """
+    if budgets is None:
+        return parse_rates(default if rates is None else rates)
+    if rates is not None:
+        raise OptionError(remedy="pass --oversubscription or --device-budget, not both")
+    found = tuple(dict.fromkeys(Budget.parse(part.strip()) for part in budgets.split(",")))
+    if any(budget.fraction is not None and budget.fraction > 1 for budget in found):
+        raise OptionError("device_budget", budgets, "must be sizes or shares of at most 100%")
+    return found
+
+
+def rates_of(
+    sizes: tuple[float, ...] | tuple[Budget, ...], peak: int | None = None
+) -> tuple[float, ...]:
+    """Return oversubscriptions in percent; bytes become a share of the peak in core.
+
+    Raises
+    ------
+    OptionError
+        A budget in bytes, and no peak.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.sweep.parsing import parse_sizes, rates_of
+    >>> rates_of(parse_sizes(None, "100%,70%,1kB", "0"), peak=4000)
+    (0.0, 30.0, 75.0)
+    """
+    rates = []
+    for given in sizes:
+        if not isinstance(given, Budget):
+            rates.append(given)
+        elif given.fraction is not None:
+            rates.append(round(100 * (1 - given.fraction), 9))
+        elif peak is None:
+            raise OptionError(
+                "device_budget", given.nbytes, "must be shares such as 70% for a list of graphs"
+            )
+        else:
+            rates.append(max(0.0, 100 * (1 - (given.nbytes or 0) / peak)))
     return tuple(dict.fromkeys(rates))
 
 

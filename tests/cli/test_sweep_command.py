@@ -66,6 +66,45 @@ def test_every_command_means_the_same_by_100_percent(run, source, tmp_path):
     assert f"100 % of device memory is {shown}" in run("simulate", source, *arguments[:-1]).out
 
 
+def test_commands_share_the_names_of_options(run, source, tmp_path):
+    def row(*arguments):
+        done = run(*arguments, "--json")
+        assert done.code == 0, done.err
+        assert ("note: --gpu is called --machine now\n" in done.err) == ("--gpu" in arguments)
+        return done.json["results"][0]
+
+    new = ("--machine", "p4000", "--memory", "adv2", "--device-budget", "70%")
+    old = ("--gpu", "p4000", "--policies", "adv2", "--oversubscription", "30")
+    one = row("simulate", source, *new)
+    assert one == row("simulate", source, *old)
+    assert (one["policy"], one["oversubscription"], one["gpu"]) == ("adv2", 30, "p4000")
+    swept = row("sweep", source, *new, "-o", tmp_path / "new")
+    assert row("sweep", source, *old, "-o", tmp_path / "old") == swept
+    assert swept["seconds"] == one["seconds"]
+    size = row("simulate", source, *new[:4], "--device-budget", f"{one['budget_bytes']}B")
+    assert abs(size["budget_bytes"] - one["budget_bytes"]) <= 1
+    for option in ("--memory", "--policies"):
+        plan = run("plan", source, "--gpu", "p4000", option, "adv2", "--device-budget", "70%", "-q")
+        assert (plan.code, plan.err) == (0, "")
+        assert "adv2" in plan.out
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "told"),
+    [
+        ("plan", "--oversubscription=30", "pass --device-budget 70%"),
+        ("detect", "--oversubscription", "pass --device-budget 70%"),
+        ("detect", "--machine", "the GPU that --device names"),
+        ("profile", "--gpu", "the GPU that --device names"),
+    ],
+)
+def test_options_of_other_commands_are_explained(run, source, command, option, told):
+    done = run(command, source, option)
+    assert done.code == 2
+    assert told in " ".join(done.err.split())
+    assert "Traceback" not in done.err
+
+
 def test_infeasible_points_are_shown_with_reasons(run, source):
     wanted = ("--policies", "device", "--oversubscription", "0,90", "--eviction", "program")
     done = run("simulate", source, *wanted)
@@ -113,6 +152,9 @@ def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
         (("--eviction", "mru"), "eviction"),
         (("--hold", "labels"), "groups"),
         (("-o", "x.txt"), ".csv"),
+        (("--machine", "voodoo"), "voodoo"),
+        (("--device-budget", "0.7"), "--device-budget"),
+        (("--device-budget", "70%", "--oversubscription", "30"), "not both"),
     ],
 )
 def test_simulate_refuses_what_makes_no_sense(run, source, arguments, text):
@@ -143,7 +185,10 @@ def test_sweep_writes_tables_and_a_report(run, source, tmp_path):
         (("--study", "pisa"), "pisa"),
         (("example:karate", "--study", "thesis"), "not both"),
         (("example:karate", "--gpu", "voodoo"), "voodoo"),
-        (("example:karate", "--gpu", ","), "--gpu must"),
+        (("example:karate", "--machine", ","), "--machine must"),
+        (("example:karate", "--gpu", ","), "--machine must"),
+        (("example:karate", "--device-budget", "8GiB"), "--device-budget must be shares"),
+        (("example:karate", "--device-budget", "170%"), "at most 100%"),
         (("absent.txt",), "no such file"),
         (("--study", "thesis", "--scale", "0"), "--scale"),
         (("example:karate", "--scale", "0.5"), "needs a --study"),

@@ -10,7 +10,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.cli.sweep_options import POLICIES, RATES, Policies, Rates, results_table
+from louvain_um.cli.sweep_options import POLICIES, RATES, Budgets, Policies, Rates, results_table
 from louvain_um.errors import LouvainUmError, OptionError
 
 if TYPE_CHECKING:
@@ -30,14 +30,15 @@ def simulate(
             help="A graph file, or a recording of sweep, simulate or profile (.npz).",
         ),
     ],
-    gpu: Annotated[
+    machine: Annotated[
         str,
         typer.Option(
             metavar="PROFILE", help="h200, p4000, rtx3060ti, or a file written by calibrate."
         ),
     ] = "h200",
     policies: Policies = POLICIES,
-    rates: Rates = RATES,
+    rates: Rates = None,
+    device_budget: Budgets = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -101,17 +102,24 @@ def simulate(
     from dataclasses import replace
 
     from louvain_um.placement.machine.machine_files import load_machine
-    from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
-    from louvain_um.profiling.sweep.replay import FinishedReplays, Point, explain_peak, replay
+    from louvain_um.profiling.sweep.parsing import parse_policies, parse_sizes, rates_of
+    from louvain_um.profiling.sweep.replay import (
+        FinishedReplays,
+        Point,
+        explain_peak,
+        peak_of,
+        replay,
+    )
     from louvain_um.profiling.sweep.replay_tables import fastest, remarks, unknown_arrays
 
-    machine = load_machine(gpu)
-    machine = replace(machine, coherent=machine.coherent or coherent)
+    profile = load_machine(machine)
+    profile = replace(profile, coherent=profile.coherent or coherent)
     driver = driver_for(eviction, hold, prefetcher=prefetcher)
-    names, percents = parse_policies(policies), parse_rates(rates)
+    names = parse_policies(policies)
+    shares = parse_sizes(rates, device_budget, RATES)
     check_output_file(output, source, force=force)
     if session is not None:
-        check_session(session, source, output, points=len(names) * len(percents), force=force)
+        check_session(session, source, output, points=len(names) * len(shares), force=force)
     trace = read_recording(source)
     if trace is None:
         from louvain_um.cli.progress import progress_reporter
@@ -122,17 +130,18 @@ def simulate(
             reporter.step(f"reading {source}")
             loaded = reading.read(source)
             trace = record(loaded, method=method.value, seed=seed, observer=reporter)
+    percents = rates_of(shares, peak_of(trace))
     rows: list[dict[str, Any]] = []
     known: FinishedReplays = {}
     for name in names:
         for percent in percents:
             point = Point(
-                graph=graphs.name_of(source), policy=name, oversubscription=percent, gpu=gpu
+                graph=graphs.name_of(source), policy=name, oversubscription=percent, gpu=machine
             )
-            row, simulation = replay(trace, point, machine, driver=driver, known=known)
+            row, simulation = replay(trace, point, profile, driver=driver, known=known)
             if session is not None:
-                save_session(session, trace, simulation, machine, driver, row, force=force)
-            rows.append({**row, "gpu": machine.name})
+                save_session(session, trace, simulation, profile, driver, row, force=force)
+            rows.append({**row, "gpu": profile.name})
     if output is not None:
         write_results(output, rows, trace, force=force)
     if json:
@@ -142,7 +151,7 @@ def simulate(
         from louvain_um.cli import tables
 
         console = tables.console()
-        console.print(f"{graphs.name_of(source)} on {machine.name}, modelled; peak "
+        console.print(f"{graphs.name_of(source)} on {profile.name}, modelled; peak "
                       f"{rows[0]['peak_bytes'] / 2**20:,.0f} MiB", soft_wrap=True)  # fmt: skip
         console.print(explain_peak(trace), soft_wrap=True)
         console.print()

@@ -10,7 +10,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.cli.sweep_options import POLICIES, RATES, Policies, Rates
+from louvain_um.cli.sweep_options import POLICIES, RATES, Budgets, Policies, Rates
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
@@ -41,21 +41,22 @@ def sweep(
         ),
     ] = None,
     policies: Policies = POLICIES,
-    rates: Rates = RATES,
+    rates: Rates = None,
+    device_budget: Budgets = None,
     device: Annotated[
         str,
         typer.Option(
             "--device",
             metavar="DEVICE",
             help="cuda or cuda:N measures, cpu simulates; auto measures if there is a GPU and no "
-            "--gpu. Pass both --device cuda and --gpu to do both.",
+            "--machine. Pass both --device cuda and --machine to do both.",
         ),
     ] = "auto",
-    gpu: Annotated[
+    machine: Annotated[
         str | None,
         typer.Option(
             metavar="LIST",
-            help="GPUs to simulate: h200, p4000, rtx3060ti, or files written by calibrate.  "
+            help="Machines to simulate: h200, p4000, rtx3060ti, or files written by calibrate.  "
             "[default: h200]",
             show_default=False,
         ),
@@ -112,7 +113,9 @@ def sweep(
         raise OptionError(
             remedy="a --study simulates another program, which leaves eviction to the driver"
         )
-    settings = settings_for(policies, rates, device, gpu, study, method.value, seed, eviction)
+    settings = settings_for(
+        policies, rates, device, machine, study, method.value, seed, eviction, device_budget
+    )
     # A bad folder raises before graphs are read.
     from louvain_um.profiling.sweep.progress import Progress
     from louvain_um.profiling.sweep.store import check_folder
@@ -147,14 +150,14 @@ def sweep(
 
 
 def settings_for(
-    policies: str, rates: str, device: str, gpu: str | None, study: str | None, method: Any,
-    seed: int, eviction: Any = None,
+    policies: str, rates: str | None, device: str, machine: str | None, study: str | None,
+    method: Any, seed: int, eviction: Any = None, budgets: str | None = None,
 ) -> Settings:  # fmt: skip
     """Return the settings of a sweep, checked."""
     from louvain_um.gpu.runtime.device import pick
     from louvain_um.placement.machine.machine_files import load_machine
     from louvain_um.profiling.simulator import Driver
-    from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
+    from louvain_um.profiling.sweep.parsing import parse_policies, parse_sizes, rates_of
     from louvain_um.profiling.sweep.run import Settings
 
     if study is not None:
@@ -163,18 +166,19 @@ def settings_for(
         studies = ("thesis", *MACHINES)
         if study not in studies:
             raise OptionError("study", study, f"must be one of {', '.join(studies)}")
-        gpu = gpu if gpu is not None else (",".join(MACHINES) if study == "thesis" else study)
+        if machine is None:
+            machine = ",".join(MACHINES) if study == "thesis" else study
         device = "cpu"
-    profiles = tuple(dict.fromkeys(n.strip() for n in (gpu or "").split(",") if n.strip()))
-    if gpu is not None and not profiles:
-        raise OptionError("gpu", gpu, "must name at least one machine, such as h200")
+    profiles = tuple(dict.fromkeys(n.strip() for n in (machine or "").split(",") if n.strip()))
+    if machine is not None and not profiles:
+        raise OptionError("machine", machine, "must name at least one machine, such as h200")
     for profile in profiles:
         load_machine(profile)
     chosen = pick("cpu" if device == "auto" and profiles else device)
     measured = str(chosen) if chosen.kind == "cuda" else None
     return Settings(
         policies=parse_policies(policies),
-        rates=parse_rates(rates),
+        rates=rates_of(parse_sizes(rates, budgets, RATES)),
         gpus=profiles or (() if measured else ("h200",)),
         device=measured,
         method=method,
