@@ -82,4 +82,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+    # What completion offers: neither this module's own imports nor submodules loaded so far.
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -300,7 +300,10 @@ class CpuEngine:
         totals = np.zeros(level.vertices, np.int64)
         graph = (level.offsets, level.targets, level.weights, level.degrees, level.loops)
         inside = move.weigh(graph, level.start, totals)
-        return Sums(int(inside), sum_of_squares(totals), len(np.unique(level.start)))
+        # Marked, not sorted or hashed: np.unique takes minutes for 10⁸ communities.
+        used = np.zeros(level.vertices, np.bool_)
+        used[level.start] = True
+        return Sums(int(inside), sum_of_squares(totals), int(np.count_nonzero(used)))
 
     def split_disconnected(self, level: CpuLevel) -> None:
         """Make every connected component of a community a community of its own."""
