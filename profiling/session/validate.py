@@ -16,6 +16,12 @@ from louvain_um.profiling.session.events import MOST_LEVELS
 MOST = 1 << 63
 """Upper bound of whole numbers in a session: nanoseconds, bytes and addresses are int64."""
 
+MOST_TOTAL = 1 << 62
+"""Upper bound of times, and of the sum of a column: an event's time and duration are added."""
+
+SUMMED = ("bytes", "count", "rows", "duration")
+"""Columns of events that views add up."""
+
 MAPPINGS = ("sources", "about_sources", "graph", "timings", "peak_bytes", "terms")
 
 TEXT = (str, NoneType)
@@ -104,6 +110,11 @@ def _check_events(session: SessionData) -> None:
         _need(values.ndim == 1, name)
         if name in names and len(values):
             _need(int(values.min()) >= -1 and int(values.max()) < names[name], name)
+        if name in SUMMED:
+            _need(not len(values) or int(values.min()) >= 0, name)
+            _need(float(values.sum(dtype=np.float64)) < MOST_TOTAL, name)
+    time = events.columns["time"]
+    _need(not len(time) or -MOST_TOTAL < int(time.min()) <= int(time.max()) < MOST_TOTAL, "time")
     _need(all(isinstance(name, str) for name in (*events.kernels, *events.phases)), "names")
 
 

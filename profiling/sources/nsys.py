@@ -10,7 +10,7 @@ import contextlib
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,25 @@ COPY_KINDS = {
 PUSH_POP, START_END = 59, 60
 """Types of NVTX events that are ranges."""
 
+MOST_TEXT: Final = 1 << 24
+"""Bytes of one value, and of a statement in the file's schema."""
+
+LIMITS: Final = {
+    sqlite3.SQLITE_LIMIT_LENGTH: MOST_TEXT,
+    sqlite3.SQLITE_LIMIT_COLUMN: 1000,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 8,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+}
+
+STEPS_AT_ONCE: Final = 100_000
+STEPS: Final = 10_000_000
+STEPS_PER_BYTE: Final = 100
+"""Steps of SQLite's machine between two looks, for any file, and for each byte of it.
+
+Reading a row of a table takes some 20 steps, and a row has more than one byte.
+"""
+
 
 def read_export(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> SessionData:
     """Read an export; `louvain_um.profiling.import_nsys` documents the arguments."""
@@ -54,16 +73,34 @@ def read_export(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> Session
         reason = (error.strerror or "cannot be read").lower()
         raise LouvainUmError(f"{path}: {reason}") from None
     try:
-        uri = f"{Path(path).resolve().as_uri()}?mode=ro"
-        with contextlib.closing(sqlite3.connect(uri, uri=True)) as base:
+        with contextlib.closing(_connect(Path(path))) as base:
             session = _Import(base, str(path)).session(tuple(arrays))
         check(session)
         return session
     except sqlite3.Error as error:
-        raise LouvainUmError(f"{path}: cannot be read ({error}); export it again") from None
-    except (ValueError, TypeError, OverflowError):
+        reason = " ".join(str(error).split())
+        raise LouvainUmError(f"{path}: cannot be read ({reason}); export it again") from None
+    except (ValueError, TypeError, OverflowError, AttributeError, KeyError, MemoryError):
         # SQLite lets a column hold anything, whatever its type is said to be.
         raise LouvainUmError(f"{path}: a damaged export; export it again") from None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open an untrusted file: read only, no code of its own, and a bound on what it may cost."""
+    base = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    for limit, most in LIMITS.items():
+        base.setlimit(limit, most)
+    for setting in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):
+        base.execute(f"PRAGMA {setting}")
+    left = (STEPS + STEPS_PER_BYTE * path.stat().st_size) // STEPS_AT_ONCE
+
+    def enough() -> bool:
+        nonlocal left
+        left -= 1
+        return left < 0
+
+    base.set_progress_handler(enough, STEPS_AT_ONCE)
+    return base
 
 
 class _Import:
@@ -72,7 +109,11 @@ class _Import:
     def __init__(self, base: sqlite3.Connection, path: str) -> None:
         self.base = base
         self.path = path
-        tables = base.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        # Plain tables: views, virtual tables and generated columns run what the file says.
+        tables = base.execute(
+            "SELECT name FROM sqlite_master AS found WHERE type = 'table' AND rootpage > 0 "
+            "AND NOT EXISTS (SELECT * FROM pragma_table_xinfo(found.name) WHERE hidden)"
+        )
         self.tables = {name for (name,) in tables}
         if not self.tables & {*TABLES, "TARGET_INFO_SESSION_START_TIME"}:
             raise LouvainUmError(
@@ -98,9 +139,10 @@ class _Import:
                     f"Nsight Systems recorded no {what.upper()} page faults; it does with "
                     f"--cuda-um-{what}-page-faults true"
                 )
+        began, ended = int(table["time"][0]), int((table["time"] + table["duration"]).max())
         metadata = {
             **self.about(),
-            "seconds": float((table["time"] + table["duration"]).max() - table["time"][0]) / 1e9,
+            "seconds": (ended - began) / 1e9,
             "complete": True,
             "sources": {"nsys": "measured"},
         }
@@ -205,7 +247,9 @@ class _Import:
             ("device", "name", "TARGET_INFO_GPU"),
             ("created", "utcTime", "TARGET_INFO_SESSION_START_TIME"),
         ):
-            with contextlib.suppress(sqlite3.Error):
+            if table not in self.tables:
+                continue
+            with contextlib.suppress(sqlite3.OperationalError):  # no such column
                 row = self.base.execute(f"SELECT {column} FROM {table} LIMIT 1").fetchone()
                 if row:
                     found[key] = str(row[0])

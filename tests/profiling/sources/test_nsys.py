@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.profiling import import_nsys, load
 from louvain_um.profiling.session import Lifetime
 from louvain_um.profiling.session.events import Cause, Kind, Source
+from louvain_um.profiling.sources import nsys
 
 # As in NVIDIA's "SQLite Export Schema Reference"; columns that nothing here reads are left out.
 SCHEMA = """
@@ -157,3 +159,87 @@ def test_cells_of_another_kind_are_refused_in_a_line(
     with pytest.raises(LouvainUmError, match="export it again") as error:
         load(export)
     assert str(error.value).startswith(str(export))
+
+
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"""DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL;
+        CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {ENDLESS}
+        SELECT x AS start, x AS end, 1 AS shortName, 1 AS demangledName FROM c;""",
+        f"""DROP TABLE StringIds;
+        CREATE VIEW StringIds AS {ENDLESS} SELECT x AS id, 'a' AS value FROM c;""",
+        f"""DROP TABLE TARGET_INFO_GPU;
+        CREATE VIEW TARGET_INFO_GPU AS {ENDLESS} SELECT sum(x) AS name FROM c;""",
+    ],
+)
+def test_views_are_not_run(export: Path, script: str):
+    session = load(database(export, script))
+    assert session.events.total(Kind.HTOD) == 65536 + 4096
+
+
+def test_generated_columns_are_not_computed(tmp_path: Path):
+    slow = "instr(zeroblob(9000000), x'01')"
+    schema = SCHEMA.replace("bytes INT);", f"bytes INT AS ({slow}));")
+    rows: list[Row] = [("CUPTI_ACTIVITY_KIND_MEMCPY", (2000, 2100, 0, 7, 11, 0, BASE))]
+    path = database(tmp_path / "slow.sqlite", schema, rows=rows)
+    with sqlite3.connect(path) as base:
+        insert = "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET (start, end) VALUES (?, ?)"
+        base.executemany(insert, [(1, 2)] * 9)
+    base.close()
+    assert len(load(path).events) == 1
+
+
+def test_reading_that_costs_too_much_is_stopped(export: Path, monkeypatch: pytest.MonkeyPatch):
+    for name, most in (("STEPS", 0), ("STEPS_PER_BYTE", 0), ("STEPS_AT_ONCE", 1)):
+        monkeypatch.setattr(nsys, name, most)
+    assert "interrupted" in str(refusal(export))
+
+
+def refusal(path: Path) -> LouvainUmError:
+    with pytest.raises(LouvainUmError) as caught:
+        load(path)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("table", "values"),
+    [
+        ("CUPTI_ACTIVITY_KIND_MEMSET", (1, 2, 1 << 62)),
+        ("CUPTI_ACTIVITY_KIND_MEMSET", (1, 2, -5)),
+        ("CUPTI_ACTIVITY_KIND_MEMSET", (-(1 << 63), (1 << 63) - 1, 5)),
+        ("CUPTI_ACTIVITY_KIND_MEMSET", ((1 << 63) - 1, (1 << 63) - 1, 5)),
+        ("CUPTI_ACTIVITY_KIND_MEMSET", (b"x", 2, 5)),
+        ("NVTX_EVENTS", ("a", 2, 59, "move 0", None)),
+        ("NVTX_EVENTS", (1, 2, 59, b"\xff", None)),
+        ("NVTX_EVENTS", (1, b"x", 59, "move", None)),
+        ("NVTX_EVENTS", (1, 2, 59, f"move {'9' * 5000}", None)),
+        ("StringIds", (2, b"move_tile")),
+    ],
+)
+def test_values_beyond_all_bounds_are_one_line(export: Path, table: str, values: tuple[Any, ...]):
+    with sqlite3.connect(export) as base:
+        base.execute("DELETE FROM StringIds WHERE id = 2")
+    base.close()
+    times = 1 if table == "StringIds" else 2
+    error = str(refusal(database(export, rows=[(table, values)] * times)))
+    assert "\n" not in error
+    assert error.endswith("export it again")
+
+
+def test_values_that_are_null_are_refused_or_read_as_none(tmp_path: Path):
+    schema = SCHEMA.replace(" NOT NULL", "")
+    rows: list[Row] = [
+        ("CUPTI_ACTIVITY_KIND_MEMCPY", (None,) * 7),
+        ("CUPTI_ACTIVITY_KIND_KERNEL", (None,) * 6),
+    ]
+    assert len(load(database(tmp_path / "a.sqlite", schema, rows=rows)).events) == 2
+    for table, width in (("NVTX_EVENTS", 5), ("StringIds", 2)):
+        path = database(tmp_path / f"{table}.sqlite", schema, rows=rows)
+        database(path, rows=[(table, (None,) * width)])
+        assert len(load(path).events) == 2
+    broken: list[Row] = [*rows, ("NVTX_EVENTS", (None, 5, 59, "move", None))]
+    assert "damaged" in str(refusal(database(tmp_path / "b.sqlite", schema, rows=broken)))
