@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import secrets
+import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from louvain_um.errors import LouvainUmError
+
+NOT_SUPPORTED: Final = (
+    errno.EINVAL, errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP,
+    errno.EMLINK, errno.EXDEV,
+)  # fmt: skip
+"""Answers of file systems without hard links, or that cannot flush or exchange."""
+
+EXISTS: Final = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
+"""Answers if the name of a new file or folder is taken."""
+
+_temporary_files: dict[Path, int] = {}
+"""Files and folders that must not outlive the process, with its number."""
 
 
 def check_output(path: str | Path, *, force: bool = False) -> Path:
@@ -40,10 +56,11 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
 
 @contextmanager
 def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield a temporary path beside `path`, and rename it to `path` on success.
+    """Yield an empty temporary file beside `path`, and give it the name `path` on success.
 
     On any failure, including an interrupt, the temporary file is removed and `path` is
-    unchanged.
+    unchanged. A replaced file's permissions are kept. Of several processes that write one new
+    file without `force`, one succeeds.
 
     Raises
     ------
@@ -61,16 +78,76 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     'whole'
     """
     real = check_output(path, force=force)
-    part = real.with_name(f".{real.name[:100]}.{secrets.token_hex(4)}.part")
-    try:
+    with _temporary(path, real) as part:
+        mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else None
+        # Never more readable than the file that it replaces.
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _writable(mode)))
         yield part
-        os.replace(part, real)
-    except BaseException as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise LouvainUmError(f"{path}: {_reason(error)}; nothing was written") from error
-        raise
+        if mode is not None:
+            os.chmod(part, _writable(mode))
+        flush(part)
+        if mode is not None:
+            os.chmod(part, mode)
+        if force:
+            os.replace(part, real)
+        else:
+            _rename_to_new(part, real)
+        flush_folder(real.parent)
+
+
+@contextmanager
+def replacing_folder(path: str | Path, *, force: bool = False) -> Iterator[Path]:
+    """Yield an empty temporary folder, and give it the name `path` on success; see `replacing`.
+
+    With `force`, a folder that exists is replaced, the files in it included.
+    """
+    real = Path(os.path.realpath(path))
+    with _temporary(path, real) as part:
+        part.mkdir()
+        yield part
+        for file in part.iterdir():
+            flush(file)
+        flush_folder(part)
+        if real.exists():
+            os.chmod(part, stat.S_IMODE(real.stat().st_mode))
+        try:
+            os.rename(part, real)
+        except OSError as error:
+            if not force or error.errno not in EXISTS:
+                raise
+            if not _exchange(part, real):
+                _step_aside(part, real)
+        flush_folder(real.parent)
+
+
+def remove_temporary_files() -> None:
+    """Remove what an interrupt left of files that were being written."""
+    for part, process in list(_temporary_files.items()):
+        if process == os.getpid():  # a forked child leaves its parent's alone
+            _remove(part)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file's content is on the disk."""
+    # Windows flushes only what is open for writing.
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in NOT_SUPPORTED:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def flush_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system supports it."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def read_text(path: Path, most: int) -> str:
@@ -92,6 +169,102 @@ def read_text(path: Path, most: int) -> str:
 
 def _reason(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "the disk is full"
+        return "the disk is full; nothing was written; free some space"
     text = error.strerror or str(error) or type(error).__name__
-    return text.splitlines()[0].lower()
+    return f"{text.splitlines()[0].lower()}; nothing was written; choose another folder"
+
+
+@contextmanager
+def _temporary(path: str | Path, real: Path) -> Iterator[Path]:
+    """Yield a name beside `real`; remove what has it in the end; errors name `path`."""
+    part = real.with_name(f".{real.name[:100]}.{secrets.token_hex(4)}.part")
+    _temporary_files[part] = os.getpid()
+    try:
+        yield part
+    except OSError as error:
+        if error.errno in EXISTS and real.exists():
+            raise LouvainUmError(
+                f"{path}: exists already, written by another program meanwhile; "
+                "pass --force (force=True) to replace it"
+            ) from error
+        raise LouvainUmError(f"{path}: {_reason(error)}") from error
+    finally:
+        _remove(part)
+
+
+def _remove(part: Path) -> None:
+    with suppress(OSError):
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
+        _temporary_files.pop(part, None)
+
+
+def _writable(mode: int | None) -> int:
+    return 0o666 if mode is None else mode | stat.S_IRUSR | stat.S_IWUSR
+
+
+def _rename_to_new(part: Path, real: Path) -> None:
+    """Give a file a name that must not exist."""
+    if os.name == "nt":
+        os.rename(part, real)  # which replaces nothing there
+        return
+    try:
+        os.link(part, real)  # fails if the name exists; a rename would replace
+    except OSError as error:
+        if error.errno not in NOT_SUPPORTED:
+            raise
+        with _locked(real.parent):
+            if os.path.lexists(real):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+            os.replace(part, real)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes of this program from naming files in a folder, where that works."""
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _exchange(part: Path, real: Path) -> bool:
+    """Exchange two names in one step; return False where the system cannot."""
+    import ctypes
+
+    at_fdcwd, rename_exchange = -100, 2
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2  # Linux
+    except (AttributeError, OSError, TypeError):
+        return False
+    names = os.fsencode(part), os.fsencode(real)
+    if rename(at_fdcwd, names[0], at_fdcwd, names[1], rename_exchange) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in NOT_SUPPORTED:
+        return False
+    raise OSError(number, os.strerror(number))
+
+
+def _step_aside(part: Path, real: Path) -> None:
+    """Replace a folder in two renames; what fails between them is undone."""
+    before = part.with_suffix(".before")
+    try:
+        os.replace(real, before)
+        os.replace(part, real)
+    finally:
+        if before.exists():
+            if real.exists():
+                shutil.rmtree(before, ignore_errors=True)
+            else:
+                os.replace(before, real)
+
+
+atexit.register(remove_temporary_files)

@@ -7,8 +7,6 @@ import errno
 import json
 import math
 import os
-import secrets
-import shutil
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -19,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.array_names import current_name, with_current_name
-from louvain_um.core.atomic_files import check_output, replacing
+from louvain_um.core.atomic_files import check_output, replacing, replacing_folder
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session.data import SCHEMA, SessionData
 from louvain_um.profiling.session.events import COLUMNS, EventTable
@@ -234,28 +232,11 @@ def _save_folder(session: SessionData, path: Path, *, force: bool) -> None:
             f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or save as .npz"
         ) from None
     check_target(path, force=force)
-    real = Path(os.path.realpath(path))
-    part = real.with_name(f".{real.name[:100]}.{secrets.token_hex(4)}.part")
-    before = part.with_suffix(".before")
-    try:
-        part.mkdir()
+    with replacing_folder(path, force=force) as part:
         (part / HEADER).write_text(_header(session), encoding="utf-8")
         parquet.write_table(pa.table(dict(session.events.columns)), part / EVENTS)
         with (part / MAPS).open("wb") as file:
             np.savez_compressed(file, **_maps(session))  # type: ignore[arg-type]
-        # A folder cannot replace another that holds files: the old one steps aside, is not gone.
-        if real.exists():
-            os.replace(real, before)
-        os.replace(part, real)
-    except OSError as error:
-        raise LouvainUmError(
-            f"{path}: {(error.strerror or 'cannot be written').lower()}; nothing was written"
-        ) from error
-    finally:
-        if before.exists() and not real.exists():
-            os.replace(before, real)
-        for folder in (part, before):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _load_folder(path: Path) -> Arrays:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from session_cases import a_session, life
 
+from louvain_um.core import atomic_files
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling import Session, load
 from louvain_um.profiling.session import PageMap, SessionData
@@ -133,7 +134,18 @@ def test_parquet_says_what_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         load(path)
 
 
-def test_a_folder_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def unsupported(*_: Path) -> bool:
+    return False
+
+
+def full(*_: Path) -> bool:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("exchange", [unsupported, full])
+def test_a_folder_that_cannot_be_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange
+):
     path = tmp_path / "run.parquet"
     a_session().save(path)
     real = os.replace
@@ -144,6 +156,7 @@ def test_a_folder_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pyt
         real(source, target)
 
     monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(atomic_files, "_exchange", exchange)
     with pytest.raises(LouvainUmError, match="nothing was written"):
         Session().save(path, force=True)
     monkeypatch.undo()

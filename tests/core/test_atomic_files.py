@@ -1,0 +1,168 @@
+"""Files are written whole or not at all, and replaced only if that was asked for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from louvain_um.core import atomic_files
+from louvain_um.core.atomic_files import replacing, replacing_folder
+from louvain_um.errors import LouvainUmError
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="permissions and links of POSIX")
+
+
+def no_links(*_: object, **__: object) -> None:
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def write_file(target: Path, text: str, *, force: bool, meet: threading.Barrier) -> None:
+    with replacing(target, force=force) as part:
+        part.write_text(text)
+        meet.wait(10)
+
+
+def write_folder(target: Path, text: str, *, force: bool, meet: threading.Barrier) -> None:
+    with replacing_folder(target, force=force) as part:
+        (part / "a").write_text(text)
+        meet.wait(10)
+
+
+def race(write, target: Path, *, force: bool, writers: int = 6) -> list[str]:
+    """Return the errors of writers that all finish writing at the same time."""
+    meet, errors = threading.Barrier(writers), []
+
+    def one(number: int) -> None:
+        try:
+            write(target, str(number), force=force, meet=meet)
+        except LouvainUmError as error:
+            errors.append(str(error))
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_one_of_several_writers_succeeds(tmp_path, monkeypatch, links):
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    errors = race(write_file, tmp_path / "a.txt", force=False)
+    assert len(errors) == 5
+    assert all("a.txt: exists already" in error and "--force" in error for error in errors)
+    assert names(tmp_path) == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() in "012345"
+
+
+def test_one_of_several_folder_writers_succeeds(tmp_path):
+    errors = race(write_folder, tmp_path / "a", force=False)
+    assert len(errors) == 5
+    assert all("a: exists already" in error and "--force" in error for error in errors)
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("write", [write_file, write_folder])
+def test_with_force_every_writer_succeeds(tmp_path, write):
+    assert race(write, tmp_path / "a", force=True) == []
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_replaced_file_keeps_its_permissions(tmp_path):
+    target = tmp_path / "a.txt"
+    for mode in (0o600, 0o640, 0o444, 0o755):
+        target.touch()
+        target.chmod(mode)
+        with replacing(target, force=True) as part:
+            assert stat.S_IMODE(part.stat().st_mode) & 0o077 & ~mode == 0
+            part.write_text("new")
+        assert stat.S_IMODE(target.stat().st_mode) == mode
+        assert target.read_text() == "new"
+        target.unlink()
+
+
+def test_content_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    steps = []
+    target = tmp_path / "a.txt"
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        steps.append(("folder" if folder else "file", target.exists()))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with replacing(target) as part:
+        part.write_text("new")
+    assert steps == [("file", False), ("folder", True)]
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_folder_is_replaced_whole(tmp_path, monkeypatch, exchange):
+    if not exchange:
+        monkeypatch.setattr(atomic_files, "_exchange", lambda *_: False)
+    target = tmp_path / "a"
+    with replacing_folder(target) as part:
+        (part / "old").write_text("1")
+    with replacing_folder(target, force=True) as part:
+        (part / "new").write_text("2")
+        assert names(target) == ["old"]
+    assert names(target) == ["new"]
+    assert names(tmp_path) == ["a"]
+
+
+def test_an_exchange_leaves_no_moment_without_the_folder(tmp_path, monkeypatch):
+    target = tmp_path / "a"
+    for _ in range(2):
+        with replacing_folder(target, force=True) as part:
+            (part / "file").write_text("1")
+    replaced = []
+    monkeypatch.setattr(os, "replace", lambda *names: replaced.append(names))
+    with replacing_folder(target, force=True) as part:
+        (part / "file").write_text("2")
+    if not replaced:  # the system exchanges names in one step
+        assert (target / "file").read_text() == "2"
+
+
+def test_a_rename_that_fails_brings_the_old_folder_back(tmp_path, monkeypatch):
+    target = tmp_path / "a"
+    with replacing_folder(target) as part:
+        (part / "old").write_text("1")
+    real, calls = os.replace, []
+
+    def replace(*names):
+        calls.append(names)
+        if len(calls) == 2:
+            raise OSError(errno.EIO, "Input/output error")
+        real(*names)
+
+    monkeypatch.setattr(atomic_files, "_exchange", lambda *_: False)
+    monkeypatch.setattr(os, "replace", replace)
+    with (
+        pytest.raises(LouvainUmError, match="input/output error"),
+        replacing_folder(target, force=True) as part,
+    ):
+        (part / "new").write_text("2")
+    assert names(tmp_path) == ["a"]
+    assert names(target) == ["old"]
+
+
+def test_what_an_interrupt_leaves_is_removed_in_the_end(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic_files, "_remove", lambda _: None)
+        with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "a"):
+            raise KeyboardInterrupt
+    assert len(names(tmp_path)) == 1
+    atomic_files.remove_temporary_files()
+    assert names(tmp_path) == []
