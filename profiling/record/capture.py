@@ -106,7 +106,7 @@ class Recording:
                 self.status[source.name] = f"not available: {error}"
                 self.notes.append(f"{source.name} recorded nothing: {error}")
             else:
-                self.status[source.name] = "measured"
+                self.status[source.name] = getattr(source, "evidence", "measured")
                 working.append(source)
         self.sources = working
         self.began = self.clock.now()

@@ -185,6 +185,9 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
     """Return the session that a file held."""
     if header["metadata"].get("seconds", 0) is None:  # not a number when it was saved
         del header["metadata"]["seconds"]
+    sources = header["metadata"].get("sources") or {}
+    if sources.get("recorder") == "measured":  # as earlier versions called it
+        sources["recorder"] = "modelled"
     # Arrays of a detection are this program's; others are named by the user and stay as they are.
     detection = "method" in header["metadata"]
     if detection and header["plan"] and "arrays" in header["plan"]:

@@ -29,8 +29,8 @@ CYCLED: Final = ("labels", "start", "refined")
 """Arrays that it numbers by cycle and level."""
 
 NOTE: Final = (
-    "accesses are those that the GPU's kernels would make for the same steps, counted while the "
-    "CPU engine took them; several in one 32-byte sector of a row count once"
+    "accesses are modelled: those that the GPU's kernels would make for the steps that the CPU "
+    "engine took; several in one 32-byte sector of a row count once"
 )
 
 
@@ -53,6 +53,7 @@ class RecorderSource:
     """
 
     name = "recorder"
+    evidence = "modelled"
 
     def __init__(self, graph: Graph) -> None:
         self.recorder = Recorder(graph)

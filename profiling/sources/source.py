@@ -32,8 +32,9 @@ class EventSource(Protocol):
     `start` raises `SourceUnavailableError` where the source cannot work; the other methods may be
     called only after it returned. `drain` may be called from another thread than the run's.
 
-    A source may also have `observe(event)`, called with every event of an engine; `energy()`, for
-    the session's `energy`; and `lost()`, called at the end, a note on missing events.
+    A source may also have `evidence`, "modelled" if it does not measure; `observe(event)`, called
+    with every event of an engine; `energy()`, for the session's `energy`; and `lost()`, called at
+    the end, a note on missing events.
     """
 
     name: str

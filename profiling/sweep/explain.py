@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean as mean
 from typing import Any, Final
 
 from louvain_um.placement.units import seconds, size
@@ -23,7 +24,8 @@ REMOTE: Final = ("remote_sequential", "remote_random", "remote_atomic", "remote_
 def explain(rows: Sequence[Row]) -> list[str]:
     """Return for each machine and oversubscription why the best advice is faster than base.
 
-    Only replayed rows have terms of cost; others are left out.
+    Only replayed rows have terms of cost; others are left out. All figures are means over the
+    graphs that both ran.
 
     Parameters
     ----------
@@ -54,26 +56,27 @@ def _at(rows: Sequence[Row]) -> str:
             if row["policy"] == policy and row["graph"] in base
         ]
         if pairs:
-            gains[policy] = sum(b["seconds"] / r["seconds"] for b, r in pairs) / len(pairs)
+            gains[policy] = mean(b["seconds"] / r["seconds"] for b, r in pairs)
     if not gains:
         return ""
     best = max(gains, key=lambda policy: gains[policy])
     pairs = [(base[r["graph"]], r) for r in rows if r["policy"] == best and r["graph"] in base]
     saved = {
-        text: sum(b[f"seconds_{term}"] - r[f"seconds_{term}"] for b, r in pairs)
+        text: mean(b[f"seconds_{term}"] - r[f"seconds_{term}"] for b, r in pairs)
         for term, text in SAVED.items()
     }
-    paid = sum(r[f"seconds_{term}"] for _, r in pairs for term in REMOTE)
-    hidden = sum(r["seconds_hidden"] for _, r in pairs)
+    paid = mean(sum(r[f"seconds_{term}"] for term in REMOTE) for _, r in pairs)
+    hidden = mean(r["seconds_hidden"] for _, r in pairs)
     won = ", ".join(f"{seconds(value)} of {text}" for text, value in saved.items() if value > 0)
-    read = sum(r["bytes_remote"] for _, r in pairs)
-    evicted = sum(b["evictions"] for b, _ in pairs), sum(r["evictions"] for _, r in pairs)
+    read = mean(r["bytes_remote"] for _, r in pairs)
+    evicted = [round(mean(run["evictions"] for run in each)) for each in zip(*pairs, strict=True)]
     verdict = (
         "is the best advice" if gains[best] >= 1 else "is the best advice, but slower than base"
     )
+    many = f", in the mean of {len(pairs)} graphs" if len(pairs) > 1 else ""
     return (
-        f"{best} {verdict}, {gains[best]:.2g} × base on average: it saves {won or 'nothing'} "
+        f"{best} {verdict}, {gains[best]:.2g} × base{many}: it saves {won or 'nothing'} "
         f"({evicted[0]:,} evictions become {evicted[1]:,}), and pays {seconds(paid - hidden)} for "
-        f"{size(read)} read and written in place over the bus, {seconds(hidden)} more "
+        f"{size(round(read))} read and written in place over the bus, {seconds(hidden)} more "
         "overlapped with compute"
     )

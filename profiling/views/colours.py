@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from zlib import crc32
+
 COLOURS = {
     "graph": "#3b7dd8",
     "hash": "#d98a1f",
@@ -24,9 +27,36 @@ POLICIES = ("adv1", "adv2", "adv3", "adv4", "adv5", "adv6", "adv7", "adv8", "adv
             "device", "zero_copy")  # fmt: skip
 """Policies, in the order of their colours in `PALETTE`."""
 
+OWN = ("#ff4d1a", "#8f2be0", "#0aa8d8", "#7a1f1f", "#00602f", "#e0218a")
+"""Colours of users' own policies: none of `PALETTE`."""
+
 TERMS = ("compute", "launch", "faults", "migration", "write back", "prefetch", "remote sequential",
          "remote random", "remote atomic", "host", "waiting", "remote barrier")  # fmt: skip
 """Terms of cost, in the order of their colours in `PALETTE`."""
+
+
+def policy_colours(policies: Iterable[str]) -> dict[str, str]:
+    """Return a colour for each policy: the package's have theirs, no other policy has one of those.
+
+    A user's policy keeps its colour from chart to chart, unless two would have the same.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.views.colours import PALETTE, policy_colours
+    >>> found = policy_colours(["base", "mine", "adv7"])
+    >>> len(set(found.values())), found["mine"] in PALETTE
+    (3, False)
+    """
+    found: dict[str, str] = {}
+    own = list(OWN)
+    for name in dict.fromkeys(policies):
+        if name in POLICIES:
+            found[name] = PALETTE[POLICIES.index(name)]
+            continue
+        own = own or list(OWN)  # more policies than colours
+        first = OWN[crc32(name.encode()) % len(OWN)]
+        found[name] = own.pop(own.index(first) if first in own else 0)
+    return found
 
 
 def colour(name: str, at: int) -> str:

@@ -15,6 +15,7 @@ from louvain_um.profiling.session.events import Cause, EventTable, Kind
 from louvain_um.profiling.session.merge_events import merge
 from louvain_um.profiling.views.session import residency
 from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, GROUP_NAMES, SessionAnalysis
+from louvain_um.profiling.views.session.evidence import evidence
 
 MOST = 300_000
 """Most events in a trace; beyond, similar ones are merged, which a note states."""
@@ -60,30 +61,43 @@ def items(session: SessionData) -> Iterator[Slice | Counter]:
     # A timeline shows wall-clock time, compiling included.
     uncut = tuple(span for span in session.phases if span.phase != COMPILE)
     analysis = SessionAnalysis(replace(session, phases=uncut))
+    timing = evidence(session, "time")
+    run = _title("run", timing)
     for span in session.phases:
         whole = span.iteration < 0
         level = f" {span.level}" if span.level >= 0 else ""
         yield Slice(
-            track=("run", "phases" if whole else "iterations"),
+            track=(run, "phases" if whole else "iterations"),
             name=f"{span.phase}{level}" if whole else f"{span.phase}{level}.{span.iteration}",
             time=span.start_ns,
             duration=max(span.end_ns - span.start_ns, 1),
-            about={"vertices": span.vertices, "arcs": span.arcs, "moved": span.moved},
+            about={
+                "vertices": span.vertices,
+                "arcs": span.arcs,
+                "moved": span.moved,
+                "evidence": timing,
+            },
         )
     yield from _apart(_events(merged_events(session)[0], session))
-    for title, curves in (
+    for name, curves in (
         ("allocated arrays, bytes", residency.allocated(analysis)),
         ("managed on the device, bytes", residency.resident(analysis)),
     ):
         if curves is not None:
+            title = _title(name, curves.evidence)
             for group, values in curves.values.items():
                 yield from _changes((title, group), curves.times * 1e9, values)
     energy = session.energy or {}
     yield from _changes(
-        ("power", "watts"),
+        (_title("power", evidence(session, "energy")), "watts"),
         np.asarray(energy.get("times_ns") or [], float),
         np.asarray(energy.get("watts") or [], float),
     )
+
+
+def _title(name: str, how: str) -> str:
+    """Return the title of a group of tracks, with its evidence unless it was measured."""
+    return f"{name} (modelled)" if how.startswith("modelled") else name
 
 
 def merged_events(session: SessionData) -> tuple[EventTable, list[str]]:
@@ -106,23 +120,31 @@ def _events(events: EventTable, session: SessionData) -> Iterable[Slice]:
     wanted = np.isin(events["kind"], [Kind.KERNEL, *DIRECTIONS])
     columns = ("time", "duration", "kind", "bytes", "count", "rows", "cause", "kernel", "level")
     rows = np.flatnonzero(wanted)
+    kernels, memory = evidence(session, "kernel"), evidence(session, "memory")
     values = (events[name][rows].tolist() for name in columns)
     for row, time, duration, kind, size, count, many, cause, kernel, level in zip(
         rows.tolist(), *values, strict=True
     ):
         if kind == Kind.KERNEL:
             name = events.kernels[kernel] if kernel >= 0 else "kernel"
-            about = {"level": level, "launches": many}
-            yield Slice(track=("GPU", "kernels"), name=name, time=time,
+            about = {"level": level, "launches": many, "evidence": kernels}
+            yield Slice(track=(_title("GPU", kernels), "kernels"), name=name, time=time,
                         duration=max(duration, 1), about=about)  # fmt: skip
             continue
         way = DIRECTIONS[Kind(kind)]
         owner = owners[row]
-        about = {"array": names[owner], "bytes": size, "count": count, "level": level}
+        about = {
+            "array": names[owner],
+            "bytes": size,
+            "count": count,
+            "level": level,
+            "evidence": memory,
+        }
         copy = kind >= Kind.COPY_TO_DEVICE
         if kind <= Kind.DTOD and not copy:
             about["cause"] = CAUSE_LABELS.get(cause, CAUSE_LABELS[Cause.UNKNOWN])
-        track = ("GPU", "copies") if copy else (f"memory: {GROUP_NAMES[groups[owner]]}", way)
+        place = "GPU" if copy else f"memory: {GROUP_NAMES[groups[owner]]}"
+        track = (_title(place, memory), "copies" if copy else way)
         yield Slice(track=track, name=way if copy else f"{way}: {names[owner]}",
                     time=time, duration=duration, about=about)  # fmt: skip
 

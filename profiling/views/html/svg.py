@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from markupsafe import Markup
@@ -113,11 +113,16 @@ def lines(
     *,
     x_title: str = "",
     logarithmic: bool = False,
+    looks: Mapping[str, tuple[str, str]] | None = None,
 ) -> Markup:
     """Return lines through points, each series `(x, y)`; `logarithmic` applies to y.
 
-    An `x_title` of "seconds" labels x as time.
+    An `x_title` of "seconds" labels x as time. `looks` has the name in the legend and the colour of
+    each series; those of one colour differ in dashes.
     """
+    looks = looks or {
+        name: (_legend_name(name), colour(name, at)) for at, name in enumerate(series)
+    }
     height, left, bottom = 220, 70, 34
     room = WIDTH - left - 20
     xs = np.concatenate([np.asarray(x, float) for x, _ in series.values()] or [np.zeros(1)])
@@ -147,8 +152,8 @@ def lines(
             body.append(_text(x, height + 15, f"{tick:g}", "middle"))
         body.append(_text(WIDTH - 20, height + 30, x_title, "end"))
     seen: list[str] = []
-    for at, (name, (x_values, y_values)) in enumerate(series.items()):
-        fill = colour(name, at)
+    for name, (x_values, y_values) in series.items():
+        fill = looks[name][1]
         dash = DASHES[min(seen.count(fill), len(DASHES) - 1)]
         seen.append(fill)
         points = [
@@ -172,20 +177,24 @@ def lines(
             where = format_value(x, "seconds") if clock else f"{x:g}"
             tip = f"{name}: {format_value(y, kind)} at {where}"
             body.append(_circle(a, b, fill, tip))
-    return _svg(height + bottom, body) + legend(_legend_names(series))
+    return _svg(height + bottom, body) + _legend(dict(looks[name] for name in series))
 
 
-def _legend_names(names: Iterable[str]) -> list[str]:
-    """Return the names of a legend: a policy once, its lines differ in dashes."""
-    shown = (name.split(",")[0] if name.split(",")[0] in POLICIES else name for name in names)
-    return list(dict.fromkeys(shown))
+def _legend_name(name: str) -> str:
+    """Return the name in a legend: a policy once, its lines differ in dashes."""
+    policy = name.split(",")[0]
+    return policy if policy in POLICIES else name
 
 
 def legend(names: Sequence[str]) -> Markup:
     """Return the legend of colours."""
+    return _legend({name: colour(name, at) for at, name in enumerate(names)})
+
+
+def _legend(colours: Mapping[str, str]) -> Markup:
     items = [
-        Markup('<span><i style="background:{}"></i>{}</span>').format(colour(name, at), name)
-        for at, name in enumerate(names)
+        Markup('<span><i style="background:{}"></i>{}</span>').format(fill, name)
+        for name, fill in colours.items()
     ]
     return Markup('<p class="legend">{}</p>').format(Markup("").join(items))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from louvain_um.profiling.sweep.by_oversubscription import merge_equal
 from louvain_um.profiling.sweep.results import Row, Sweep, gains
 from louvain_um.profiling.thesis import published, tables
+from louvain_um.profiling.views.colours import policy_colours
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.part import Figure, Part, non_empty
 from louvain_um.profiling.views.sweep import cost_breakdown, runs
@@ -59,6 +60,7 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
 def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
     """Return gains by oversubscription, and the published ones."""
     items: list[Table | Figure] = []
+    colours = policy_colours(row["policy"] for row in sweep.results)
     for number, machine in enumerate(runs.machines(sweep.results)):
         own_gains = gains(runs.runs_on(sweep.results, machine))
         series = {policy: (list(by), list(by.values())) for policy, by in own_gains.items() if by}
@@ -67,7 +69,13 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
                 Figure(
                     name=f"gain-chart-{number}",
                     title="Mean gain over base by oversubscription in percent",
-                    svg=svg.lines(series, "times", x_title="oversubscription, %", logarithmic=True),
+                    svg=svg.lines(
+                        series,
+                        "times",
+                        x_title="oversubscription, %",
+                        logarithmic=True,
+                        looks={policy: (policy, colours[policy]) for policy in series},
+                    ),
                     evidence=f"seconds {runs.machine_label(machine)}",
                 )
             )
@@ -90,6 +98,10 @@ def _time_charts(sweep: Sweep) -> list[Table | Figure]:
     """Return seconds by policy, one chart per graph, measured and modelled."""
     items: list[Table | Figure] = []
     pairs = runs.machines(sweep.results)
+    colours = policy_colours(row["policy"] for row in sweep.results)
+    looks = {
+        _name(row, len(pairs) > 1): (row["policy"], colours[row["policy"]]) for row in sweep.results
+    }
     for graph in dict.fromkeys(row["graph"] for row in sweep.results):
         rows = [row for row in sweep.results if row["graph"] == graph and row["feasible"]]
         series: dict[str, tuple[list[float], list[float]]] = {}
@@ -104,7 +116,7 @@ def _time_charts(sweep: Sweep) -> list[Table | Figure]:
                     name=f"time-chart-{len(items)}",
                     title=f"{graph}: seconds by oversubscription (Figures 4.20 to 4.23)",
                     svg=svg.lines(series, "seconds", x_title="oversubscription, %",
-                                  logarithmic=True),
+                                  logarithmic=True, looks=looks),
                     evidence=f"seconds {_lines(rows)}",
                 )
             )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from louvain_um.profiling.sweep.results import Sweep, gains
 from louvain_um.profiling.thesis import published
 from louvain_um.profiling.views.canvas import TALL, WIDE, new_figure
-from louvain_um.profiling.views.colours import colour
+from louvain_um.profiling.views.colours import colour, policy_colours
 from louvain_um.profiling.views.sweep import runs
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
     present = {(row["policy"], m) for m in machines for row in runs.runs_on(rows, m)}
     series = [(policy, m) for policy in policies for m in machines if (policy, m) in present]
     width = 0.86 / len(series)
+    colours = policy_colours(row["policy"] for row in sweep.results)
     for at, (policy, machine) in enumerate(series):
         selected = {r["oversubscription"]: r["seconds"] for r in runs.runs_on(rows, machine)
                 if r["policy"] == policy}  # fmt: skip
         places = [rates.index(rate) + (at - len(series) / 2 + 0.5) * width for rate in selected]
         label = policy if len(machines) == 1 else f"{policy}, {runs.machine_label(machine)}"
         hatch = None if machine == machines[0] else "///"
-        fill = colour(policy, policies.index(policy))
-        axes.bar(places, list(selected.values()), width, label=label, color=fill,
+        axes.bar(places, list(selected.values()), width, label=label, color=colours[policy],
                  hatch=hatch, edgecolor="white", linewidth=0)  # fmt: skip
     axes.set_yscale("log")
     axes.set_xticks(range(len(rates)), [runs.format_rate(rate) for rate in rates])
@@ -60,11 +60,12 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
 def gain_chart(sweep: Sweep) -> Figure | None:
     """Return mean gains over base, of the sweep and published (Table 4.6)."""
     figure, axes = new_figure(WIDE, TALL)
-    colours: dict[str, str] = {}
+    colours = policy_colours(row["policy"] for row in sweep.results)
+    drawn: set[str] = set()
     machines = runs.machines(sweep.results)
     for machine in machines:
         for policy, by_rate in gains(runs.runs_on(sweep.results, machine)).items():
-            colours[policy] = colour(policy, len(colours))
+            drawn.add(policy)
             style = ".-" if machine == machines[0] else ".--"
             label = f"{policy}, {runs.machine_label(machine)}"
             axes.plot(
@@ -75,10 +76,10 @@ def gain_chart(sweep: Sweep) -> Figure | None:
                 color=colours[policy],
                 label=label,
             )
-    if not colours:
+    if not drawn:
         return None
     for policy, values in published.GAINS.items():
-        if policy in colours:
+        if policy in drawn:
             axes.plot(published.RATES, values, ":", color=colours[policy], linewidth=1)
     axes.set_yscale("log")
     axes.axhline(1.0, color="grey", linewidth=0.6)

@@ -24,6 +24,7 @@ from louvain_um.profiling.record.spans import Timeline
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
+from louvain_um.profiling.views.session.evidence import evidence
 
 
 class Flood:
@@ -193,6 +194,18 @@ def test_a_detection_is_profiled_on_the_cpu(tmp_path: Path):
         profile(graph, device="cpu", tracer=True)
     with pytest.raises(OptionError, match="sources"):
         profile(graph, device="cpu", sources=("papi",))
+
+
+def test_accesses_of_a_cpu_run_are_modelled(tmp_path: Path):
+    session = profile(lu.Graph.from_edges([0, 1, 2], [1, 2, 0]), device="cpu")
+    assert session.metadata["sources"] == {"engine": "measured", "recorder": "modelled"}
+    assert evidence(session, "access") == "modelled (recorder)"
+    assert evidence(session, "time") == "measured (engine)"
+    assert any("accesses are modelled" in note for note in session.notes)
+    # Earlier versions called them measured.
+    session.metadata["sources"]["recorder"] = "measured"
+    session.save(tmp_path / "old.npz")
+    assert evidence(load(tmp_path / "old.npz"), "access") == "modelled (recorder)"
 
 
 def test_a_session_names_a_policy_that_was_an_object_or_a_file(tmp_path: Path, monkeypatch):

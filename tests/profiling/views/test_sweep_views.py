@@ -10,12 +10,14 @@ import pytest
 from rich.console import Console
 
 from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.sweep.explain import explain
 from louvain_um.profiling.sweep.files import is_results, read
 from louvain_um.profiling.sweep.results import Sweep, gains
 from louvain_um.profiling.thesis import published, tables
 from louvain_um.profiling.views import terminal
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.sweep import cost_breakdown
+from louvain_um.profiling.views.sweep.charts import sweep_charts
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
 GROUPS = [
@@ -203,6 +205,51 @@ def test_one_thing_has_one_colour_and_one_name_in_a_legend():
     assert len({name for _, name in times}) == len(times) == 3
     rates = next(items for items in told if any(name == "30 %, base" for _, name in items))
     assert len({colour for colour, _ in rates}) == 5
+
+
+def test_an_own_policy_has_a_colour_and_an_entry_of_its_own():
+    rows = [row for row in sweep_rows() if row["policy"] != "adv9"]
+    for number, name in enumerate(("adv7", "mine", "yours")):
+        rows += [
+            row | {"policy": name} for row in rows if row["policy"] == ("base", "adv2")[number > 0]
+        ]
+    measured = [{**row, "evidence": "measured", "gpu": "H200"} for row in rows]
+    page = render(None, sweep=Sweep.of([*rows, *measured]))
+    legends = re.findall(r'<p class="legend">(.*?)</p>', page)
+    told = [dict(re.findall(r'background:(#\w+)"></i>([^<]*)', legend)) for legend in legends]
+    told = [{name: fill for fill, name in each.items()} for each in told]
+    charts = [each for each in told if "mine" in each]
+    assert len(charts) == 4  # gains measured and modelled, and the times of two graphs
+    for each in charts:
+        assert {*each} - {"base"} == {"adv2", "adv7", "auto", "mine", "yours"}
+        assert each["mine"] == charts[0]["mine"]
+        assert page.count(f'stroke="{each["mine"]}"') == 6  # a line each, two for both evidences
+    figure = sweep_charts(Sweep.of(rows))["gains"]
+    assert figure is not None
+    drawn = {line.get_label().split(",")[0]: line.get_color() for line in figure.axes[0].lines}
+    assert drawn["mine"] == charts[0]["mine"]
+
+
+def test_figures_of_several_graphs_are_means():
+    terms = ("faults", "migration", "write_back", "hidden", "remote_sequential", "remote_random",
+             "remote_atomic", "remote_barrier")  # fmt: skip
+
+    def run(graph, policy, seconds, faults, evictions, remote):
+        return dict.fromkeys((f"seconds_{term}" for term in terms), 0.0) | {
+            "graph": graph, "policy": policy, "oversubscription": 30.0, "gpu": "h200",
+            "feasible": True, "seconds": seconds, "seconds_faults": faults,
+            "evictions": evictions, "bytes_remote": remote,
+        }  # fmt: skip
+
+    rows = [run("a", "base", 2.0, 1.0, 100, 0), run("b", "base", 4.0, 3.0, 40, 0),
+            run("a", "adv2", 1.0, 0.0, 20, 1 << 20),
+            run("b", "adv2", 1.0, 0.0, 0, 3 << 20)]  # fmt: skip
+    (both,) = explain(rows)
+    assert "3 × base, in the mean of 2 graphs: it saves 2 s of serving faults" in both
+    assert "(70 evictions become 10)" in both
+    assert "for 2.0 MiB read" in both
+    (one,) = explain(rows[::2])
+    assert "2 × base: it saves 1 s of serving faults (100 evictions become 20)" in one
 
 
 def test_tables_measured_and_modelled_are_told_apart_by_their_titles():

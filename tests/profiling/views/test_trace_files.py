@@ -37,6 +37,28 @@ def test_a_trace_has_a_track_for_everything():
     json.dumps(found, allow_nan=False)
 
 
+def test_what_is_modelled_is_called_so():
+    def names_and_evidence(session):
+        events = trace(session)["traceEvents"]
+        names = {e["args"]["name"] for e in events if e["name"] == "process_name"}
+        return names, {e["args"]["evidence"] for e in events if e["ph"] in "Xi"}
+
+    simulated = paged_run(sources={"simulator": "modelled"})
+    names, found = names_and_evidence(simulated)
+    assert {"run (modelled)", "GPU (modelled)", "memory: graph (modelled)"} <= names
+    assert {name for name in names if "(modelled)" not in name} == {"power"}  # not simulated
+    assert found == {"modelled (simulator)"}
+    names, found = names_and_evidence(paged_run())
+    # Residency is derived from migrations.
+    assert {name for name in names if "(modelled)" in name} == {
+        "managed on the device, bytes (modelled)"
+    }
+    assert found == {"measured (engine)", "measured (uvm)", "measured (cupti)"}
+    written = encode(timeline.items(simulated))
+    assert b"memory: graph (modelled)" in written
+    assert b"modelled (simulator)" in written
+
+
 def test_slices_of_a_track_never_overlap():
     ends: dict[tuple[int, int], float] = {}
     # Phases hold their iterations on another track.
