@@ -1,4 +1,4 @@
-"""The arrays of a GPU run, declared once: what the engine asks for, when, and how it is used.
+"""The arrays of a GPU run, declared once: size, stages and accesses of each.
 
 Sizes of level 0 are exact. Those of coarse levels are estimates: each level gets a memory region
 (`coarse_memory.py`), and what exceeds it is allocated outside of it.
@@ -49,7 +49,7 @@ COARSE_STAGES: tuple[Stage, ...] = ("aggregate", "coarse")
 
 
 def declare(shape: Shape, visited: float = VISITED) -> tuple[ArraySpec, ...]:
-    """Return every array that a run asks for.
+    """Return every array that a run allocates.
 
     Parameters
     ----------
@@ -149,9 +149,9 @@ def _coarse_graph(
 
 
 def _weights(shape: Shape, region: CoarseRegion) -> tuple[int, int]:
-    """Return bytes of an element, and elements, of a home's weights."""
+    """Return bytes of an element, and elements, of a region's weights."""
     sums = shape.sum_bytes
-    # Unweighted arcs weigh as many as they are; how much others weigh is not known here.
+    # An unweighted arc weighs 1; the total of other weights is not known here.
     total = shape.arcs + 2 * shape.vertices * shape.loops
     slots = 0 if shape.weight_bytes else heavy_slots(total, region.arcs, sums, LIMITS)
     if not slots:
@@ -209,10 +209,10 @@ def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("queue", "scratch", 4, n, ("move", "refine"), queued)
     yield _array("proposed", "scratch", 4, n, ("move", "refine"), queued)
     yield _array("active", "scratch", 1, n, ("move",), {("move", "stream"): visited * n})
-    woken: dict[tuple[Stage, Use], float] = {
+    activated: dict[tuple[Stage, Use], float] = {
         ("move", "gather"): visited * n + (READ_AGAIN - 1) * visited * shape.arcs
     }
-    yield _array("next_active", "scratch", 1, n, ("move",), woken)
+    yield _array("next_active", "scratch", 1, n, ("move",), activated)
     if shape.method == "leiden":
         yield _array("weight_to_target", "scratch", sums, n, ("refine",))
     yield _array("control", "scratch", 1, CONTROL.itemsize, ("move", "refine"), small=True)

@@ -41,21 +41,21 @@ def coarse_community_bytes(shape: Shape) -> tuple[int, int]:
     """Return the most bytes of vertices and communities: of level 1, and of all levels above 0."""
     region, after = shape.coarse_regions
     n, left, sums = region.vertices, min(after.vertices, region.vertices), shape.sum_bytes
-    # Of a level that is done: its map, and where its vertices began.
+    # A finished level keeps its map and, for Leiden, its start labels.
     done = 8 if shape.method == "leiden" else 4
-    # Of the level at work, beside: degrees and totals, sizes or labels, and what parts take.
+    # The current level also has degrees and totals, sizes or labels; Leiden's sub-communities.
     work = 8 + 4 * sums if shape.method == "leiden" else 4 + 2 * sums
     return (done + work) * n, done * (n + shape.coarse_shares.deep_levels * left) + work * left
 
 
 def coarse_scratch_bytes(shape: Shape, empty: int) -> int:
-    """Return the most scratch that a level above 0 takes, with tables as they are declared.
+    """Return the most scratch of a level above 0, with tables as declared.
 
     Parameters
     ----------
     shape : Shape
     empty : int
-        Bytes of the second home, in which nothing is while vertices of the first move.
+        Bytes of the second region, which is empty while vertices of the first move.
     """
     if shape.at_once:
         return 0

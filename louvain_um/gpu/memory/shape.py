@@ -48,11 +48,11 @@ class Shape:
         Arcs of vertices that have many (`degree_stats.HUB_DEGREE`), if known.
     method : {"louvain", "leiden"}
     kind : str
-        Kind of graph: it tells how much coarse levels keep.
+        Kind of graph; sets the share of arcs that coarse levels keep.
     low_scratch : bool
         Scratch of minimal size, for runs that do not fit otherwise.
-    packed : bool
-        The input's targets take 24 bits (`packing.py`), for the same runs.
+    targets24 : bool
+        The input's targets take 24 bits (`targets24.py`), for the same runs.
     """
 
     vertices: int

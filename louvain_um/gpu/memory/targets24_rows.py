@@ -1,4 +1,4 @@
-"""The compiled part of `packing.py`."""
+"""The compiled part of `targets24.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
 
 START_BITS: Final = 40
-"""Bits of an entry of the offsets that say where a row begins; those above, how long it is."""
+"""Low bits of an offsets entry: where the row begins. The bits above hold its length."""
 
 CLASSES: Final = 25
 """Lengths of rows have 0 … 24 bits."""
@@ -21,7 +21,7 @@ STRETCH: Final = 1 << 12
 
 @kernel()
 def place_rows(offsets: Any, placed: Any) -> None:
-    """Say where each row begins and how long it is, rows of shorter classes first."""
+    """Write begin and length of each row to `placed`, rows of shorter classes first."""
     begins = np.zeros(CLASSES + 1, np.int64)
     for v in range(len(offsets) - 1):
         arcs = offsets[v + 1] - offsets[v]

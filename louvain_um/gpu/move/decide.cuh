@@ -1,22 +1,25 @@
 // Deciding where vertices go: the part that moving and refinement share.
 //
-// For every queued vertex, a group of threads as large as its bin asks sums the weights of its
-// arcs by the label that a rule S gives their targets. The rule scores each label, and gets the
-// best one to settle. Labels and scores depend only on state that is frozen during the step, sums
-// are of integers, and equal scores have an order; so neither the order of vertices nor that of
-// atomics matters.
+// One group of threads handles each queued vertex; the vertex's degree bin sets the size of the
+// group. The group sums the weights of the vertex's arcs by label; a rule S gives each target its
+// label, scores the labels, and writes the proposal for the best one (`settle`). Labels and scores
+// depend only on state that is frozen during the step, sums are of integers, and ties have an
+// order. So the result depends neither on the order of vertices nor on that of atomics.
 //
-// A rule S has: the arrays offsets, targets, weights, queue and the seed; a type Accumulator of
-// sums; a type Vertex, made by vertex(v), with `own` (the label of the vertex's own community) and
-// `idle` (it does not decide); label(x, u), EMPTY where u does not count; choice(x, label, weight),
-// EMPTY where the label is not eligible; settle(i, x, best, own_weight, best_weight, tally), called
-// once per vertex that is not idle; wants_best_weight, whether settle needs the weight to the best
-// label; sorted, whether rows are sorted by length (targets24.cuh).
+// A rule S has:
+//   offsets, targets, weights, queue, seed
+//   Accumulator         type of sums
+//   Vertex, vertex(v)   with `own` (label of the vertex's own community), `idle` (does not decide)
+//   label(x, u)         label of target u; EMPTY if u does not count
+//   choice(x, label, weight)   score of a label; EMPTY if the label is not eligible
+//   settle(i, x, best, own_weight, best_weight, tally)   once per vertex that is not idle
+//   wants_best_weight   whether settle needs the weight to the best label
+//   sorted              whether rows are sorted by length (targets24.cuh)
 #pragma once
 #include "hubs.cuh"
 
-// `decide` for rows sorted by length, of which the longest come over the bus: every other block
-// begins with short rows, so that bus and device memory are busy at the same time.
+// `decide` for rows sorted by length, the longest of which are read over the bus: every other
+// block begins with short rows, so that bus and device memory are busy at the same time.
 template <class S, class A>
 __device__ void decide_sorted(const S& s, const u32* from, const HubTables<A>& hubs, u32* work,
                               Control* control, Shared<A>& shared, Tally& tally) {
@@ -56,7 +59,7 @@ __device__ void decide_sorted(const S& s, const u32* from, const HubTables<A>& h
 }
 
 // Decides for all vertices queued for one sub-round: bin b is queue[from[b]:from[b + 1]). While
-// some blocks are in a step of the hubs, the others go on with smaller vertices.
+// some blocks are in a step of the hubs, the others continue with smaller vertices.
 template <class S, class A>
 __device__ void decide(const S& s, const u32* from, const HubTables<A>& hubs, u32* work,
                        Control* control, Shared<A>& shared, Tally& tally) {

@@ -1,9 +1,10 @@
-// Deciding for hubs, by all blocks together: no block is left with a hub alone.
+// Deciding for hubs: all blocks share the arcs of each hub.
 //
-// Each hub of a sub-round gets a hash table in global memory. Blocks fill the tables in units of
-// arcs, each summed in shared memory first, since atomics in global memory are what hubs cost; then
-// they empty the tables in units of slots. The two steps, and settling, are a barrier of the grid
-// apart. Hubs whose tables do not fit at once are served in batches.
+// Each hub of a sub-round gets a hash table in global memory. First, blocks fill the tables in
+// units of arcs; each unit is summed in shared memory before, because atomics in global memory
+// dominate the time of hubs. Then blocks reduce and empty the tables in units of slots. Last, the
+// choices are written. A barrier of the grid separates the three steps. Hubs whose tables do not
+// fit together are processed in batches.
 #pragma once
 #include "decide_table.cuh"
 #include "search.cuh"

@@ -10,8 +10,8 @@
 // neighbours of moved vertices for the next sweep, together with the next `decide`, since it writes
 // nothing that deciding reads. The grid synchronizes itself; the host reads back once per level.
 //
-// Who owns what: labels, totals and sizes change in `apply` only; proposed[i] belongs to the group
-// that decides for queue[i]; a byte of next_active is only ever set to 1 while a sweep runs.
+// Write ownership: labels, totals and sizes change in `apply` only; proposed[i] belongs to the
+// group that decides for queue[i]; a byte of next_active is only ever set to 1 while a sweep runs.
 //
 // A vertex of degree 0 is never queued and stays where it starts. No result depends on the order of
 // a queue, of atomics, or of blocks.

@@ -20,7 +20,7 @@ from louvain_um.placement.memory.allocator import Allocator
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """One sweep: vertices moved, and seconds from its end to that of the last one."""
+    """One sweep: vertices moved, and seconds from its end to the end of the last sweep."""
 
     moved: int
     seconds_ago: float
@@ -33,7 +33,7 @@ MOVE_ARRAYS: Final = ("sizes", "queue", "proposed", "active", "next_active")
 def move_arrays(memory: Allocator, options: Options, level: GpuLevel) -> tuple[Any, ...]:
     """Allocate a level's labels and totals; return `MOVE_ARRAYS`, for the caller to free."""
     n, empty = level.vertices, memory.empty
-    # Labels are a level's map, unless sub-communities are.
+    # For Louvain, labels become the level's map; for Leiden, sub-communities do.
     leiden = options.method == "leiden"
     name = f"labels.{level.cycle}.{level.number}"
     level.labels = empty(name, "community", n, np.uint32, short_lived=leiden)

@@ -1,13 +1,13 @@
 // Moving and refinement where a level's arcs are not all on the device: one block of vertices at a
 // time, for each sub-round.
 //
-// Source: move.cu and refine.cu, whose steps and results these are. The host launches each step and
-// brings a block's arcs before it; kernels that read no arcs run once per sub-round.
+// Source: move.cu and refine.cu, with the same steps and results. The host copies a block's arcs to
+// the device before it launches a step; kernels that read no arcs run once per sub-round.
 //
 // The queue grows block by block. A span, spans[(round * blocks + block) * (BINS + 1)], says where
 // the bins of one block and sub-round begin, so that the neighbours of its moved vertices can be
-// activated when the block is on the device again. Who owns what, and that no order matters, is as
-// in move.cu and refine.cu; vertices of degree 0 are never queued.
+// activated when the block is on the device again. Write ownership and independence of order are
+// as in move.cu and refine.cu; vertices of degree 0 are never queued.
 
 #include "move_rule.cuh"
 #include "refine_rule.cuh"

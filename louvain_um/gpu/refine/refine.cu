@@ -8,10 +8,10 @@
 // sub-round in which that vertex cannot move. So no sub-community loses a vertex, and each stays
 // connected.
 //
-// Who owns what: refined, sub_totals, sub_sizes and external_weight change between decisions only;
-// proposed[i] and weight_to_target[i] belong to the group that decides for queue[i]. A vertex of
-// degree 0 is never queued and stays alone. No result depends on the order of a queue, of atomics,
-// or of blocks.
+// Write ownership: refined, sub_totals, sub_sizes and external_weight change between decisions
+// only; proposed[i] and weight_to_target[i] belong to the group that decides for queue[i]. A vertex
+// of degree 0 is never queued and stays alone. No result depends on the order of a queue, of
+// atomics, or of blocks.
 
 #include "refine_rule.cuh"
 
