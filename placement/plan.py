@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.placement.arena_spec import MANAGED, device_bytes, guarded_bytes, size_of
-from louvain_um.placement.auto import Candidate, best_of, candidate, choose
 from louvain_um.placement.decision import Decision, Request
 from louvain_um.placement.layout import placed
 from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.placement.model.forecast import Workload, corrected, forecast
+from louvain_um.placement.policy.auto import Candidate, best_of, candidate, choose
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.reasons import Reason, explain, verdict
 from louvain_um.placement.refusal import refusal

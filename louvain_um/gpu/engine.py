@@ -29,9 +29,9 @@ from louvain_um.gpu.runtime.kernel_list import TARGETS24
 from louvain_um.gpu.setup import aggregation_limits, held_ballast, kernel_types, provenance
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
+from louvain_um.placement.lru.residency import Traffic
 from louvain_um.placement.machine.machine_choice import machine_for
 from louvain_um.placement.memory.allocator import Allocator
-from louvain_um.placement.memory.lru_residency import Traffic
 from louvain_um.placement.planner import Plan
 
 U32 = NDArray[np.uint32]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from louvain_um.core.rules import SUB_ROUNDS, prunes
 from louvain_um.placement.layout import HELD_BLOCKS
+from louvain_um.placement.lru.residency import Mode, Residency, Span
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.lru_residency import Mode, Residency, Span
 from louvain_um.placement.model.forecast import STEP_SECONDS
 from louvain_um.profiling.access.waits import SWEEP_END_STEPS, blocks_for
 from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, PAGE_BYTES

@@ -38,7 +38,7 @@ def choose_sources(
         return [], {}
     from cupy.cuda import runtime
 
-    from louvain_um.profiling.sources.cupti import Cupti
+    from louvain_um.profiling.sources.cupti.source import Cupti
     from louvain_um.profiling.sources.nvml import Nvml
     from louvain_um.profiling.sources.uvm import Uvm
 

@@ -16,8 +16,8 @@ from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.graph.graph import Graph
+from louvain_um.placement.lru.residency import Residency, Span, cut_rows
 from louvain_um.placement.memory.allocator import Allocator
-from louvain_um.placement.memory.lru_residency import Residency, Span, cut_rows
 from louvain_um.placement.planner import Plan
 
 BLOCKS_HELD: Final = 4

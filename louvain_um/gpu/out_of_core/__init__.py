@@ -1,1 +1,4 @@
-"""Level 0 in vertex blocks that come and go, where its arcs exceed the device."""
+"""Level 0 in vertex blocks, where its arcs exceed the device.
+
+Which blocks are on the device is decided by `louvain_um.placement.lru.residency`.
+"""

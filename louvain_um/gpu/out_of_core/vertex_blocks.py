@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from louvain_um.gpu.out_of_core.page_toucher import PageToucher
-from louvain_um.placement.memory.lru_residency import Residency
+from louvain_um.placement.lru.residency import Residency
 
 
 @dataclass(slots=True)

@@ -14,9 +14,9 @@ from louvain_um import generators
 from louvain_um.gpu.runtime.device import Choice
 from louvain_um.profiling import Session, load, profile, recording
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.sources import cupti_records
-from louvain_um.profiling.sources.cupti import Cupti
-from louvain_um.profiling.sources.cupti_buffers import shared_buffers
+from louvain_um.profiling.sources.cupti import records
+from louvain_um.profiling.sources.cupti.buffers import shared_buffers
+from louvain_um.profiling.sources.cupti.source import Cupti
 from louvain_um.profiling.sources.uvm import Uvm
 
 pytestmark = pytest.mark.gpu
@@ -145,7 +145,7 @@ def test_cupti_alone_is_whole_or_says_what_it_lost(gpu: Choice, kernels: Any):
 def test_records_are_walked_as_cupti_walks_them(
     gpu: Choice, kernels: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    walked, real = [], cupti_records.split
+    walked, real = [], records.split
 
     def split(raw: Any, valid: int, *rest: Any) -> Any:
         offsets, kinds = real(raw, valid, *rest)
@@ -159,7 +159,7 @@ def test_records_are_walked_as_cupti_walks_them(
         walked.extend(theirs)
         return offsets, kinds
 
-    monkeypatch.setattr(cupti_records, "split", split)
+    monkeypatch.setattr(records, "split", split)
     there_and_back(gpu, kernels, ("cupti",))
     assert len(walked) > 100
 

@@ -14,10 +14,9 @@ import pytest
 
 from louvain_um.profiling import Session
 from louvain_um.profiling.session.events import Cause, Kind, Source
-from louvain_um.profiling.sources import cupti_library
-from louvain_um.profiling.sources.cupti import Cupti
-from louvain_um.profiling.sources.cupti_library import ANOTHER_PROFILER, REMEDIES, Library
-from louvain_um.profiling.sources.cupti_records import (
+from louvain_um.profiling.sources.cupti import library
+from louvain_um.profiling.sources.cupti.library import ANOTHER_PROFILER, REMEDIES, Library
+from louvain_um.profiling.sources.cupti.records import (
     CONCURRENT_KERNEL,
     KINDS,
     MEMCPY,
@@ -28,6 +27,7 @@ from louvain_um.profiling.sources.cupti_records import (
     short_name,
     split,
 )
+from louvain_um.profiling.sources.cupti.source import Cupti
 from louvain_um.profiling.sources.nvml import Nvml
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 
@@ -175,10 +175,10 @@ class Call:
 
 @pytest.mark.parametrize("status", [*REMEDIES, 999])
 def test_every_refusal_says_what_to_do(monkeypatch: pytest.MonkeyPatch, status: int):
-    monkeypatch.setattr(cupti_library, "_open", lambda: ("stub", Refusing(status)))
-    library = Library()
+    monkeypatch.setattr(library, "_open", lambda: ("stub", Refusing(status)))
+    loaded = Library()
     with pytest.raises(SourceUnavailableError) as error:
-        library.check("ActivityEnable", 25)
+        loaded.check("ActivityEnable", 25)
     text = str(error.value)
     assert text.startswith("CUPTI: ")
     assert "\n" not in text

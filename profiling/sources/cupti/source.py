@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, concatenate
-from louvain_um.profiling.sources.cupti_buffers import FORCED, shared_buffers
+from louvain_um.profiling.sources.cupti.buffers import FORCED, shared_buffers
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 from louvain_um.profiling.sources.uvm import Totals
 
@@ -83,7 +83,7 @@ class Cupti:
 
     def _begin(self) -> None:
         """Switch on what can be."""
-        from louvain_um.profiling.sources import cupti_records as records
+        from louvain_um.profiling.sources.cupti import records
 
         self.buffers.take()
         self.buffers.dropped = 0

@@ -76,7 +76,7 @@ class Residency:
     A graph of four blocks with room for two, brought in turn:
 
     >>> import numpy as np
-    >>> from louvain_um.placement.memory.lru_residency import Residency, Span
+    >>> from louvain_um.placement.lru.residency import Residency, Span
     >>> touched = []
     >>> where = Residency([Span(0, 4)], np.arange(5) << 19, 8 << 20, "fault", 0,
     ...                   touch=lambda address, nbytes: touched.append(address >> 21))
@@ -215,7 +215,7 @@ def cut_rows(offsets: NDArray[np.int64], itemsize: int, nbytes: int) -> NDArray[
     Examples
     --------
     >>> import numpy as np
-    >>> from louvain_um.placement.memory.lru_residency import cut_rows
+    >>> from louvain_um.placement.lru.residency import cut_rows
     >>> cut_rows(np.array([0, 3, 6, 9, 20]), 4, 32).tolist()
     [0, 2, 3, 4]
     """

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session.events import EventTable
-from louvain_um.profiling.sources.cupti_library import Library
+from louvain_um.profiling.sources.cupti.library import Library
 
 BUFFER_BYTES = 4 << 20
 """One buffer: some 60,000 migrations."""
@@ -85,7 +85,7 @@ class Buffers:
 
     def take(self) -> tuple[list[EventTable], int]:
         """Decode all buffers that came back; return events and CUPTI's overhead in ns."""
-        from louvain_um.profiling.sources.cupti_records import decode, split
+        from louvain_um.profiling.sources.cupti.records import decode, split
 
         tables: list[EventTable] = []
         overhead = 0

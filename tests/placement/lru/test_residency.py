@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from louvain_um.placement.lru.residency import BLOCK, Mode, Residency, Span, cut_rows
 from louvain_um.placement.memory.cuda_calls import HOST
-from louvain_um.placement.memory.lru_residency import BLOCK, Mode, Residency, Span, cut_rows
 
 
 class Driver:

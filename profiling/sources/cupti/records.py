@@ -199,7 +199,7 @@ def short_name(name: str) -> str:
 
     Examples
     --------
-    >>> from louvain_um.profiling.sources.cupti_records import short_name
+    >>> from louvain_um.profiling.sources.cupti.records import short_name
     >>> short_name("void move_tile<unsigned int, (bool)1>(Level, unsigned int*)")
     'move_tile<unsigned int, (bool)1>'
     """

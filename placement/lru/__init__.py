@@ -1,0 +1,1 @@
+"""Which vertex blocks are on the device: the least recently used leave first."""

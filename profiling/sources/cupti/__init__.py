@@ -1,0 +1,1 @@
+"""CUPTI as a source of events: its library, its buffers, its records."""
