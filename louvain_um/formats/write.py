@@ -1,4 +1,4 @@
-"""Write graphs to files: each edge once, real weights exactly, no partial files."""
+"""Write graphs to files: each edge once, real weights as they were read, no partial files."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from louvain_um.errors import GraphFormatError
 from louvain_um.formats.edge_list.integer_text import digits
 from louvain_um.formats.file_types import format_of
 from louvain_um.formats.optional_dependencies import require
+from louvain_um.formats.shortest_weights import weights_to_write
 from louvain_um.graph.graph import Graph
 
 BLOCK_ARCS = 1 << 20
@@ -81,6 +82,7 @@ def _vertex_ranges(graph: Graph) -> Iterator[tuple[int, int]]:
 
 def _edges(graph: Graph) -> Iterator[Edges]:
     """Yield each edge once, loops included, block by block; real weights as floats."""
+    decimals = weights_to_write(graph)
     for start, stop in _vertex_ranges(graph):
         low, high = int(graph.offsets[start]), int(graph.offsets[stop])
         u = np.repeat(np.arange(start, stop), np.diff(graph.offsets[start : stop + 1]))
@@ -97,9 +99,7 @@ def _edges(graph: Graph) -> Iterator[Edges]:
                 w = np.concatenate((w, graph.loops[loops]))
             order = np.lexsort((v, u))
             u, v, w = u[order], v[order], None if w is None else w[order]
-        if w is not None and graph.scale != 1.0:
-            w = w / graph.scale
-        yield u, v, w
+        yield u, v, None if w is None else decimals(w)
 
 
 def _write_rows(
@@ -184,6 +184,7 @@ def _write_metis(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
         )
     code = " 001" if graph.weighted else ""
     stream.write(f"{graph.n_vertices} {graph.n_arcs // 2}{code}\n".encode())
+    decimals = weights_to_write(graph)
     for start, stop in _vertex_ranges(graph):
         low, high = int(graph.offsets[start]), int(graph.offsets[stop])
         columns = graph.targets[low:high].astype(np.int64) + 1
@@ -194,7 +195,7 @@ def _write_metis(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
             pairs = [columns, graph.weights[low:high]]
             stream.write(_lists(digits(pairs, [b" ", b" "]), 2 * starts))
         else:
-            real = (graph.weights[low:high] / graph.scale).tolist()
+            real = decimals(graph.weights[low:high].astype(np.int64)).tolist()
             words = [f"{b} {w!r}" for b, w in zip(columns.tolist(), real, strict=True)]
             lines = [" ".join(words[a:b]) for a, b in pairwise(starts.tolist())]
             stream.write(("\n".join(lines) + "\n").encode())

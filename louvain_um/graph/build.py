@@ -126,12 +126,7 @@ def quantise(weights: NDArray[Any]) -> tuple[NDArray[np.int64], float, tuple[str
     bits_left = 61 - len(weights).bit_length()
     coarse = bits_left - int(np.frexp(largest.max())[1])
     total, _, _ = _scaled(weights, coarse, threads, np.empty(0, np.int64))
-    shift = coarse
-    while 2 * _shifted(total, shift - coarse) + 2 * len(weights) >= MAX_TOTAL_WEIGHT:
-        shift -= 1
-    while 2 * _shifted(total, shift + 1 - coarse) + 2 * len(weights) < MAX_TOTAL_WEIGHT:
-        shift += 1
-    shift = min(shift, MOST_SHIFT)
+    shift = largest_shift(total, coarse, len(weights))
     integers = np.empty(len(weights), np.int64)
     _, bits, vanished = _scaled(weights, shift, threads, integers)
 
@@ -147,6 +142,25 @@ def quantise(weights: NDArray[Any]) -> tuple[NDArray[np.int64], float, tuple[str
             f"that they count as 0 (below {0.5 / 2.0**shift:.3g})",
         )
     return integers, 2.0**shift, notes
+
+
+def largest_shift(total: int, at: int, listed: int) -> int:
+    """Return the largest power of two that keeps the total of the scaled weights exact.
+
+    Parameters
+    ----------
+    total : int
+        Sum of the weights, times 2^at; above 0.
+    at : int
+    listed : int
+        Number of weights; each may be rounded up.
+    """
+    shift = at
+    while 2 * _shifted(total, shift - at) + 2 * listed >= MAX_TOTAL_WEIGHT:
+        shift -= 1
+    while 2 * _shifted(total, shift + 1 - at) + 2 * listed < MAX_TOTAL_WEIGHT:
+        shift += 1
+    return min(shift, MOST_SHIFT)
 
 
 def weighted_degrees(

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats import check_graph_path, read_graph, write_graph
@@ -41,6 +42,44 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, name: str, graph: 
     assert [n for n in notes if "integer weights" not in n and "counts from 1" not in n] == []
     back = read_graph(path)
     assert same(graph, back)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=40, deadline=None)
+@given(
+    digits=st.lists(st.tuples(st.integers(1, 999_999), st.integers(0, 9)), min_size=1, max_size=9),
+    power=st.sampled_from([0, -9, 15]),
+)
+def test_weights_are_written_as_they_were_read(
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str,
+    digits: list[tuple[int, int]],
+    power: int,
+) -> None:
+    words = [repr(float(f"{number}e{power - places}")) for number, places in digits]
+    lines = [f"{place} {place + 1} {word}\n" for place, word in enumerate(words)]
+    folder = tmp_path_factory.mktemp("weights")
+    (folder / "first.txt").write_text("".join(lines))
+    graph = read_graph(folder / "first.txt", weighted=True)
+    write_graph(folder / name, graph)
+    back = read_graph(folder / name)
+    assert same(graph, back)
+    write_graph(folder / "again.csv", back)
+    rows = (folder / "again.csv").read_text().splitlines()
+    written = [float(row.split(",")[2]) for row in rows if not row.startswith(("#", "source"))]
+    short = [float(word) for word in words]
+    if graph.scale == 1.0 or min(short) * 1e4 > max(short):
+        assert written == short
+    # Others up to the graph's precision, which is relative to the total.
+    assert np.allclose(written, short, rtol=0, atol=sum(short) * 2**-50)
+
+
+def test_a_tenth_stays_a_tenth(tmp_path: Path) -> None:
+    text = "".join(f"{v} {v + 1} 0.{v % 9 + 1}\n" for v in range(1000))
+    (tmp_path / "g.txt").write_text(text)
+    write_graph(tmp_path / "g.csv", read_graph(tmp_path / "g.txt"))
+    rows = (tmp_path / "g.csv").read_text().splitlines()[2:]
+    assert rows == text.replace(" ", ",").splitlines()
 
 
 @pytest.mark.parametrize("name", ["g.txt", "g.csv", "g.tsv", "g.npz", "g.parquet"])
