@@ -47,7 +47,7 @@ def read(path: str | Path) -> Sweep:
         elif first is not None and first.stem != "results":
             file = None  # a table of another name stands alone
         if file is not None:
-            tables[name] = _rows(file)
+            tables[name] = read_rows(file)
     notes = folder / "notes.txt"
     notes_text = notes.read_text("utf-8").splitlines() if notes.is_file() else []
     try:
@@ -57,7 +57,14 @@ def read(path: str | Path) -> Sweep:
         raise LouvainUmError(f"{path}: {error}") from None
 
 
-def _rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[Row]:
+    """Read the rows of one table; the values of a CSV file are text.
+
+    Raises
+    ------
+    LouvainUmError
+        The file cannot be read, or is no table.
+    """
     try:
         if path.suffix == ".csv":
             with path.open(newline="", encoding="utf-8") as file:

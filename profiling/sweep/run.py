@@ -17,6 +17,7 @@ from louvain_um.placement.policy.policy import AUTO
 from louvain_um.profiling.simulator import Trace, load_trace
 from louvain_um.profiling.sweep.assumptions import assumptions_of
 from louvain_um.profiling.sweep.explain import explain
+from louvain_um.profiling.sweep.overwrite import refuse_loss
 from louvain_um.profiling.sweep.points import Settings, Subject, points
 from louvain_um.profiling.sweep.progress import ProgressCallback, ProgressCounter
 from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
@@ -56,7 +57,8 @@ def sweep(
         Keeps finished points: a sweep that was stopped continues there, and a report on its
         folder shows the points finished so far.
     force : bool
-        Start again from nothing.
+        Start again from nothing. Without it, a folder is refused whose results the new tables
+        would not hold: those of other settings, or edited ones.
     tell : callable
         Called with the progress of the sweep.
     notes : sequence of str
@@ -83,6 +85,8 @@ def sweep(
     with Store(folder, force=force) as store:
         plan = [(s, list(points(s, settings, machines))) for s in subjects]
         every = [key for _, keys in plan for key in keys]
+        if not force:
+            refuse_loss(store, every)
         texts = [*notes, *assumptions_of(subjects, settings, machines)]
         if any(key not in store for key in every):
             store.begin(every, texts)

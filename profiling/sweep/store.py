@@ -122,6 +122,9 @@ class Store:
         """
         for name, rows in tables.items():
             if not rows:
+                # Those of an earlier sweep would be read as this one's.
+                for suffix in SUFFIXES:
+                    (self.folder / f"{name}{suffix}").unlink(missing_ok=True)
                 continue
             columns = list(dict.fromkeys(column for row in rows for column in row))
             with (

@@ -178,6 +178,60 @@ def test_sweep_writes_tables_and_a_report(run, source, tmp_path):
     assert (folder / "points.jsonl").read_text() == points
 
 
+def test_results_of_another_sweep_are_kept(run, tmp_path):
+    folder = tmp_path / "out"
+    arguments = ["sweep", "example:les-miserables", "--gpu", "p4000", "-o", folder, "-q"]
+    first = ("--policies", "base,adv2", "--oversubscription", "0,30")
+    assert run(*arguments, *first).code == 0
+    written = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for other in (
+        ("--policies", "base", "--oversubscription", "0,30"),
+        ("--policies", "base,adv2", "--oversubscription", "0"),
+        (*first, "--seed", "7"),
+        (*first, "--eviction", "lru"),
+    ):
+        refused = run(*arguments, *other)
+        assert refused.code == 1
+        assert "holds results of another sweep" in refused.complaint()
+        assert "--force" in refused.complaint()
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == written
+    assert run(*arguments, *first).code == 0
+    # More policies add rows and lose none.
+    more = ("--policies", "base,adv2,adv7", "--oversubscription", "0,30,50")
+    assert run(*arguments, *more).code == 0
+    assert len((folder / "results.csv").read_text().splitlines()) == 10
+    assert run(*arguments, "--policies", "adv1", "--oversubscription", "0", "--force").code == 0
+    assert len((folder / "results.csv").read_text().splitlines()) == 2
+    assert not (folder / "iterations.csv").exists()  # of base, which no longer ran
+
+
+@pytest.mark.parametrize("edit", ["value", "row", "table", "parquet"])
+def test_edited_results_are_kept(run, tmp_path, edit):
+    folder = tmp_path / "out"
+    arguments = ("sweep", "example:karate", "--gpu", "p4000", "--policies", "base",
+                 "--oversubscription", "0", "-o", folder, "-q")  # fmt: skip
+    assert run(*arguments).code == 0
+    table = folder / "results.csv"
+    lines = table.read_text().splitlines()
+    if edit == "value":
+        table.write_text("\n".join([lines[0], lines[1].replace("p4000", "mine")]) + "\n")
+    elif edit == "row":
+        table.write_text("\n".join([*lines, lines[1].replace("base", "adv2")]) + "\n")
+    elif edit == "table":
+        table.write_text("graph,seconds\nkarate,1\n")
+    else:
+        table.unlink()
+        assert run(*arguments).code == 0  # as only a copy is gone
+        table.unlink()
+        (folder / "results.parquet").write_bytes(b"PAR1")
+    before = table.read_bytes() if table.exists() else None
+    refused = run(*arguments)
+    assert refused.code == 1
+    assert "--force" in refused.complaint()
+    assert (table.read_bytes() if table.exists() else None) == before
+    assert run(*arguments, "--force").code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
