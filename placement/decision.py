@@ -66,18 +66,18 @@ class Decision:
     Parameters
     ----------
     arrays : tuple of ArraySpec
-        What the run will ask for.
+        Arrays that the run will allocate.
     chosen : Policy
         The policy as carried out: for "auto", with the placements chosen.
     layout : tuple of ArenaSpec
-    paged : mapping of str to int
-        Arenas of which only so many bytes are on the device at a time.
+    out_of_core : mapping of str to int
+        Out-of-core arenas, and the bytes of each that are on the device at a time.
     device_bytes : int
         What will occupy the device.
     low_scratch : bool
         Scratch has its minimal size.
-    packed : bool
-        Level 0's arcs take fewer bytes than they came in.
+    targets24 : bool
+        Targets of level 0's arcs are stored in 24 bits.
     expected : Forecast
         Seconds by stage and cause.
     work : Workload
@@ -109,7 +109,7 @@ class Decision:
 
     @property
     def budget(self) -> int | None:
-        """Bytes of the device that were allowed; None where nothing was said."""
+        """Bytes of the device that the run may occupy; None if no budget was given."""
         return self.request.budget
 
     @property
@@ -186,23 +186,23 @@ class Decision:
 
     @property
     def transfer_mode(self) -> Literal["fault", "prefetch"] | None:
-        """How blocks come to the device: kernels fault on them, or they are sent for."""
+        """How blocks get to the device: by page faults of a kernel, or by prefetching."""
         kinds = {spec.placement.kind for spec in self.layout if spec.name in self.out_of_core}
         return None if not kinds else "prefetch" if kinds == {"prefetched"} else "fault"
 
     @property
     def blocks(self) -> int:
-        """Launches that a pass over level 0 takes: ⌊bytes mapped to the device ÷ room⌋ + 1."""
+        """Launches per pass over level 0: ⌊bytes mapped to the device ÷ bytes available⌋ + 1."""
         return self.expected.blocks
 
     @property
     def blocking(self) -> int:
-        """Pages a warp, 1 … 10, with which touching begins, where touching brings blocks."""
+        """Initial number of pages (1 … 10) per warp of the kernel that faults blocks in."""
         return blocking_factor(self.host_bytes, self.work.machine)
 
     @property
     def host_bytes(self) -> int:
-        """Bytes of host memory that the device is to read in place."""
+        """Bytes of host memory that the device reads in place."""
         return sum(
             spec.capacity - device_bytes(spec.placement, spec.capacity) for spec in self.layout
         )

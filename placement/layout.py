@@ -18,11 +18,11 @@ ALIGNED: Final = 256
 DEVICE: Final = Placement("device")
 
 LEAST_BLOCKS: Final = 2
-"""Blocks that fit on the device together: one worked on, one on its way."""
+"""Least blocks on the device together: one is processed while the next is copied."""
 
 
 HELD_BLOCKS: Final = 4
-"""Blocks that are on the device together where there is room."""
+"""Blocks on the device together, if they fit."""
 
 WIDEST_ITEM: Final = 8
 """Most bytes per arc, in one array."""
@@ -35,11 +35,11 @@ class Fit:
     Parameters
     ----------
     needed : int
-        Bytes on the device without which it cannot run.
+        Least bytes on the device with which it runs.
     occupied : int
-        Bytes on the device when it runs; more than `needed` where there is room for more.
-    paged : mapping of str to int
-        Arenas of which only so many bytes are on the device at a time.
+        Bytes on the device when it runs; more than `needed` if the limit allows.
+    out_of_core : mapping of str to int
+        Out-of-core arenas, and the bytes of each that are on the device at a time.
     """
 
     needed: int
@@ -72,7 +72,7 @@ def placed(array: ArraySpec, policy: Policy) -> Placement:
 
 
 JOINT_SLACK: Final = 64
-"""Share (one in so many) that a joint arena has more than it needs: holes are never all filled."""
+"""Spare share of a joint arena, 1 / 64: some holes between arrays stay unused."""
 
 
 def lay_out(
@@ -80,9 +80,9 @@ def lay_out(
 ) -> tuple[ArenaSpec, ...]:
     """Return the arenas of a policy.
 
-    A group has one; arrays with a placement of their own, and level 0's arcs where they are
-    paged, have one each; what must be on the device although its group is not shares one. If
-    `joint`, all that is on the device shares one, in which groups take turns.
+    Each group has an arena. Arrays with a placement of their own have one each; so have level 0's
+    arcs if they are out of core. Arrays that must be on the device although their group is not
+    share one. If `joint`, everything on the device shares one arena.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def lay_out(
                 continue
             placement = placed(array, policy)
             if placement.kind in OUT_OF_CORE_KINDS and array.holds_input_arcs:
-                # Read by vertex, and the largest of a run: blocks of them can come and go.
+                # The largest arrays, read by vertex: they can be moved in blocks.
                 spec = _spec(array.name, group, placement, [array], named=True)
                 specs.append(replace(spec, out_of_core=True))
             elif placement == usual:
@@ -158,7 +158,7 @@ def fit(layout: Sequence[ArenaSpec], limit: int, max_degree: int = 0) -> Fit:
 
 
 def least_bytes(nbytes: int, max_degree: int) -> int:
-    """Return the least of a paged arena that must be on the device at a time."""
+    """Return the least bytes of an out-of-core arena that must be on the device at a time."""
     row = aligned(WIDEST_ITEM * max_degree, BLOCK) + BLOCK
     return min(nbytes, LEAST_BLOCKS * max(BLOCK, row if max_degree else 0))
 

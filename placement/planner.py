@@ -52,14 +52,14 @@ def make_plan(
         Bytes of the device to use, as a number, like "8GiB", or like "70%" of what the run takes
         in core. Resolved to bytes here, and nowhere else.
     kind : {"mesh", "community_structured", "power_law", "unknown"}, optional
-        What kind of graph it is; by default what `skew` tells.
+        Kind of graph; by default derived from `skew`.
     skew : float, optional
-        Σ degree² ÷ Σ degree, of the unweighted graph: tells what kind of graph it is.
+        Σ degree² ÷ Σ degree, of the unweighted graph; decides the kind of graph.
     visited : float, optional
         Arcs that moving visits on level 0, by arcs of the graph; by default those of the kind
         of graph.
     method : {"louvain", "leiden"}, optional
-        By default what the arrays tell.
+        By default derived from the arrays.
     source : {"host", "device"}
         Where the graph is when the run begins.
     free : int, optional

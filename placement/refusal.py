@@ -1,4 +1,4 @@
-"""What is said of a policy that cannot run within the budget."""
+"""The error of a policy that cannot run within the budget."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def read_graph(
         For edge lists: whether the first line that is not a comment is a header. By default
         it is one if it has words above numbers, counts the vertices and edges that follow,
         has names such as source and target, or names that do not occur again in a short
-        list in which all others do. In doubtful cases a note tells the decision.
+        list in which all others do. In doubtful cases a note reports the decision.
     separator : str, optional
         For edge lists: the character between fields. By default detected from the first lines.
     ids : {"auto", "number", "text"}
@@ -75,7 +75,7 @@ def read_graph(
     Returns
     -------
     Graph
-        `names` holds the ids or names of the file, unless these are 0 … n − 1. `notes` tell
+        `names` holds the ids or names of the file, unless these are 0 … n − 1. `notes` report
         what was guessed, which columns were not read, and how many edges are repeated or
         loops.
 

@@ -36,13 +36,13 @@ COUNTS: Final = {"device": 1 << 28, "atomic": 1 << 26, "host_mapped": 1 << 24, "
 """Random accesses of a measurement: some 10 to 100 ms each on an H200."""
 
 FIRST_TOUCHES: Final = 3
-"""First touches of each kind, of which the median counts."""
+"""First touches of each kind; their median is used."""
 
 WIDE_FROM: Final = 128
-"""Touches that wait at one time, from which a device is taken to be a wide one."""
+"""Pending touches from which a device counts as wide."""
 
 Progress = Callable[[str, int, int], object]
-"""Is told what is measured, how many steps are done, and how many there are."""
+"""Called with what is measured, the steps done, and the number of steps."""
 
 
 def calibrate(device: int = 0, progress: Progress | None = None) -> Machine:
@@ -53,7 +53,7 @@ def calibrate(device: int = 0, progress: Progress | None = None) -> Machine:
     device : int
         The CUDA device.
     progress : callable, optional
-        Is told of every step.
+        Called before every step.
 
     Returns
     -------

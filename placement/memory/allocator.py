@@ -37,9 +37,9 @@ class Allocation:
 class Allocator:
     """Arrays of one run on one device, under the placements of its plan.
 
-    An array that finds no room in its arena overflows: to plain device memory of its own if the
-    budget (or, without one, the device) has room, else to host memory that the device reads over
-    the bus. Two allocators share nothing.
+    An array that does not fit into its arena overflows: to plain device memory of its own if the
+    budget (or, without one, the device) has enough free bytes, else to host memory that the device
+    reads over the bus. Allocators share no state.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ class Allocator:
         The CUDA device.
     budget : int, optional
         Bytes of the device that arenas and overflowing arrays may occupy.
-    paged : mapping of str to int, optional
-        Arenas of which the run keeps only so many bytes on the device at a time.
+    out_of_core : mapping of str to int, optional
+        Out-of-core arenas, and the bytes of each that are on the device at a time.
     listener : callable, optional
-        Is told of every array that comes and goes: "array" or "freed", name, group, address,
+        Called for each array allocated or freed: "array" or "freed", name, group, address,
         bytes.
 
     Raises
@@ -67,7 +67,7 @@ class Allocator:
     live : dict of str to cupy.ndarray
         Arrays by name.
     overflowed : dict of str to str
-        Arrays that found no room in their arena, and where they went instead.
+        Arrays that did not fit into their arena, and the kind of memory they are in.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Allocator:
         try:
             with cuda_calls.current(device):
                 managed = managed_fits(layout, device)
-                # What can only be on the device takes its place there first.
+                # Allocate first what must be on the device.
                 for spec in sorted(layout, key=lambda spec: spec.placement.kind != "device"):
                     self.arenas.append(Arena(spec, device, managed=managed))
             self.arenas.sort(key=lambda arena: layout.index(arena.spec))
@@ -105,19 +105,19 @@ class Allocator:
     ) -> Any:
         """Return an uninitialised one-dimensional array.
 
-        If `short_lived`, it is gone before others of its group are: it lies at the arena's far end.
+        A `short_lived` array is freed before others of its group; it is at the arena's far end.
 
         Raises
         ------
         MemoryBudgetError
-            There is no room anywhere, not even on the host.
+            Neither device nor host has enough free memory.
         """
         kind = np.dtype(dtype)
         nbytes = shape * kind.itemsize
         if name in self.allocations:
             raise KeyError(f"array {name!r} is live already")
         arena = self._arena_for(name, group)
-        # What is soon gone is kept apart from what stays.
+        # Keep short-lived arrays apart from others.
         joint = arena is not None and arena.spec.group is None
         high = short_lived or (joint and group in ("scratch", "hash"))
         address = arena.take(nbytes, high=high) if arena else None
@@ -134,9 +134,8 @@ class Allocator:
         """Give arrays back; the caller drops its own references."""
         for name in names:
             self.live.pop(name, None)
-            allocation = self.allocations.pop(
-                name, None
-            )  # the ledger may know arrays that another made
+            # The ledger may have arrays that another allocator made.
+            allocation = self.allocations.pop(name, None)
             self.ledger.remove(name)
             if allocation is None:
                 continue
@@ -176,7 +175,7 @@ class Allocator:
         return allocation.arena.sides(allocation.address, allocation.nbytes)
 
     def fill(self, name: str, source: Any) -> None:
-        """Bring values into a live array, each to the side where its bytes live.
+        """Copy values into a live array, each to the side where its bytes are.
 
         Parameters
         ----------
@@ -206,8 +205,8 @@ class Allocator:
     def follow(self, layout: Sequence[ArenaSpec]) -> bool:
         """Place the arenas as another layout has them; return whether that could be done.
 
-        It can where the layout has the same arenas, and those that it places elsewhere are
-        managed memory before and after. Values stay; what leaves the device leaves first.
+        This requires the same arenas; those placed elsewhere must be managed before and after.
+        Values are kept. Moves to the host come first.
         """
         changes = list[tuple[Arena, Placement]]()
         for arena, spec in zip(self.arenas, layout, strict=False):
@@ -257,7 +256,7 @@ class Allocator:
 
     @property
     def resident_bytes(self) -> int:
-        """Bytes of the device that are, or may come to be, occupied."""
+        """Bytes of the device that are or may become occupied."""
         laid_out = sum(
             min(arena.resident_bytes, self.out_of_core.get(arena.spec.name, arena.resident_bytes))
             for arena in self.arenas
@@ -280,7 +279,7 @@ class Allocator:
         return general
 
     def _overflow(self, name: str, group: Group, nbytes: int, arena: Arena | None) -> Allocation:
-        """Allocate memory of its own for an array that found no room in its arena."""
+        """Allocate memory of its own for an array that does not fit into its arena."""
         with cuda_calls.current(self.device):
             room = guard.room(self.device)
             if self.budget is not None:
@@ -303,7 +302,7 @@ class Allocator:
         return ("pinned",) if managed_refusal(self.device) else ("host_mapped", "pinned")
 
     def _shortage(self, name: str, nbytes: int, room: int) -> MemoryBudgetError:
-        """Return the error of an array that found no room."""
+        """Return the error of an array for which there is no memory."""
         held = {name: entry.nbytes for name, entry in self.ledger.entries.items()}
         total = sum(held.values())
         held[name] = nbytes

@@ -1,4 +1,4 @@
-"""What arenas are made of: four ways to get memory, each with an address and a way back."""
+"""The memory of arenas: four ways to allocate it, each with an address and `close`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Managed:
     def __init__(self, name: str, nbytes: int, device: int) -> None:
         self.base = guard.managed(name, nbytes, device)
         if self.base % BLOCK:
-            # No driver was seen to do this to 2 MiB or more, and none promises not to.
+            # Not seen with any driver for 2 MiB or more, but no driver rules it out.
             guard.release(self.base)
             self.base = guard.managed(name, nbytes + BLOCK, device)
         self.address = -(-self.base // BLOCK) * BLOCK
@@ -50,7 +50,7 @@ class Managed:
         guard.release(self.base)
 
     def on_device(self, nbytes: int) -> None:
-        """Note that so many bytes have come to the device."""
+        """Note that so many bytes have migrated to the device."""
         guard.note_resident(self.base, nbytes)
 
 
@@ -72,10 +72,10 @@ def back(spec: ArenaSpec, nbytes: int, device: int, *, managed: bool = True) -> 
     ----------
     spec : ArenaSpec
     nbytes : int
-        Bytes wanted; those planned, of the arena, are what a split is cut by.
+        Bytes wanted; a split is cut by the planned bytes of the arena.
     device : int
     managed : bool
-        Whether what may be other memory is managed.
+        Whether lenient arenas use managed memory.
 
     Raises
     ------
@@ -101,8 +101,8 @@ def back(spec: ArenaSpec, nbytes: int, device: int, *, managed: bool = True) -> 
 def managed_fits(layout: Sequence[ArenaSpec], device: int) -> bool:
     """Whether the current device can have all managed memory of a layout beside the plain one.
 
-    Where it cannot, what may be other memory is, all of it: host memory would be counted as
-    what could come to the device, and nothing else would get its place there.
+    If not, all lenient arenas use other memory: managed memory on the host would count as memory
+    that can migrate to the device, and leave none for the rest.
     """
     wanted = sum(size_of(spec) for spec in layout if spec.placement.kind != "pinned")
     return managed_refusal(device) is None and guard.allows(wanted, device)

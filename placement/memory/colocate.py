@@ -41,16 +41,15 @@ def fill(parts: Iterable[Part], source: Any, device: int) -> None:
     """
     here = not isinstance(source, np.ndarray)
     if not here:
-        # Neither the host's threads nor a stream of its own wait for kernels that run.
+        # Host threads and separate streams do not wait for running kernels by themselves.
         cuda_calls.synchronize()
     done = 0
     for address, nbytes, side in parts:
         if here:
             _write(address, nbytes, source, done)
             if side == "moving":
-                cuda_calls.prefetch(
-                    address, nbytes, cuda_calls.HOST
-                )  # where it begins, whoever wrote it
+                # Moving bytes start on the host, on whichever side they were written.
+                cuda_calls.prefetch(address, nbytes, cuda_calls.HOST)
         else:
             at = source.ctypes.data + done
             if side == "device":

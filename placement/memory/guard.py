@@ -1,8 +1,8 @@
-"""The one guard that every allocation of a placement passes.
+"""Checks every allocation of a placement, so that the driver never evicts.
 
-The driver evicts when managed memory that is in use exceeds the device, and that can hang the
-GPU for all its users. So managed bytes and ballast together never exceed what the device has
-free: there is room for all pages that can come to it.
+The driver evicts when managed memory in use exceeds the device, and that can hang the GPU for all
+its users. So managed bytes and ballast together never exceed the free device memory: all managed
+pages fit on the device at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from louvain_um.errors import MemoryBudgetError, PlacementError
 from louvain_um.placement.memory import cuda_calls
 
 MARGIN: Final = 64 << 20
-"""Free bytes left to the driver: page tables, and modules still to be loaded."""
+"""Free bytes left to the driver, for page tables and modules loaded later."""
 
 
 @dataclass(slots=True)
@@ -29,10 +29,10 @@ class Range:
     name : str
         Its arena.
     device : int
-        The device that its pages may come to.
+        The device that its pages may migrate to.
     nbytes : int
     resident : int
-        Bytes that surely have a place on the device already, so that free memory lacks them.
+        Bytes that occupy device memory already, so that free memory excludes them.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Range:
 
 
 class Guard:
-    """Book of the managed memory of this process; thread-safe."""
+    """Account of the managed memory of this process; thread-safe."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -55,9 +55,9 @@ class Guard:
         Raises
         ------
         MemoryBudgetError
-            Together with what is alive it could exceed the device's free memory.
+            Together with live allocations it could exceed the device's free memory.
         PlacementError
-            The device has no managed memory that both sides may touch at any time.
+            The device has no managed memory that host and device may access at the same time.
         """
         refusal = managed_refusal(device)
         if refusal:
@@ -71,7 +71,7 @@ class Guard:
     def plain(self, name: str, nbytes: int, device: int) -> int:
         """Return the address of new plain memory of the current device.
 
-        It may not take what managed memory alive could come to need, either.
+        It may not take memory that live managed memory may need, either.
 
         Raises
         ------
@@ -89,9 +89,9 @@ class Guard:
             cuda_calls.release("free", address)
 
     def note_resident(self, address: int, nbytes: int) -> None:
-        """Note that so many bytes of a managed range have come to the device.
+        """Note that so many bytes of a managed range have migrated to the device.
 
-        The driver keeps their place there when they leave again (measured: free memory does not
+        The driver keeps that device memory when they migrate back (measured: free memory does not
         grow), so the count never falls.
         """
         with self.lock:
@@ -99,7 +99,7 @@ class Guard:
             item.resident = max(item.resident, min(nbytes, item.nbytes))
 
     def room(self, device: int) -> int:
-        """Return the bytes of the current device that nothing may come to need."""
+        """Return the free bytes of the current device that no managed memory may need."""
         with self.lock:
             free, _ = cuda_calls.free_memory()
             mine = [item for item in self.ranges.values() if item.device == device]
@@ -117,7 +117,7 @@ class Guard:
                 self.permitted[device] -= 1
 
     def allows(self, nbytes: int, device: int) -> bool:
-        """Say whether managed memory of the current device may grow by so many bytes."""
+        """Whether managed memory of the current device may grow by so many bytes."""
         with self.lock:
             return bool(self.permitted.get(device)) or nbytes <= self.room(device)
 
@@ -127,7 +127,7 @@ class Guard:
         Raises
         ------
         MemoryBudgetError
-            Together with what is alive it could exceed the device's free memory.
+            Together with live allocations it could exceed the device's free memory.
         """
         with self.lock:
             if self.allows(nbytes, device):
@@ -139,7 +139,7 @@ class Guard:
             raise MemoryBudgetError(held + nbytes, held + room, arrays, REMEDY)
 
     def check_plain(self, name: str, nbytes: int, device: int) -> None:
-        """Refuse plain memory of which managed memory alive could come to need some.
+        """Refuse plain memory that live managed memory may need.
 
         Raises
         ------
@@ -158,14 +158,14 @@ REMEDY: Final = (
 
 
 def _allocated(call: str, name: str, nbytes: int, *flags: int) -> int:
-    """Return what an allocation returns; too little memory is an error of the budget."""
+    """Return an allocation's address; too little memory raises a MemoryBudgetError."""
     try:
         return cuda_calls.allocate(call, nbytes, *flags)
     except cuda_calls.CudaError as error:
         if error.code != cuda_calls.OUT_OF_MEMORY:
             raise
         free, _ = cuda_calls.free_memory()
-        # Where the free memory is in pieces, a block may fail that is smaller.
+        # If free memory is fragmented, a smaller block may fail.
         remedy = "choose another memory policy, a larger device or device='cpu'"
         raise MemoryBudgetError(nbytes, min(free, nbytes - 1), [(name, nbytes)], remedy) from None
 

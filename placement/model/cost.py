@@ -2,11 +2,10 @@
 
 For a structure d, keeping it on the host pays when ``P_d = φ_d − τ_d − σ_d`` is negative:
 
-* φ, the exposed latency of remote access: what reading it over the bus takes, less the little
-  that the kernel's other work hides;
-* τ, the copies saved: its way to the device, once where it fits, again and again where it does
-  not;
-* σ, the launches saved: those of a kernel that has to go over the data block by block.
+* φ, the exposed latency of remote access: time of reading d over the bus, less what overlaps with
+  the kernel's other work;
+* τ, the copies saved: d need not be copied to the device, once if it fits, repeatedly if not;
+* σ, the launches saved: those of a kernel that processes d block by block.
 
 All figures of the machine come from `louvain_um.placement.machine.machine.Machine`; the constants
 below are this model's own, each with its reason.
@@ -25,12 +24,12 @@ from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.policy.policy import Placement
 
 HIDDEN: Final = 0.1
-"""Share of the shorter of the two, computing and reading over the bus, that the longer hides: next
-to nothing where part of the arcs is away, since a step waits for its slowest rows (`policies_h200`:
-on LFR 24 and R-MAT 24, half and more of them away, both add up to within a tenth)."""
+"""Share of the shorter of computing and reading over the bus that overlaps with the longer. It is
+small if part of the arcs is on the host, since a step waits for its slowest rows (`policies_h200`:
+on LFR 24 and R-MAT 24 with half or more of the arcs hosted, the sum is right to within 10 %)."""
 
 BATCHES_A_BLOCK: Final = 2.33
-"""Batches of faults for each 2 MiB brought by touching; fitted: 12.9 GB/s measured on an H200."""
+"""Fault batches per 2 MiB moved by page faults; fitted: 12.9 GB/s measured on an H200."""
 
 HOST_FILL: Final = 20.8e9
 """Bytes/s at which several threads make fresh pages of host memory, measured beside an H200."""
@@ -48,14 +47,14 @@ PACKING: Final = 1.2e9
 (`policies_h200`)."""
 
 FRESH: Final = 0.083
-"""Rate at which fresh pages of the device are made by prefetching nothing, by its bandwidth: 362
-of 4,360 GB/s on an H200."""
+"""Rate at which prefetching creates empty pages on the device, relative to its bandwidth: 362 of
+4,360 GB/s on an H200."""
 
 BESIDE: Final = 3.5
-"""How far computing and the bus hide each other where arcs are packed: rows are sorted by length,
-those away are the longest, and half of the blocks begin with the shortest. Both add up as sides
-of a triangle do, to this power instead of 2: fitted to LFR 24 and R-MAT 24 with a quarter, half,
-three quarters, 88 % and all of the arcs away (`hosted_arrays_h200.json`).
+"""Exponent p of ``(compute^p + bus^p)^(1/p)``, the time of both with 24-bit targets. They overlap
+because rows are sorted by length, the hosted ones are the longest, and half of the blocks begin
+with the shortest. Fitted to LFR 24 and R-MAT 24 with 25, 50, 75, 88 and 100 % of the arcs hosted
+(`hosted_arrays_h200.json`).
 """
 
 LOW_SCRATCH_AGGREGATE: Final = 1.2
@@ -65,15 +64,15 @@ became 79 on R-MAT 24; with the graph on the host 1.39 s became 1.83 there."""
 
 MERGED: Final = 11
 MERGING: Final[tuple[Group, ...]] = ("scratch", "hash")
-"""How often these are used again where all arcs come in blocks, less often where some stay: what
-each block brings is merged into the rows of those before. With one of them on the host, 44 to 98 %
-of the arcs coming and going, aggregation took 5 to 15 times as long as with all of them there
+"""How often scratch and hash are used again if all arcs move in blocks; less if some stay. The
+rows of each block are merged into those of earlier blocks. With one of the groups on the host and
+44 to 98 % of the arcs out of core, aggregation took 5 to 15 times as long as with both on the GPU
 (`policies_h200`: `adv3`, `adv5` and `adv8` on LFR 20, LFR 24 and R-MAT 24)."""
 
 LOW_SCRATCH_MERGED: Final = 4, 6
-"""The same with low scratch on the host: so often in any case, and
-so much more often where all arcs come. Small scratch takes each block, and each merging, in many
-pieces, and the grid meets in host memory after each of them (`small_scratch_h200`)."""
+"""The same with low scratch on the host: the first figure always, the second added if all arcs
+move in blocks. Low scratch splits each block and each merge into many pieces, and the grid
+synchronizes through host memory after each (`small_scratch_h200`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +105,13 @@ class Estimate:
 
 
 def fault_rate(machine: Machine) -> float:
-    """Return bytes/s at which touched pages come to the device."""
+    """Return bytes/s at which page faults move pages to the device."""
     each = machine.block_service_seconds + BATCHES_A_BLOCK * machine.fault_batch_seconds
     return BLOCK / (BLOCK / machine.migrate_to_device + each)
 
 
 def transfer_seconds(nbytes: int, placement: Placement, machine: Machine) -> float:
-    """Return seconds in which so many bytes come to the device and others leave for them.
+    """Return seconds to move so many bytes to the device, and as many others off it.
 
     One stream moves both, so they add up; pages that were only read are written back, too.
     """
@@ -206,7 +205,7 @@ def merged(group: Group, coming: float, *, low_scratch: bool) -> float:
 
 
 def launches(device_mapped: int, room: int) -> int:
-    """Return k, the launches that go over data mapped to the device: ⌊Σ bytes ÷ room⌋ + 1.
+    """Return k, the launches needed to go over data mapped to the device: ⌊Σ bytes ÷ room⌋ + 1.
 
     Examples
     --------
@@ -225,7 +224,7 @@ BEST_FACTORS: Final = (2, 5)
 
 
 def blocking_factor(nbytes: int, machine: Machine) -> int:
-    """Return with how many pages a warp to begin: as many as leave every warp some.
+    """Return the initial pages per warp: as many as give every warp at least one.
 
     Examples
     --------
@@ -245,7 +244,7 @@ def tune(measure: Callable[[int], float], begin: int = BEST_FACTORS[0]) -> int:
     Parameters
     ----------
     measure : callable
-        Seconds with so many pages a warp.
+        Returns the seconds with so many pages per warp.
     begin : int
         Where to begin, 1 … 10.
 

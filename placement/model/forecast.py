@@ -39,12 +39,12 @@ STEP_SECONDS = 100e-6
 """Host time per block of a pass, to find missing blocks, move them and launch; assumed."""
 
 APART: tuple[Stage, ...] = ("load", "fetch")
-"""Stages that are no part of the algorithm's seconds: the graph's way in, the labels' way out."""
+"""Stages that the algorithm's seconds exclude: loading the graph, fetching the labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What is to be done: the inputs of every prediction.
+    """The inputs of every prediction.
 
     Parameters
     ----------
@@ -83,12 +83,12 @@ class Workload:
 
     @property
     def mean_degree(self) -> float:
-        """Arcs a vertex."""
+        """Arcs per vertex."""
         return self.arcs / max(self.vertices, 1)
 
     @property
     def passes(self) -> float:
-        """How often all arcs of level 0 are brought, if they are brought in blocks."""
+        """How often all arcs of level 0 are moved to the device, if they are out of core."""
         return sum(sweeps(self.kind, self.method).values())
 
     def scales(
@@ -153,15 +153,15 @@ class Forecast:
     core : mapping of stage to float
         Computing, with everything in device memory.
     remote : mapping of stage to float
-        The bus is busy with reads and writes in place; little of the shorter is hidden.
-    packed : mapping of stage to float
-        Part of these that packed rows take: much of it is hidden.
-    paging : mapping of stage to float
+        Reads and writes in place over the bus; they hardly overlap with computing.
+    targets24 : mapping of stage to float
+        Part of `remote` due to 24-bit targets; much of it is hidden.
+    out_of_core : mapping of stage to float
         Transfers of vertex blocks, out of core.
     arrival : mapping of stage to float
-        Bytes get to where they are to live.
+        Copies to the initial places of bytes.
     blocks : int
-        k, the launches that a pass over level 0 takes.
+        k, the launches per pass over level 0.
     """
 
     core: Mapping[Stage, float]
@@ -195,7 +195,7 @@ class Forecast:
 
 
 def coming(layout: Sequence[ArenaSpec], out_of_core: Mapping[str, int]) -> float:
-    """Return the share of paged arenas that is not on the device at a time."""
+    """Return the share of out-of-core arenas that is not on the device at a time."""
     size = sum(spec.capacity for spec in layout if spec.name in out_of_core)
     return 1 - sum(out_of_core.values()) / size if size else 0.0
 
@@ -209,24 +209,24 @@ def forecast(
     *,
     low_scratch: bool = False,
 ) -> Forecast:
-    """Return the seconds of a run under a layout of which `paged` arenas move in blocks."""
+    """Return the seconds of a run under a layout; `out_of_core` arenas move in blocks."""
     machine, degree = work.machine, work.mean_degree
-    brought = [spec for spec in layout if spec.name in out_of_core]
-    size, room = sum(spec.capacity for spec in brought), sum(out_of_core.values())
+    in_blocks = [spec for spec in layout if spec.name in out_of_core]
+    size, room = sum(spec.capacity for spec in in_blocks), sum(out_of_core.values())
     scales = work.scales(arrays, coming=coming(layout, out_of_core), low_scratch=low_scratch)
 
-    def away(array: ArraySpec) -> dict[Stage, float]:
+    def remote_of(array: ArraySpec) -> dict[Stage, float]:
         found = remote_seconds(array, placed(array, policy), machine, degree, scales)
         return {stage: work.bus_scale * seconds for stage, seconds in found.items()}
 
-    remote = add(map(away, arrays))
-    targets24 = add(map(away, filter(has_targets24, arrays)))
+    remote = add(map(remote_of, arrays))
+    targets24 = add(map(remote_of, filter(has_targets24, arrays)))
     moved, blocks = dict[Stage, float](), 1
-    if brought:
-        # Every second pass goes backwards and finds what the last one left on the device.
+    if in_blocks:
+        # Every second pass goes backwards, so that the last blocks of a pass are reused.
         once = sum(
             transfer_seconds(s.capacity - out_of_core[s.name], s.placement, machine)
-            for s in brought
+            for s in in_blocks
         )
         blocks = launches(size, room // HELD_BLOCKS)
         once = work.bus_scale * once + blocks * STEP_SECONDS
@@ -253,7 +253,7 @@ def forecast(
 
 
 def _packing_seconds(arrays: Sequence[ArraySpec], work: Workload) -> float:
-    """Return what packing takes, on the host; a graph on the device goes there and comes back."""
+    """Return seconds of packing, on the host; a graph on the device is copied there and back."""
     declare_targets24 = work.arcs / PACKING
     if work.source == "host":
         return declare_targets24
@@ -263,7 +263,7 @@ def _packing_seconds(arrays: Sequence[ArraySpec], work: Workload) -> float:
 
 
 def _given(spec: ArenaSpec, arrays: Sequence[ArraySpec], apart: Collection[str]) -> int:
-    """Return the bytes of an arena that lie somewhere already when the run begins."""
+    """Return the bytes of an arena that exist already when the run begins."""
     if spec.group not in ("graph", None):
         return 0
     inside = (
@@ -282,7 +282,7 @@ def _arrival(
     """Return seconds until an arena's bytes are there: those of the graph, and fresh ones."""
     hosted, machine = work.source == "host", work.machine
     by_touch = spec.placement.kind in ("managed", "read_mostly")
-    # What comes by being touched, or in blocks, is written on the host's side first.
+    # What is moved by page faults or in blocks is first written on the host.
     written = given / GIVEN_FILL if hosted and (by_touch or out_of_core) else 0.0
     if out_of_core:
         return {"load": written}

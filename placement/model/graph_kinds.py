@@ -205,9 +205,9 @@ def named_kind(name: str) -> GraphKind:
 
 
 def sweeps(kind: GraphKind, method: str) -> dict[Stage, float]:
-    """Return how often a stage goes over all of level 0's arcs, however few vertices are awake.
+    """Return how often a stage passes over all blocks of level 0's arcs.
 
-    That is what blocks of them must be brought for: a sub-round's vertices lie anywhere.
+    It does not depend on how many vertices are active: those of a sub-round are in any block.
     """
     cycles = kind.methods[method].cycles
     refining = cycles * (SUB_ROUNDS + 1) if method == "leiden" else 0

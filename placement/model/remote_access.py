@@ -44,8 +44,8 @@ With scratch on the host moving took .6 s on LFR 24 and .9 on R-MAT 24 (`policie
 
 UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse", "fetch")
 UNSEEN_TIMES: Final = 7
-"""An array without declared accesses is taken to be read at random, word by word, so often in
-each of these stages: rather kept on the device without need than sent away in error."""
+"""An array without declared accesses is assumed to be read at random, word by word, so often in
+each of these stages. This errs towards keeping it on the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +129,13 @@ def remote_seconds(
     placement : Placement
     machine : Machine
     mean_degree : float
-        Arcs a vertex; a row of the arcs is read as a whole and begins anywhere.
+        Arcs per vertex; a row of the arcs is read as a whole and begins anywhere.
     scales : Scales
     """
     there = placement.on_device
     if there == 1:
         return {}
-    away = max(0.0, TAKEN - there) if array.holds_coarse_arcs else 1 - there
+    hosted = max(0.0, TAKEN - there) if array.holds_coarse_arcs else 1 - there
     pinned = placement.kind == "pinned"
     reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
     atomics = machine.remote_atomic_rate * (reads / machine.remote_random_rate)
@@ -146,7 +146,7 @@ def remote_seconds(
         elif use == "gather":
             seconds = count / reads
             if stage == "aggregate" and array.role == "offsets":
-                # Nobody writes them meanwhile: what the cache holds is not read again.
+                # They do not change meanwhile: what the cache holds is not read again.
                 seconds *= 1 - min(1.0, machine.cache_bytes / max(array.nbytes, 1))
         elif array.holds_input_arcs and mean_degree > 0:
             # A row ends and begins in the middle of a sector: most of one more is moved.
@@ -156,7 +156,7 @@ def remote_seconds(
         else:
             least = WHOLE if stage == "aggregate" else 0
             seconds = count * max(array.itemsize, least) / machine.remote_bandwidth
-        found[stage] = found.get(stage, 0.0) + away * seconds
+        found[stage] = found.get(stage, 0.0) + hosted * seconds
     if "aggregate" in found:
         found["aggregate"] *= scales.pieces(array.group)
     return found

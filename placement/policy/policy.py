@@ -38,8 +38,8 @@ class Placement:
         "device": a plain device allocation. "managed": managed memory without advice.
         "prefetched": managed, preferred on the GPU and prefetched. "host_mapped": managed,
         preferred on the CPU, accessed by the GPU over the bus. "read_mostly": managed, copied
-        to whoever reads. "pinned": page-locked host memory. "split": the first part as on the
-        device, the rest host_mapped.
+        to each processor that reads. "pinned": page-locked host memory. "split": the first part
+        as on the device, the rest host_mapped.
     fraction : float
         Share of a split that is on the device, 0 … 1; 1 for every other kind.
 

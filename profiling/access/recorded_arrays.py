@@ -88,9 +88,9 @@ class RecordedArrays:
             self.program.end(*sorted(kept))
 
     def make_hub_tables(self, work: Any, level: int) -> tuple[int, int]:
-        """Make the tables of hubs; return the degree above which they serve, and their slots."""
+        """Make the tables of hubs; return the largest degree of other vertices, and the slots."""
         n, arcs = len(work["offsets"]) - 1, len(work["targets"])
-        wide = self.degrees.hub_arcs if level == 0 else None  # as the engine knows it
+        wide = self.degrees.hub_arcs if level == 0 else None  # as in the engine
         count, slots = hub_table_sizes(n, arcs, work["max_degree"], self.sums, hub_arcs=wide)
         self.begin("hash", level, slots, **{"hub_keys": 4, "hub_sums": self.sums})
         self.begin("hash", level, count, **{"hub_slots": 8})

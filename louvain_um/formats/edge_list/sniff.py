@@ -266,7 +266,7 @@ def _unrepeated_first_line(file: GraphFile, rows: list[list[str]], separator: in
     """Classify a first line of names that do not occur again; an empty string otherwise.
 
     It is a "header" if the list is short and all other names occur again; else an "edge",
-    which a note tells.
+    and a note reports it.
     """
     if len(rows) < 4 or len(rows[0]) < 2 or not all(map(columns.is_word, rows[0][:2])):
         return ""

@@ -24,7 +24,7 @@ CLOCK: Final = b"""
   ret;
 }
 """
-"""Reads the timer that the counts go by."""
+"""Kernel that reads the timer of the recorded counts."""
 
 
 class TracedDevice:
@@ -38,8 +38,8 @@ class TracedDevice:
         self.timer = Module()
         self.timer.load(CLOCK)
 
-    def ahead(self, clock: Callable[[], int]) -> int:
-        """Return a clock less the device's timer, from the quickest of some tries."""
+    def clock_offset(self, clock: Callable[[], int]) -> int:
+        """Return a clock's time minus the device timer's, from the fastest of several tries."""
         import cupy
 
         now = self.timer.get_function("now")

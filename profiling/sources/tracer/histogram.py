@@ -88,7 +88,7 @@ class Histogram:
         self.pending: list[NewCounts] = []
         self.refused: list[str] = []
         self.version = 0
-        self.ahead = device.ahead(clock)
+        self.clock_offset = device.clock_offset(clock)
         self.state = np.zeros((), STATE)
         capacity = records if period else 0
         for name, value in (
@@ -166,7 +166,7 @@ class Histogram:
             seconds = self.seconds or 0.01 + nbytes / GUESS
             width = max(1, int(seconds * 1e9) // int(self.state["bins"]))
             self.state["bin_shift"] = width.bit_length()
-            self.state["origin"] = self.clock() - self.ahead - SLACK
+            self.state["origin"] = self.clock() - self.clock_offset - SLACK
             self.version += 1
         while self._bin() >= int(self.state["bins"]) // 2:
             self._fold()
@@ -174,7 +174,7 @@ class Histogram:
     def edges(self) -> NDArray[np.int64]:
         """Return where bins begin, and the last one ends, since the session began."""
         numbers = np.arange(int(self.state["bins"]) + 1, dtype=np.int64)
-        origin = int(self.state["origin"]) + self.ahead
+        origin = int(self.state["origin"]) + self.clock_offset
         return origin + (numbers << int(self.state["bin_shift"]))
 
     def samples(self) -> tuple[NDArray[Any], int]:
@@ -182,7 +182,7 @@ class Histogram:
         taken = int(self.logged.get()[0])
         kept = min(taken, int(self.state["capacity"]))
         found = self.log.get().view(LOG)[:kept].copy()
-        found["time"] += np.uint64(self.ahead % 2**64)
+        found["time"] += np.uint64(self.clock_offset % 2**64)
         return found, taken - kept
 
     def close(self) -> None:
@@ -206,7 +206,7 @@ class Histogram:
 
     def _bin(self) -> int:
         """Return the bin of now, however late."""
-        elapsed = self.clock() - self.ahead - int(self.state["origin"])
+        elapsed = self.clock() - self.clock_offset - int(self.state["origin"])
         return max(0, elapsed) >> int(self.state["bin_shift"])
 
     def _fold(self) -> None:
