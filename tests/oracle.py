@@ -1,8 +1,8 @@
 """The rule of the algorithm once more, slowly: plain Python, one thread, no arrays.
 
 Written to be read beside DESIGN and `louvain_um/core/rules.py`; engines must return its labels bit
-for bit. Weights and totals are integers; scores are doubles, each operation rounded on its own,
-which is what Python's floats do.
+for bit. Weights and totals are integers; an arc of weight 0 is no arc. Scores are doubles, each
+operation rounded on its own, which is what Python's floats do.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def net_of(graph: Graph) -> Net:
         row = slice(int(graph.offsets[v]), int(graph.offsets[v + 1]))
         targets = graph.targets[row].tolist()
         weights = [1] * len(targets) if graph.weights is None else graph.weights[row].tolist()
-        neighbours.append(dict(zip(targets, weights, strict=True)))
+        pairs = zip(targets, weights, strict=True)
+        neighbours.append({target: weight for target, weight in pairs if weight > 0})
     return Net(neighbours, graph.loops.tolist())
 
 

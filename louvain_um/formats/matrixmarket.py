@@ -44,7 +44,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             error=file.error,
             line=(1,),
         )
-        edges.notes = notes
+        edges.notes = [*notes, *edges.notes]
     names = np.arange(1, n + 1, dtype=np.int64)
     return build_graph(file, edges, n, names, options, edges.notes)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
 
 if TYPE_CHECKING:
@@ -25,7 +27,8 @@ class DeviceGraph:
     offsets : int64[n + 1]
     targets : uint32[arcs]
     weights : uint32[arcs] or uint64[arcs] or None
-        None when every weight is 1.
+        At least 1; None when every weight is 1. Weight 0 connects nothing: `Graph` leaves such
+        edges out, `DeviceGraph` refuses them.
     loops : uint64[n] or None
         None when there are none.
     scale : float
@@ -37,6 +40,17 @@ class DeviceGraph:
     weights: cupy.ndarray | None = None
     loops: cupy.ndarray | None = None
     scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        weights: Any = self.weights
+        if weights is None or not len(weights):
+            return
+        with nullcontext() if isinstance(weights, np.ndarray) else weights.device:
+            if int(weights.min()) == 0:
+                raise GraphError(
+                    f"the weight of arc {int(weights.argmin())} is 0, which connects nothing; "
+                    "leave out such edges, as Graph.from_edges does"
+                )
 
     @classmethod
     def from_host(cls, graph: Graph) -> Self:

@@ -176,6 +176,18 @@ def weighted_degrees(
     return degrees
 
 
+def without_zeros(
+    offsets: NDArray[np.int64],
+    targets: NDArray[np.uint32],
+    weights: NDArray[np.uint32] | NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32] | NDArray[np.int64]]:
+    """Return rows without their arcs of weight 0."""
+    kept = weights != 0
+    before = np.zeros(len(weights) + 1, np.int64)
+    np.cumsum(kept, out=before[1:])
+    return before[offsets], targets[kept], weights[kept]
+
+
 def _scaled(
     weights: NDArray[np.float64], shift: int, threads: int, out: NDArray[np.int64]
 ) -> tuple[int, int, int]:
@@ -223,8 +235,8 @@ def _refuse(bad: NDArray[np.bool_], values: NDArray[Any], why: str, what: str = 
 
 
 def _merged(listed: int, made: rows.Rows, summing: bool) -> tuple[str, ...]:
-    """Return notes on edges listed more than once and on loops."""
-    notes: tuple[str, ...] = ()
+    """Return notes on edges of weight 0, edges listed more than once and loops."""
+    notes = left_out(made.weightless)
     if made.repeats:
         verb = "repeats" if made.repeats == 1 else "repeat"
         what = (
@@ -245,6 +257,14 @@ def _merged(listed: int, made: rows.Rows, summing: bool) -> tuple[str, ...]:
         )
         notes += (f"{what} twice in its vertex's degree",)
     return notes
+
+
+def left_out(edges: int) -> tuple[str, ...]:
+    """Return a note on the number of edges of weight 0, if there are any."""
+    if not edges:
+        return ()
+    what = "1 edge has weight 0 and is" if edges == 1 else f"{edges:,} edges have weight 0 and are"
+    return (f"{what} left out: weight 0 connects nothing",)
 
 
 @kernel()

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Graph:
     """An undirected graph in compressed sparse rows; each edge is stored in the rows of both ends.
 
-    Build one with `read_graph`, `as_graph` or `Graph.from_edges`; the constructor checks
-    shapes and types only.
+    Build one with `read_graph`, `as_graph` or `Graph.from_edges`; the constructor checks shapes,
+    types and signs only. An edge of weight 0 connects nothing and is left out, with a note.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Graph:
     targets : uint32[arcs]
         Neighbours, ascending in each row, without repetition and without `v` itself.
     weights : uint32[arcs] or int64[arcs] or None
-        Integer weight of each arc; None when every weight is 1.
+        Integer weight of each arc, at least 1; None when every weight is 1.
     loops : int64[n]
         Weight of each vertex's self-loop. A loop adds twice its weight to the degree.
     scale : float
@@ -71,6 +71,23 @@ class Graph:
             raise GraphError("weights must be uint32 or int64 with one entry per arc")
         if self.names is not None and len(self.names) != n:
             raise GraphError("names must have one entry per vertex")
+        if self.weights is not None and len(self.weights):
+            lightest = int(self.weights.min())
+            if lightest < 0:
+                first = int(np.argmax(self.weights < 0))
+                raise GraphError(f"the weight of arc {first} is negative ({self.weights[first]})")
+            if lightest == 0:
+                self._leave_out_zeros(self.weights)
+
+    def _leave_out_zeros(self, weights: NDArray[np.uint32] | NDArray[np.int64]) -> None:
+        """Drop the arcs of weight 0."""
+        from louvain_um.graph.build import left_out, without_zeros
+
+        arcs = self.n_arcs
+        rows = without_zeros(self.offsets, self.targets, weights)
+        for name, array in zip(("offsets", "targets", "weights"), rows, strict=True):
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "notes", self.notes + left_out((arcs - self.n_arcs) // 2))
 
     @classmethod
     def from_edges(
@@ -90,7 +107,8 @@ class Graph:
         source, target : array of int, length e
             Ends of each edge, 0 … n − 1. Order and direction do not matter.
         weights : array of int or float, length e, optional
-            Non-negative. Floats are scaled by a power of two and rounded.
+            Non-negative. Floats are scaled by a power of two and rounded. An edge whose weight
+            is or rounds to 0 is left out; its ends stay.
         n_vertices : int, optional
             Vertices in all, for isolated ones behind the largest id.
         duplicates : {"once", "sum"}, optional

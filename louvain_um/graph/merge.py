@@ -134,17 +134,18 @@ def sort_row(targets, weights, start, stop):
 
 @kernel()
 def merge_row(row, targets, weights, start, stop, summing, out, out_place, out_weights, out_weight):
-    """Write a sorted row without repetitions and without its loop.
+    """Write a sorted row without repetitions, edges of weight 0 and its loop.
 
     Returns
     -------
     count : arcs written
     loop : weight of the loop, 0 without one
     again : arcs that repeat another; a loop that does is two
+    nothing : arcs of weight 0, which are left out; a loop is two
     heaviest : largest weight written
     """
     has = len(weights) > 0
-    count, loop, again = np.int64(0), np.int64(0), np.int64(0)
+    count, loop, again, nothing = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     heaviest = np.int64(0)
     i = start
     while i < stop:
@@ -159,6 +160,10 @@ def merge_row(row, targets, weights, start, stop, summing, out, out_place, out_w
         if target == row:
             loop = weight
             again += 2 * (i - first - 1)
+            nothing += 2 * (weight == 0)
+        elif weight == 0:
+            again += i - first - 1
+            nothing += 1
         else:
             out[out_place + count] = target
             if has:
@@ -166,4 +171,4 @@ def merge_row(row, targets, weights, start, stop, summing, out, out_place, out_w
                 heaviest = max(heaviest, weight)
             count += 1
             again += i - first - 1
-    return count, loop, again, heaviest
+    return count, loop, again, nothing, heaviest

@@ -31,13 +31,17 @@ BLOCK_ARCS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Compressed rows, ascending and without repetition, and the number of repeated edges."""
+    """Compressed rows, ascending and without repetition.
+
+    Beside them the number of edges that repeat another, and of those left out for their weight, 0.
+    """
 
     offsets: NDArray[np.int64]
     targets: NDArray[np.uint32]
     weights: NDArray[np.uint32] | NDArray[np.int64] | None
     loops: NDArray[np.int64]
     repeats: int
+    weightless: int
 
 
 def compress(
@@ -56,7 +60,7 @@ def compress(
     u, v : uint32[e]
         Ends, below `n`; equal ones are loops.
     weights : int64[e], optional
-        Not negative.
+        Not negative. An edge whose weight is 0 in the end is left out.
     summing : bool
         Whether weights of an edge listed repeatedly add up; else the largest counts.
     threads : int
@@ -85,15 +89,18 @@ def compress(
     parallel.run(_distribute, threads, u, v, given, shift, block_of, places, records)
 
     offsets, loops = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
-    kept, largest, repeats = (np.zeros(blocks, np.int64) for _ in range(3))
+    kept, largest, repeats, weightless = (np.zeros(blocks, np.int64) for _ in range(4))
     parallel.run(
         _order_blocks, threads, np.zeros(1, np.int64), first_row, starts, records, words, summing,
-        offsets, loops, kept, largest, repeats,
+        offsets, loops, kept, largest, repeats, weightless,
     )  # fmt: skip
     np.cumsum(offsets, out=offsets)
     out_weights = _take_weights(records, starts, kept, largest, threads) if words == 2 else None
     targets = _close_up(records, words, starts, kept)
-    return Rows(offsets, targets, out_weights, loops, int(repeats.sum()) // 2)
+    # Each edge was counted in the rows of both ends.
+    return Rows(
+        offsets, targets, out_weights, loops, int(repeats.sum()) // 2, int(weightless.sum()) // 2
+    )
 
 
 def _take_weights(
@@ -175,7 +182,7 @@ def _distribute(t, threads, u, v, weights, shift, block_of, places, records):
 @kernel()
 def _order_blocks(
     t, threads, counter, first_row, starts, records, words, summing, offsets, loops, kept,
-    largest, repeats,
+    largest, repeats, weightless,
 ):  # fmt: skip
     """Turn the records of unclaimed blocks into rows, in place.
 
@@ -205,7 +212,7 @@ def _order_blocks(
             unsorted,
         )
         out, out_weight = 2 * words * begin, begin + end
-        most, repeated = np.int64(0), np.int64(0)
+        most, repeated, dropped = np.int64(0), np.int64(0), np.int64(0)
         for part in range(parts):
             mine = unsorted[words * bounds[part] : words * bounds[part + 1]]
             size = bounds[part + 1] - bounds[part]
@@ -221,12 +228,13 @@ def _order_blocks(
             for row in range(first, last):
                 stop = offsets[row + 1]
                 sort_row(targets, weights, start, stop)
-                count, loop, merged, heaviest = merge_row(
+                count, loop, merged, nothing, heaviest = merge_row(
                     row, targets, weights, start, stop, summing, flat, out, records, out_weight
                 )
                 offsets[row + 1] = count
                 loops[row] = loop
                 repeated += merged
+                dropped += nothing
                 most = max(most, heaviest)
                 out += count
                 out_weight += count if words == 2 else 0
@@ -234,4 +242,5 @@ def _order_blocks(
         kept[block] = out - 2 * words * begin
         largest[block] = most
         repeats[block] = repeated
+        weightless[block] = dropped
         block = parallel.take(counter, 1)

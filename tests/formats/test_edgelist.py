@@ -101,7 +101,7 @@ def test_weights(tmp_path: Path) -> None:
     real = read(tmp_path, "0 1 0.5 x\n1 2 2.5e-1 y\n")
     assert (real.weights / real.scale).tolist() == [0.5, 0.5, 0.25, 0.25]  # type: ignore[operator]
     assert not read(tmp_path, "0 1 0.5\n", weighted=False).weighted
-    assert read(tmp_path, "0 1 0\n").weights.tolist() == [0, 0]  # type: ignore[union-attr]
+    assert read(tmp_path, "0 1 0\n").weights.tolist() == []  # type: ignore[union-attr]
     assert read(tmp_path, "0 1 7\n1 0 7\n", duplicates="once").weights.tolist() == [7, 7]  # type: ignore[union-attr]
     wide = read(tmp_path, "0 1 1e-12\n1 2 1e12\n")
     assert wide.weights.max() / wide.scale == pytest.approx(1e12)  # type: ignore[union-attr]

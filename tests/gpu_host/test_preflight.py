@@ -112,3 +112,13 @@ def test_a_vertex_that_no_table_holds_is_refused():
     hub.offsets = degrees - np.array([0, 0, 1])
     refuse_high_degrees(hub)
     refuse_high_degrees(TRIANGLE)
+
+
+def test_a_graph_on_a_device_has_no_edge_of_weight_0():
+    offsets, targets = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1], np.uint32)
+    there: list[Any] = [offsets, targets, np.array([2, 2, 1, 1], np.uint64)]
+    assert DeviceGraph(*there).n_arcs == 4
+    there[2] = np.array([2, 2, 0, 0], np.uint32)
+    with pytest.raises(GraphError, match=r"arc 2 is 0.*Graph\.from_edges"):
+        DeviceGraph(*there)
+    assert DeviceGraph(offsets * 0, targets[:0], targets[:0]).n_arcs == 0

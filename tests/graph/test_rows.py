@@ -16,7 +16,7 @@ from louvain_um.graph.graph import Graph
 def plainly(
     u: NDArray[np.uint32], v: NDArray[np.uint32], w: NDArray[np.int64] | None, summing: bool
 ) -> tuple[dict[tuple[int, int], int], int]:
-    """Return the weight of each edge, and how many edges repeat another."""
+    """Return the weight of each edge, 0 included, and how many edges repeat another."""
     found: dict[tuple[int, int], list[int]] = defaultdict(list)
     weights = np.ones(len(u), np.int64) if w is None else w
     for a, b, x in zip(u.tolist(), v.tolist(), weights.tolist(), strict=True):
@@ -42,6 +42,8 @@ def test_rows_as_the_plain_way_gives_them(
     made = rows.compress(u, v, w, n, summing=weighted, threads=threads)
     expected, repeats = plainly(u, v, w, weighted)
     assert made.repeats == repeats
+    assert made.weightless == sum(weight == 0 for weight in expected.values())
+    expected = {edge: weight for edge, weight in expected.items() if weight > 0}
     row = np.repeat(np.arange(n), np.diff(made.offsets))
     order = np.lexsort((made.targets, row))
     assert np.array_equal(order, np.arange(len(row)))

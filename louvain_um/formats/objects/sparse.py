@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.objects.symmetric import undirected
+from louvain_um.formats.objects.symmetric import undirected, without_zeros
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES
 
 
 def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
-    """Build a graph from a square sparse matrix; explicit zeros are edges of weight 0."""
+    """Build a graph from a square sparse matrix; zeros are not edges, stored or not."""
     from scipy.sparse import coo_array, csr_array
 
     rows, columns = matrix.shape
@@ -32,12 +33,15 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
         # Repeated entries are summed, which can overflow a narrow type.
         matrix = matrix.astype(np.int64 if matrix.dtype.kind == "i" else np.uint64)
     matrix = csr_array(matrix if matrix.format != "dia" else coo_array(matrix))
+    _check_numbers(matrix.data)
+    matrix, notes = without_zeros(matrix)
     weighted = _are_weights(matrix.data, options)
     edges = undirected(matrix, weighted=weighted, symmetrize=options.symmetrize, error=GraphError)
     del matrix
-    return Graph.from_edges(
+    graph = Graph.from_edges(
         edges.u, edges.v, edges.w, n_vertices=rows, duplicates=options.duplicates, names=names
     )
+    return replace(graph, notes=(*notes, *graph.notes)) if notes else graph
 
 
 def from_dense(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
@@ -49,13 +53,17 @@ def from_dense(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
     return from_sparse(csr_array(matrix), options, names)
 
 
-def _are_weights(values: Any, options: ReadOptions) -> bool:
-    """Return whether the values are weights; if all are 1, they are not."""
+def _check_numbers(values: Any) -> None:
+    """Raise an error unless the values are real numbers."""
     if values.dtype.kind not in "biuf":
         raise GraphError(f"an adjacency matrix must hold real numbers, not {values.dtype}")
     if values.dtype.kind == "f" and np.isnan(values).any():
         # A NaN equals nothing, so the comparison would report an asymmetry instead.
         raise GraphError(f"weight at index {int(np.argmax(np.isnan(values)))} is not a number")
+
+
+def _are_weights(values: Any, options: ReadOptions) -> bool:
+    """Return whether the values are weights; if all are 1, they are not."""
     if options.weighted is False or values.dtype == np.bool_:
         return False
     return not (len(values) and options.weighted is None and _ones(values))

@@ -86,7 +86,11 @@ def one_half(matrix: Any, weighted: bool) -> EdgeList | Mismatch:
     """Return each edge of a symmetric CSR matrix once, or its first mismatch.
 
     The diagonal holds loops once. Repeated entries must be matched by as many opposite ones.
+    A weight of 0 is no entry, so it needs no match.
     """
+    notes: list[str] = []
+    if weighted:
+        matrix, notes = without_zeros(matrix)
     transposed = matrix.tocsc()
     ordered = transposed.tocsr()
     if weighted:
@@ -99,7 +103,18 @@ def one_half(matrix: Any, weighted: bool) -> EdgeList | Mismatch:
     rows = _row_numbers(ordered)
     upper = rows <= ordered.indices
     v = ordered.indices[upper].astype(np.uint32)
-    return EdgeList(rows[upper], v, ordered.data[upper] if weighted else None)
+    return EdgeList(rows[upper], v, ordered.data[upper] if weighted else None, notes)
+
+
+def without_zeros(matrix: Any) -> tuple[Any, list[str]]:
+    """Return a CSR matrix without the zeros it stores, and a note on their number, if any."""
+    zeros = len(matrix.data) - int(np.count_nonzero(matrix.data))
+    if not zeros:
+        return matrix, []
+    matrix = matrix.copy()
+    matrix.eliminate_zeros()
+    what = "1 entry of the matrix is" if zeros == 1 else f"{zeros:,} entries of the matrix are"
+    return matrix, [f"{what} 0 and left out: weight 0 connects nothing"]
 
 
 def all_entries(matrix: Any, weighted: bool) -> EdgeList:
