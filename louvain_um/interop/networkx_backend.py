@@ -46,7 +46,7 @@ WORTHWHILE_EDGES = 2_000
 
 ABOUT = {
     "louvain_communities": "Communities by descending size; no seed is seed 0.",
-    "louvain_partitions": "Levels of the run, finest first; no seed is seed 0.",
+    "louvain_partitions": "Nested partitions, finest first; no seed is seed 0.",
     "leiden_communities": "Communities by descending size, each connected; no seed is seed 0.",
     "modularity": "Exact sums, rounded once.",
 }
@@ -99,9 +99,15 @@ def louvain_communities(
     max_level: int | None = None,
     seed: Any = None,
 ) -> list[set[Any]]:
-    """Return the communities as sets of nodes, largest first."""
-    result = _detect(G, "louvain", weight, resolution, threshold, max_level, seed)
-    return _sets(G, result.labels)
+    """Return the communities as sets of nodes, largest first.
+
+    With `max_level`, the partition of `louvain_partitions` at that place, as in networkx.
+    """
+    _check_max_level(max_level)
+    result = _detect(G, "louvain", weight, resolution, threshold, None, seed)
+    if max_level is None:
+        return _sets(G, result.labels)
+    return _sets(G, result.hierarchy()[:max_level][-1])
 
 
 def louvain_partitions(
@@ -111,17 +117,13 @@ def louvain_partitions(
     threshold: float = 1e-7,
     seed: Any = None,
 ) -> Iterator[list[set[Any]]]:
-    """Yield the communities after each level, finest first.
+    """Yield nested partitions, finest first: those of `Communities.hierarchy`.
 
-    Each is a union of the ones before, as networkx promises; so only the levels of the last
-    cycle are given.
+    Each is a union of the ones before, as networkx promises of a dendrogram.
     """
     result = _detect(G, "louvain", weight, resolution, threshold, None, seed)
-    last = max((level.cycle for level in result.levels), default=0)
-    for level in (k for k, found in enumerate(result.levels) if found.cycle == last):
-        yield _sets(G, result.at_level(level))
-    if not result.levels:
-        yield _sets(G, result.labels)
+    for labels in result.hierarchy():
+        yield _sets(G, labels)
 
 
 def leiden_communities(
@@ -132,6 +134,7 @@ def leiden_communities(
     seed: Any = None,
 ) -> list[set[Any]]:
     """Return the communities as sets of nodes, largest first; each is connected."""
+    _check_max_level(max_level)
     return _sets(G, _detect(G, "leiden", weight, resolution, 1e-7, max_level, seed).labels)
 
 
@@ -184,8 +187,6 @@ def _detect(
     from louvain_um.api import run
     from louvain_um.options import Options
 
-    if max_level is not None and max_level <= 0:
-        raise ValueError("max_level argument must be a positive integer or None")
     options = Options(
         method=method,
         resolution=float(resolution),
@@ -194,6 +195,11 @@ def _detect(
         seed=_seed(seed),
     )
     return run(converted.graph(weight), options)
+
+
+def _check_max_level(max_level: int | None) -> None:
+    if max_level is not None and max_level <= 0:
+        raise ValueError("max_level argument must be a positive integer or None")
 
 
 def _seed(seed: Any) -> int:

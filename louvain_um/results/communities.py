@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core.numbering import community_sizes, members, number_by_size
-from louvain_um.errors import GraphError, LouvainUmError
+from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.induced import induced_graph
 from louvain_um.results import display, saving
 from louvain_um.results.comparison import Agreement, compare
-from louvain_um.results.dendrogram import labels_at
+from louvain_um.results.dendrogram import labels_at, nested_labels
+from louvain_um.results.frame import to_frame
 from louvain_um.results.partition import Level, Partition
 from louvain_um.results.quality import Quality, modularity, quality
 
@@ -137,13 +138,15 @@ class Communities:
         return self.vertex_names if self.graph is None else self.graph.names
 
     def at_level(self, level: int) -> NDArray[np.uint32]:
-        """Cut the dendrogram: return the labels after a level.
+        """Return the labels after a level.
+
+        Levels need not nest: a new cycle moves single vertices again, and Leiden may split the
+        communities of the level before. `hierarchy` returns partitions that nest.
 
         Parameters
         ----------
         level : int
-            An index of `levels`: 0 is the first and finest; negative values count from the
-            last. Each cycle has a dendrogram of its own.
+            An index of `levels`; negative values count from the last.
 
         Returns
         -------
@@ -155,8 +158,33 @@ class Communities:
         OptionError
             There is no such level.
         """
-        cycles = [level.cycle for level in self.levels]
-        return labels_at(level, self.maps, self.coarse_labels, cycles)
+        return labels_at(level, self.maps, self.coarse_labels, self._cycles)
+
+    def hierarchy(self) -> list[NDArray[np.uint32]]:
+        """Return nested partitions, from the finest to the communities found.
+
+        For Louvain, the levels; those of earlier cycles are cut along the communities that
+        follow. For Leiden, the sub-communities that each level of the last cycle merges, then
+        the communities.
+
+        Returns
+        -------
+        list of uint32[n]
+            Each community is a union of communities of the partition before; the last
+            partition is `labels`, the only one for labels from elsewhere.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> ring = lu.Graph.from_edges(range(24), [*range(1, 24), 0])
+        >>> [int(labels.max()) + 1 for labels in lu.louvain(ring, device="cpu").hierarchy()]
+        [12, 6]
+        """
+        return nested_labels(self.labels, self.maps, self.coarse_labels, self._cycles)
+
+    @property
+    def _cycles(self) -> list[int]:
+        return [level.cycle for level in self.levels]
 
     def communities(self) -> list[NDArray[Any]]:
         """Return each community's members, largest community first.
@@ -173,7 +201,7 @@ class Communities:
     def induced_graph(self) -> Graph:
         """Return the graph of communities: weights are sums, inner edges become loops.
 
-        Modularity is the same on it: that of each community on its own.
+        Each community on its own has the same modularity on it.
         """
         return induced_graph(self.require_graph(), self.labels)
 
@@ -205,7 +233,8 @@ class Communities:
         Parameters
         ----------
         levels : bool
-            Add the labels after each level as columns ``level_0``, ``level_1`` …
+            Add the labels after each level: columns ``level_0``, ``level_1`` … for the first
+            cycle, ``level_3_cycle_1`` … for the next. They need not nest: see `hierarchy`.
 
         Returns
         -------
@@ -217,18 +246,7 @@ class Communities:
         LouvainUmError
             pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError:
-            raise LouvainUmError(
-                "a frame needs pandas; install it with pip install 'louvain-um[formats]'"
-            ) from None
-
-        vertices = np.arange(self.n_vertices) if self.names is None else self.names
-        columns: dict[str, Any] = {"vertex": vertices, "community": self.labels}
-        if levels:
-            columns |= {f"level_{k}": self.at_level(k) for k in range(len(self.maps))}
-        return pd.DataFrame(columns)
+        return to_frame(self, levels=levels)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Save everything but the graph to a ``.npz`` file that `load` reads.

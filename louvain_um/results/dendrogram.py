@@ -44,3 +44,47 @@ def labels_at(
     if coarse_labels:
         composed = coarse_labels[last][composed]
     return number_by_size(composed)
+
+
+def nested_labels(
+    labels: U32, maps: Sequence[U32], coarse_labels: Sequence[U32], cycles: Sequence[int]
+) -> list[U32]:
+    """Return partitions of which each is coarser than the one before; the last is `labels`.
+
+    Within a cycle, maps nest: a level's vertices are unions of those of the level before.
+    Leiden's communities do not, since a later level moves sub-communities between them; so the
+    partitions are the vertices of each level of the last cycle, which starts from single vertices.
+
+    A later cycle of Louvain starts from the communities of the one before and moves single
+    vertices. Levels of earlier cycles are cut along the communities that follow, which nests them.
+
+    Parameters
+    ----------
+    labels : uint32[n]
+        The communities at the end of the last cycle, numbered by size.
+    maps, coarse_labels, cycles
+        As in `labels_at`.
+    """
+    nested = [labels]
+    numbers = list(cycles) or [0] * len(maps)
+    for cycle in sorted(set(numbers), reverse=True):
+        first = numbers.index(cycle)
+        level, parts = None, list[U32]()
+        for map_ in maps[first : first + numbers.count(cycle)]:
+            level = map_ if level is None else map_[level]
+            parts.append(number_by_size(_cut(level, nested[0])))
+        nested = parts + nested
+        if coarse_labels:
+            break
+    # Of two nested partitions with as many communities, both are the same.
+    counts = [int(part.max(initial=0)) for part in nested]
+    return [
+        part
+        for part, own, later in zip(nested, counts, [*counts[1:], -1], strict=True)
+        if own > later
+    ]
+
+
+def _cut(finer: U32, coarser: U32) -> NDArray[np.uint64]:
+    """Return the partition whose communities lie within one of both."""
+    return finer * np.uint64(int(coarser.max(initial=0)) + 1) + coarser

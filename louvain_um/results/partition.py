@@ -19,8 +19,8 @@ class Level:
     Parameters
     ----------
     cycle : int
-        Each cycle but the first starts at the input graph again, from the communities found
-        before.
+        Number of the cycle, from 0. Each cycle but the first starts at the input graph again,
+        from the communities found before, and moves single vertices: it may split them.
     vertices, arcs : int
         Size of the level's graph.
     communities : int
@@ -99,3 +99,5 @@ class Result(Partition, Protocol):
 
     @property
     def provenance(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+    def at_level(self, level: int) -> NDArray[np.uint32]: ...  # noqa: D102

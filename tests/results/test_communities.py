@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -84,6 +85,50 @@ def test_cuts_of_a_real_run_have_the_modularity_of_their_level(method: str) -> N
     assert result.at_level(-1).tolist() == result.labels.tolist()
 
 
+def ring_with_chords(seed: int) -> lu.Graph:
+    rng = np.random.default_rng(seed)
+    u = rng.integers(0, 1000, 3000)
+    return lu.Graph.from_edges(u, (u + rng.integers(1, 30, 3000)) % 1000)
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("max_level", [None, 1, 4])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_hierarchy_nests_and_ends_with_the_communities(
+    method: str, max_level: int | None, seed: int
+) -> None:
+    graph = ring_with_chords(seed)
+    result = getattr(lu, method)(graph, device="cpu", seed=seed, max_level=max_level)
+    nested = result.hierarchy()
+    assert nested[-1].tolist() == result.labels.tolist()
+    assert all(part.tolist() == number_by_size(part).tolist() for part in nested)
+    for fine, coarse in itertools.pairwise(nested):
+        assert len(set(zip(fine.tolist(), coarse.tolist(), strict=True))) == fine.max() + 1
+        assert fine.max() > coarse.max()
+    if max_level is None:
+        assert len(nested) > 1
+        assert result.levels[-1].cycle > 0  # so that levels alone do not nest
+
+
+def test_a_hierarchy_of_one_cycle_of_louvain_is_its_levels() -> None:
+    result = two_levels()
+    assert [part.tolist() for part in result.hierarchy()] == [
+        result.at_level(0).tolist(),
+        result.at_level(1).tolist(),
+    ]
+    outside = Communities.of(result.graph, [0, 0, 1, 1, 1, 1])
+    assert [part.tolist() for part in outside.hierarchy()] == [outside.labels.tolist()]
+    empty = Communities.of(lu.Graph.from_edges([], []), [])
+    assert [part.tolist() for part in empty.hierarchy()] == [[]]
+
+
+def test_a_loaded_result_has_the_same_hierarchy(tmp_path: Path) -> None:
+    result = lu.leiden(ring_with_chords(0), device="cpu")
+    result.save(tmp_path / "r.npz")
+    again = Communities.load(tmp_path / "r.npz").hierarchy()
+    assert [part.tolist() for part in again] == [part.tolist() for part in result.hierarchy()]
+
+
 def test_members_and_sizes() -> None:
     result = two_levels()
     assert [c.tolist() for c in result.communities()] == [[2, 3, 4, 5], [0, 1]]
@@ -135,6 +180,17 @@ def test_frame() -> None:
     assert frame.columns.tolist() == ["vertex", "community", "level_0", "level_1"]
     assert frame["vertex"].tolist() == list("abcdef")
     assert frame["level_0"].tolist() == [1, 1, 2, 0, 0, 0]
+
+
+def test_a_frame_names_the_cycle_of_a_level() -> None:
+    result = lu.louvain(ring_with_chords(0), device="cpu")
+    frame = result.to_frame(levels=True)
+    columns = frame.columns.tolist()[2:]
+    assert len(columns) == len(result.levels)
+    for k, (column, found) in enumerate(zip(columns, result.levels, strict=True)):
+        assert column == f"level_{k}" + (f"_cycle_{found.cycle}" if found.cycle else "")
+        assert frame[column].tolist() == result.at_level(k).tolist()
+    assert columns[-1].endswith("_cycle_1")
 
 
 def test_a_frame_without_pandas_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def _iteration_lines(analysis: SessionAnalysis) -> Figure | None:
     series: dict[str, tuple[list[float], list[float]]] = {}
     cycles = iteration_cycles(analysis)
     for number, (cycle, span) in enumerate(zip(cycles, analysis.iterations, strict=True), 1):
-        name = f"{span.phase}, level {span.level}" + (f", cycle {cycle}" if cycle > 1 else "")
+        name = f"{span.phase}, level {span.level}" + (f", cycle {cycle}" if cycle else "")
         if name in series or len(series) < MOST_LINES:
             x, y = series.setdefault(name, ([], []))
             x.append(number)

@@ -17,8 +17,8 @@ class LevelTime:
 
     @property
     def label(self) -> str:
-        """Level, and cycle from the second on."""
-        cycle = "" if self.cycle == 1 else f"cycle {self.cycle}, "
+        """Level, and cycle unless it is 0, the first."""
+        cycle = f"cycle {self.cycle}, " if self.cycle else ""
         return f"{cycle}level {self.level}"
 
     @property
@@ -39,7 +39,7 @@ def times_by_level(analysis: SessionAnalysis) -> list[LevelTime]:
     ...          for at, (phase, level) in enumerate([("load", -1), ("move", 0), ("aggregate", 0),
     ...                                               ("move", 1), ("move", 0)])]
     >>> [each.label for each in times_by_level(SessionAnalysis(SessionData(phases=tuple(spans))))]
-    ['level 0', 'level 1', 'cycle 2, level 0']
+    ['level 0', 'level 1', 'cycle 1, level 0']
     """
     result: list[LevelTime] = []
     for span in sorted(analysis.phases, key=lambda span: span.start_ns):
@@ -47,7 +47,7 @@ def times_by_level(analysis: SessionAnalysis) -> list[LevelTime]:
             continue
         last = result[-1] if result else None
         if last is None or span.level > last.level:
-            result.append(LevelTime(last.cycle if last else 1, span.level))
+            result.append(LevelTime(last.cycle if last else 0, span.level))
         elif span.level < last.level or (span.phase == "move" and last.seconds.keys() - {"move"}):
             result.append(LevelTime(last.cycle + 1, span.level))
         seconds = result[-1].seconds
@@ -65,9 +65,9 @@ def times_outside_levels(analysis: SessionAnalysis) -> dict[str, float]:
 
 
 def iteration_cycles(analysis: SessionAnalysis) -> list[int]:
-    """Return the cycle of each iteration, from 1; a cycle begins where the move phase restarts."""
+    """Return the cycle of each iteration, from 0; a cycle begins where the move phase restarts."""
     result: list[int] = []
-    cycle, last = 1, (-1, -1)
+    cycle, last = 0, (-1, -1)
     for span in analysis.iterations:
         if span.phase == "move":
             place = (span.level, span.iteration)

@@ -170,7 +170,7 @@ def _resident_at_end(analysis: SessionAnalysis) -> dict[tuple[tuple[str, int], s
 def iterations(analysis: SessionAnalysis) -> Table:
     """Return the iterations of the move phase; with their cycle if there are several."""
     cycles = iteration_cycles(analysis)
-    several = max(cycles, default=1) > 1
+    several = max(cycles, default=0) > 0
     known = any(span.moved for span in analysis.iterations)
     rows = [
         {

@@ -52,7 +52,7 @@ def test_levels_stand_beside_their_like():
     figure = charts([Session(phases=tuple(short)), Session(phases=tuple(long))])["level-times"]
     (axes,) = figure.axes
     labels = [tick.get_text().replace("\n", " ") for tick in axes.get_xticklabels()]
-    assert labels == ["level 0", "level 1", "level 2", "cycle 2, level 0"]
+    assert labels == ["level 0", "level 1", "level 2", "cycle 1, level 0"]
     assert len(axes.get_legend().get_texts()) == 2 + 2  # phases, then sessions
     bars = [(round(bar.get_x() + 0.4), round(bar.get_height() * 1e9)) for bar in axes.patches]
     assert bars == [(0, 30), (0, 10), (3, 5), (0, 1), (1, 1), (2, 1)]
