@@ -29,7 +29,7 @@ class HostArray(np.ndarray):
 class HostDevice:
     id = 0
 
-    def ahead(self, clock: Any) -> int:
+    def clock_offset(self, clock: Any) -> int:
         return AHEAD
 
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
