@@ -10,6 +10,8 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from louvain_um.errors import OptionError
 from louvain_um.options import Method
 from louvain_um.placement.machine.machine import Machine
@@ -49,6 +51,11 @@ class Subject:
     program: str = "louvain-um"
     scale: float | None = None
     reserved: int = 0
+    digest: str = field(init=False, repr=False, compare=False)
+    """Of the graph: graphs of one name and size are told apart by it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digest", _digest(self.graph))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +110,9 @@ def points(
         places.append((device_name(settings.device), "measured"))
     for gpu, evidence in places:
         for policy in order:
-            about: list[Any] = [settings.method, settings.seed, subject.program, subject.reserved]
+            about: list[Any] = [
+                settings.method, settings.seed, subject.program, subject.reserved, subject.digest
+            ]  # fmt: skip
             about.append(_policy(policy))
             if evidence == "modelled":
                 about += [machines[gpu].to_dict(), asdict(settings.driver)]
@@ -122,6 +131,16 @@ def points(
                     "setup": hashlib.sha256(text.encode()).hexdigest()[:12],
                     "source": (policy, gpu),
                 }
+
+
+def _digest(graph: Graph) -> str:
+    """Return a digest of a graph's arrays."""
+    found = hashlib.blake2b(digest_size=8)
+    for array in (graph.offsets, graph.targets, graph.weights, graph.loops):
+        if array is not None:
+            found.update(f"{array.dtype.str} {array.size};".encode())
+            found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()
 
 
 def policy_name(policy: str | Path | Policy) -> str:

@@ -132,7 +132,7 @@ def recording_of(subject: Subject, settings: Settings, folder: Path, *, fresh: b
     graph = subject.graph
     about = json.dumps(
         [subject.program, settings.method, settings.seed, graph.n_vertices, graph.n_arcs,
-         graph.total_weight]
+         subject.digest]
     )  # fmt: skip
     digest = hashlib.sha256(about.encode()).hexdigest()[:8]
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in subject.name)

@@ -205,6 +205,20 @@ def test_results_of_another_sweep_are_kept(run, tmp_path):
     assert not (folder / "iterations.csv").exists()  # of base, which no longer ran
 
 
+def test_another_graph_of_the_same_name_and_size_is_no_continuation(run, tmp_path):
+    graph = tmp_path / "g.txt"
+    arguments = ("sweep", graph, "--machine", "p4000", "--policies", "base",
+                 "--oversubscription", "0", "-o", tmp_path / "out", "-q")  # fmt: skip
+
+    def circle(step):
+        graph.write_text("".join(f"{v} {(v + step) % 40}\n" for v in range(40)))
+        return run(*arguments)
+
+    assert circle(1).code == 0
+    assert circle(1).code == 0
+    assert "holds results of another sweep" in circle(3).complaint()
+
+
 @pytest.mark.parametrize("edit", ["value", "row", "table", "parquet"])
 def test_edited_results_are_kept(run, tmp_path, edit):
     folder = tmp_path / "out"
