@@ -115,6 +115,14 @@ Ids = Annotated[
         "--ids", help="Read ids of an edge list as numbers or names.", rich_help_panel=READING
     ),
 ]
+Trusted = Annotated[
+    bool,
+    typer.Option(
+        "--trusted",
+        help="Lift the limits on line length, unpacked size and vertices per edge.",
+        rich_help_panel=READING,
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +137,7 @@ class Reading:
     header: Header = None
     separator: Separator = None
     ids: Ids = IdKind.auto
+    trusted: Trusted = False
 
     def read(self, source: str) -> Graph:
         """Read a graph from a file, standard input or the examples."""
@@ -150,6 +159,7 @@ class Reading:
             if self.separator == r"\t"
             else self.separator,  # shells pass it unexpanded
             ids=self.ids.value,
+            trusted=self.trusted,
         )
 
 

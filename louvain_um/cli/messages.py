@@ -12,7 +12,7 @@ from typer.models import OptionInfo
 OPTIONS = (
     "device", "device_budget", "duplicates", "force", "format", "header", "ids", "max_level",
     "memory", "method", "one_based", "resolution", "seed", "separator", "symmetrize",
-    "threads", "threshold", "weighted",
+    "threads", "threshold", "trusted", "weighted",
 )  # fmt: skip
 """Arguments that have an option of the same name."""
 

@@ -32,6 +32,7 @@ def read_graph(
     header: bool | None = None,
     separator: str | None = None,
     ids: Literal["auto", "number", "text"] = "auto",
+    trusted: bool = False,
 ) -> Graph:
     r"""Read a graph from a file, or from standard input.
 
@@ -71,6 +72,10 @@ def read_graph(
     ids : {"auto", "number", "text"}
         For edge lists: whether ids are numbers or names. By default detected from the first
         lines.
+    trusted : bool
+        Read files whose lines exceed 1 GiB, that unpack to more than 200 times their size, or
+        that have more than 100 vertices per edge. By default these are errors, so that a
+        small file cannot take all memory; up to 256 MiB and 67 million vertices are accepted.
 
     Returns
     -------
@@ -106,6 +111,7 @@ def read_graph(
         header=header,
         separator=separator,
         ids=ids,
+        trusted=trusted,
     )
     return read(os.fspath(path), format, options)
 

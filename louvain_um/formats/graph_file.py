@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,23 @@ GZIP_WINDOW = 31
 
 GZIP_MAGIC = b"\x1f\x8b"
 
+LONGEST_LINE = 1 << 30
+"""Bytes of a line in a file that is not trusted: a METIS list of 100 million neighbours."""
+
+FREE_BYTES = 1 << 28
+"""Unpacked bytes that are always accepted."""
+
+MOST_UNPACKED = 200
+"""Unpacked bytes per packed byte in a file that is not trusted: graphs have 2 to 20."""
+
+FREE_VERTICES = 1 << 26
+"""Vertices that are always accepted."""
+
+MOST_VERTICES = 100
+"""Vertices per edge in a file that is not trusted."""
+
+TRUST = "; if it comes from a trusted source, pass trusted=True (--trusted)"
+
 
 class GraphFile:
     """An open graph file; all its errors name the file.
@@ -36,11 +54,14 @@ class GraphFile:
         Uncompressed bytes.
     name : str
         The file as the user named it.
+    trusted : bool
+        Whether lines, unpacked bytes and vertices have no limits.
     """
 
-    def __init__(self, stream: BinaryIO, name: str) -> None:
+    def __init__(self, stream: BinaryIO, name: str, *, trusted: bool = False) -> None:
         self.stream = stream
         self.name = name
+        self.trusted = trusted
         self._ahead = b""
 
     def error(self, message: str, line: int | None = None) -> GraphFormatError:
@@ -105,16 +126,41 @@ class GraphFile:
 
     def blocks(self, size: int = BLOCK_BYTES) -> Iterator[NDArray[np.uint8]]:
         """Yield blocks of whole lines, each ending in a newline."""
-        rest = b""
+        rest: list[bytes] = []
+        held = 0
         while data := self.read(size):
             cut = data.rfind(b"\n") + 1
             if cut == 0:
-                rest += data
+                rest.append(data)
+                held += len(data)
+                if held > LONGEST_LINE and not self.trusted:
+                    raise self.error(f"a line is longer than {LONGEST_LINE >> 20} MiB{TRUST}")
                 continue
-            yield np.frombuffer(rest + data[:cut] if rest else data, np.uint8, len(rest) + cut)
-            rest = data[cut:]
+            text = b"".join((*rest, data[:cut])) if rest else data
+            yield np.frombuffer(text, np.uint8, held + cut)
+            rest = [data[cut:]] if cut < len(data) else []
+            held = len(data) - cut
         if rest:
-            yield np.frombuffer(rest + b"\n", np.uint8)
+            yield np.frombuffer(b"".join((*rest, b"\n")), np.uint8)
+
+    def check_archive(self) -> None:
+        """Raise an error for a zip archive that unpacks to far more bytes than it has."""
+        stream = self.seekable()
+        packed = stream.seek(0, io.SEEK_END)
+        with zipfile.ZipFile(stream) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+        if unpacked > max(FREE_BYTES, MOST_UNPACKED * packed) and not self.trusted:
+            raise self.error(f"unpacks to more than {MOST_UNPACKED} times its size{TRUST}")
+
+    def check_vertices(self, n: int, edges: int) -> None:
+        """Raise an error for a number of vertices that so few edges hardly have.
+
+        A few bytes can announce vertices that take all memory.
+        """
+        if not self.trusted and n > max(FREE_VERTICES, MOST_VERTICES * edges):
+            raise self.error(
+                f"has {n:,} vertices for {edges:,} edges; correct the number or the ids{TRUST}"
+            )
 
     def seekable(self) -> BinaryIO:
         """Return the whole file as a seekable stream, at its start."""
@@ -138,10 +184,10 @@ def refuse_missing(path: str) -> None:
 
 
 @contextmanager
-def open_graph_file(path: str) -> Iterator[GraphFile]:
+def open_graph_file(path: str, *, trusted: bool = False) -> Iterator[GraphFile]:
     """Open a file, or standard input for ``-``; gzip is recognized by its first bytes."""
     if path == "-":
-        yield _decompressed(cast(BinaryIO, sys.stdin.buffer), "<stdin>")
+        yield _decompressed(cast(BinaryIO, sys.stdin.buffer), "<stdin>", trusted)
         return
     refuse_missing(path)
     try:
@@ -149,16 +195,16 @@ def open_graph_file(path: str) -> Iterator[GraphFile]:
     except OSError as error:
         raise GraphFormatError(f"cannot be opened: {error.strerror}", path) from None
     with stream:
-        yield _decompressed(cast(BinaryIO, stream), path)
+        yield _decompressed(cast(BinaryIO, stream), path, trusted)
 
 
-def _decompressed(stream: BinaryIO, name: str) -> GraphFile:
-    file = GraphFile(stream, name)
+def _decompressed(stream: BinaryIO, name: str, trusted: bool) -> GraphFile:
+    file = GraphFile(stream, name, trusted=trusted)
     magic = file.peek(2)
     if not magic:
         raise file.error("is empty; expected a graph")
     if magic == GZIP_MAGIC:
-        file = GraphFile(cast(BinaryIO, _GzipReader(file)), name)
+        file = GraphFile(cast(BinaryIO, _GzipReader(file)), name, trusted=trusted)
         if not file.peek(1):
             raise file.error("contains an empty gzip stream; expected a graph")
     elif name.endswith(".gz"):
@@ -173,6 +219,7 @@ class _GzipReader:
         self.compressed = compressed
         self.inflate = zlib.decompressobj(GZIP_WINDOW)
         self.ready = b""
+        self.packed = self.unpacked = 0
 
     def read(self, size: int = -1) -> bytes:
         """Return up to `size` bytes; fewer only at the end."""
@@ -188,14 +235,26 @@ class _GzipReader:
         """Return some more bytes; none at the end."""
         data = b""
         while not data:
-            raw = self.inflate.unused_data or self.compressed.read(COMPRESSED_BYTES)
+            raw = self.inflate.unconsumed_tail or self.inflate.unused_data or self._packed()
             if self.inflate.eof:
                 # Another stream may follow, or zeros that pad a tape block.
-                raw = raw.lstrip(b"\0") or self.compressed.read(COMPRESSED_BYTES).lstrip(b"\0")
+                raw = raw.lstrip(b"\0") or self._packed().lstrip(b"\0")
                 if not raw:
                     return b""
                 self.inflate = zlib.decompressobj(GZIP_WINDOW)
             if not raw:
                 raise EOFError("no end of stream")
-            data = self.inflate.decompress(raw)
+            # A bounded part: what is left over is copied with every read.
+            data = self.inflate.decompress(raw, BLOCK_BYTES)
+        self.unpacked += len(data)
+        most = max(FREE_BYTES, MOST_UNPACKED * self.packed)
+        if self.unpacked > most and not self.compressed.trusted:
+            raise self.compressed.error(
+                f"unpacks to more than {MOST_UNPACKED} times its size{TRUST}"
+            )
         return data
+
+    def _packed(self) -> bytes:
+        raw = self.compressed.read(COMPRESSED_BYTES)
+        self.packed += len(raw)
+        return raw

@@ -30,6 +30,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         file,
         LineFormat(shape=shape, min_id=1, max_id=n, first_line=line + 1, expected=entries),
     )
+    file.check_vertices(n, len(edges.u))
     edges.u = _from_zero(edges.u)
     edges.v = _from_zero(edges.v)
     if symmetry == "general":

@@ -121,6 +121,7 @@ def _rows(
         columns.append(out[:count].copy())
         if header.weighted:
             values.append(weights[:count].copy())
+    file.check_vertices(header.n, max(row, header.edges))
     np.cumsum(offsets, out=offsets)
     if row < header.n and int(offsets[-1]) != 2 * header.edges:
         raise file.error(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import load_npz
 
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, GraphFormatError
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.objects.sparse import from_sparse
 from louvain_um.formats.optional_dependencies import first_line_of
@@ -28,6 +28,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         raise file.error("is not an .npz archive; download or save it again")
     try:
         # A seekable file is read in place: the archive is not held twice.
+        file.check_archive()
         with np.load(file.seekable(), allow_pickle=False) as archive:
             members = set(archive.files)
             arrays = {
@@ -35,6 +36,8 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             }
         if "format" in members and not {"u", "v"} <= members:
             matrix = load_npz(file.seekable())
+    except GraphFormatError:
+        raise
     except Exception as error:  # damaged archives raise many types
         raise file.error(
             f"is not a valid .npz archive ({first_line_of(error)}); download or save it again, "
@@ -44,7 +47,9 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         if matrix is not None:
             return from_sparse(matrix, options)
         if {"u", "v"} <= members:
-            return _edges(arrays, options)
+            return _edges(file, arrays, options)
+    except GraphFormatError:
+        raise
     except GraphError as error:
         raise file.error(str(error)) from None
     if "header" in members:  # only sessions and recordings of this package have one
@@ -59,12 +64,13 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     )
 
 
-def _edges(arrays: dict[str, Any], options: ReadOptions) -> Graph:
+def _edges(file: GraphFile, arrays: dict[str, Any], options: ReadOptions) -> Graph:
     n = None
     if "n" in arrays:
         if arrays["n"].size != 1 or arrays["n"].dtype.kind not in "iu" or arrays["n"].min() < 0:
             raise GraphError("array n must be one whole number of at least 0")
         n = int(arrays["n"].reshape(())[()])
+        file.check_vertices(n, len(arrays["u"]))
     w = arrays.get("w") if options.weighted is not False else None
     if options.weighted and w is None:
         raise GraphError("has no array w with weights; drop weighted=True (--weighted)")

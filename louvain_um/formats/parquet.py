@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, GraphFormatError
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.objects.frames import from_columns
 from louvain_um.formats.optional_dependencies import first_line_of, require
@@ -23,6 +23,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     try:
         table = parquet.ParquetFile(file.seekable())
         announced = (table.schema_arrow.metadata or {}).get(VERTICES_KEY)
+        file.check_vertices(int(announced or 0), table.metadata.num_rows)
 
         def column(name: Any) -> NDArray[Any]:
             return from_arrow(table.read(columns=[name]).column(0))
@@ -30,6 +31,8 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         return from_columns(
             table.schema_arrow.names, column, options, int(announced) if announced else None
         )
+    except GraphFormatError:
+        raise
     except GraphError as error:
         raise file.error(str(error)) from None
     except Exception as error:  # pyarrow raises several types for damaged files

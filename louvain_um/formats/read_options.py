@@ -20,3 +20,4 @@ class ReadOptions:
     header: bool | None = None
     separator: str | None = None
     ids: Literal["auto", "number", "text"] = "auto"
+    trusted: bool = False

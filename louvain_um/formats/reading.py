@@ -33,7 +33,7 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
     if name != "-":
         refuse_missing(name)
     kind = format or (None if name == "-" else format_of(name))
-    with open_graph_file(name) as file:
+    with open_graph_file(name, trusted=options.trusted) as file:
         if kind in (None, "edges"):
             file.skip_byte_order_mark()
             guess = format_of_content(file.peek(64))

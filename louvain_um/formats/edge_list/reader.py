@@ -168,6 +168,10 @@ def _number_and_build(
         names = None
     if names is None:
         base = None if options.one_based is None else int(options.one_based)
+        claimed = announced or 0
+        if base is not None and len(edges.u):
+            claimed = max(claimed, int(edges.u.max()), int(edges.v.max()))
+        file.check_vertices(claimed, len(edges.u))
         edges.u, edges.v, n, names = number_vertices(
             edges.u, edges.v, announced=announced, base=base
         )

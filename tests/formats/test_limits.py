@@ -1,0 +1,108 @@
+"""Files that are small on disk and huge in memory, and honest ones with long lines."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from louvain_um.errors import GraphFormatError
+from louvain_um.formats import graph_file, read_graph
+from louvain_um.formats.graph_file import GraphFile, open_graph_file
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def test_a_long_line_takes_linear_time() -> None:
+    def blocks(mebibytes: int) -> float:
+        file = GraphFile(io.BytesIO(b"1" * (mebibytes << 20)), "x", trusted=True)
+        return seconds(lambda: sum(len(block) for block in file.blocks()))
+
+    # Quadratic time would be 100 times as long for 10 times the bytes.
+    assert blocks(200) < 40 * max(blocks(20), 0.01)
+
+
+def test_a_stream_that_packs_well_takes_linear_time(tmp_path: Path) -> None:
+    def read(mebibytes: int) -> float:
+        path = tmp_path / f"{mebibytes}.txt.gz"
+        path.write_bytes(gzip.compress(b"\n" * (mebibytes << 20), 1))
+        with open_graph_file(str(path), trusted=True) as file:
+            return seconds(lambda: sum(len(block) for block in file.blocks()))
+
+    assert read(160) < 40 * max(read(16), 0.02)
+
+
+def test_long_lines_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"1" * 10 + b"\n" + b"2" * 25 + b"\n3\n4" + b"5" * 20
+    for size in range(1, 40):
+        file = GraphFile(io.BytesIO(text), "x")
+        blocks = [block.tobytes() for block in file.blocks(size)]
+        assert b"".join(blocks) == text + b"\n"
+        assert all(block.endswith(b"\n") for block in blocks)
+
+
+def refused(path: Path, text: str) -> None:
+    """Reading is refused in one line, unless the file is trusted."""
+    with pytest.raises(GraphFormatError, match=text) as caught:
+        read_graph(path)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert message.count(str(path)) == 1
+    assert message.endswith("trusted=True (--trusted)")
+    assert read_graph(path, trusted=True).n_edges == 1
+
+
+def test_line_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_file, "LONGEST_LINE", 1 << 20)
+    path = tmp_path / "g.txt"
+    path.write_text("1 2" + " " * (3 << 20) + "\n")
+    refused(path, "a line is longer than 1 MiB")
+
+
+@pytest.mark.parametrize("name", ["g.txt.gz", "g.npz"])
+def test_unpacked_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(graph_file, "FREE_BYTES", 1 << 20)
+    path = tmp_path / name
+    if name == "g.npz":
+        np.savez_compressed(path, u=[0], v=[1], filling=np.zeros(1 << 20))
+    else:
+        path.write_bytes(gzip.compress(b"1 2\n" + b"\n" * (4 << 20)))
+    refused(path, "unpacks to more than 200 times its size")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.txt", "# Nodes: 5000 Edges: 1\n0 1\n"),
+        ("g.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n5000 5000 1\n2 1\n"),
+        ("g.mtx", "%%MatrixMarket matrix coordinate pattern general\n5000 5000 2\n2 1\n1 2\n"),
+        ("g.graph", "5000 1\n2\n1\n"),
+        ("g.npz", ""),
+    ],
+)
+def test_vertices_per_edge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    monkeypatch.setattr(graph_file, "FREE_VERTICES", 1000)
+    path = tmp_path / name
+    path.write_text(text)
+    if name == "g.npz":
+        np.savez(path, u=[0], v=[1], n=5000)
+    refused(path, "has 5,000 vertices for [12] edges")
+
+
+def test_one_based_ids_are_vertices_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_file, "FREE_VERTICES", 1000)
+    (tmp_path / "g.txt").write_text("1 5000\n")
+    assert read_graph(tmp_path / "g.txt").n_vertices == 2
+    with pytest.raises(GraphFormatError, match="5,000 vertices for 1 edges"):
+        read_graph(tmp_path / "g.txt", one_based=True)
