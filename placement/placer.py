@@ -180,8 +180,8 @@ def smart_malloc(
     figures = machine or machine_for(device)
     with cuda_calls.current(device):
         free = guard.room(device) if room is None else room
-        away = is_host_resident(shape, kind, work, figures, free)
-        arena = _arena(name, group, shape * kind.itemsize, away, device)
+        hosted = is_host_resident(shape, kind, work, figures, free)
+        arena = _arena(name, group, shape * kind.itemsize, hosted, device)
         owner = _Owner(arena)
         array = view(arena.whole(), shape, kind, arena, owner)
         if source is not None:
@@ -220,11 +220,11 @@ def _owner(array: Any) -> _Owner:
     return owner
 
 
-def _arena(name: str, group: Group, nbytes: int, away: bool, device: int) -> Arena:
+def _arena(name: str, group: Group, nbytes: int, hosted: bool, device: int) -> Arena:
     """Return an arena on the side that was chosen; page-locked if managed memory cannot be."""
     pinned, mapped = Placement("pinned"), HOST_MAPPED
     kinds = [Placement("device")]
-    if away:
+    if hosted:
         kinds = [pinned] if managed_refusal(device) else [mapped, pinned]
     for placement in kinds[:-1]:
         try:

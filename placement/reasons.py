@@ -124,9 +124,9 @@ def _sentence(plan: Decision, group: Group, terms: Estimate, there: int) -> str:
         return f"{placement}, as in policy {plan.like}, the fastest that fits"
     if placement.on_device == 1:
         return f"fits; host placement would cost {bus} and save {saved}"
-    away = [a.name for a in plan.arrays if a.group == group and _away(plan, a)]
+    names = [a.name for a in plan.arrays if a.group == group and _is_hosted(plan, a)]
     return (
-        f"{', '.join(away)} {'cost' if len(away) > 1 else 'costs'} least time per byte on "
+        f"{', '.join(names)} {'cost' if len(names) > 1 else 'costs'} least time per byte on "
         f"the host: {size(there)} of the group fit, the rest is read in place over the bus"
     )
 
@@ -142,7 +142,7 @@ def _there(plan: Decision, group: Group) -> int:
     return max(held.values())
 
 
-def _away(plan: Decision, array: ArraySpec) -> bool:
+def _is_hosted(plan: Decision, array: ArraySpec) -> bool:
     placement = plan.chosen.placement_of(array.name, array.group)
     return bool(array.nbytes) and not array.device_only and placement.on_device < 1
 

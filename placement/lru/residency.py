@@ -1,8 +1,8 @@
-"""Which blocks of a graph's arcs are on the device, when the budget holds only some of them.
+"""Which blocks of a graph's arcs are on the device, if the budget holds only some of them.
 
-Real faults, real migrations, real write-backs; only the choice of victim is the program's: the
-blocks used longest ago are moved back before others are brought, so that the driver never has
-to evict.
+Faults, migrations and write-backs are real. Only eviction differs from the driver's: this module
+moves the least recently used blocks to the host before others are moved in, so that the driver
+never evicts.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from louvain_um.placement.memory import cuda_calls
 
 BLOCK: Final = 2 << 20
-"""Bytes of the unit that moves: the driver's own."""
+"""Bytes of a migration unit, as in the driver."""
 
-AWAY: Final = -1
-"""When a unit was used last that is not on the device."""
+NOT_RESIDENT: Final = -1
+"""Entry of `Residency.used` for a unit that is not on the device."""
 
 Mode = Literal["fault", "prefetch"]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """An array in managed memory, indexed by arcs: address and bytes of an element."""
+    """An array in managed memory, indexed by arc: address, and bytes per element."""
 
     address: int
     itemsize: int
@@ -35,36 +35,36 @@ class Span:
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes that residency moved."""
+    """Bytes moved so far."""
 
     to_device: int = 0
     to_host: int = 0
 
 
 class Mover(Protocol):
-    """What moves ranges: see `Prefetches`."""
+    """Moves ranges of memory; see `Prefetches`."""
 
     def send(self, address: int, nbytes: int, to: int) -> None:
-        """Begin to move a range to a device or to the host."""
+        """Start to move a range to a device or to the host."""
 
     def arrive(self) -> None:
-        """Let kernels launched later wait for everything sent."""
+        """Make kernels launched later wait for all ranges sent."""
 
 
 class Residency:
-    """Blocks of arcs on the device, least recently used first to leave.
+    """Blocks of arcs on the device; the least recently used are evicted first.
 
     Parameters
     ----------
     spans : sequence of Span
         The arrays: targets, and weights if there are any.
     cuts : int64[blocks + 1]
-        Arcs at which blocks begin.
+        First arc of each block, and the end of the last.
     capacity : int
         Bytes of them that may be on the device.
     mode : {"fault", "prefetch"}
-        Brought by touching, as a program without placement would, or by prefetching, the next
-        block while this one is worked on.
+        How blocks are moved in: "fault", by touching their pages, as in a program without
+        placement; "prefetch", by prefetching the next block while this one is processed.
     device : int
     touch : callable
         ``touch(address, nbytes)`` launches a kernel that touches every page of a range.
@@ -73,7 +73,7 @@ class Residency:
 
     Examples
     --------
-    A graph of four blocks with room for two, brought in turn:
+    Four blocks, of which two fit, are needed in turn:
 
     >>> import numpy as np
     >>> from louvain_um.placement.lru.residency import Residency, Span
@@ -104,7 +104,7 @@ class Residency:
         self.traffic = Traffic()
         self.room = capacity // BLOCK
         self.clock = 0
-        # Units of all arrays are numbered through; `firsts` says where each array's begin.
+        # Units of all arrays are numbered consecutively; `bases` maps a number to an address.
         self.bases, self.units = list[int](), list[NDArray[np.int64]]()
         count = 0
         for span in spans:
@@ -114,7 +114,7 @@ class Residency:
             self.bases.append(base - count)
             self.units.append(np.stack([begins - base + count, ends - base + count], axis=1))
             count += int(ends[-1]) - base if len(ends) else 0
-        self.used = np.full(count, AWAY, np.int64)
+        self.used = np.full(count, NOT_RESIDENT, np.int64)
 
     def units_of(self, block: int) -> NDArray[np.int64]:
         """Return the numbers of the units that hold a block."""
@@ -139,13 +139,13 @@ class Residency:
     @property
     def resident_bytes(self) -> int:
         """Bytes on the device."""
-        return int((self.used != AWAY).sum()) * BLOCK
+        return int((self.used != NOT_RESIDENT).sum()) * BLOCK
 
     def need(self, block: int, following: int | None = None) -> None:
-        """Bring a block for the kernel that is launched next.
+        """Move a block to the device for the kernel that is launched next.
 
-        Where blocks are prefetched, the following one is sent for as well, if there is room for
-        both: it travels while that kernel works.
+        In mode "prefetch", the `following` block is prefetched while that kernel runs, if both
+        fit.
         """
         self.clock += 1
         self.bring(self.units_of(block), None)
@@ -154,27 +154,27 @@ class Residency:
             self.bring(self.units_of(following), self.units_of(block))
 
     def bring(self, wanted: NDArray[np.int64], kept: NDArray[np.int64] | None) -> None:
-        """Bring units; the others may leave, except those kept."""
-        missing = wanted[self.used[wanted] == AWAY]
-        here = np.flatnonzero(self.used != AWAY)
+        """Move units to the device; evict others except those kept."""
+        missing = wanted[self.used[wanted] == NOT_RESIDENT]
+        here = np.flatnonzero(self.used != NOT_RESIDENT)
         surplus = len(here) + len(missing) - self.room
         if surplus > 0:
             staying = wanted if kept is None else np.union1d(wanted, kept)
             others = np.setdiff1d(here, staying)
             if len(others) < surplus:
                 if kept is not None:
-                    return  # no room to work ahead
+                    return  # the following block does not fit beside this one
                 raise ValueError(f"a block of {len(wanted)} units does not fit into {self.room}")
             oldest = others[np.argsort(self.used[others], kind="stable")[:surplus]]
             self.move(np.sort(oldest), cuda_calls.HOST)
-            self.used[oldest] = AWAY
+            self.used[oldest] = NOT_RESIDENT
             if self.mode == "fault":
-                self.mover.arrive()  # what is touched next must find room
+                self.mover.arrive()  # evict before the next pages are touched
         self.move(missing, self.device)
         self.used[wanted] = self.clock
 
     def move(self, units: NDArray[np.int64], to: int) -> None:
-        """Move units, neighbours together."""
+        """Move units; consecutive ones in one call."""
         if not len(units):
             return
         breaks = np.flatnonzero(np.diff(units) != 1) + 1
@@ -192,7 +192,7 @@ class Residency:
                     self.mover.send(address, nbytes, to)
 
     def pieces(self, low: int, high: int) -> list[tuple[int, int, int]]:
-        """Return a stretch of units, cut where one array ends, each with its array's base."""
+        """Return a range of units, split by array, each part with its array's base."""
         found = []
         for base, units in zip(self.bases, self.units, strict=True):
             first, last = int(units[0, 0]), int(units[-1, 1])
@@ -202,15 +202,15 @@ class Residency:
 
 
 def cut_rows(offsets: NDArray[np.int64], itemsize: int, nbytes: int) -> NDArray[np.int64]:
-    """Return the vertices at which blocks begin, and the end of the last.
+    """Return the first vertex of each block, and the end of the last.
 
     Parameters
     ----------
     offsets : int64[n + 1]
     itemsize : int
-        Bytes an arc.
+        Bytes per arc.
     nbytes : int
-        Bytes a block; one with a single row may have more.
+        Bytes per block; a block with a single row may have more.
 
     Examples
     --------
@@ -227,10 +227,10 @@ def cut_rows(offsets: NDArray[np.int64], itemsize: int, nbytes: int) -> NDArray[
 
 
 class Prefetches:
-    """Moves ranges of managed memory on a stream of its own, beside the kernels of another.
+    """Moves ranges of managed memory on a separate stream, concurrently with kernels.
 
-    What is sent begins when the kernels launched so far have ended, since what leaves may be
-    theirs; `arrive` lets the kernels launched later wait for all that was sent.
+    A range moves after the kernels launched so far have ended, since they may use it. `arrive`
+    makes kernels launched later wait for all ranges sent.
     """
 
     def __init__(self) -> None:
@@ -238,7 +238,7 @@ class Prefetches:
         self.sent = False
 
     def send(self, address: int, nbytes: int, to: int) -> None:
-        """Begin to move a range to a device or to the host."""
+        """Start to move a range to a device or to the host."""
         import cupy
 
         if self.stream is None:
@@ -249,7 +249,7 @@ class Prefetches:
         cuda_calls.prefetch(address, nbytes, to, self.stream.ptr)
 
     def arrive(self) -> None:
-        """Let the current stream wait for everything sent."""
+        """Make the current stream wait for all ranges sent."""
         if self.sent:
             import cupy
 

@@ -75,7 +75,7 @@ def best_of(candidates: Iterable[Candidate], limit: int) -> Candidate | None:
 
 
 def no_more_arrays(low_scratch: bool) -> tuple[ArraySpec, ...]:
-    """Return nothing: out of core, no additional arrays are needed."""
+    """Return no additional arrays for out-of-core runs."""
     return ()
 
 
@@ -88,12 +88,12 @@ def choose(
     targets24: Callable[[bool], tuple[ArraySpec, ...]] | None = None,
     free: int | None = None,
 ) -> Candidate:
-    """Return what the model holds best within the limit; what needs least if nothing fits.
+    """Return the candidate with the least predicted time within the limit.
 
-    Where everything fits, that is plain device memory, with arcs packed (`pack`) rather than
-    scratch made small, and both if they must be. Otherwise it is the best of these: arrays taken
-    off the device in each of `ORDERS`, the last one split; and every policy that comes with the
-    package, but for those whose managed memory is more than the device has free.
+    If everything fits, that is plain device memory: with 24-bit targets (`targets24`) if needed,
+    else with low scratch, else with both. Otherwise it is the best of: arrays moved to the host in
+    each of `ORDERS`, the last one split; and every policy of the package whose managed memory does
+    not exceed the free device memory. If nothing fits, return the one that needs least.
     """
     first = candidate(AUTO, default, work, limit, low_scratch=False)
     if first.fitted.within(limit):
@@ -132,16 +132,15 @@ def choose(
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """In which order arrays leave the device: of time lost by bytes won.
+    """Order in which arrays move to the host: least time lost per byte freed first.
 
     Parameters
     ----------
     greedy : bool
-        Bytes are those that are won at the time, else those of the piece, which an array that is
-        at the peak alone later may win.
+        Count the bytes by which the peak shrinks now; else the bytes of the piece, because the
+        peak may shrink by these once other arrays have moved.
     small_last : bool
-        What has less than a block leaves only if all else is not enough: it wins next to nothing,
-        and is often hot.
+        Move arrays below one block last: they free little memory and are often hot.
     """
 
     greedy: bool = True
@@ -159,7 +158,7 @@ def hosted_within(
     targets24: bool = False,
     order: Order = Order(),
 ) -> Candidate:
-    """Return the candidate whose arrays leave the device until the rest fits."""
+    """Return the candidate that moves arrays to the host until the rest fits."""
     room = limit
     while True:
         policy = hosting(arrays, work, room, order)
@@ -169,24 +168,24 @@ def hosted_within(
         over = found.fitted.needed - limit
         if over <= 0 or room <= over:
             return found
-        room -= over  # arenas of their own are rounded up
+        room -= over  # separate arenas are rounded up
 
 
 PIECES = 8
-"""An array that is there throughout leaves the device by pieces, the last one first: where work
-hides some of the bus, the first cost less than those after them. Others leave whole: what a part
-of them keeps on the device, nothing else can use while they are not there."""
+"""Arrays alive in all stages move to the host in so many pieces, the last one first: the first
+pieces cost less where transfers overlap with work. Other arrays move whole: no other array can use
+the memory of a part that stays."""
 
 
 def hosting(
     arrays: Sequence[ArraySpec], work: Workload, limit: int, order: Order = Order()
 ) -> Policy:
-    """Return a policy that takes pieces of arrays off the device until the rest fits.
+    """Return a policy that moves pieces of arrays to the host until the rest fits.
 
-    The order does not depend on the limit, so that a larger one never leaves less on the device.
+    The order does not depend on the limit, so a larger limit never keeps less on the device.
     """
     scales = work.scales(arrays)
-    left = {a.name: _Leaving(a, work, scales) for a in arrays if not a.device_only and a.nbytes}
+    left = {a.name: _Hosting(a, work, scales) for a in arrays if not a.device_only and a.nbytes}
     held = dict.fromkeys(STAGES, 0)
     for array in arrays:
         for stage in array.stages:
@@ -196,7 +195,7 @@ def hosting(
         won = {name: _won(one.array, one.piece, held) for name, one in left.items()}
         useful = [one for name, one in left.items() if won[name] > 0]
         if not useful:
-            # Stages that need the same each keep the others' arrays from winning anything.
+            # Several stages are at the peak: no single array lowers it.
             useful = [one for one in left.values() if _at_peak(one.array, held)]
             won = dict.fromkeys(won, 0)
         if not useful:
@@ -211,14 +210,14 @@ def hosting(
         )
         for stage in first.array.stages:
             held[stage] -= first.piece
-        hosted[first.array.name] = first.leave(limit - _with_slack(max(held.values())))
+        hosted[first.array.name] = first.move(limit - _with_slack(max(held.values())))
         if not first.here:
             del left[first.array.name]
     return replace(AUTO, arrays=hosted)
 
 
-class _Leaving:
-    """An array on its way to the host, piece by piece.
+class _Hosting:
+    """An array that is moved to the host piece by piece.
 
     Parameters
     ----------
@@ -229,9 +228,9 @@ class _Leaving:
     Attributes
     ----------
     here, piece : int
-        Bytes that are on the device, and of these the ones that leave next.
+        Bytes that are on the device, and those of the next piece to move.
     loss : float
-        Seconds that their leaving costs.
+        Seconds that moving this piece costs.
     """
 
     def __init__(self, array: ArraySpec, work: Workload, scales: Scales) -> None:
@@ -245,7 +244,7 @@ class _Leaving:
         self.next()
 
     def next(self) -> None:
-        """Say how many bytes leave next, and the seconds that this costs."""
+        """Set the bytes of the next piece, and the seconds that moving it costs."""
         self.piece = min(self.most, self.here)
         self.loss = self._lost(self.here - self.piece) - self._lost(self.here)
 
@@ -259,14 +258,14 @@ class _Leaving:
         bus = {stage: self.work.bus_scale * seconds for stage, seconds in found.items()}
         return exposed(self.work.core, bus, targets24=True) if self.targets24 else sum(bus.values())
 
-    def leave(self, room: int) -> Placement:
-        """Have the next piece leave, but for as many whole blocks as there is room for."""
+    def move(self, room: int) -> Placement:
+        """Move the next piece to the host, except for as many whole blocks as `room` holds."""
         self.here -= self.piece
         self.next()
         kept = min(self.here + max(0, room), self.whole - 1) // BLOCK * BLOCK
         if kept <= 0:
             return HOSTED
-        # Half a block more, so that rounding the product down gives the blocks meant.
+        # Half a block more, so that rounding the product down gives `kept`.
         return Placement("split", min(1.0, (kept + BLOCK / 2) / self.whole))
 
 

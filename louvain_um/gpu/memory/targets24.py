@@ -1,9 +1,9 @@
 """Targets of 24 bits instead of 32, for graphs that do not fit otherwise: `targets24.cuh`.
 
-A quarter less of what is largest in a run and what moving reads most of. Rows are sorted by how
-long they are, short ones first: what does not fit on the device are then the longest ones, which
-the bus brings as fast as one block of bytes, where a short row costs a request or two. Where the
-graph fits, it stays as it is: packing takes time, and reading it in core is no faster.
+This shrinks the largest array of a run, and most of the bytes that moving reads, by a quarter. Rows
+are sorted by length, short ones first. So the longest rows stay on the host if not all fit: the bus
+reads these as one range of bytes, while each short row costs one or two requests. If the graph
+fits, targets keep 32 bits: packing takes time, and reading them in core is no faster.
 """
 
 from __future__ import annotations

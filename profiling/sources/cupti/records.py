@@ -1,7 +1,7 @@
-"""CUPTI's activity records as arrays: walked by compiled code, decoded in columns.
+"""Decode CUPTI's activity records into arrays, with compiled code.
 
-Only the head of each record is read, which is the same in CUPTI 12 and 13; how long a record of
-a kind is, which is not, CUPTI itself is asked once.
+Only the first fields of each record are read, which are the same in CUPTI 12 and 13. The length
+of a record differs, so it is queried from CUPTI, once per kind.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -45,7 +45,7 @@ _HEADS = {
     MEMSET: {"bytes": (8, "u8"), **_SPAN},
     OVERHEAD: {"start": (24, "u8"), "end": (32, "u8")},
 }
-"""Where the fields that matter lie in a record (cupti_activity.h of CUDA 12.6, 12.9 and 13.0)."""
+"""Offsets of the fields read (cupti_activity.h of CUDA 12.6, 12.9 and 13.0)."""
 
 _DTYPES = {
     kind: np.dtype(
@@ -66,7 +66,7 @@ _TIMED = (*_MOVES, Kind.GPU_FAULT_GROUP, Kind.THROTTLING)
 
 @kernel()
 def walk(raw, valid, start, sizes, offsets, kinds, found):
-    """Note offset and kind of each record; return how many, and where one of unknown size is."""
+    """Store offset and kind of each record; return their number and where reading stopped."""
     at = start
     while at < valid:
         kind = raw[at] | raw[at + 1] << 8 | raw[at + 2] << 16 | raw[at + 3] << 24
@@ -95,7 +95,7 @@ def split(
         kind = int(raw[at : at + 4].view(np.uint32)[0])
         size = learn(at)
         if kind >= KINDS or size < 8:
-            break  # no record of CUPTI's looks like this; the rest cannot be read
+            break  # not a valid record; the rest cannot be read
         sizes[kind] = size
         found, at = walk(raw, valid, at, sizes, offsets, kinds, found)
     return offsets[:found], kinds[:found]
@@ -104,7 +104,7 @@ def split(
 def decode(
     raw: NDArray[np.uint8], offsets: NDArray[np.int64], kinds: NDArray[np.uint8]
 ) -> tuple[EventTable, int]:
-    """Return the events of a buffer, times still CUPTI's, and the nanoseconds of its overhead."""
+    """Return the events of a buffer, in CUPTI's time, and the nanoseconds of overhead."""
     columns: dict[str, list[Any]] = {
         name: [] for name in ("time", "duration", "kind", "address", "bytes", "count", "cause")
     }
