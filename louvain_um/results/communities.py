@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from louvain_um.core.numbering import community_sizes, members, number_by_size
 from louvain_um.errors import GraphError
@@ -20,8 +20,9 @@ from louvain_um.results import display, saving
 from louvain_um.results.comparison import Agreement, compare
 from louvain_um.results.dendrogram import labels_at, nested_labels
 from louvain_um.results.frame import to_frame
-from louvain_um.results.partition import Level, Partition
-from louvain_um.results.quality import Quality, modularity, quality
+from louvain_um.results.given_labels import Given
+from louvain_um.results.partition import Level
+from louvain_um.results.quality import Quality, dense_labels, modularity, quality
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,19 +93,21 @@ class Communities:
             )
 
     @classmethod
-    def of(cls, graph: Graph, labels: ArrayLike, *, resolution: float = 1.0) -> Communities:
+    def of(cls, graph: Graph, labels: Given, *, resolution: float = 1.0) -> Communities:
         """Wrap labels from elsewhere, to compare, inspect or write them.
 
         Parameters
         ----------
         graph : Graph
-        labels : array of int, length n
+        labels : array of int of length n, dict, or list of sets
+            As in `modularity`.
         resolution : float
             At which `modularity` is computed.
         """
-        value = modularity(graph, labels, resolution)
+        dense = dense_labels(graph, labels)
+        value = modularity(graph, dense, resolution)
         return cls(
-            graph=graph, labels=number_by_size(labels), modularity=value, resolution=resolution
+            graph=graph, labels=number_by_size(dense), modularity=value, resolution=resolution
         )
 
     @property
@@ -216,14 +219,14 @@ class Communities:
         chosen = self.resolution if resolution is None else resolution
         return quality(self.require_graph(), self.labels, chosen)
 
-    def compare(self, other: ArrayLike | Partition) -> Agreement:
+    def compare(self, other: Given) -> Agreement:
         """Measure the agreement with other labels: NMI, ARI and AMI.
 
         Parameters
         ----------
-        other : Communities or array of length n
-            Labels in vertex order; any integers or strings. Communities of a graph with
-            names are matched by name.
+        other : Communities, array of length n, dict, or list of sets
+            Labels in vertex order, any integers or strings; or as in `modularity`, matched by
+            name.
         """
         return compare(self, other)
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, GraphWarning, LouvainUmError
+from louvain_um.results.given_labels import Given, named_labels
 from louvain_um.results.partition import Partition
 
 AMI_STEPS = 2 * 10**9
@@ -67,12 +68,12 @@ class Agreement:
     unmatched: tuple[int, int] = (0, 0)
 
 
-def compare(a: ArrayLike | Partition | Labels, b: ArrayLike | Partition | Labels) -> Agreement:
+def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
     """Compare two partitions.
 
     Parameters
     ----------
-    a, b : Communities, Labels or array
+    a, b : Communities, Labels, dict of vertex and community, list of sets, or array
         Two that name their vertices are matched by name and compared on the vertices both
         have. A bare array is taken in vertex order and must have the other's length.
 
@@ -102,6 +103,11 @@ def compare(a: ArrayLike | Partition | Labels, b: ArrayLike | Partition | Labels
     (1.0, True)
     """
     (names_a, first), (names_b, second) = _named(a), _named(b)
+    # A dict has its own order: labels in vertex order are those of vertices 0 … n − 1.
+    if names_a is None and named_labels(b, lists=False):
+        names_a = np.arange(len(first))
+    if names_b is None and named_labels(a, lists=False):
+        names_b = np.arange(len(second))
     unmatched = (0, 0)
     if names_a is not None and names_b is not None:
         first, second, unmatched = _matched(names_a, first, names_b, second)
@@ -154,7 +160,7 @@ def _ami_steps(a: NDArray[np.intp], b: NDArray[np.intp]) -> int:
 
 
 def _named(
-    partition: ArrayLike | Partition | Labels,
+    partition: Given | Labels,
 ) -> tuple[NDArray[Any] | None, NDArray[Any]]:
     """Return names, or None for a bare array, and labels."""
     if isinstance(partition, Labels):
@@ -162,6 +168,8 @@ def _named(
     if isinstance(partition, Partition):
         names = partition.names
         return (np.arange(partition.n_vertices) if names is None else names), partition.labels
+    if (pairs := named_labels(partition, lists=False)) is not None:
+        return pairs
     labels = np.asarray(partition)
     if labels.ndim != 1:
         raise GraphError(f"labels must be one-dimensional, not of shape {labels.shape}")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
 from louvain_um.core.numbering import community_sizes, dense_uint32
-from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
+from louvain_um.results.given_labels import Given, labels_of
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -59,14 +59,15 @@ class Quality:
         )
 
 
-def modularity(graph: Any, labels: ArrayLike, resolution: float = 1.0) -> float:
+def modularity(graph: Any, labels: Given, resolution: float = 1.0) -> float:
     """Return Newman's modularity of a partition, with a resolution (Reichardt and Bornholdt).
 
     Parameters
     ----------
     graph : Graph or anything `as_graph` takes
-    labels : array of int, length n
-        Community of each vertex; any integers.
+    labels : array of int of length n, Communities, dict, or list of sets
+        Community of each vertex in the order of the vertices; or by vertex; or the vertices of
+        each community, as networkx lists them. Vertices go by their names in the source.
     resolution : float
         γ in Σ_c [ 2·in_c / 2m − γ (degree_c / 2m)² ].
 
@@ -81,6 +82,8 @@ def modularity(graph: Any, labels: ArrayLike, resolution: float = 1.0) -> float:
     >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
     >>> round(lu.modularity(g, [0, 0, 0, 1, 1, 1]), 4)
     0.3571
+    >>> round(lu.modularity(g, [{0, 1, 2}, {3, 4, 5}]), 4)
+    0.3571
     """
     if not isinstance(graph, Graph):
         from louvain_um.formats import as_graph
@@ -93,7 +96,7 @@ def modularity(graph: Any, labels: ArrayLike, resolution: float = 1.0) -> float:
     )
 
 
-def quality(graph: Graph, labels: ArrayLike, resolution: float = 1.0) -> Quality:
+def quality(graph: Graph, labels: Given, resolution: float = 1.0) -> Quality:
     """Report modularity, coverage, and each community's conductance, density and components.
 
     Two passes over the arcs; scratch is 4 bytes per vertex.
@@ -101,8 +104,8 @@ def quality(graph: Graph, labels: ArrayLike, resolution: float = 1.0) -> Quality
     Parameters
     ----------
     graph : Graph
-    labels : array of int, length n
-        Community of each vertex; entry c of each array of the result is community c.
+    labels : array of int of length n, Communities, dict, or list of sets
+        As in `modularity`; entry c of each array of the result is community c.
         Labels far above n are renumbered in ascending order first.
     resolution : float
         Of the modularity.
@@ -154,12 +157,9 @@ def modularity_of_sums(inside: int, squares: int, total: int, resolution: float)
     return inside / total - resolution * (squares / (total * total))
 
 
-def dense_labels(graph: Graph, labels: ArrayLike) -> NDArray[np.uint32]:
+def dense_labels(graph: Graph, labels: Given) -> NDArray[np.uint32]:
     """Return labels as small integers, or raise if they do not fit the graph."""
-    array = np.asarray(labels)
-    if array.shape != (graph.n_vertices,):
-        raise GraphError(f"{graph.n_vertices} labels expected, got an array of {array.shape}")
-    return dense_uint32(array)
+    return dense_uint32(labels_of(graph, labels))
 
 
 def community_weights(
