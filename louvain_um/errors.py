@@ -170,3 +170,9 @@ class KernelCompileError(LouvainUmError):
 
 class GraphWarning(UserWarning):
     """A remark on a graph that was read nevertheless."""
+
+
+class Doubt(str):
+    """A note of a graph on a guess that may be wrong; `read_graph` and `as_graph` also warn."""
+
+    __slots__ = ()

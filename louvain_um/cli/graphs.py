@@ -14,7 +14,7 @@ import typer
 
 from louvain_um.errors import GraphFormatError, LouvainUmError
 from louvain_um.formats import READERS
-from louvain_um.formats.examples import PREFIX, is_example
+from louvain_um.formats.objects.examples import PREFIX, is_example
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -50,6 +50,54 @@ Format = Annotated[
         metavar="NAME",
         help=f"Format of the input: {', '.join(READERS)}.  [default: by suffix]",
         show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+Source = Annotated[
+    str | None,
+    typer.Option(
+        "--source",
+        metavar="COLUMN",
+        help="Column of an edge's first end: its name, or its number from 1.  [default: detected]",
+        show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="COLUMN",
+        help="Column of an edge's second end.  [default: detected]",
+        show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+Weight = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        metavar="COLUMN",
+        help="Column of the weights, or edge attribute in GML and GraphML.  [default: detected]",
+        show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="COLUMN",
+        help="Column of times, which is then not taken for a weight.",
+        show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+Bipartite = Annotated[
+    bool,
+    typer.Option(
+        "--bipartite",
+        help="Keep equal ids in both columns apart, such as user 5 and item 5.",
         rich_help_panel=READING,
     ),
 ]
@@ -130,37 +178,53 @@ class Reading:
     """Options for reading a graph, shared by every command with a GRAPH."""
 
     format: Format = None
+    source: Source = None
+    target: Target = None
+    weight: Weight = None
+    time: Time = None
     weighted: Weighted = None
     duplicates: Repeats = None
     symmetrize: Symmetrize = False
+    bipartite: Bipartite = False
     one_based: OneBased = None
     header: Header = None
     separator: Separator = None
     ids: Ids = IdKind.auto
     trusted: Trusted = False
 
-    def read(self, source: str) -> Graph:
-        """Read a graph from a file, standard input or the examples."""
+    @property
+    def chooses_columns(self) -> bool:
+        """Whether an option chooses columns or says what they hold."""
+        return self.bipartite or any((self.source, self.target, self.weight, self.time))
+
+    def read(self, name: str) -> Graph:
+        """Read a graph from a file, standard input or the examples.
+
+        It warns of nothing: commands print the graph's notes.
+        """
         from louvain_um.cli.kernels import import_numba
 
         import_numba()
-        repeats: Any = None if self.duplicates is None else self.duplicates.value
-        from louvain_um.formats import read_graph
+        from louvain_um.formats.read_options import ReadOptions
+        from louvain_um.formats.reading import read
 
-        return read_graph(
-            source,
-            format=self.format,
+        options = ReadOptions(
+            source=self.source,
+            target=self.target,
+            weight=self.weight,
+            time=self.time,
             weighted=self.weighted,
-            duplicates=repeats,
+            duplicates=None if self.duplicates is None else self.duplicates.value,
             symmetrize=self.symmetrize,
+            bipartite=self.bipartite,
             one_based=self.one_based,
             header=self.header,
-            separator="\t"
-            if self.separator == r"\t"
-            else self.separator,  # shells pass it unexpanded
+            # Shells pass a tab unexpanded.
+            separator="\t" if self.separator == r"\t" else self.separator,
             ids=self.ids.value,
             trusted=self.trusted,
         )
+        return read(name, self.format, options)
 
 
 DEFAULT_READING = Reading()

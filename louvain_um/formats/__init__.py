@@ -6,154 +6,19 @@ The modules of the formats, and the libraries they need, are imported when they 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, cast, overload
 
-from louvain_um.errors import GraphError, OptionError
+from louvain_um.errors import OptionError
 from louvain_um.formats.file_types import (
     READERS,
     SUFFIXES,
     check_format,
     format_of,
 )
+from louvain_um.formats.reading import as_graph, read_graph
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
-    from louvain_um.graph.limits import Duplicates
-
-
-def read_graph(
-    path: str | os.PathLike[str],
-    *,
-    format: str | None = None,
-    weighted: bool | None = None,
-    duplicates: Duplicates | None = None,
-    symmetrize: bool = False,
-    one_based: bool | None = None,
-    header: bool | None = None,
-    separator: str | None = None,
-    ids: Literal["auto", "number", "text"] = "auto",
-    trusted: bool = False,
-) -> Graph:
-    r"""Read a graph from a file, or from standard input.
-
-    Parameters
-    ----------
-    path : path
-        Edge list (``.txt .tsv .csv .edges .edgelist .el .wel .ncol .snap .dat``),
-        MatrixMarket (``.mtx``), METIS (``.graph .metis``), ``.gml``, ``.graphml``, ``.npz``
-        or ``.parquet``; each may be gzipped. ``-`` is standard input, whose format is
-        recognized by its first bytes, or else an edge list. ``example:les-miserables`` and other
-        names of `louvain_um.formats.examples` are small graphs of networkx.
-    format : {"edges", "matrixmarket", "metis", "gml", "graphml", "npz", "parquet"}, optional
-        The format, if the suffix does not tell it.
-    weighted : bool, optional
-        Whether to read weights. By default they are read if there are any. In an edge list
-        they are the column named weight (or value, count, strength …) in the header, at any
-        position; without a header the third column, if its numbers look like neither Unix
-        times nor years. A third column with another name is a weight only if this is True.
-        In GML and GraphML they are the edge attribute with such a name.
-    duplicates : {"once", "sum"}, optional
-        How repeated edges count; see `Graph.from_edges`. A symmetric matrix and METIS list
-        each edge twice; that is one edge.
-    symmetrize : bool
-        Read a directed graph, including one whose column ``Type`` is ``Directed``, as
-        undirected.
-    one_based : bool, optional
-        For edge lists: all ids from 1 (True) or 0 (False) to the largest are vertices. By
-        default vertices are the ids that occur, or 0 … N − 1 if a comment ``# Nodes: N``
-        announces N vertices and all ids are smaller.
-    header : bool, optional
-        For edge lists: whether the first line that is not a comment is a header. By default
-        it is one if it has words above numbers, counts the vertices and edges that follow,
-        has names such as source and target, or names that do not occur again in a short
-        list in which all others do. In doubtful cases a note reports the decision.
-    separator : str, optional
-        For edge lists: the character between fields. By default detected from the first lines.
-    ids : {"auto", "number", "text"}
-        For edge lists: whether ids are numbers or names. By default detected from the first
-        lines.
-    trusted : bool
-        Read files whose lines exceed 1 GiB, that unpack to more than 200 times their size, or
-        that have more than 100 vertices per edge. By default these are errors, so that a
-        small file cannot take all memory; up to 256 MiB and 67 million vertices are accepted.
-
-    Returns
-    -------
-    Graph
-        `names` holds the ids or names of the file, unless these are 0 … n − 1. `notes` report
-        what was guessed, which columns were not read, and how many edges are repeated or
-        loops.
-
-    Raises
-    ------
-    GraphFormatError
-        Names the file, the line if it is known, and a remedy.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from louvain_um.formats import read_graph
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "edges.csv")
-    ...     _ = path.write_text("source,target\nann,bob\nbob,cid\n")
-    ...     g = read_graph(path)
-    >>> g.names.tolist(), g.n_edges
-    (['ann', 'bob', 'cid'], 2)
-    """
-    from louvain_um.formats.read_options import ReadOptions
-    from louvain_um.formats.reading import read
-
-    options = ReadOptions(
-        weighted=weighted,
-        duplicates=duplicates,
-        symmetrize=symmetrize,
-        one_based=one_based,
-        header=header,
-        separator=separator,
-        ids=ids,
-        trusted=trusted,
-    )
-    return read(os.fspath(path), format, options)
-
-
-def as_graph(obj: Any, *, duplicates: Duplicates | None = None, symmetrize: bool = False) -> Graph:
-    """Convert another library's graph to a `Graph`.
-
-    Parameters
-    ----------
-    obj : object
-        A Graph (returned unchanged); a networkx or igraph graph; a SciPy or CuPy sparse
-        matrix or a square array (a symmetric adjacency matrix, with loops on the diagonal);
-        a pandas, Arrow or Polars table of edges (columns source and target, or the first
-        two, and weight); ``(source, target)`` or ``(source, target, weights)``, where
-        integers are vertices 0 … n − 1 and strings are names; or a path for `read_graph`.
-    duplicates : {"once", "sum"}, optional
-        See `Graph.from_edges`. Parallel edges of a networkx multigraph are summed by default.
-    symmetrize : bool
-        Read a directed object as undirected.
-
-    Raises
-    ------
-    GraphError
-        The type is not supported, the graph is directed, or ids or weights are out of range.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.formats import as_graph
-    >>> as_graph((["ann", "bob"], ["bob", "cid"])).names.tolist()
-    ['ann', 'bob', 'cid']
-    >>> as_graph(np.array([[0, 2], [2, 0]])).weights.tolist()
-    [2, 2]
-    """
-    if isinstance(obj, str | os.PathLike):
-        return read_graph(obj, duplicates=duplicates, symmetrize=symmetrize)
-    from louvain_um.formats.objects.adapt import adapt
-    from louvain_um.formats.read_options import ReadOptions
-
-    if duplicates not in (None, "once", "sum"):
-        raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")
-    return adapt(obj, ReadOptions(duplicates=duplicates, symmetrize=symmetrize))
 
 
 @overload

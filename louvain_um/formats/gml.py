@@ -40,12 +40,12 @@ def _read(file: GraphFile, options: ReadOptions, kind: str) -> Graph:
     labels = [data.get("label") for _, data in graph.nodes(data=True)]
     usable = all(isinstance(label, str | int) for label in labels)
     labelled = usable and len(set(labels)) == len(labels)
-    weight = _weight(graph)
+    weight = _weight(graph) if options.weight is None else str(options.weight)
     try:
         read = from_networkx(graph, options, labels if labelled else list(graph), weight)
     except GraphError as error:
         raise file.error(str(error)) from None
-    if read.weighted and weight != WEIGHTS[0]:
+    if read.weighted and options.weight is None and weight != WEIGHTS[0]:
         note = f"weights are read from the edge attribute {weight!r}"
         read = replace(read, notes=(note, *read.notes))
     return read

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.formats.edge_list import scan
-from louvain_um.formats.edge_list.edges import LineFormat, build_graph, read_numbers
+from louvain_um.formats.edge_list.edges import build_graph, read_numbers
+from louvain_um.formats.edge_list.line_format import LineFormat
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.objects.symmetric import matrix_of_entries, undirected
 from louvain_um.formats.read_options import ReadOptions

@@ -31,10 +31,15 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         file.check_archive()
         with np.load(file.seekable(), allow_pickle=False) as archive:
             members = set(archive.files)
-            arrays = {
-                name: archive[name] for name in ("n", "u", "v", "w", "names") if name in members
+            chosen = {
+                "u": str(options.source or "u"),
+                "v": str(options.target or "v"),
+                "w": str(options.weight or "w"),
             }
-        if "format" in members and not {"u", "v"} <= members:
+            wanted = {"n": "n", "names": "names"} | chosen
+            arrays = {key: archive[name] for key, name in wanted.items() if name in members}
+        absent = [name for key, name in chosen.items() if name != key and name not in members]
+        if "format" in members and not {"u", "v"} <= arrays.keys() and not absent:
             matrix = load_npz(file.seekable())
     except GraphFormatError:
         raise
@@ -46,8 +51,8 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     try:
         if matrix is not None:
             return from_sparse(matrix, options)
-        if {"u", "v"} <= members:
-            return _edges(file, arrays, options)
+        if {"u", "v"} <= arrays.keys() and not absent:
+            return _edges(file, arrays, options, (chosen["u"], chosen["v"]))
     except GraphFormatError:
         raise
     except GraphError as error:
@@ -57,6 +62,10 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             "is a session or a recording, not a graph; read it with louvain-um report or simulate"
         )
     named = sorted(members)
+    if absent and named:
+        raise file.error(
+            f"has no array {absent[0]!r}, only {', '.join(named[:NAMED])}; name one of these"
+        )
     more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     raise file.error(
         f"contains the arrays {', '.join(named[:NAMED]) or '(none)'}{more}; a graph needs u and v "
@@ -64,7 +73,9 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     )
 
 
-def _edges(file: GraphFile, arrays: dict[str, Any], options: ReadOptions) -> Graph:
+def _edges(
+    file: GraphFile, arrays: dict[str, Any], options: ReadOptions, titles: tuple[str, str]
+) -> Graph:
     n = None
     if "n" in arrays:
         if arrays["n"].size != 1 or arrays["n"].dtype.kind not in "iu" or arrays["n"].min() < 0:
@@ -74,6 +85,13 @@ def _edges(file: GraphFile, arrays: dict[str, Any], options: ReadOptions) -> Gra
     w = arrays.get("w") if options.weighted is not False else None
     if options.weighted and w is None:
         raise GraphError("has no array w with weights; drop weighted=True (--weighted)")
+    if options.bipartite:
+        from louvain_um.formats.objects.frames import from_ids
+
+        u, v = arrays["u"], arrays["v"]
+        if arrays.get("names") is not None:
+            u, v = arrays["names"][u], arrays["names"][v]
+        return from_ids(u, v, w, options, titles=titles)
     return Graph.from_edges(
         arrays.pop("u"),
         arrays.pop("v"),

@@ -18,7 +18,7 @@ VERTICES_KEY = b"louvain_um_vertices"
 
 
 def read(file: GraphFile, options: ReadOptions) -> Graph:
-    """Read a Parquet table; `frames.pick_columns` chooses the columns."""
+    """Read a Parquet table; `edge_list.roles` chooses the columns."""
     parquet = require("pyarrow.parquet", file.name)
     try:
         table = parquet.ParquetFile(file.seekable())
@@ -29,7 +29,11 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             return from_arrow(table.read(columns=[name]).column(0))
 
         return from_columns(
-            table.schema_arrow.names, column, options, int(announced) if announced else None
+            table.schema_arrow.names,
+            column,
+            lambda name: is_numeric(table.schema_arrow.field(name).type),
+            options,
+            int(announced) if announced else None,
         )
     except GraphFormatError:
         raise
@@ -39,6 +43,14 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         raise file.error(
             f"is not a valid Parquet file ({first_line_of(error)}); write it again"
         ) from None
+
+
+def is_numeric(kind: Any) -> bool:
+    """Return whether an Arrow type holds numbers."""
+    import pyarrow
+
+    types = pyarrow.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def from_arrow(column: Any) -> NDArray[Any]:

@@ -19,7 +19,8 @@ NOT_TEXT = "is not text; check whether it is compressed or in another format (fo
 
 def split(line: bytes, separator: int) -> list[str]:
     """Return a line's fields without surrounding blanks and quotes."""
-    text = line.decode("utf-8", "backslashreplace").strip()
+    # The csv module refuses carriage returns inside a line; readers take them for blanks.
+    text = line.decode("utf-8", "backslashreplace").replace("\r", " ").strip()
     if separator == 32 and '"' not in text:
         return text.split()
     reader = csv.reader([text], delimiter=chr(separator), skipinitialspace=True)
@@ -81,8 +82,17 @@ def shape_error(line: bytes, fields: list[str], shape: int, place: int) -> str:
     return f"not an edge ({excerpt(line)}); expected two ids and, optionally, a weight"
 
 
-def weight_error(token: bytes) -> str:
-    """Return why a weight is invalid; an empty string if it is valid."""
+def weight_error(token: bytes, decimal_comma: bool = False) -> str:
+    """Return why a weight is invalid; an empty string if it is valid.
+
+    With `decimal_comma`, commas and points of the token have been exchanged.
+    """
+    if decimal_comma and b"," in token:
+        written = excerpt(token.translate(bytes.maketrans(b",.", b".,")))
+        return (
+            f"weight {written} has a point, but others have decimal commas; write all in one way, "
+            "or pass weighted=False (--unweighted)"
+        )
     name = excerpt(token)
     text = token.decode("utf-8", "replace")
     if not text:

@@ -1,31 +1,223 @@
-"""Read a graph from a source by name: a file, standard input or an example."""
+"""Graphs from a source by name (a file, standard input, an example) and from objects."""
 
 from __future__ import annotations
 
 import importlib
+import os
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, Literal
 
-from louvain_um.errors import OptionError
-from louvain_um.formats.file_types import (
-    READERS,
-    check_format,
-    check_separator,
-    format_of,
-    format_of_content,
-)
-from louvain_um.formats.read_options import ReadOptions
-from louvain_um.graph.graph import Graph
+from louvain_um.errors import Doubt, GraphError, GraphWarning
+from louvain_um.formats.file_types import READERS, check_format, format_of, format_of_content
+from louvain_um.formats.read_options import Column, ReadOptions
+
+if TYPE_CHECKING:
+    from louvain_um.graph.graph import Graph
+    from louvain_um.graph.limits import Duplicates
+
+
+def read_graph(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    source: Column | None = None,
+    target: Column | None = None,
+    weight: Column | None = None,
+    time: Column | None = None,
+    weighted: bool | None = None,
+    duplicates: Duplicates | None = None,
+    symmetrize: bool = False,
+    bipartite: bool = False,
+    one_based: bool | None = None,
+    header: bool | None = None,
+    separator: str | None = None,
+    ids: Literal["auto", "number", "text"] = "auto",
+    trusted: bool = False,
+) -> Graph:
+    r"""Read a graph from a file, or from standard input.
+
+    Parameters
+    ----------
+    path : path
+        Edge list (``.txt .tsv .csv .edges .edgelist .el .wel .ncol .snap .dat``),
+        MatrixMarket (``.mtx``), METIS (``.graph .metis``), ``.gml``, ``.graphml``, ``.npz``
+        or ``.parquet``; each may be gzipped. ``-`` is standard input, whose format is
+        recognized by its first bytes, or else an edge list. ``example:les-miserables`` and other
+        names of `louvain_um.formats.objects.examples` are small graphs of networkx.
+    format : {"edges", "matrixmarket", "metis", "gml", "graphml", "npz", "parquet"}, optional
+        The format, if the suffix does not tell it.
+    source, target : str or int, optional
+        Columns of the two ends of each edge in an edge list or a Parquet table: names, or
+        numbers from 1. By default they are the columns with known names, wherever these stand
+        (``from`` and ``to``, ``src`` and ``dst``, ``user_id`` and ``friend_id``, ``customer_a``
+        and ``customer_b`` …), or else the first two. In an ``.npz`` file they are arrays.
+    weight : str or int, optional
+        Column of the weights, or edge attribute in GML and GraphML.
+    time : str or int, optional
+        Column of times. It is not read as a weight, and not used otherwise.
+    weighted : bool, optional
+        Whether to read weights. By default they are read if there are any. In an edge list
+        they are the column named weight (or value, count, strength …) in the header, at any
+        position; without a header the third column, if its numbers look like neither Unix
+        times nor years. A third column with another name is a weight only if this is True.
+        In GML and GraphML they are the edge attribute with such a name.
+    duplicates : {"once", "sum"}, optional
+        How repeated edges count; see `Graph.from_edges`. A symmetric matrix and METIS list
+        each edge twice; that is one edge.
+    symmetrize : bool
+        Read a directed graph, including one whose column ``Type`` is ``Directed``, as
+        undirected.
+    bipartite : bool
+        Whether the ids of both columns are independent, as in a table of users and items: user
+        5 and item 5 are then two vertices, named ``user:5`` and ``item:5`` after the header, or
+        else ``source:5`` and ``target:5``.
+    one_based : bool, optional
+        For edge lists: all ids from 1 (True) or 0 (False) to the largest are vertices. By
+        default vertices are the ids that occur, or 0 … N − 1 if a comment ``# Nodes: N``
+        announces N vertices and all ids are smaller.
+    header : bool, optional
+        For edge lists: whether the first line that is not a comment is a header. By default
+        it is one if it has words above numbers, counts the vertices and edges that follow,
+        has names such as source and target, or names that do not occur again in a short
+        list in which all others do. In doubtful cases a note reports the decision.
+    separator : str, optional
+        For edge lists: the character between fields. By default detected from the first lines.
+    ids : {"auto", "number", "text"}
+        For edge lists: whether ids are numbers or names. By default detected from the first
+        lines.
+    trusted : bool
+        Read files whose lines exceed 1 GiB, that unpack to more than 200 times their size, or
+        that have more than 100 vertices per edge. By default these are errors, so that a
+        small file cannot take all memory; up to 256 MiB and 67 million vertices are accepted.
+
+    Returns
+    -------
+    Graph
+        `names` holds the ids or names of the file, unless these are 0 … n − 1. `notes` report
+        what was guessed, which columns were not read, and how many edges are repeated or
+        loops.
+
+    Warns
+    -----
+    GraphWarning
+        For each note on a guess that may be wrong.
+
+    Raises
+    ------
+    GraphFormatError
+        Names the file, the line if it is known, and a remedy.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from louvain_um.formats import read_graph
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "edges.csv")
+    ...     _ = path.write_text("source,target\nann,bob\nbob,cid\n")
+    ...     g = read_graph(path)
+    >>> g.names.tolist(), g.n_edges
+    (['ann', 'bob', 'cid'], 2)
+    """
+    options = ReadOptions(
+        source=source,
+        target=target,
+        weight=weight,
+        time=time,
+        weighted=weighted,
+        duplicates=duplicates,
+        symmetrize=symmetrize,
+        bipartite=bipartite,
+        one_based=one_based,
+        header=header,
+        separator=separator,
+        ids=ids,
+        trusted=trusted,
+    )
+    return _warned(read(os.fspath(path), format, options))
+
+
+def as_graph(
+    obj: Any,
+    *,
+    source: Column | None = None,
+    target: Column | None = None,
+    weight: Column | None = None,
+    time: Column | None = None,
+    weighted: bool | None = None,
+    duplicates: Duplicates | None = None,
+    symmetrize: bool = False,
+    bipartite: bool = False,
+) -> Graph:
+    """Convert another library's graph to a `Graph`.
+
+    Parameters
+    ----------
+    obj : object
+        A Graph (returned unchanged); a networkx or igraph graph; a SciPy or CuPy sparse
+        matrix or a square array (a symmetric adjacency matrix, with loops on the diagonal);
+        a pandas, Arrow or Polars table of edges (columns source and target, or the first
+        two, and weight); ``(source, target)`` or ``(source, target, weights)``, where
+        integers are vertices 0 … n − 1 and strings are names; or a path for `read_graph`.
+    source, target, weight, time : str or int, optional
+        Columns of a table: names, or numbers from 1; see `read_graph`. `weight` is also the
+        edge attribute of a networkx or igraph graph (by default ``weight``).
+    weighted : bool, optional
+        Whether to read weights; by default if there are any.
+    duplicates : {"once", "sum"}, optional
+        See `Graph.from_edges`. Parallel edges of a networkx multigraph are summed by default.
+    symmetrize : bool
+        Read a directed object as undirected.
+    bipartite : bool
+        Whether the ids of both columns of a table, or of both arrays, are independent; see
+        `read_graph`.
+
+    Raises
+    ------
+    GraphError
+        The type is not supported, the graph is directed, a column is missing, or ids or weights
+        are out of range.
+
+    Warns
+    -----
+    GraphWarning
+        For each note on a guess that may be wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.formats import as_graph
+    >>> as_graph((["ann", "bob"], ["bob", "cid"])).names.tolist()
+    ['ann', 'bob', 'cid']
+    >>> as_graph(np.array([[0, 2], [2, 0]])).weights.tolist()
+    [2, 2]
+    """
+    if duplicates not in (None, "once", "sum"):
+        raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")
+    options = ReadOptions(
+        source=source,
+        target=target,
+        weight=weight,
+        time=time,
+        weighted=weighted,
+        duplicates=duplicates,
+        symmetrize=symmetrize,
+        bipartite=bipartite,
+    )
+    if isinstance(obj, str | os.PathLike):
+        return _warned(read(os.fspath(obj), None, options))
+    from louvain_um.formats.objects.adapt import adapt
+
+    graph = adapt(obj, options)
+    return graph if graph is obj else _warned(graph)
 
 
 def read(name: str, format: str | None, options: ReadOptions) -> Graph:
-    """Read a graph; `read_graph` documents the options."""
-    from louvain_um.formats.examples import example, is_example
+    """Read a graph without warnings; `read_graph` documents the options."""
     from louvain_um.formats.graph_file import open_graph_file, refuse_missing
+    from louvain_um.formats.objects.examples import example, is_example
 
     check_format(format)
-    if options.separator is not None:
-        check_separator(options.separator)
-    if options.ids not in ("auto", "number", "text"):
-        raise OptionError("ids", options.ids, "must be 'auto', 'number' or 'text'")
     if is_example(name):
         from louvain_um.formats.objects.adapt import adapt
 
@@ -38,12 +230,26 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
             file.skip_byte_order_mark()
             guess = format_of_content(file.peek(64))
             kind = guess if kind is None or guess == "matrixmarket" else kind
+        fits = {"matrixmarket": (), "metis": (), "gml": ("weight",), "graphml": ("weight",)}
+        if kind in fits and (problem := options.unsuited(f"a {kind} file", but=fits[kind])):
+            raise file.error(problem)
         module, _, function = READERS[kind].partition(":")
-        read = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)
+        read_file = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)
         try:
-            graph: Graph = read(file, options)
+            graph: Graph = read_file(file, options)
         except MemoryError:
             raise file.error(
                 "needs more memory than available; check the number of vertices that it announces"
             ) from None
+    return graph
+
+
+def _warned(graph: Graph) -> Graph:
+    """Warn of a graph's doubtful notes, at the first line outside the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("louvain_um."):
+        frame, level = frame.f_back, level + 1
+    for note in graph.notes:
+        if isinstance(note, Doubt):
+            warnings.warn(GraphWarning(note), stacklevel=level)
     return graph

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from louvain_um.errors import GraphError, GraphFormatError
+from louvain_um.errors import Doubt, GraphError, GraphFormatError
 from louvain_um.formats import as_graph, read_graph
 from louvain_um.graph.graph import Graph
 
@@ -18,7 +19,11 @@ GEPHI = "Source,Target,Type,Id,Label,Weight\n"
 def read(folder: Path, text: str, **options: object) -> Graph:
     path = folder / "g.csv"
     path.write_text(text, encoding="utf-8")
-    return read_graph(path, **options)  # type: ignore[arg-type]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        graph = read_graph(path, **options)  # type: ignore[arg-type]
+    assert [str(w.message) for w in caught] == [n for n in graph.notes if isinstance(n, Doubt)]
+    return graph
 
 
 def refused(folder: Path, text: str, line: int, words: str, **options: object) -> None:
@@ -66,19 +71,42 @@ def test_a_first_line_in_doubt_is_an_edge_and_a_note(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line"),
+    "text",
     [
-        ("source;target;weight\n1;2;0,5\n2;3;1,5\n", 2),
-        ("1;2;0,5\n2;3;1,5\n", 1),
-        ("1 2 0,5\n2 3 1,5\n", 1),
-        ("1\t2\t1\n2\t3\t1,5\n", 2),
-        ("ann bob 0,5\nbob cid 1,5\n", 1),
+        "source;target;weight\n1;2;0,5\n2;3;1,5\n",
+        "1;2;0,5\n2;3;1,5\n",
+        "1 2 0,5\n2 3 1,5\n",
+        "1\t2\t0,5\n2\t3\t1,5\n",
+        "ann bob 0,5\nbob cid 1,5\n",
+        "ann;bob;0,5\nbob;cid;1,5\n",
+        'ann,bob,"0,5"\nbob,cid,"1,5"\n',
+        "from;to;km\n1;2;0,5\n2;3;1,5\n",
+        "weight;from;to\n0,5;1;2\n1,5;2;3\n",
     ],
 )
-def test_decimal_commas_are_named(tmp_path: Path, text: str, line: int) -> None:
-    refused(tmp_path, text, line, "decimal comma; write ")
-    refused(tmp_path, text, line, "(--unweighted)", weighted=True)
+def test_decimal_commas_are_read(tmp_path: Path, text: str) -> None:
+    graph = read(tmp_path, text, weighted=True)
+    assert weights(graph) == [0.5, 1.5]
+    assert any("1,5 is read as 1.5" in note for note in graph.notes)
+    if "km" not in text:
+        assert weights(read(tmp_path, text)) == [0.5, 1.5]
     assert read(tmp_path, text, weighted=False).n_edges == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("1;2;0,5\n2;3;1.5\n", 2, "'1.5' has a point, but others have decimal commas"),
+        ("ann;bob;0,5\nbob;cid;1.5\n", 2, "'1.5' has a point, but others have decimal commas"),
+        ("1;2;0,5\n2;3;1.234,5\n3;4;1\n", 2, "'1.234,5' has a point"),
+        ("1;2;7\n2;3;1,234\n", 2, "'1,234' can mean 1.234 or 1234"),
+        ("1;2;0,5\n2;3;1,2,3\n3;4;1\n", 2, "is not numeric"),
+        ("1;2;0,5\n2;3;\n3;4;1\n", 2, "empty weight"),
+        ("1;2;0,5\n;3;1\n", 2, "empty id"),
+    ],
+)
+def test_commas_in_doubt_are_errors(tmp_path: Path, text: str, line: int, words: str) -> None:
+    refused(tmp_path, text, line, words)
 
 
 def test_decimal_commas_between_commas(tmp_path: Path) -> None:
@@ -142,7 +170,9 @@ def test_a_column_of_types_declares_directed_edges(tmp_path: Path) -> None:
 
 
 def test_ends_that_stand_elsewhere(tmp_path: Path) -> None:
-    refused(tmp_path, "id,source,target\n0,5,6\n1,6,7\n", 1, "columns 2 and 3")
+    graph = read(tmp_path, "id,source,target\n0,5,6\n1,6,7\n")
+    assert names(graph) == [5, 6, 7]
+    assert "edges are read from column 2 ('source') and column 3 ('target')" in graph.notes
     assert read(tmp_path, "target,source\n5,6\n").n_edges == 1
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, GraphWarning
 from louvain_um.formats import as_graph, read_graph
 from louvain_um.formats.objects import frames
 from louvain_um.graph.graph import Graph
@@ -136,7 +136,8 @@ def test_tables() -> None:
         assert g.names is not None
         assert g.names.tolist() == ["a", "b", "c"]
         assert g.weights.tolist() == [1, 1, 2, 2]  # type: ignore[union-attr]
-    numbers = as_graph(pd.DataFrame({"x": [5, 9], "y": [9, 70], "z": [1, 2]}))
+    with pytest.warns(GraphWarning, match="source=|weight='z'"):
+        numbers = as_graph(pd.DataFrame({"x": [5, 9], "y": [9, 70], "z": [1, 2]}))
     assert numbers.names is not None
     assert numbers.names.tolist() == [5, 9, 70]
     assert not numbers.weighted

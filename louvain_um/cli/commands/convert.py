@@ -14,7 +14,7 @@ from louvain_um.cli.exit_codes import print_note, with_exit_code
 @with_exit_code
 @graphs.with_reading
 def convert(
-    source: graphs.GraphArgument,
+    graph: graphs.GraphArgument,
     output: Annotated[
         Path, typer.Argument(metavar="OUT", help="File to write; its suffix decides the format.")
     ],
@@ -30,18 +30,18 @@ def convert(
     from louvain_um.cpu.compiling import announced
     from louvain_um.formats import write_graph
 
-    graphs.refuse_same(source, output)
+    graphs.refuse_same(graph, output)
     graphs.check_output(output, force=force)
     with progress_reporter(quiet=quiet) as reporter, announced(reporter):
-        reporter.step(f"reading {source}")
-        graph = reading.read(source)
+        reporter.step(f"reading {graph}")
+        loaded = reading.read(graph)
         reporter.step(f"writing {output}")
-        loss_notes = write_graph(output, graph, force=force)
+        loss_notes = write_graph(output, loaded, force=force)
     if not quiet:
-        for text in (*graph.notes, *loss_notes):
+        for text in (*loaded.notes, *loss_notes):
             print_note(text)
     if json:
-        numbers = tables.graph_numbers(graph)
+        numbers = tables.graph_numbers(loaded)
         common.print_json({"schema": 1, "file": str(output), "graph": numbers})
     elif not quiet:
-        typer.echo(tables.graph_line(graph, str(output)))
+        typer.echo(tables.graph_line(loaded, str(output)))

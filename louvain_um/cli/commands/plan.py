@@ -11,7 +11,7 @@ from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.errors import OptionError
-from louvain_um.formats.examples import is_example
+from louvain_um.formats.objects.examples import is_example
 
 if TYPE_CHECKING:
     from louvain_um.formats.size_from_header import Size
@@ -111,7 +111,8 @@ def plan(
         # A bad policy or machine raises before a long read.
         check_options(memory, machine)
         name = "standard input" if graph == "-" else graph
-        size = None if whole else size_in_header(graph, reading.format)
+        known = not whole and not reading.chooses_columns
+        size = size_in_header(graph, reading.format) if known else None
         if size is not None:
             shape = shape_from_header(size, reading, method.value)
             result = planning.plan_shape(shape, memory, budget, machine, kind=kind)

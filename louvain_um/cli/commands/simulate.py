@@ -23,7 +23,7 @@ DRIVER = "Simulated driver"
 @with_exit_code
 @graphs.with_reading
 def simulate(
-    source: Annotated[
+    graph: Annotated[
         str,
         typer.Argument(
             metavar="GRAPH|TRACE|SESSION",
@@ -117,18 +117,18 @@ def simulate(
     driver = driver_for(eviction, hold, prefetcher=prefetcher)
     names = parse_policies(policies)
     shares = parse_sizes(rates, device_budget, RATES)
-    check_output_file(output, source, force=force)
+    check_output_file(output, graph, force=force)
     if session is not None:
-        check_session(session, source, output, points=len(names) * len(shares), force=force)
-    trace = read_recording(source)
+        check_session(session, graph, output, points=len(names) * len(shares), force=force)
+    trace = read_recording(graph)
     if trace is None:
         from louvain_um.cli.progress import progress_reporter
         from louvain_um.cpu.compiling import announced
         from louvain_um.profiling.access.recorder import record
 
         with progress_reporter(quiet=quiet) as reporter, announced(reporter):
-            reporter.step(f"reading {source}")
-            loaded = reading.read(source)
+            reporter.step(f"reading {graph}")
+            loaded = reading.read(graph)
             trace = record(loaded, method=method.value, seed=seed, observer=reporter)
     percents = rates_of(shares, peak_of(trace))
     rows: list[dict[str, Any]] = []
@@ -136,7 +136,7 @@ def simulate(
     for name in names:
         for percent in percents:
             point = Point(
-                graph=graphs.name_of(source), policy=name, oversubscription=percent, gpu=machine
+                graph=graphs.name_of(graph), policy=name, oversubscription=percent, gpu=machine
             )
             row, simulation = replay(trace, point, profile, driver=driver, known=known)
             if session is not None:
@@ -151,7 +151,7 @@ def simulate(
         from louvain_um.cli import tables
 
         console = tables.console()
-        console.print(f"{graphs.name_of(source)} on {profile.name}, modelled; peak "
+        console.print(f"{graphs.name_of(graph)} on {profile.name}, modelled; peak "
                       f"{rows[0]['peak_bytes'] / 2**20:,.0f} MiB", soft_wrap=True)  # fmt: skip
         console.print(explain_peak(trace), soft_wrap=True)
         console.print()
@@ -164,7 +164,7 @@ def simulate(
             )
         for row in refused if verbose else ():
             print_note(f"{row['policy']} at {row['oversubscription']:g} %: {row['reason']}")
-        for text in (*unknown_arrays(trace, names, graphs.name_of(source)), *remarks(rows)):
+        for text in (*unknown_arrays(trace, names, graphs.name_of(graph)), *remarks(rows)):
             print_note(text)
     typer.echo(fastest(rows))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from louvain_um.formats.parse_errors import NUMBER, WHOLE
-
 ENDS = {
     "source", "target", "src", "dst", "dest", "destination", "from", "to", "u", "v", "head",
     "tail", "node", "node1", "node2", "node_1", "node_2", "id1", "id2", "id_1", "id_2",
@@ -42,52 +40,6 @@ LABELS_NOT_EDGES = "lists the community of each vertex, not edges; pass the grap
 """Error for a label file passed as a graph; the caller adds how to read it as edges."""
 
 
-def weight_column(names: Sequence[str]) -> int | None:
-    """Return the index of the weight column among those after the ids, by name."""
-    return next((names.index(word, 2) for word in WEIGHTS if word in names[2:]), None)
-
-
 def are_labels(names: Sequence[str]) -> bool:
     """Return whether names, in lower case, are those of a label file."""
     return len(names) == 2 and names[0] in VERTEX_NAMES and names[1] in COMMUNITY_NAMES
-
-
-def misplaced_ends(names: Sequence[str]) -> tuple[int, int] | None:
-    """Return the indices of the named id columns, if these are not the first two columns."""
-    for pair in PAIRS:
-        if set(pair) <= set(names):
-            places = names.index(pair[0]), names.index(pair[1])
-            return None if set(places) == {0, 1} else places
-    return None
-
-
-def is_word(name: str) -> bool:
-    """Return whether a field is not a number."""
-    return not NUMBER.fullmatch(name)
-
-
-def has_header(rows: list[list[str]]) -> bool:
-    """Return whether the first line is a header: words above numbers, or known column names."""
-    first, others = rows[0], rows[1:]
-    if len(first) < 2:
-        return False
-    names = [name.lower() for name in first]
-    if set(names[:2]) <= ENDS and any(is_word(name) for name in first[:2]):
-        return True
-    if are_labels(names) or misplaced_ends(names):
-        return True
-    if not others or len(others[0]) < 2:
-        return False
-    numeric = all(WHOLE.fullmatch(name) for name in others[0][:2])
-    if numeric and all(is_word(name) for name in first[:2]):
-        return True
-    return (
-        len(first) > 2
-        and len(others[0]) > 2
-        and all(map(is_word, first[:2]))
-        and (
-            (is_word(first[2]) and not is_word(others[0][2]))
-            or names[2] in WEIGHTS
-            or names[2] in TIMES
-        )
-    )

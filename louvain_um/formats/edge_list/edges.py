@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.errors import GraphError
 from louvain_um.formats import parse_errors
+from louvain_um.formats.edge_list.line_format import LineFormat
 from louvain_um.formats.edge_list.scan import WEIGHT, scan_numbers
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
 
-LARGEST_ID = 10**18 - 1
 SMALL_ID = 2**32 - 1
 
 
@@ -42,35 +42,6 @@ class EdgeList:
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineFormat:
-    """Format of the lines of an edge list.
-
-    Parameters
-    ----------
-    separator : int
-        Byte between fields; 32 stands for any run of blanks.
-    shape : int
-        What follows the two ids: a constant of `scan`.
-    place : int
-        Index of the weight column.
-    min_id, max_id : int
-        Range of valid ids.
-    first_line : int
-        Number of the first line that is read.
-    expected : int, optional
-        Number of edges announced.
-    """
-
-    separator: int = 32
-    shape: int = 0
-    place: int = 2
-    min_id: int = 0
-    max_id: int = LARGEST_ID
-    first_line: int = 1
-    expected: int | None = None
-
-
 def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
     """Read the rest of `file` as lines of numbers.
 
@@ -90,7 +61,9 @@ def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
     ):
         if len(block.deferred):
             assert block.w is not None
-            real |= exact_weights(file, block.data, line, block.deferred, block.w)
+            real |= exact_weights(
+                file, block.data, line, block.deferred, block.w, line_format.decimal_comma
+            )
         if block.bad >= 0:
             text = parse_errors.line_at(block.data, block.bad)
             raise file.error(
@@ -142,6 +115,7 @@ def _scan(
     data: NDArray[np.uint8], line_format: LineFormat, buffers: threading.local
 ) -> ParsedBlock:
     """Read a block; `buffers` holds a thread's arrays, reused for each block."""
+    data = line_format.select(data)
     weighted = line_format.shape >= WEIGHT
     room = len(data) // 4 + 1  # the shortest line, "1 2\n", has four bytes
     u: NDArray[Any] | None = getattr(buffers, "u", None)
@@ -198,6 +172,7 @@ def exact_weights(
     line: int,
     deferred: NDArray[np.int64],
     w: NDArray[np.float64],
+    decimal_comma: bool = False,
 ) -> bool:
     """Parse the deferred weights into `w`; return whether any was written as real."""
     raw = data.tobytes()
@@ -210,7 +185,7 @@ def exact_weights(
             value = -1.0
         if not 0 <= value < float("inf") or b"_" in token:
             at = line + raw.count(b"\n", 0, start)
-            raise file.error(parse_errors.weight_error(token), at)
+            raise file.error(parse_errors.weight_error(token, decimal_comma), at)
         real = real or not token.isdigit()
         if edge < len(w):  # otherwise the rest of its line is bad, which ends the reading
             w[edge] = value

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
 from louvain_um.formats import parse_errors
-from louvain_um.formats.edge_list.edges import Chunks, EdgeList, LineFormat, exact_weights
+from louvain_um.formats.edge_list.edges import Chunks, EdgeList, exact_weights
+from louvain_um.formats.edge_list.line_format import LineFormat
 from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, blank, skip_comment
 from louvain_um.formats.graph_file import GraphFile
 
@@ -40,7 +41,8 @@ def read_named(file: GraphFile, line_format: LineFormat) -> tuple[EdgeList, NDAr
     weighted = line_format.shape >= WEIGHT
     chunks, table = Chunks(weighted), NameTable()
     line, real = line_format.first_line, False
-    for data in file.blocks(BLOCK_BYTES):
+    for block in file.blocks(BLOCK_BYTES):
+        data = line_format.select(block)
         room = len(data) // 4 + 1
         table.reserve(2 * room, len(data))
         u, v = np.empty(room, np.uint32), np.empty(room, np.uint32)
@@ -60,7 +62,7 @@ def read_named(file: GraphFile, line_format: LineFormat) -> tuple[EdgeList, NDAr
         )
         w = np.empty(count, np.float64)
         if weighted:
-            real |= exact_weights(file, data, line, deferred[:count], w)
+            real |= exact_weights(file, data, line, deferred[:count], w, line_format.decimal_comma)
         if bad >= 0:
             text = parse_errors.line_at(data, bad)
             message = parse_errors.named_line_error(

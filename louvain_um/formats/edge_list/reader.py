@@ -6,26 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.formats.edge_list import scan, sniff
-from louvain_um.formats.edge_list.edges import EdgeList, LineFormat, build_graph, read_numbers
+from louvain_um.errors import GraphError
+from louvain_um.formats.edge_list import column_notes, scan, sniff
+from louvain_um.formats.edge_list.edges import EdgeList, build_graph, read_numbers
+from louvain_um.formats.edge_list.line_format import LineFormat
 from louvain_um.formats.edge_list.named_vertices import read_named
 from louvain_um.formats.edge_list.number_vertices import number_vertices
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.formats.two_modes import note_on_modes, split_modes
 from louvain_um.graph.graph import Graph
-
-YEARS = 1800, 2100
-"""Whole numbers that all lie in this range are years."""
-
-EARLIEST, LATEST = 10**8, 5 * 10**12
-"""Unix times from 1973 on in seconds, up to 2128 in milliseconds."""
 
 
 def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read an edge list."""
-    detected = sniff.sniff(
-        file, header=options.header, separator=options.separator, ids=options.ids
-    )
+    detected = sniff.sniff(file, options)
     if not options.symmetrize and (line := sniff.declares_directed(file, detected)) is not None:
         raise file.error(
             "the edge is directed (column Type); pass symmetrize=True (--symmetrize) to read the "
@@ -38,20 +33,15 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             f"line {detected.lines} ({detected.header!r}) is read as a header; header=False "
             "(--no-header) reads it as an edge"
         )
-    counts = None if options.header is not None else sniff.possible_counts(file, detected.separator)
+    chosen = options.header is not None or not detected.in_place or options.names_columns
+    counts = None if chosen else sniff.possible_counts(file, detected.separator)
     counts_only = counts is not None and len(counts) != detected.columns and detected.sampled > 1
     if counts_only:
         # Too few fields for an edge: skipped now, checked against the edges below.
         sniff.skip_first_line(file, detected)
     else:
         file.read(detected.skip)
-    line_format = LineFormat(
-        separator=detected.separator,
-        shape=_shape(file, detected, options),
-        place=detected.place,
-        min_id=1 if options.one_based else 0,
-        first_line=detected.lines + 1,
-    )
+    line_format = _line_format(detected, options, weighted=_reads_weight(file, detected, options))
     if detected.named:
         edges, names = read_named(file, line_format)
     else:
@@ -73,29 +63,63 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             "(--header)",
             detected.lines,
         )
-    notes += _column_notes(edges, options, detected)
-    return _number_and_build(file, edges, names, announced, options, notes)
+    notes += column_notes.notes_on_ends(
+        detected.roles, detected.titles, moved=not detected.in_place
+    )
+    notes += column_notes.notes_on_weights(edges, options, detected)
+    return _number_and_build(file, edges, names, announced, options, detected, notes)
 
 
-def _shape(file: GraphFile, detected: sniff.DetectedFormat, options: ReadOptions) -> int:
-    """Return what follows the two ids of a line: a constant of `scan`."""
+def _reads_weight(file: GraphFile, detected: sniff.DetectedFormat, options: ReadOptions) -> bool:
+    """Return whether a weight is read; raise an error if one is wanted and there is none."""
+    first = detected.lines + 1
     if options.weighted and detected.columns <= detected.place:
-        raise file.error(
-            "has no third column with weights; drop weighted=True (--weighted)",
-            detected.lines + 1,
-        )
+        raise file.error("has no third column with weights; drop weighted=True (--weighted)", first)
     if options.weighted and detected.weights == "other":
         raise file.error(
-            "its third column is not numeric; drop weighted=True (--weighted)",
-            detected.lines + 1,
+            f"{detected.column(2)} is not numeric; drop weighted=True (--weighted)", first
         )
     if options.weighted is False:
-        return scan.IGNORE_REST
+        return False
     if detected.weights in ("other", "time", "named") and not options.weighted:
-        return scan.IGNORE_REST
-    if detected.columns <= detected.place:
-        return scan.TWO_IDS
-    return scan.WEIGHT if detected.columns == detected.place + 1 else scan.WEIGHT_IGNORE_REST
+        return False
+    reads = detected.columns > detected.place
+    if reads and detected.ambiguous is not None:
+        line, text = detected.ambiguous
+        raise file.error(
+            f"weight {text!r} can mean {text.replace(',', '.')} or {text.replace(',', '')}; write "
+            "decimals with a point, or pass weighted=False (--unweighted)",
+            line,
+        )
+    return reads
+
+
+def _line_format(
+    detected: sniff.DetectedFormat, options: ReadOptions, *, weighted: bool
+) -> LineFormat:
+    """Return how the lines are read, rewritten first if the ids are not in front."""
+    place = detected.order[detected.place] if weighted else 2
+    columns = None
+    decimal_comma = weighted and detected.decimal_comma
+    if decimal_comma or not detected.in_place:
+        columns = (*detected.order[:2], *([place] if weighted else []))
+        shape, place = scan.WEIGHT if weighted else scan.IGNORE_REST, 2
+    elif weighted:
+        last = detected.width == place + 1
+        shape = scan.WEIGHT if last else scan.WEIGHT_IGNORE_REST
+    elif options.weighted is False or detected.width > 2:
+        shape = scan.IGNORE_REST
+    else:
+        shape = scan.TWO_IDS
+    return LineFormat(
+        separator=detected.separator,
+        shape=shape,
+        place=place,
+        min_id=1 if options.one_based else 0,
+        first_line=detected.lines + 1,
+        columns=columns,
+        decimal_comma=decimal_comma,
+    )
 
 
 def _are_counts(counts: list[int], edges: EdgeList, counts_only: bool) -> bool:
@@ -107,62 +131,22 @@ def _are_counts(counts: list[int], edges: EdgeList, counts_only: bool) -> bool:
     return bool(max(edges.u[first:].max(), edges.v[first:].max()) <= counts[0])
 
 
-def _column_notes(
-    edges: EdgeList, options: ReadOptions, detected: sniff.DetectedFormat
-) -> list[str]:
-    """Drop weights that are times; return notes about columns."""
-    w = edges.w
-    if w is None:
-        if options.weighted is False or detected.columns < 3:
-            return []
-        named = repr(detected.names[2]) if len(detected.names) > 2 else ""
-        what = {
-            "time": "contains times",
-            "named": "is not named as a weight",
-        }.get(detected.weights, "is not a weight")
-        return [
-            f"the third column {f'({named}) ' if named else ''}{what} and is not read; "
-            "weighted=True (--weighted) reads it as the weight"
-        ]
-    notes = [*edges.notes]
-    if detected.place > 2:
-        notes.append(
-            f"weights are read from column {detected.place + 1} "
-            f"({detected.names[detected.place]!r})"
-        )
-    if options.weighted or detected.weights != "unnamed" or len(w) < 2:
-        return notes
-    if w.dtype == np.int64:
-        low, high = int(w.min()), int(w.max())
-        if low >= EARLIEST and high <= LATEST and low < high:
-            edges.w = None
-            return [
-                "the third column looks like Unix times and is not read; weighted=True "
-                "(--weighted) reads it as the weight"
-            ]
-        if low >= YEARS[0] and high <= YEARS[1] and low < high:
-            edges.w = None
-            return [
-                "the third column looks like years and is not read; weighted=True (--weighted) "
-                "reads it as the weight"
-            ]
-    if detected.columns > 3:
-        commas = " (write decimals with a point)" if detected.separator == ord(",") else ""
-        notes.append(
-            f"lines have {detected.columns} fields: the third is read as the weight, the others "
-            f"are not read{commas}; weighted=False (--unweighted) reads the ids only"
-        )
-    return notes
-
-
 def _number_and_build(
     file: GraphFile,
     edges: EdgeList,
     names: Any,
     announced: int | None,
     options: ReadOptions,
+    detected: sniff.DetectedFormat,
     notes: list[str],
 ) -> Graph:
+    titles = detected.end_titles
+    if options.bipartite:
+        try:
+            edges.u, edges.v, n, names = split_modes(edges.u, edges.v, names, titles)
+        except GraphError as error:
+            raise file.error(str(error)) from None
+        return build_graph(file, edges, n, names, options, notes)
     if names is not None and names.dtype == np.int64:
         edges.u, edges.v = names[edges.u], names[edges.v]
         names = None
@@ -177,4 +161,5 @@ def _number_and_build(
         )
     else:
         n = len(names)
+    notes += note_on_modes(edges.u, edges.v, n, titles, mixed=detected.mixed)
     return build_graph(file, edges, n, names, options, notes)

@@ -3,44 +3,64 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 
-from louvain_um.formats import parse_errors
-from louvain_um.formats.edge_list import columns
+from louvain_um.errors import Doubt, GraphError
+from louvain_um.formats.edge_list import columns, header
+from louvain_um.formats.edge_list.roles import Roles, choose, is_id
+from louvain_um.formats.edge_list.sample import (
+    SAMPLE_BYTES,
+    Sample,
+    sample_of,
+    separator_of,
+    text_of,
+    whole_lines,
+)
 from louvain_um.formats.graph_file import GraphFile
-from louvain_um.formats.parse_errors import DECIMAL_COMMA, NUMBER, WHOLE, split
+from louvain_um.formats.parse_errors import DECIMAL_COMMA, WHOLE, split
+from louvain_um.formats.read_options import COLUMNS, ReadOptions
 
-SAMPLE_LINES = 64
-SAMPLE_BYTES = 1 << 16
-MAX_SAMPLE_BYTES = 1 << 24
-"""Bytes searched for the first edge after a long comment."""
-
-COMMA_WEIGHT = re.compile(rb"\s*[^\s,]+\s+[^\s,]+\s+\d+,\d+\s*")
-"""An edge separated by blanks whose weight has a decimal comma."""
-
-ANNOUNCED = re.compile(rb"nodes:?\s*([\d,]+)", re.I)
+THOUSANDS = re.compile(r"[1-9]\d{0,2},\d{3}", re.A)
+"""A weight whose comma separates decimals or thousands."""
 
 
 @dataclass(slots=True)
 class DetectedFormat:
     """The format of an edge list, detected from its beginning.
 
+    Columns are listed in reading order: both ends, then the others without the time.
+
     Parameters
     ----------
     separator : int
         Byte between fields; 32 stands for any run of blanks.
-    columns : int
+    roles : Roles
+        The columns in the file.
+    order : list of int
+        Index in the file of each column in reading order.
+    width : int
         Fields per line: the median of the sample.
+    columns : int
+        Columns in reading order.
     named : bool
         Whether ids are names.
     weights : {"unnamed", "weight", "named", "time", "other", ""}
         The column after the ids, or the one named as a weight: numbers without a column name,
         with the name of a weight, with another name, with that of a time; no numbers; none.
     place : int
-        Index of that column.
+        Index of that column in reading order.
+    decimal_comma : bool
+        Whether its numbers have decimal commas.
+    ambiguous : (int, str) or None
+        Line and text of a number whose comma may separate decimals or thousands.
+    mixed : bool
+        Whether all ids of one end are words and all of the other are numbers.
     names : list of str
-        Column names in lower case, from a header or a comment.
+        Column names in lower case, in reading order, from a header or a comment.
+    titles : list of str
+        Column names as a header writes them, in the file's order.
+    numeric : list of int
+        Indices in reading order of further columns of numbers.
     header : str or None
         The header line; `skip` and `lines` are the bytes and lines up to its end.
     announced : int or None
@@ -50,11 +70,19 @@ class DetectedFormat:
     """
 
     separator: int = 32
+    roles: Roles = field(default_factory=lambda: Roles(0, 1))
+    order: list[int] = field(default_factory=lambda: [0, 1])
+    width: int = 2
     columns: int = 2
     named: bool = False
     weights: str = ""
     place: int = 2
+    decimal_comma: bool = False
+    ambiguous: tuple[int, str] | None = None
+    mixed: bool = False
     names: list[str] = field(default_factory=list)
+    titles: list[str] = field(default_factory=list)
+    numeric: list[int] = field(default_factory=list)
     header: str | None = None
     skip: int = 0
     lines: int = 0
@@ -62,68 +90,149 @@ class DetectedFormat:
     sampled: int = 0
     notes: list[str] = field(default_factory=list)
 
+    def column(self, place: int) -> str:
+        """Return a column in reading order as messages name it."""
+        index = self.order[place] if place < len(self.order) else place
+        shown = "the third column" if index == 2 else f"column {index + 1}"
+        return f"{shown} ({self.names[place]!r})" if place < len(self.names) else shown
 
-@dataclass(slots=True)
-class Sample:
-    """Lines that are not comments, and the position and line number of each line's end."""
+    @property
+    def end_titles(self) -> tuple[str, str]:
+        """Names of the columns of ids in reading order, or by their role without a header."""
+        first, second = (self.titles[i] if i < len(self.titles) else "" for i in self.order[:2])
+        if not first and not second and self.order[0] != self.roles.source:
+            return "target", "source"
+        return first, second
 
-    text: list[bytes]
-    past: list[int]
-    number: list[int]
-    announced: int | None
-    names: list[str]
+    @property
+    def in_place(self) -> bool:
+        """Whether the ends are the first two columns, in either order."""
+        return set(self.order[:2]) == {0, 1}
 
 
-def sniff(
-    file: GraphFile, *, header: bool | None, separator: str | None, ids: str
-) -> DetectedFormat:
+def sniff(file: GraphFile, options: ReadOptions) -> DetectedFormat:
     """Detect the format of an edge list without consuming it."""
-    sample = _sample(file)
-    detected = DetectedFormat(announced=sample.announced, names=sample.names)
-    if not sample.text:
-        detected.columns = max(2, len(detected.names))
-        detected.place = columns.weight_column(detected.names) or 2
-        return detected
+    sample = sample_of(file)
+    detected = DetectedFormat(announced=sample.announced, titles=sample.names)
     detected.sampled = len(sample.text)
-    detected.separator = ord(separator) if separator else _separator(sample.text)
+    if sample.text:
+        chosen = options.separator
+        detected.separator = ord(chosen) if chosen else separator_of(sample.text)
     if detected.separator == 9 and all(b'"' not in line for line in sample.text):
         plain = all(len(line.split()) == len(split(line, 9)) for line in sample.text)
         detected.separator = 32 if plain else 9
     rows = [split(line, detected.separator) for line in sample.text]
-    has_header = header if header is not None else columns.has_header(rows)
-    if not has_header and header is None:
-        first_line = _unrepeated_first_line(file, rows, detected.separator)
-        has_header = first_line == "header"
-        if first_line == "edge":
-            detected.notes.append(
-                f"line {sample.number[0]} ({_text(sample.text[0])!r}) is read as an edge; if it "
-                "is a header, pass header=True (--header)"
-            )
-    if has_header:
-        detected.header = _text(sample.text[0])
-        detected.skip, detected.lines = sample.past[0], sample.number[0]
-        detected.names = [name.lower() for name in rows[0]]
-        rows = rows[1:]
+    numbers = sample.number
+    if rows and _has_header(file, sample, rows, detected, options):
+        detected.header = text_of(sample.text[0])
+        detected.skip, detected.lines = sample.past[0], numbers[0]
+        detected.titles = rows[0]
+        rows, numbers = rows[1:], numbers[1:]
+    _assign_columns(file, rows, detected, options)
     if not rows:
-        detected.columns = max(2, len(detected.names))
-        detected.place = columns.weight_column(detected.names) or 2
         return detected
-    detected.columns = sorted(map(len, rows))[len(rows) // 2]
-    quoted = any(line.lstrip().startswith(b'"') for line in sample.text[1 if has_header else 0 :])
-    n_named = sum(any(columns.is_word(name) for name in row[:2]) for row in rows)
-    detected.named = ids == "text" or (ids == "auto" and (quoted or 2 * n_named > len(rows)))
-    _detect_weights(detected, rows)
-    if has_header and header is None:
+    if detected.order != list(range(detected.width)):
+        rows = [[row[i] if i < len(row) else "" for i in detected.order] for row in rows]
+    begun = sample.text[1 if detected.header is not None else 0 :]
+    quoted = detected.in_place and any(line.lstrip().startswith(b'"') for line in begun)
+    quoted |= not detected.in_place and any(b'"' in line for line in begun)
+    n_named = sum(any(header.is_word(name) for name in row[:2]) for row in rows)
+    words = [[header.is_word(name) for name in row[:2]] for row in rows]
+    detected.named = options.ids == "text" or (
+        options.ids == "auto" and (quoted or 2 * n_named > len(rows))
+    )
+    detected.mixed = len(rows) > 2 and (
+        all(ends == [True, False] for ends in words) or all(ends == [False, True] for ends in words)
+    )
+    _detect_weights(detected, rows, numbers)
+    if detected.header is not None and options.header is None:
         _check_names(file, detected)
     return detected
+
+
+def _has_header(
+    file: GraphFile,
+    sample: Sample,
+    rows: list[list[str]],
+    detected: DetectedFormat,
+    options: ReadOptions,
+) -> bool:
+    """Return whether the first line is a header; note it if this is doubtful."""
+    if options.header is not None:
+        return options.header
+    wanted = _wanted(options)
+    first = [name.lower() for name in rows[0]]
+    if any(name in first for name in wanted):
+        return True
+    titles = split(sample.comment, detected.separator)
+    if wanted and wanted <= {name.lower() for name in titles}:
+        detected.titles = titles
+        return False
+    ends = 0, 1
+    if options.source is not None and options.target is not None:
+        texts = str(options.source), str(options.target)
+        if all(text.isdecimal() and 0 < int(text) <= len(first) for text in texts):
+            ends = int(texts[0]) - 1, int(texts[1]) - 1
+            others = [place for place in range(len(first)) if place not in ends]
+            rows = [[row[i] for i in (*ends, *others) if i < len(row)] for row in rows]
+    if header.has_header(rows):
+        return True
+
+    def all_rows() -> tuple[list[list[str]], bool]:
+        lines = [line for line in whole_lines(file) if line.strip() and line[:1] not in b"#%"]
+        whole = len(file.peek(SAMPLE_BYTES)) < SAMPLE_BYTES
+        split_ = [split(line, detected.separator) for line in lines]
+        return [[row[i] for i in ends if i < len(row)] for row in split_], whole
+
+    kind = header.unrepeated_first_line(rows, (0, 1), all_rows)
+    if kind == "edge":
+        detected.notes.append(
+            Doubt(
+                f"line {sample.number[0]} ({text_of(sample.text[0])!r}) is read as an edge; if it "
+                "is a header, pass header=True (--header)"
+            )
+        )
+    return kind == "header"
+
+
+def _wanted(options: ReadOptions) -> set[str]:
+    """Return the names in lower case of columns that the options give by name."""
+    given = (getattr(options, option) for option in COLUMNS)
+    return {name.lower() for name in given if isinstance(name, str) and not name.isdecimal()}
+
+
+def _assign_columns(
+    file: GraphFile, rows: list[list[str]], detected: DetectedFormat, options: ReadOptions
+) -> None:
+    """Decide which columns are read, and in which order."""
+    titles = detected.titles
+    detected.width = sorted(map(len, rows))[len(rows) // 2] if rows else max(2, len(titles))
+    width = max(2, detected.width, len(titles))
+    try:
+        roles = choose(titles or None, width, options)
+    except GraphError as error:
+        raise file.error(str(error), detected.lines or None) from None
+    ends = roles.source, roles.target
+    if set(ends) == {0, 1}:
+        ends = 0, 1
+    detected.roles = roles
+    detected.order = [*ends, *(i for i in range(width) if i not in (*ends, roles.time))]
+    detected.names = [titles[i].lower() for i in detected.order if i < len(titles)]
+    timed = roles.time is not None and roles.time < detected.width
+    detected.columns = detected.width - timed
+    if roles.weight is not None:
+        detected.weights, detected.place = "weight", detected.order.index(roles.weight)
+        # Expected in short lines too: they get an error with line and remedy.
+        detected.columns = max(detected.columns, detected.place + 1)
+        detected.width = max(detected.width, roles.weight + 1)
 
 
 def declares_directed(file: GraphFile, detected: DetectedFormat) -> int | None:
     """Return the number of the first sampled line whose column ``Type`` is ``Directed``."""
     if "type" not in detected.names[2:]:
         return None
-    place = detected.names.index("type", 2)
-    head = _whole_lines(file)
+    place = detected.order[detected.names.index("type", 2)]
+    head = whole_lines(file)
     for number, line in enumerate(head, 1):
         row = split(line, detected.separator)
         if number > detected.lines and len(row) > place and row[place].lower() == "directed":
@@ -131,25 +240,28 @@ def declares_directed(file: GraphFile, detected: DetectedFormat) -> int | None:
     return None
 
 
-def _detect_weights(detected: DetectedFormat, rows: list[list[str]]) -> None:
-    """Find the weight column and what it contains."""
-    place = columns.weight_column(detected.names)
-    if place is not None:
-        # Expected in short lines too: they get an error with line and remedy.
-        detected.weights, detected.place = "weight", place
-        detected.columns = max(detected.columns, place + 1)
-        return
-    cells = [row[2] for row in rows if len(row) > 2]
-    if not cells:
-        return
-    # A few bad weights do not make a column of words: reading reports them.
-    numbers = sum(bool(NUMBER.fullmatch(cell) or DECIMAL_COMMA.fullmatch(cell)) for cell in cells)
-    if 2 * numbers <= len(cells):
-        detected.weights = "other"
-    elif len(detected.names) <= 2:
-        detected.weights = "unnamed"
-    else:
-        detected.weights = "time" if detected.names[2] in columns.TIMES else "named"
+def _detect_weights(detected: DetectedFormat, rows: list[list[str]], numbers: list[int]) -> None:
+    """Find what the weight column contains, and which other columns are numeric."""
+    place = detected.place
+    cells = [(number, row[place]) for number, row in zip(numbers, rows, strict=True) if row[place:]]
+    if cells and not detected.weights:
+        # A few bad weights do not make a column of words: reading reports them.
+        if 2 * sum(header.is_number(cell) for _, cell in cells) <= len(cells):
+            detected.weights = "other"
+        elif len(detected.names) <= 2:
+            detected.weights = "unnamed"
+        else:
+            detected.weights = "time" if detected.names[2] in columns.TIMES else "named"
+    commas = [(number, cell) for number, cell in cells if DECIMAL_COMMA.fullmatch(cell)]
+    detected.decimal_comma = bool(commas)
+    if commas and all(THOUSANDS.fullmatch(cell) for _, cell in commas):
+        detected.ambiguous = commas[0]
+    for other in range(2, detected.columns):
+        values = [row[other] for row in rows if len(row) > other]
+        numeric = 2 * sum(map(header.is_number, values)) > len(values)
+        name = detected.names[other] if other < len(detected.names) else "?"
+        if other != place and numeric and name not in columns.TIMES and not is_id(name):
+            detected.numeric.append(other)
 
 
 def _check_names(file: GraphFile, detected: DetectedFormat) -> None:
@@ -158,14 +270,6 @@ def _check_names(file: GraphFile, detected: DetectedFormat) -> None:
     if columns.are_labels(names):
         raise file.error(
             columns.LABELS_NOT_EDGES + "read it as edges with header=True (--header)", line
-        )
-    ends = columns.misplaced_ends(names)
-    if ends is not None:
-        first, second = (place + 1 for place in ends)
-        raise file.error(
-            f"{names[ends[0]]!r} and {names[ends[1]]!r} are columns {first} and {second} of "
-            f"{len(names)}; move them to the front",
-            line,
         )
     if len(names) < detected.columns:
         raise file.error(
@@ -178,7 +282,7 @@ def _check_names(file: GraphFile, detected: DetectedFormat) -> None:
 
 def possible_counts(file: GraphFile, separator: int) -> list[int] | None:
     """Return the numbers of the first line that is not a comment, if it has two or three."""
-    sample = _sample(file)
+    sample = sample_of(file)
     if not sample.text:
         return None
     row = split(sample.text[0], separator)
@@ -189,91 +293,6 @@ def possible_counts(file: GraphFile, separator: int) -> list[int] | None:
 
 def skip_first_line(file: GraphFile, detected: DetectedFormat) -> None:
     """Consume the first line that is not a comment."""
-    sample = _sample(file)
+    sample = sample_of(file)
     detected.skip, detected.lines = sample.past[0], sample.number[0]
     file.read(detected.skip)
-
-
-def _sample(file: GraphFile) -> Sample:
-    """Return the first lines that are not comments."""
-    size = SAMPLE_BYTES
-    while True:
-        head = file.peek(size)
-        sample = _sample_of(file, head, len(head) < size)
-        if sample.text or len(head) < size or size >= MAX_SAMPLE_BYTES:
-            return sample
-        size *= 8
-
-
-def _sample_of(file: GraphFile, head: bytes, complete: bool) -> Sample:
-    sample = Sample([], [], [], None, [])
-    place = 0
-    for number, line in enumerate(head.splitlines(keepends=True), 1):
-        place += len(line)
-        if not line.endswith(b"\n") and not complete:
-            break
-        if parse_errors.looks_binary(line):
-            raise file.error(
-                parse_errors.NOT_TEXT,
-                number,
-            )
-        text = line.strip()
-        if text.startswith((b"#", b"%", b"//")):
-            match = ANNOUNCED.search(text)
-            if match and sample.announced is None:
-                sample.announced = int(match[1].replace(b",", b""))
-            words = text.lstrip(b"#%/ ").decode("utf-8", "replace").lower().split()
-            behind = {*columns.WEIGHTS, *columns.TIMES}
-            if len(words) == 3 and set(words[:2]) <= columns.ENDS and words[2] in behind:
-                sample.names = words
-        elif text:
-            sample.text.append(line.rstrip(b"\r\n"))
-            sample.past.append(place)
-            sample.number.append(number)
-            if len(sample.text) == SAMPLE_LINES:
-                break
-    return sample
-
-
-def _whole_lines(file: GraphFile) -> list[bytes]:
-    """Return the complete lines within the first bytes."""
-    head = file.peek(SAMPLE_BYTES)
-    return (head if len(head) < SAMPLE_BYTES else head[: head.rfind(b"\n") + 1]).splitlines()
-
-
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", "replace").strip()
-
-
-def _separator(lines: list[bytes]) -> int:
-    """Return the byte that separates fields in all lines of the sample; blanks come last."""
-    for byte in b"\t;|,":
-        if all(byte in line for line in lines):
-            # The comma is the decimal comma of the weights.
-            if byte == 44 and all(map(COMMA_WEIGHT.fullmatch, lines)):
-                return 32
-            return byte
-    if all(len(line.split()) >= 2 for line in lines):
-        return 32
-    # A bad line must not change how the others are read: the last line decides.
-    for byte in b"\t;|,:":
-        if byte in lines[-1]:
-            return byte
-    return 32
-
-
-def _unrepeated_first_line(file: GraphFile, rows: list[list[str]], separator: int) -> str:
-    """Classify a first line of names that do not occur again; an empty string otherwise.
-
-    It is a "header" if the list is short and all other names occur again; else an "edge",
-    and a note reports it.
-    """
-    if len(rows) < 4 or len(rows[0]) < 2 or not all(map(columns.is_word, rows[0][:2])):
-        return ""
-    lines = [line for line in _whole_lines(file) if line.strip() and line[:1] not in b"#%"]
-    times = Counter(name for line in lines for name in split(line, separator)[:2])
-    if any(times[name] > 1 for name in rows[0][:2]):
-        return ""
-    whole = len(file.peek(SAMPLE_BYTES)) < SAMPLE_BYTES
-    repeated = sum(count > 1 for count in times.values())
-    return "header" if whole and repeated == len(times) - 2 else "edge"

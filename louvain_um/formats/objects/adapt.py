@@ -25,6 +25,11 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
     if isinstance(obj, Graph):
         return obj
     libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
+    table = bool(libraries & {"pandas", "pyarrow", "polars"})
+    network = libraries & {"networkx", "igraph"}
+    fits = ("weight",) if network else ("bipartite",) if isinstance(obj, tuple | list) else ()
+    if not table and (problem := options.unsuited(f"a {type(obj).__name__}", but=fits)):
+        raise GraphError(problem)
     if "networkx" in libraries and hasattr(obj, "is_multigraph"):
         from louvain_um.formats.objects.networks import from_networkx
 
@@ -40,7 +45,7 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
         from louvain_um.formats.objects.sparse import from_sparse
 
         return from_sparse(obj, options)
-    if libraries & {"pandas", "pyarrow", "polars"}:
+    if table:
         return _from_table(obj, libraries, options)
     if isinstance(obj, np.ndarray):
         return _from_array(obj, options)
@@ -97,6 +102,10 @@ def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
         raise GraphError(
             f"edges must be two one-dimensional arrays; got shapes {u.shape} and {v.shape}"
         )
+    if options.bipartite:
+        from louvain_um.formats.objects.frames import from_ids
+
+        return from_ids(u, v, w, options)
     names = None
     if "U" in (u.dtype.kind, v.dtype.kind) or object in (u.dtype, v.dtype):
         if len(u) != len(v):
@@ -116,18 +125,35 @@ def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
     from louvain_um.formats.objects.frames import from_columns
 
     if "pandas" in libraries and hasattr(obj, "columns"):
-        return from_columns(list(obj.columns), lambda name: obj[name].to_numpy(), options)
+        columns = list(obj.columns)
+        if len(set(columns)) < len(columns):
+            twice = next(name for name in columns if columns.count(name) > 1)
+            raise GraphError(f"two columns are named {twice!r}; rename one")
+        kinds = dict(zip(columns, obj.dtypes, strict=True))
+        return from_columns(
+            columns,
+            lambda name: obj[name].to_numpy(),
+            lambda name: getattr(kinds[name], "kind", "O") in "iuf",
+            options,
+        )
     if "pyarrow" in libraries and hasattr(obj, "column_names"):
-        from louvain_um.formats.parquet import from_arrow
+        from louvain_um.formats.parquet import from_arrow, is_numeric
 
         def column(name: Any) -> Any:
             array = obj.column(name)
             chunked = hasattr(array, "combine_chunks")
             return from_arrow(array) if chunked else from_arrow(_chunked(array))
 
-        return from_columns(obj.column_names, column, options)
+        return from_columns(
+            obj.column_names, column, lambda name: is_numeric(obj.schema.field(name).type), options
+        )
     if "polars" in libraries and hasattr(obj, "get_column"):
-        return from_columns(obj.columns, lambda name: obj.get_column(name).to_numpy(), options)
+        return from_columns(
+            obj.columns,
+            lambda name: obj.get_column(name).to_numpy(),
+            lambda name: obj.schema[name].is_numeric(),
+            options,
+        )
     raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
 
 

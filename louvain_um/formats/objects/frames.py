@@ -3,62 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.edge_list.columns import LABELS_NOT_EDGES, PAIRS, WEIGHTS, are_labels
+from louvain_um.formats.edge_list.column_notes import notes_on_ends, unread_numbers
+from louvain_um.formats.edge_list.columns import ENDS, LABELS_NOT_EDGES, TIMES, are_labels
 from louvain_um.formats.edge_list.number_vertices import number_vertices
+from louvain_um.formats.edge_list.roles import choose, is_id
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.formats.two_modes import note_on_modes, split_modes
 from louvain_um.graph.graph import Graph
 
 ARROW_EDGES = 1 << 15
 """Edges from which Arrow numbers names sooner than a dict, importing it (0.03 s) included."""
 
 
-def pick_columns(columns: Sequence[Any], weighted: bool | None) -> tuple[Any, Any, Any]:
-    """Return the columns of source, target and weight (None without one).
-
-    Columns with known names come first, else the first two are source and target. Only a
-    column named as a weight is one, unless `weighted` asks for the third.
-    """
-    names = {str(name).lower(): name for name in reversed(columns)}
-    if are_labels([str(name).lower() for name in columns]):
-        raise GraphError(LABELS_NOT_EDGES + "name the columns source and target")
-    for first, second in PAIRS:
-        if first in names and second in names:
-            ends = names[first], names[second]
-            break
-    else:
-        if len(columns) < 2:
-            raise GraphError(
-                f"an edge table needs two columns, such as source and target; got {[*columns]}"
-            )
-        ends = columns[0], columns[1]
-    weight = next((names[name] for name in WEIGHTS if name in names), None)
-    weight = None if weight in ends else weight
-    if weighted is False:
-        weight = None
-    elif weighted and weight is None:
-        others = [name for name in columns if name not in ends]
-        if not others:
-            raise GraphError("has no third column with weights; drop weighted=True (--weighted)")
-        weight = others[0]
-    return (*ends, weight)
-
-
 def from_columns(
     columns: Sequence[Any],
     column: Callable[[Any], NDArray[Any]],
+    numeric: Callable[[Any], bool],
     options: ReadOptions,
     n_vertices: int | None = None,
 ) -> Graph:
-    """Build a graph from a table; `column` returns a column as an array."""
-    source, target, weight = pick_columns(columns, options.weighted)
-    w = None if weight is None else column(weight)
-    return from_ids(column(source), column(target), w, options, n_vertices)
+    """Build a graph from a table.
+
+    Parameters
+    ----------
+    columns : sequence
+        Names of the columns.
+    column, numeric : callable
+        Return a column as an array, and whether it holds numbers, by its name.
+    """
+    titles = [str(name) for name in columns]
+    if not options.names_columns and are_labels([title.lower() for title in titles]):
+        raise GraphError(LABELS_NOT_EDGES + "name the columns source and target")
+    if len(columns) < 2:
+        raise GraphError(
+            f"an edge table needs two columns, such as source and target; got {[*columns]}"
+        )
+    roles = choose(columns, len(columns), options)
+    ends = roles.source, roles.target
+    others = [i for i in range(len(columns)) if i not in (*ends, roles.time)]
+    weight = roles.weight
+    if options.weighted and weight is None:
+        if not others:
+            raise GraphError("has no third column with weights; drop weighted=True (--weighted)")
+        weight = others[0]
+    pair = titles[ends[0]], titles[ends[1]]
+    known = {title.lower() for title in pair} <= ENDS
+    notes = notes_on_ends(roles, titles, moved=set(ends) != {0, 1} and not known)
+    unread = [
+        title
+        for i, title in enumerate(titles)
+        if i in others
+        and i != weight
+        and title.lower() not in TIMES
+        and not is_id(title)
+        and numeric(columns[i])
+    ]
+    if unread and options.weighted is not False:
+        doubtful = weight is None and not options.names_columns
+        notes.append(unread_numbers(unread, doubtful=doubtful))
+    w = None if weight is None else column(columns[weight])
+    u, v = (column(columns[i]) for i in ends)
+    graph = from_ids(u, v, w, options, n_vertices, pair)
+    return replace(graph, notes=(*notes, *graph.notes)) if notes else graph
 
 
 def from_ids(
@@ -67,24 +80,36 @@ def from_ids(
     w: NDArray[Any] | None,
     options: ReadOptions,
     n_vertices: int | None = None,
+    titles: tuple[str, str] = ("", ""),
 ) -> Graph:
     """Build a graph from any ids; vertices are those that occur."""
     if len(u) != len(v):
         raise GraphError(f"source has {len(u)} entries and target {len(v)}; they must match")
-    names: NDArray[Any] | None
-    if u.dtype.kind in "iu" and v.dtype.kind in "iu":
+    names: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
+    if w is not None and w.dtype == object:
+        w = _numbers(w)
+    integers = u.dtype.kind in "iu" and v.dtype.kind in "iu"
+    if integers:
         for ids, what in ((u, "source"), (v, "target")):
             if len(ids) and int(ids.min()) < 0:
                 first = int(np.argmax(ids < 0))
                 raise GraphError(f"{what} at index {first} is negative ({ids[first]}); correct it")
-        base = None if options.one_based is None else int(options.one_based)
-        u, v, n, names = number_vertices(_copied(u), _copied(v), announced=n_vertices, base=base)
+        u, v = _copied(u), _copied(v)
     else:
         u, v, names = factorize(u, v)
+    if options.bipartite:
+        u, v, n, names = split_modes(u, v, names, titles)
+    elif integers:
+        base = None if options.one_based is None else int(options.one_based)
+        u, v, n, names = number_vertices(u, v, announced=n_vertices, base=base)
+    else:
+        assert names is not None
         n = len(names)
-    if w is not None and w.dtype == object:
-        w = _numbers(w)
-    return Graph.from_edges(u, v, w, n_vertices=n, duplicates=options.duplicates, names=names)
+    if not options.bipartite:
+        notes = note_on_modes(u, v, n, titles)
+    graph = Graph.from_edges(u, v, w, n_vertices=n, duplicates=options.duplicates, names=names)
+    return replace(graph, notes=(*notes, *graph.notes)) if notes else graph
 
 
 def factorize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -20,9 +21,12 @@ DIRECTED = (
 
 
 def from_networkx(
-    graph: Any, options: ReadOptions, names: list[Any] | None = None, weight: str = "weight"
+    graph: Any, options: ReadOptions, names: list[Any] | None = None, weight: Any = "weight"
 ) -> Graph:
-    """Build a graph from a networkx graph; weights of parallel edges are summed."""
+    """Build a graph from a networkx graph; weights of parallel edges are summed.
+
+    Weights are the edge attribute `weight`, unless the options name another.
+    """
     if graph.is_directed() and not options.symmetrize:
         raise GraphError(DIRECTED)
     if graph.is_multigraph() and options.duplicates is None:
@@ -34,7 +38,13 @@ def from_networkx(
     v = np.fromiter((number[b] for _, b in graph.edges()), np.uint32, n_edges)
     weights = None
     if options.weighted is not False:
+        if options.weight is not None:
+            weight = options.weight
         values = [w for _, _, w in graph.edges(data=weight)]
+        if options.weight is not None and values and all(w is None for w in values):
+            raise GraphError(
+                _no_attribute(weight, {key for *_, d in graph.edges(data=True) for key in d})
+            )
         if any(w is not None for w in values) or options.weighted:
             weights = weight_array([1 if w is None else w for w in values])
     return _build(u, v, weights, names or nodes, options)
@@ -46,10 +56,20 @@ def from_igraph(graph: Any, options: ReadOptions) -> Graph:
         raise GraphError(DIRECTED)
     ends = np.array(graph.get_edgelist(), np.uint32).reshape(-1, 2)
     weights = None
-    if "weight" in graph.es.attributes() and options.weighted is not False:
-        weights = weight_array(graph.es["weight"])
+    weight = "weight" if options.weight is None else str(options.weight)
+    if weight in graph.es.attributes() and options.weighted is not False:
+        weights = weight_array(graph.es[weight])
+    elif options.weight is not None:
+        raise GraphError(_no_attribute(weight, graph.es.attributes()))
     names = graph.vs["name"] if "name" in graph.vs.attributes() else list(range(graph.vcount()))
     return _build(ends[:, 0].copy(), ends[:, 1].copy(), weights, names, options)
+
+
+def _no_attribute(weight: Any, known: Iterable[Any]) -> str:
+    shown = ", ".join(sorted(map(str, known))[:12]) or "none"
+    return (
+        f"edges have no attribute {weight!r} (they have: {shown}); pass another weight=… (--weight)"
+    )
 
 
 def weight_array(values: list[Any]) -> NDArray[Any]:

@@ -24,7 +24,7 @@ def is_example(source: str) -> bool:
 
     Examples
     --------
-    >>> from louvain_um.formats.examples import is_example
+    >>> from louvain_um.formats.objects.examples import is_example
     >>> is_example("example:karate"), is_example("karate.gml")
     (True, False)
     """

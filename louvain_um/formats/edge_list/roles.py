@@ -1,0 +1,256 @@
+"""Which columns of an edge table are its two ends, its weight and its time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from louvain_um.errors import GraphError
+from louvain_um.formats.edge_list.columns import ENDS, PAIRS, TIMES, WEIGHTS
+from louvain_um.formats.read_options import Column, ReadOptions
+
+PLAIN_PAIRS = (
+    *PAIRS, ("source", "dest"), ("src", "dest"), ("src", "target"), ("origin", "destination"),
+    ("sender", "receiver"), ("sender", "recipient"), ("user", "friend"), ("person", "friend"),
+    ("follower", "followee"), ("follower", "following"), ("follower", "followed"),
+    ("user", "follower"), ("citing", "cited"), ("author", "coauthor"), ("buyer", "seller"),
+    ("caller", "callee"), ("payer", "payee"), ("node", "neighbor"), ("node", "neighbour"),
+)  # fmt: skip
+"""Names of the two columns of ids, as `plain` returns them."""
+
+MARKERS = (
+    ("from", "to"), ("source", "target"), ("source", "dest"), ("source", "destination"),
+    ("src", "dst"), ("src", "dest"), ("origin", "destination"), ("1", "2"), ("a", "b"),
+    ("x", "y"), ("i", "j"), ("u", "v"), ("left", "right"), ("0", "1"),
+)  # fmt: skip
+"""What tells two columns of the same kind of id apart, before or after the kind."""
+
+KINDS = {
+    "account", "actor", "address", "agent", "airport", "artist", "author", "bank", "borrower",
+    "bus", "cell", "character", "city", "client", "club", "company", "concept", "contact",
+    "country", "customer", "device", "document", "employee", "entity", "gene", "host", "ip",
+    "individual", "item", "judge", "keyword", "member", "movie", "name", "neuron", "node",
+    "object", "organisation", "organization", "page", "paper", "patient", "person", "place",
+    "player", "product", "protein", "region", "residue", "router", "site", "species", "station",
+    "stop", "student", "tag", "team", "term", "token", "topic", "user", "vertex", "wallet",
+    "website", "word", "zone",
+}  # fmt: skip
+"""What ids are ids of, in names such as ``customer_a`` or ``from_node_id``."""
+
+ROW_NUMBERS = ("", "unnamed: 0")
+"""Names of the column of row numbers that pandas and R write before the others."""
+
+SHOWN = 12
+"""Columns that an error lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Columns of an edge table, by index from 0.
+
+    Parameters
+    ----------
+    source, target : int
+    weight, time : int, optional
+    guessed : bool
+        Whether neither the user nor the names tell that the first two are the ends, and there
+        are others that could be.
+    """
+
+    source: int
+    target: int
+    weight: int | None = None
+    time: int | None = None
+    guessed: bool = False
+
+
+def plain(name: str) -> str:
+    """Return a column's name in lower case, words joined by ``_``, without a final ``id``.
+
+    Examples
+    --------
+    >>> from louvain_um.formats.edge_list.roles import plain
+    >>> plain("FromNodeId"), plain("user_id"), plain("Customer A"), plain("userid"), plain("id")
+    ('from_node', 'user', 'customer_a', 'user', 'id')
+    """
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    name = re.sub(r"[\W_]+", "_", name).strip("_")
+    name = re.sub(r"(?<=[a-z0-9])_ids?(?=_|$)", "", name)
+    short = re.sub(r"id(?=_?\d?$)", "", name)
+    known = KINDS | ENDS
+    return short if short != name and re.sub(r"_?\d$", "", short) in known else name
+
+
+def is_id(name: str) -> bool:
+    """Return whether a column's name says that its numbers are ids.
+
+    Examples
+    --------
+    >>> from louvain_um.formats.edge_list.roles import is_id
+    >>> is_id("order_id"), is_id("Id"), is_id("rating")
+    (True, True, False)
+    """
+    return name.lower() in (*ROW_NUMBERS, "id", "index") or name.lower().endswith("_id")
+
+
+def find_ends(names: Sequence[str]) -> tuple[int, int] | None:
+    """Return the indices of the two columns of ids, if their names are known.
+
+    Examples
+    --------
+    >>> from louvain_um.formats.edge_list.roles import find_ends
+    >>> find_ends(["order_id", "customer_a", "customer_b", "amount"])
+    (1, 2)
+    >>> find_ends(["amount", "from", "to"]), find_ends(["user_id", "friend_id"])
+    ((1, 2), (0, 1))
+    """
+    exact = [name.lower() for name in names]
+    for one, other in PAIRS:
+        if one in exact and other in exact:
+            return exact.index(one), exact.index(other)
+    if len(names) > 1 and set(exact[:2]) <= ENDS:
+        return 0, 1
+    words = [plain(name) for name in names]
+    for one, other in PLAIN_PAIRS:
+        if one in words and other in words:
+            return words.index(one), words.index(other)
+    return next(_marked(words), None)
+
+
+def _marked(words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield pairs of columns such as ``customer_a`` and ``customer_b``, ``from_x`` and ``to_x``."""
+    for first, second in MARKERS:
+        for place, word in enumerate(words):
+            for kind, other in _counterparts(word, first, second):
+                noun = kind.rpartition("_")[2]
+                known = noun in KINDS or noun.removesuffix("s") in KINDS
+                if known and other in words and other != word:
+                    yield place, words.index(other)
+
+
+def _counterparts(word: str, first: str, second: str) -> Iterator[tuple[str, str]]:
+    """Yield what a column is the id of and the name of its counterpart, if it has the marker."""
+    gap = "_" if f"_{first}" in word or f"{first}_" in word else ""
+    if not gap and not first.isdigit():
+        return
+    if word.endswith(gap + first):
+        kind = word.removesuffix(gap + first)
+        yield kind, kind + gap + second
+    if word.startswith(first + gap):
+        kind = word.removeprefix(first + gap)
+        yield kind, second + gap + kind
+
+
+def find_weight(names: Sequence[str], taken: Sequence[int]) -> int | None:
+    """Return the index of the column named as a weight that has no other role."""
+    free = [(name.lower(), place) for place, name in enumerate(names) if place not in taken]
+    places = dict(reversed(free))
+    return next((places[word] for word in WEIGHTS if word in places), None)
+
+
+def choose(columns: Sequence[Any] | None, width: int, options: ReadOptions) -> Roles:
+    """Return the roles of the columns of a table.
+
+    Parameters
+    ----------
+    columns : sequence, optional
+        Names of the columns, if they have any.
+    width : int
+        Number of columns.
+
+    Raises
+    ------
+    GraphError
+        A column that the options name does not exist, or has two roles.
+    """
+    names = [str(name) for name in columns or ()]
+    asked = {
+        option: index_of(getattr(options, option), option, columns or (), width)
+        for option in ("source", "target", "weight", "time")
+        if getattr(options, option) is not None
+    }
+    for option, place in asked.items():
+        twin = next(name for name, other in asked.items() if other == place)
+        if twin != option:
+            raise GraphError(
+                f"{twin} and {option} are the same column; pass another {option}=… (--{option})"
+            )
+    source, target, guessed = _ends(names, width, asked)
+    time = asked.get("time")
+    taken = [place for place in (source, target, time) if place is not None]
+    weight = asked.get("weight")
+    if weight is None and options.weighted is not False:
+        weight = find_weight(names, taken)
+    used = (source, target, weight, time)
+    others = [i for i, name in enumerate(names) if i not in used and name.lower() not in TIMES]
+    return Roles(source, target, weight, time, guessed and bool(others))
+
+
+def _ends(names: Sequence[str], width: int, asked: dict[str, int]) -> tuple[int, int, bool]:
+    """Return the indices of the two ends, and whether these are a guess."""
+    source, target = asked.get("source"), asked.get("target")
+    if source is not None and target is not None:
+        return source, target, False
+    others = {place for option, place in asked.items() if option in ("weight", "time")}
+    named = find_ends(names)
+    given = source if target is None else target
+    if given is not None:
+        free = [place for place in range(width) if place != given and place not in others]
+        ends = named if named and given in named else (given, *free)
+        if len(ends) != 2:
+            missing = "target" if target is None else "source"
+            raise GraphError(
+                f"only one end of the edges is named; pass {missing}=… (--{missing}) too"
+            )
+        other = ends[0] if ends[1] == given else ends[1]
+        return (given, other, False) if target is None else (other, given, False)
+    if named and not set(named) & others:
+        return (*named, False)
+    free = [place for place in range(width) if place not in others]
+    if len(free) > 2 and names and names[free[0]].lower() in ROW_NUMBERS:
+        free = free[1:]
+    if len(free) < 2:
+        raise GraphError(
+            "an edge table needs two columns of ids, such as source and target; name them with "
+            "source=… and target=… (--source, --target)"
+        )
+    return free[0], free[1], True
+
+
+def index_of(column: Column, option: str, columns: Sequence[Any], width: int) -> int:
+    """Return the index of a column given by its name or its number from 1.
+
+    Examples
+    --------
+    >>> from louvain_um.formats.edge_list.roles import index_of
+    >>> index_of("To", "target", ["from", "to"], 2), index_of(1, "source", [], 3)
+    (1, 0)
+    """
+    for place, name in enumerate(columns):
+        if type(name) is type(column) and name == column:
+            return place
+    names = [str(name) for name in columns]
+    if str(column) in names:
+        return names.index(str(column))
+    lower = [name.lower() for name in names]
+    if str(column).lower() in lower:
+        return lower.index(str(column).lower())
+    text = str(column)
+    if text.isdecimal() and text.isascii() and len(text) < 10:
+        if 1 <= int(text) <= width:
+            return int(text) - 1
+        raise GraphError(
+            f"there is no column {text}: lines have {width} columns, counted from 1; pass another "
+            f"{option}=… (--{option})"
+        )
+    if not names:
+        raise GraphError(
+            f"there is no column {text!r}, because no header names the columns; pass its number, "
+            f"counted from 1, as {option}=… (--{option})"
+        )
+    shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    raise GraphError(
+        f"there is no column {text!r} among {shown}; pass one of these as {option}=… (--{option})"
+    )

@@ -1,0 +1,162 @@
+"""Edges between two kinds of vertices, such as users and items, whose ids are independent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import Doubt, GraphError
+from louvain_um.formats.edge_list.number_vertices import number_vertices
+from louvain_um.formats.edge_list.roles import plain
+from louvain_um.graph.limits import MAX_VERTICES
+
+PEOPLE = {
+    "account", "actor", "artist", "author", "buyer", "client", "customer", "employee", "individual",
+    "member", "patient", "person", "player", "reader", "researcher", "student", "subscriber",
+    "user", "viewer", "visitor", "voter", "worker",
+}  # fmt: skip
+"""Kinds of people: two of them in one table may be the same people."""
+
+THINGS = {
+    "album", "article", "artwork", "asin", "basket", "board", "book", "brand", "category",
+    "channel", "committee", "community", "company", "conference", "country", "course", "disease",
+    "document", "domain", "drug", "event", "feature", "film", "forum", "game", "gene", "genre",
+    "group", "hashtag", "hotel", "ingredient", "invoice", "isbn", "item", "job", "journal",
+    "keyword", "language", "location", "meeting", "merchant", "movie", "order", "organisation",
+    "organization", "page", "paper", "patent", "place", "playlist", "podcast", "post", "product",
+    "project", "publisher", "query", "recipe", "repo", "repository", "restaurant", "sample",
+    "school", "session", "shop", "show", "site", "skill", "song", "store", "subreddit", "symptom",
+    "tag", "team", "term", "thread", "title", "topic", "track", "url", "venue", "video", "website",
+    "word",
+}  # fmt: skip
+"""Kinds of things: two different ones never have the same ids."""
+
+LEAST_EDGES, LEAST_IDS = 32, 4
+"""Edges, and ids at each end, from which disjoint ranges of ids are no coincidence."""
+
+BIPARTITE = "bipartite=True (--bipartite)"
+
+
+def kind_of(title: str) -> str:
+    """Return the kind of vertex that a column's name tells, or an empty string.
+
+    Examples
+    --------
+    >>> from louvain_um.formats.two_modes import kind_of
+    >>> kind_of("UserID"), kind_of("item_id"), kind_of("members"), kind_of("weight")
+    ('people', 'item', 'people', '')
+    """
+    word = plain(title).rpartition("_")[2]
+    for noun in (word, word.removesuffix("s")):
+        if noun in PEOPLE:
+            return "people"
+        if noun in THINGS:
+            return noun
+    return ""
+
+
+def different_kinds(first: str, second: str) -> bool:
+    """Return whether two columns hold ids of different kinds, by their names."""
+    kinds = kind_of(first), kind_of(second)
+    return all(kinds) and kinds[0] != kinds[1]
+
+
+def note_on_modes(
+    u: NDArray[Any], v: NDArray[Any], n: int, titles: tuple[str, str], *, mixed: bool = False
+) -> tuple[str, ...]:
+    """Return a note if two columns of ids look like two kinds of vertices.
+
+    Parameters
+    ----------
+    u, v : uint32 array
+        Vertices 0 … n − 1.
+    n : int
+    titles : (str, str)
+        Names of the columns; empty without a header.
+    mixed : bool
+        Whether one column holds words and the other numbers.
+    """
+    if different_kinds(*titles):
+        seen = np.zeros(n, np.uint8)
+        seen[u] = 1
+        both = int(np.count_nonzero(seen[v])) if len(u) else 0
+        looks = f"columns {titles[0]!r} and {titles[1]!r} look like different kinds of vertices"
+        if both:
+            return (
+                Doubt(f"{looks}, but an id in both is one vertex; {BIPARTITE} keeps them apart"),
+            )
+        return (f"{looks}; {BIPARTITE} names vertices by their column",)
+    if any(titles) or len(u) < LEAST_EDGES:
+        return ()
+    if not mixed and not (u.max() < v.min() or v.max() < u.min()):
+        return ()
+    if min(len(np.unique(u)), len(np.unique(v))) < LEAST_IDS:
+        return ()
+    return (
+        "no id occurs in both columns, as if they were two kinds of vertices; "
+        f"{BIPARTITE} names vertices by their column",
+    )
+
+
+def split_modes(
+    u: NDArray[Any], v: NDArray[Any], names: NDArray[Any] | None, titles: tuple[str, str]
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int, NDArray[Any]]:
+    """Give each column numbers of its own, the first column the lower ones.
+
+    Parameters
+    ----------
+    u, v : array of int
+        Ids, or positions in `names`.
+    names : array, optional
+    titles : (str, str)
+        Names of the columns.
+
+    Returns
+    -------
+    u, v : uint32 array
+    n : int
+    names : array
+        ``title:id`` of each vertex.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.formats.two_modes import split_modes
+    >>> _, v, n, names = split_modes(np.array([5, 7]), np.array([5, 5]), None, ("user", "item"))
+    >>> v.tolist(), n, names.tolist()
+    ([2, 2], 3, ['user:5', 'user:7', 'item:5'])
+    """
+    first, second = titles
+    if not first or not second or first == second:
+        first, second = "source", "target"
+    left, n_left, left_names = _numbered(u, names)
+    right, n_right, right_names = _numbered(v, names)
+    if n_left + n_right > MAX_VERTICES:
+        raise GraphError(
+            f"{n_left + n_right} vertices; at most {MAX_VERTICES} are supported: read a part"
+        )
+    right = right + np.uint32(n_left)
+    both = _prefixed(first, left_names), _prefixed(second, right_names)
+    return left, right, n_left + n_right, np.concatenate(both)
+
+
+def _numbered(
+    ids: NDArray[Any], names: NDArray[Any] | None
+) -> tuple[NDArray[np.uint32], int, NDArray[Any]]:
+    """Return the ids numbered 0 … n − 1, n, and the id or name of each number."""
+    own = ids.astype(np.uint32 if ids.dtype == np.uint32 else np.int64)
+    numbers, _, n, found = number_vertices(own, own.copy())
+    places = np.arange(n) if found is None else found
+    return numbers, n, places if names is None else names[places]
+
+
+def _prefixed(title: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Return ``title:value`` of each value."""
+    if values.dtype != object:
+        texts: NDArray[Any] = np.char.add(f"{title}:", values.astype(np.str_))
+        return texts
+    texts = np.empty(len(values), object)
+    texts[:] = [f"{title}:{value}" for value in values.tolist()]
+    return texts

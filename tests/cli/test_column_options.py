@@ -1,0 +1,67 @@
+"""Columns chosen on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+ORDERS = "order_id,buyer,seller,price\n1,ann,bob,2.5\n2,bob,cid,1\n3,cid,ann,4\n"
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    path = tmp_path / "orders.csv"
+    path.write_text(ORDERS)
+    return path
+
+
+def test_columns_are_chosen_by_name_or_number(run: Run, orders: Path) -> None:
+    for options in (
+        ("--source", "buyer", "--target", "seller", "--weight", "price"),
+        ("--source", "2", "--target", "3", "--weight", "4"),
+    ):
+        graph = run("detect", orders, "--device", "cpu", "--json", *options).json["graph"]
+        assert (graph["vertices"], graph["edges"], graph["weighted"]) == (3, 3, True)
+
+
+def test_notes_are_printed_once_with_options(run: Run, orders: Path) -> None:
+    done = run("detect", orders, "--device", "cpu")
+    notes = [line for line in done.err.splitlines() if "price" in line and "not read" in line]
+    assert len(notes) == 1
+    assert "--weight price reads it as the weight" in notes[0]
+    assert "=" not in notes[0]
+
+
+def test_errors_name_the_option(run: Run, orders: Path) -> None:
+    wrong = run("detect", orders, "--source", "bayer", "--target", "3")
+    assert wrong.code == 1
+    complaint = wrong.complaint()
+    assert "no column 'bayer' among order_id, buyer, seller, price" in complaint
+    assert "--source …" in complaint
+    wrong = run("detect", orders, "--weight", "price", "--unweighted")
+    assert wrong.code == 2
+    complaint = wrong.complaint()
+    assert "--weight" in complaint
+    assert "=" not in complaint
+
+
+def test_bipartite_keeps_users_and_items_apart(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("user,item,rating\n5,5,1\n5,7,2\n6,5,3\n")
+    done = run("detect", path, "--device", "cpu")
+    assert "--bipartite keeps them apart" in done.err
+    out = tmp_path / "labels.csv"
+    run("detect", path, "--device", "cpu", "--bipartite", "-o", out)
+    assert {line.split(",")[0] for line in out.read_text().split()[1:]} == {
+        "user:5", "user:6", "item:5", "item:7"
+    }  # fmt: skip
+
+
+def test_the_time_is_told_to_be_unused(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "calls.csv"
+    path.write_text("from,to,seconds,value\n1,2,30,9\n2,3,40,9\n")
+    done = run("detect", path, "--device", "cpu", "--time", "value")
+    assert "column 4 ('value') holds times" in done.err
