@@ -8,7 +8,6 @@ hand; a file may be edited by hand.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -25,7 +24,20 @@ WHOLE = ("memory_bytes", "faults_in_flight", "cache_bytes")
 MAYBE_NOTHING = ("fault_wake_seconds", "prefetch_call_seconds")
 """Figures that are 0 where others contain them."""
 
-MOST_WHOLE = (1 << 63) - 1
+MOST_FAULTS = 1 << 24
+"""Most `faults_in_flight`: each takes memory in a simulation."""
+
+MOST_BYTES = 1 << 52
+"""Most bytes of a memory or a cache."""
+
+MOST_SHOWN = 40
+"""Characters of a value that an error shows."""
+
+RATES = (1.0, 1e18)
+"""Least and most bytes or accesses per second."""
+
+MOST_SECONDS = 1e6
+"""Of one fault, launch or step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,18 +136,25 @@ class Machine:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise OptionError(
-                    remedy=f"machine profile: {item.name} must be a number, not {value!r}"
+                    remedy=f"machine profile: {item.name} must be a number, not {_short(value)}"
                 )
-            most = MOST_WHOLE if item.name in WHOLE else sys.float_info.max
-            if not (0 < value <= most or (value == 0 and item.name in MAYBE_NOTHING)):
+            least, most = _bounds(item.name)
+            if value == 0 and item.name in MAYBE_NOTHING:
+                continue
+            if not (value > 0 and least <= value <= most):
                 raise OptionError(
-                    remedy=f"machine profile: {item.name} must be positive and at most {most:.3g}, "
-                    f"not {_short(value)}"
+                    remedy=f"machine profile: {item.name} must be positive and lie in "
+                    f"{least:.4g} … {most:.4g}, not {_short(value)}"
                 )
         if not isinstance(self.name, str) or not self.name:
             raise OptionError(remedy="machine profile: name must be a text")
         if not isinstance(self.coherent, bool):
             raise OptionError(remedy="machine profile: coherent must be true or false")
+        texts = isinstance(self.notes, Mapping) and all(
+            isinstance(text, str) for note in self.notes.items() for text in note
+        )
+        if not texts:
+            raise OptionError(remedy="machine profile: notes must be a table of texts")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, in the order in which they are documented."""
@@ -151,9 +170,21 @@ class Machine:
             part.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
 
 
-def _short(value: float) -> str:
-    """Return a figure for a message, however long it is."""
-    return f"{value!r}" if value < MOST_WHOLE else "so much"
+def _bounds(name: str) -> tuple[float, float]:
+    """Return the least and the most that a figure may be."""
+    if name == "faults_in_flight":
+        return 1, MOST_FAULTS
+    if name in WHOLE:
+        return 1, MOST_BYTES
+    return (0, MOST_SECONDS) if name.endswith("seconds") else RATES
+
+
+def _short(value: object) -> str:
+    """Return a figure for a message, in one line, however long it is."""
+    if isinstance(value, int) and not abs(value) <= MOST_BYTES:
+        return "so much"
+    text = repr(value) if isinstance(value, int | float | str) else f"a {type(value).__name__}"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 def _is_whole(value: object) -> bool:

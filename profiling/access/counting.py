@@ -30,10 +30,14 @@ SPREAD = np.uint32(0x9E3779B1)
 
 @kernel(inline="always")
 def note(counters, slot, at, amount):
-    """Count `amount` at byte `at` of a slot's array."""
-    counts, bases, low, high = counters
+    """Count `amount` at byte `at` of a slot's array.
+
+    Beyond the array's end the amount goes to its last page, since writing elsewhere would damage
+    the heap; `high` tells `Slots.take`. As unsigned numbers, negative pages lie beyond the end.
+    """
+    counts, bases, low, high, last = counters
     page = at >> PAGE_BITS
-    counts[bases[slot] + page] += amount
+    counts[bases[slot] + np.int64(min(np.uint64(page), last[slot]))] += amount
     low[slot] = min(low[slot], page)
     high[slot] = max(high[slot], page)
 
@@ -249,7 +253,7 @@ def emit(counters, out):
     Neighbouring pages whose counts lie within a factor of two of the first's are one run; its
     amounts are evened out, their sum is kept.
     """
-    counts, bases, low, high = counters
+    counts, bases, low, high, _ = counters
     rows = 0
     for slot in range(len(bases)):
         page = low[slot]

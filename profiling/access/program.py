@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.ledger import Group
+from louvain_um.errors import LouvainUmError
 from louvain_um.events import Phase
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_touches
@@ -119,9 +120,9 @@ class Program:
         if len(whole):
             self.steps.append(HostTouches(touches=whole))
 
-    def trace(self) -> Trace:
-        """Return the program so far."""
-        return Trace(tuple(self.arrays.values()), tuple(self.steps))
+    def trace(self, hidden: float = 1.0, about: Mapping[str, Any] | None = None) -> Trace:
+        """Return the program so far; `Trace` documents the arguments."""
+        return Trace(tuple(self.arrays.values()), tuple(self.steps), hidden, about)
 
 
 class Slots:
@@ -136,14 +137,16 @@ class Slots:
     """
 
     def __init__(self, program: Program, slots: Sequence[tuple[str, Access]]) -> None:
-        pages = [max(1, -(-program.sizes.get(name, 0) // PAGE_BYTES)) for name, _ in slots]
-        self.bases = np.cumsum([0, *pages])[:-1].astype(np.int64)
+        self.names = [name for name, _ in slots]
+        pages = [max(1, -(-program.sizes.get(name, 0) // PAGE_BYTES)) for name in self.names]
+        bases = np.cumsum([0, *pages])[:-1].astype(np.int64)
         total = sum(pages)
         self.counters = (
             np.zeros(total, np.int64),
-            self.bases,
+            bases,
             np.full(len(slots), total, np.int64),
             np.full(len(slots), -1, np.int64),
+            np.array(pages, np.uint64) - np.uint64(1),
         )
         self.arrays = np.array(
             [program.numbers.get(name, -1) if name in program.alive else -1 for name, _ in slots],
@@ -156,6 +159,13 @@ class Slots:
         """Return the counts since the last call as touches."""
         from louvain_um.profiling.access.counting import emit
 
+        _, _, low, high, last = self.counters
+        beyond = np.flatnonzero((low < 0) | (high > last.astype(np.int64)))
+        if len(beyond):
+            raise LouvainUmError(
+                f"recording accessed array {self.names[beyond[0]]!r} beyond its end, or there is "
+                "no such array; report this with the graph"
+            )
         rows = emit(self.counters, self.out)
         slot = self.out[:rows, 0]
         kept = self.arrays[slot] >= 0

@@ -6,7 +6,6 @@ those that the GPU engine would have, with its names, groups and element sizes.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -77,7 +76,7 @@ class Recorder(RecordedArrays):
             program.launch("number", touched, "fetch", -1)
             program.end(*sorted(program.alive - GIVEN))
         # Kernels have barriers, at which all warps wait for the slowest rows.
-        return replace(program.trace(), hidden=HIDDEN, about=self.about)
+        return program.trace(HIDDEN, self.about)
 
     def _start_level(self, event: Event, work: Any) -> None:
         """Make and fill the arrays of moving on a level."""

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.session.events import PHASES, Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.options import Driver
+from louvain_um.profiling.simulator.host_bytes import check_state
 from louvain_um.profiling.simulator.layout import Layout, Placement, lay_out, placements_of
 from louvain_um.profiling.simulator.result import TERMS, Simulation
 from louvain_um.profiling.simulator.trace import (
@@ -29,6 +30,9 @@ from louvain_um.profiling.simulator.trace import (
 )
 
 _NO_PAGE = -(c.BASE_ADDRESS // c.PAGE_BYTES)  # comes out as address 0: no array's
+MOST_NS = 2.0**62
+"""Bound of simulated time, which events keep as int64."""
+
 _PREFETCH_STRETCH = 4096 * c.BLOCK_PAGES  # pages between two looks at the event buffer
 
 
@@ -73,6 +77,8 @@ def simulate(
         The arrays placed on the device do not fit.
     OptionError
         There is no such policy or placement, or both are given.
+    LouvainUmError
+        The simulation needs more memory than the host has, or simulated time overflows.
 
     Examples
     --------
@@ -94,6 +100,7 @@ def simulate(
             raise OptionError(remedy="pass a policy or placements, not both")
         placements = placements_of(trace.arrays, policy)
     ways = driver or Driver()
+    check_state(trace.arrays, profile, ways)
     pooled = trace.steps if ways.eviction == "program" else None
     layout = lay_out(trace.arrays, placements or {}, ways.hold, pooled)
     replay = _Replay(trace, layout, profile, ways, size, record)
@@ -101,6 +108,11 @@ def simulate(
     loading = float(replay.state.clock[c.STALLED]) * 1e-9
     seconds = np.array([replay.step(step) for step in trace.steps], np.float64)
     s = replay.state
+    if not s.clock[c.STALLED] < MOST_NS:
+        raise LouvainUmError(
+            f"the simulation takes {s.clock[c.STALLED] / 1e9:.3g} s on {profile.name}, too long to "
+            "count in nanoseconds; check the rates of the machine"
+        )
     return Simulation(
         trace=trace,
         addresses=np.array([layout.address(i) for i in range(len(trace.arrays))], np.int64),

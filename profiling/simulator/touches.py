@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ class Access(IntEnum):
     ATOMIC = 4
     CONTENDED = 5
     BARRIER = 6
+
+
+COLUMN_TYPES: Final[tuple[Any, ...]] = (np.int16, np.int64, np.int64, np.uint8, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,29 @@ class Touches:
         """Number of single page touches."""
         return int(self.length.sum())
 
+    def check(self) -> None:
+        """Raise ValueError where columns differ in length or are not of their types.
+
+        Compiled code reads them without looking.
+        """
+        lengths = {getattr(getattr(self, name), "shape", None) for name in self.__slots__}
+        if len(lengths) > 1 or self.first.ndim != 1:
+            raise ValueError("columns of touches differ in shape")
+        for name, kind in zip(self.__slots__, COLUMN_TYPES, strict=True):
+            if getattr(self, name).dtype != kind:
+                raise ValueError(f"column {name} of touches is not of type {np.dtype(kind)}")
+
+    def rows(self, begin: int, end: int) -> Touches:
+        """Return some of the runs."""
+        return Touches(*(getattr(self, name)[begin:end] for name in self.__slots__))
+
+    @classmethod
+    def from_columns(cls, *columns: NDArray[Any]) -> Touches:
+        """Return touches from columns of a file, or raise ValueError if they are none."""
+        touches = cls(*(np.ascontiguousarray(column) for column in columns))
+        touches.check()
+        return touches
+
     @classmethod
     def runs(
         cls,
@@ -80,9 +106,8 @@ class Touches:
         if amount is None:
             amount = np.where(ways <= Access.WRITE, PAGE_BYTES, 1)
         rows = np.broadcast_arrays(*np.atleast_1d(array, first, length, ways, np.asarray(amount)))
-        kinds: tuple[Any, ...] = (np.int16, np.int64, np.int64, np.uint8, np.int64)
         return cls(
-            *(np.ascontiguousarray(row, kind) for row, kind in zip(rows, kinds, strict=True))
+            *(np.ascontiguousarray(row, kind) for row, kind in zip(rows, COLUMN_TYPES, strict=True))
         )
 
     @classmethod

@@ -48,6 +48,13 @@ def test_files_give_back_what_was_saved(tmp_path, name):
         ({"name": ""}, "name"),
         ({"launch_seconds": 10**400}, "launch_seconds"),
         ({"faults_in_flight": 10**30}, "faults_in_flight"),
+        ({"faults_in_flight": 10**12}, "faults_in_flight"),
+        ({"memory_bytes": 1 << 62}, "memory_bytes"),
+        ({"copy_to_device": 5e-324}, "copy_to_device"),
+        ({"device_random_rate": 1e300}, "device_random_rate"),
+        ({"launch_seconds": 1e300}, "launch_seconds"),
+        ({"launch_seconds": ["x" * 99] * 99}, "a list"),
+        ({"notes": {"all": {}}}, "notes"),
     ],
 )
 def test_bad_figures_are_named(change, said):

@@ -5,7 +5,9 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.core.rules import prunes
+from louvain_um.errors import LouvainUmError
 from louvain_um.generators import lfr, stencil
+from louvain_um.profiling.access import counting
 from louvain_um.profiling.access.program import Program, Slots, stretches
 from louvain_um.profiling.access.recorder import Recorder, record
 from louvain_um.profiling.record.profiler import profile
@@ -164,3 +166,26 @@ def test_hubs_queue_for_the_lengths_of_their_rows():
     assert at.tolist() == [0, 0]
     assert queued[0] == pytest.approx(1024 * (1 - (1 - 4000 / 32768) ** 32), rel=1e-3)
     assert len(hub_rows(kept, arcs, 4, 0, 1)[0]) == 0
+
+
+def test_an_array_that_a_step_expects_and_there_is_not_stops_the_recording(graph):
+    """Counting beyond the counters of an array once damaged the heap."""
+    offsets, targets = np.asarray(graph.offsets), np.asarray(graph.targets)
+    labels = np.zeros(graph.n_vertices, np.uint32)
+    queue = np.arange(graph.n_vertices, dtype=np.uint32)
+    for lacking in ("targets.0", "next_active"):
+        program = Program()
+        names = ("queue", "offsets.0", "degrees.0", "labels", "targets.0", "weights.0", "labels",
+                 "totals", "hub_keys", "hub_sums", "proposed", "proposed", "labels", "totals",
+                 "sizes", "next_active")  # fmt: skip
+        for name in names:
+            if name != lacking:
+                program.begin(name, "graph", 8, len(targets))
+        slots = Slots(program, [(name, Access.GATHER) for name in names])
+        if lacking == "targets.0":
+            counting.decide(slots.counters, (0, 4), (1 << 30, 1), offsets, targets, labels, queue,
+                            0, len(queue))  # fmt: skip
+        else:
+            counting.note(slots.counters, counting.NEXT_ACTIVE, 1 << 40, 1)
+        with pytest.raises(LouvainUmError, match=lacking):
+            slots.take()

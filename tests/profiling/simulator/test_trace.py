@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from simulator_cases import array, run, scan
 
 from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.profiling.simulator import (
     Access,
     Array,
@@ -96,6 +99,87 @@ def test_files_that_are_no_traces_are_named(tmp_path):
 def test_touches_outside_arrays_are_refused(step):
     with pytest.raises(OptionError, match="step 0"):
         Trace((array(),), (step,))
+
+
+WHOLE = (np.int16, np.int64, np.int64, np.uint8, np.int64)
+
+
+def columns(*values, kinds=WHOLE):
+    return Touches(*(np.array(each, kind) for each, kind in zip(values, kinds, strict=True)))
+
+
+@pytest.mark.parametrize(
+    "touches",
+    [
+        columns([0], [(1 << 63) - 1], [1], [0], [1]),  # its end overflows
+        columns([0], [1], [(1 << 63) - 1], [0], [1]),
+        columns([0, 0], [1], [1], [0], [1]),
+        columns([0], [1], [1], [0, 0], [1]),
+        columns([[0]], [[1]], [[1]], [[0]], [[1]]),
+        columns([0], [1], [1], [0], [1], kinds=(np.int16, np.float64, *WHOLE[2:])),
+        columns([0], [1], [1], [0], [1], kinds=(np.int64, *WHOLE[1:])),
+        columns([0], [1], [1], [99], [1]),
+        columns([0], [1], [1], [0], [1 << 62]),
+        columns([0, 0], [1, 1], [500, 500], [0, 0], [1 << 50, 1 << 51]),
+    ],
+)
+def test_touches_that_compiled_code_cannot_take_are_refused(touches):
+    for step in (Launch(touches=touches), HostTouches(touches=touches)):
+        with pytest.raises(OptionError, match="no valid trace"):
+            Trace((array(),), (step,))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nbytes": -1},
+        {"nbytes": 1 << 62},
+        {"nbytes": 4096.5},
+        {"itemsize": 0},
+        {"group": 3},
+        {"starts": "nothere"},
+        {"name": 3},
+    ],
+)
+def test_arrays_that_are_none_are_refused(change):
+    with pytest.raises(OptionError, match="array 0"):
+        Trace((replace(array(), **change),), ())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"phase": "rubbish"},
+        {"level": 1 << 20},
+        {"compute_seconds": float("nan")},
+        {"compute_seconds": -1.0},
+        {"host_seconds": 1e300},
+        {"chain": -1},
+        {"kernel": None},
+    ],
+)
+def test_launches_that_are_none_are_refused(change):
+    with pytest.raises(OptionError, match="step 0"):
+        Trace((array(),), (replace(scan(array()), **change),))
+
+
+@pytest.mark.parametrize("hidden", [float("nan"), -1, 2, "all", None])
+def test_shares_that_are_none_are_refused(hidden):
+    with pytest.raises(OptionError, match="hidden"):
+        Trace((array(),), (), hidden)
+
+
+def test_a_simulation_beyond_the_hosts_memory_is_refused_before_it_allocates():
+    huge = Array(name="huge", group="graph", nbytes=1 << 51)
+    with pytest.raises(LouvainUmError, match=r"needs [\d,]+ bytes of host memory, [\d,]+ are free"):
+        simulate(Trace((huge,), ()), capacity=1 << 52)
+
+
+def test_simulated_time_that_overflows_is_refused():
+    slow = replace(load_machine("h200"), **{"launch_seconds": 1e6})
+    steps = (Launch(touches=concatenate_touches([]), host_seconds=1e9),) * 5
+    with pytest.raises(LouvainUmError, match="check the rates"):
+        simulate(Trace((), steps), slow)
 
 
 def test_names_of_arrays_are_unique():

@@ -1,0 +1,202 @@
+"""Check plain data, as JSON and TOML hold it, against the declarations of dataclasses.
+
+The annotations of a dataclass are the schema of the files that hold it: types, `Literal` values,
+optional fields, tuples of others, and bounds as ``Annotated[int, Within(0, 9)]``. A library
+(pydantic, msgspec) would be one more dependency of the core for these few rules, and would not
+check arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+MOST_WHOLE: Final = 1 << 62
+"""Bound of whole numbers: two of them add up within int64."""
+
+MOST_SHOWN: Final = 40
+"""Characters of a value that an error shows."""
+
+Check = Callable[[Any, str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Bounds of a number, both included."""
+
+    least: float = -MOST_WHOLE
+    most: float = MOST_WHOLE
+
+
+def build(declared: Any, values: object, where: str) -> Any:
+    """Return a dataclass made of a mapping's values, each checked.
+
+    Parameters
+    ----------
+    declared : dataclass
+    values : object
+        What a file held in its place.
+    where : str
+        Names the place in errors.
+
+    Raises
+    ------
+    ValueError
+        A name is unknown or missing, or a value is not as declared.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from louvain_um.core.plain_data import build
+    >>> @dataclass
+    ... class Point:
+    ...     x: int
+    ...     name: str | None = None
+    >>> build(Point, {"x": 3}, "point")
+    Point(x=3, name=None)
+    >>> build(Point, {"x": 0.5}, "point")
+    Traceback (most recent call last):
+    ValueError: point.x must be a whole number, not 0.5
+    """
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{where} must be a table of names and values, not {_shown(values)}")
+    checks = _checks(declared)
+    for name in values:
+        if name not in checks:
+            raise ValueError(f"{where} has an unknown entry {_shown(name)}")
+    for name in _required(declared):
+        if name not in values:
+            raise ValueError(f"{where} lacks {name!r}")
+    return declared(**{name: checks[name](value, f"{where}.{name}")
+                       for name, value in values.items()})  # fmt: skip
+
+
+def check_fields(instance: Any, where: str) -> None:
+    """Check the values of a dataclass that a program made.
+
+    Raises
+    ------
+    ValueError
+        One is not as declared.
+    """
+    for name, check in _checks(instance.__class__).items():
+        check(getattr(instance, name), f"{where}.{name}")
+
+
+@cache
+def _checks(declared: Any) -> dict[str, Check]:
+    hints = get_type_hints(declared, include_extras=True)
+    return {item.name: _check_of(hints[item.name]) for item in fields(declared)}
+
+
+@cache
+def _required(declared: Any) -> tuple[str, ...]:
+    return tuple(
+        item.name
+        for item in fields(declared)
+        if item.default is MISSING and item.default_factory is MISSING
+    )
+
+
+def _check_of(hint: Any) -> Check:
+    """Return the check of an annotation."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated and isinstance(parts[1], type):
+        return _check_of(parts[1])  # narrower for type checkers than for files
+    if origin is Annotated:
+        bounds = next((part for part in parts[1:] if isinstance(part, Within)), Within())
+        return _number(parts[0], bounds) if parts[0] in (int, float) else _check_of(parts[0])
+    if origin in (Union, UnionType):
+        return _either([part for part in parts if part is not NoneType], NoneType in parts)
+    if origin is Literal:
+        return _choice(parts)
+    if origin is tuple and parts[1:] == (...,):
+        return _several(_check_of(parts[0]))
+    if hint in (int, float):
+        return _number(hint, Within())
+    if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__"):
+        return lambda value, where: value if isinstance(value, hint) else build(hint, value, where)
+    kind = origin or hint
+    return _instance(kind) if isinstance(kind, type) else lambda value, where: value
+
+
+def _number(kind: type, bounds: Within) -> Check:
+    what = "a whole number" if kind is int else "a number"
+    kinds = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
+
+    def check(value: Any, where: str) -> Any:
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise ValueError(f"{where} must be {what}, not {_shown(value)}")
+        if not bounds.least <= value <= bounds.most:
+            raise ValueError(
+                f"{where} must lie in {bounds.least:.4g} … {bounds.most:.4g}, not {_shown(value)}"
+            )
+        return value
+
+    return check
+
+
+def _either(kinds: list[Any], optional: bool) -> Check:
+    checks = [_check_of(kind) for kind in kinds]
+
+    def check(value: Any, where: str) -> Any:
+        if (value is None and optional) or type(value) in kinds:
+            return value
+        for each in checks[:-1]:
+            try:
+                return each(value, where)
+            except ValueError:
+                continue
+        return checks[-1](value, where)
+
+    return check
+
+
+def _choice(values: tuple[Any, ...]) -> Check:
+    known = ", ".join(map(str, values))
+
+    def check(value: Any, where: str) -> Any:
+        if not isinstance(value, str | int) or value not in values:
+            raise ValueError(f"{where} must be one of {known}, not {_shown(value)}")
+        return value
+
+    return check
+
+
+def _several(each: Check) -> Check:
+    def check(value: Any, where: str) -> Any:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"{where} must be a list, not {_shown(value)}")
+        return tuple(each(item, f"{where}[{number}]") for number, item in enumerate(value))
+
+    return check
+
+
+def _instance(kind: type) -> Check:
+    names = {str: "a text", bool: "true or false", Mapping: "a table of names and values"}
+    what = names.get(kind, f"a {kind.__name__}")
+
+    def check(value: Any, where: str) -> Any:
+        if not isinstance(value, kind):
+            raise ValueError(f"{where} must be {what}, not {_shown(value)}")
+        return value
+
+    return check
+
+
+def _shown(value: object) -> str:
+    """Return a value for a message, in one line, however long it is."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and not -MOST_WHOLE < value < MOST_WHOLE:
+        return "so large a number"
+    if isinstance(value, Mapping | list | tuple):
+        return "a table" if isinstance(value, Mapping) else "a list"
+    text = repr(value[:MOST_SHOWN]) if isinstance(value, str) else repr(value)
+    return " ".join(text.split())[: MOST_SHOWN + 2]
