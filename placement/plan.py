@@ -71,7 +71,8 @@ class Plan(Decision):
         unused = f"policy {self.policy} names arrays that this run does not have: "
         return (
             f"machine {machine.name}: {machine.notes.get('profile', machine.notes.get('all', ''))}",
-            f"kind of graph: {kind.name} ({kind.about}); {self.work.visited:.1f} passes of moves",
+            f"kind of graph: {kind.name} ({kind.about}); moving visits each arc about "
+            f"{self.work.visited:.1f} times",
             *([unused + ", ".join(lost)] if lost else []),
             *(["targets of level 0 take 24 bits instead of 32"] if self.targets24 else []),
             *self._beyond(),

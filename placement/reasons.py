@@ -154,8 +154,8 @@ def verdict(plan: Decision) -> str:
         small = ", with scratch as small as possible" if plan.low_scratch else ""
         return f"Runs in core within {size(plan.limit)}{small}: about {took}."
     times = plan.seconds / plan.seconds_in_core if plan.seconds_in_core else 1.0
-    over = "fits" if plan.fits else f"does not fit into {size(plan.limit)}"
+    needed = f"Needs {size(plan.in_core_bytes)} in core, more than the {size(plan.limit)} available"
     return (
-        f"In core it {over}; under {plan.policy}, {size(plan.device_bytes)} on the device, "
-        f"about {took}, {times:.1f} times as long as in core."
+        f"{'Would fit in core' if plan.fits else needed}. Under {plan.policy}: about {took} "
+        f"({times:.1f} times as long as in core), with {size(plan.device_bytes)} on the device."
     )

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
     from louvain_um.placement.planner import Plan
 
+LEGEND = (
+    "seconds if the group were on the host: φ added by access over the bus, τ saved in copies, σ "
+    "saved in launches (model of Hope, Nag and Qasem)"
+)
+
 
 def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
     """Print a plan; if verbose, also its stages and arrays."""
@@ -25,18 +30,18 @@ def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
     out.print(heading, soft_wrap=True)
     out.print()
     out.print(group_table(plan))
+    out.print(LEGEND, soft_wrap=True)
     out.print()
     for group, reason in plan.reasons.items():
         out.print(f"{group}: {reason.sentence}", soft_wrap=True)
     out.print()
-    total = sum(plan.peak_bytes.values())
     limit = "budget" if plan.request.budgeted else "available"
-    parts = f"{size(plan.device_bytes)} on the device ({limit}: {size(plan.limit)})"
+    text = f"occupied: {size(plan.device_bytes)} on the device ({limit}: {size(plan.limit)})"
     if plan.host_bytes:
-        parts += f", {size(plan.host_bytes)} on the host"
-    out.print(f"{size(total)} in total: {parts}", soft_wrap=True)
-    whole = f"{size(plan.in_core_bytes)} in core: 100 % of budgets and oversubscription"
-    out.print(whole, soft_wrap=True)
+        text += f", {size(plan.host_bytes)} on the host"
+    out.print(f"{text}; groups peak at different times and share memory", soft_wrap=True)
+    needed = f"{size(plan.in_core_bytes)} needed with everything on the GPU (in core)"
+    out.print(f"{needed}; budgets and oversubscription in % refer to this", soft_wrap=True)
     stages = plan.stage_seconds
     load, fetch = seconds(stages.get("load", 0)), seconds(stages.get("fetch", 0))
     core = f"{seconds(plan.seconds_in_core)} in core"

@@ -62,7 +62,7 @@ def test_every_command_means_the_same_by_100_percent(run, source, tmp_path):
     budgets = [plan["in_core_bytes"], budget.json["budget_bytes"]]
     assert [row["budget_bytes"] for row in rows] == budgets * 2
     shown = f"{plan['in_core_bytes'] / 2**20:.1f} MiB"
-    assert f"{shown} in core: 100 % of budgets" in run("plan", source, "--read").out
+    assert f"{shown} needed with everything on the GPU" in run("plan", source, "--read").out
     assert f"100 % of device memory is {shown}" in run("simulate", source, *arguments[:-1]).out
 
 
