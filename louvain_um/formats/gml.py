@@ -47,7 +47,7 @@ def _read(file: GraphFile, options: ReadOptions, kind: str) -> Graph:
         raise file.error(str(error)) from None
     if read.weighted and options.weight is None and weight != WEIGHTS[0]:
         note = f"weights are read from the edge attribute {weight!r}"
-        read = replace(read, notes=(note, *read.notes))
+        read = replace(read, notes=(note, *read.notes), check=False)
     return read
 
 

@@ -81,7 +81,7 @@ class CommonOptions:
     def graph_of_edges(self, u: NDArray[np.uint32], v: NDArray[np.uint32], n: int) -> Graph:
         """Build the graph of a list of edges; loops are dropped, repeated edges count once."""
         graph = Graph.from_edges(u, v, n_vertices=n, duplicates="once")
-        return self._weighted(replace(graph, loops=np.zeros(n, np.int64)))
+        return self._weighted(replace(graph, loops=np.zeros(n, np.int64), check=False))
 
     def graph_of_rows(
         self, n: int, count: Callable[..., None], fill: Callable[..., None], *args: object
@@ -99,7 +99,7 @@ class CommonOptions:
         np.cumsum(offsets, out=offsets)
         targets = np.empty(int(offsets[-1]), np.uint32)
         parallel.run(fill, threads, *args, offsets, targets)
-        return self._weighted(Graph(offsets, targets, None, np.zeros(n, np.int64)))
+        return self._weighted(Graph(offsets, targets, None, np.zeros(n, np.int64), check=False))
 
     def _weighted(self, graph: Graph) -> Graph:
         """Add the requested weights; a weight depends on the edge's two ends."""
@@ -118,7 +118,7 @@ class CommonOptions:
             graph.targets,
             values,
         )
-        return replace(graph, weights=values)
+        return replace(graph, weights=values, check=False)
 
 
 def mix64(x: int) -> int:

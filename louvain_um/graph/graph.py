@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Graph:
     """An undirected graph in compressed sparse rows; each edge is stored in the rows of both ends.
 
-    Build one with `read_graph`, `as_graph` or `Graph.from_edges`; the constructor checks shapes,
-    types and signs only. An edge of weight 0 connects nothing and is left out, with a note.
+    Build one with `read_graph`, `as_graph` or `Graph.from_edges`, or from rows. An edge of weight 0
+    connects nothing and is left out, with a note.
 
     Parameters
     ----------
@@ -39,6 +39,9 @@ class Graph:
         The vertices' names in the source; None when they are 0 … n − 1.
     notes : tuple of str
         Remarks on the input, such as weights that rounded to 0.
+    check : bool
+        Whether to `validate`, in two passes over the arcs. Rows that are not those of an
+        undirected graph make engines fail or crash.
 
     Examples
     --------
@@ -55,8 +58,9 @@ class Graph:
     scale: float = 1.0
     names: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
+    check: InitVar[bool] = True
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, check: bool) -> None:
         n = len(self.offsets) - 1
         if n < 0 or self.offsets.dtype != np.int64 or self.offsets[0] != 0:
             raise GraphError("offsets must be int64 with at least one entry, starting at 0")
@@ -71,6 +75,8 @@ class Graph:
             raise GraphError("weights must be uint32 or int64 with one entry per arc")
         if self.names is not None and len(self.names) != n:
             raise GraphError("names must have one entry per vertex")
+        if check:
+            self.validate()
         if self.weights is not None and len(self.weights):
             lightest = int(self.weights.min())
             if lightest < 0:
@@ -78,6 +84,19 @@ class Graph:
                 raise GraphError(f"the weight of arc {first} is negative ({self.weights[first]})")
             if lightest == 0:
                 self._leave_out_zeros(self.weights)
+
+    def validate(self) -> None:
+        """Raise a GraphError unless the rows are those of an undirected graph.
+
+        Each row ascends, without repetition and without its own vertex; each edge is in the
+        rows of both ends, with the same weight.
+        """
+        from louvain_um.graph.validate import validate_rows
+
+        validate_rows(self.offsets, self.targets, self.weights)
+        if len(self.loops) and int(self.loops.min()) < 0:
+            v = int(np.argmax(self.loops < 0))
+            raise GraphError(f"the loop of vertex {v} is negative ({self.loops[v]}); correct it")
 
     def _leave_out_zeros(self, weights: NDArray[np.uint32] | NDArray[np.int64]) -> None:
         """Drop the arcs of weight 0."""
@@ -140,6 +159,7 @@ class Graph:
             built.scale,
             names,
             built.notes,
+            check=False,
         )
 
     @property

@@ -50,6 +50,7 @@ def induced_graph(graph: Graph, labels: NDArray[np.uint32]) -> Graph:
         loops,
         scale=graph.scale,
         notes=graph.notes,
+        check=False,
     )
 
 

@@ -287,3 +287,31 @@ def test_weights_below_the_normal_doubles_round_to_nothing() -> None:
     graph = as_graph(([0, 1], [1, 2], [5e-324, 5e-324]))
     assert graph.total_weight == 0
     assert "2 of 2 positive weights" in graph.notes[0]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint32, np.float32])
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc", "bsr"])
+def test_narrow_types_are_widened_before_they_are_summed(
+    tmp_path: Path, dtype: type, kind: str
+) -> None:
+    largest = 2**24 if dtype is np.float32 else int(np.iinfo(dtype).max)
+    rows, columns = np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0])
+    values = np.array([largest, 1, largest, 1], dtype)
+    matrix = sparse.coo_array((values, (rows, columns)), shape=(2, 2))
+    if kind in ("csr", "csc"):
+        made = {"csr": sparse.csr_array, "csc": sparse.csc_array}[kind]
+        matrix = made((values, columns, np.array([0, 2, 4])), shape=(2, 2))
+    elif kind == "bsr":
+        blocks = np.array([[[0, value], [value, 0]] for value in (largest, 1)], dtype)
+        matrix = sparse.bsr_array((blocks, np.zeros(2, int), np.array([0, 2])), shape=(2, 2))
+    sparse.save_npz(tmp_path / "m.npz", matrix)
+    for graph in (as_graph(matrix), read_graph(tmp_path / "m.npz")):
+        assert graph.weights is not None
+        assert (graph.weights / graph.scale).tolist() == [largest + 1] * 2
+
+
+@pytest.mark.parametrize("dtype", [np.uint64, np.int64])
+def test_sums_beyond_64_bits_are_refused(dtype: type) -> None:
+    entries = np.full(4, 2**62, dtype), ([0, 0, 1, 1], [1, 1, 0, 0])
+    with pytest.raises(GraphError, match="pass them as floats"):
+        as_graph(sparse.coo_array(entries, shape=(2, 2)))

@@ -260,4 +260,4 @@ def build_graph(
         )
     except GraphError as error:
         raise file.error(f"{error}") from None
-    return replace(graph, notes=(*notes, *graph.notes)) if notes else graph
+    return replace(graph, notes=(*notes, *graph.notes), check=False) if notes else graph

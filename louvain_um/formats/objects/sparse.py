@@ -13,6 +13,9 @@ from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES
 
+WIDE = {"i": np.int64, "u": np.uint64, "f": np.float64}
+"""The widest type of each kind of number."""
+
 
 def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
     """Build a graph from a square sparse matrix; zeros are not edges, stored or not."""
@@ -29,9 +32,11 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
             matrix.check_format(full_check=True)
         except ValueError as error:
             raise GraphError(f"the sparse matrix is damaged: {error}") from None
-    if matrix.format == "coo" and matrix.dtype.kind in "iu":
-        # Repeated entries are summed, which can overflow a narrow type.
-        matrix = matrix.astype(np.int64 if matrix.dtype.kind == "i" else np.uint64)
+    if matrix.format == "coo" and matrix.dtype.kind in "iuf":
+        # Repeated entries are summed, which a narrow type rounds or overflows.
+        matrix = matrix.astype(WIDE[matrix.dtype.kind])
+        if matrix.dtype.kind in "iu" and np.abs(matrix.data.astype(float)).sum() >= 2.0**62:
+            raise GraphError("integer weights add up to 2^62 or more; pass them as floats")
     matrix = csr_array(matrix if matrix.format != "dia" else coo_array(matrix))
     _check_numbers(matrix.data)
     matrix, notes = without_zeros(matrix)
@@ -41,7 +46,7 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
     graph = Graph.from_edges(
         edges.u, edges.v, edges.w, n_vertices=rows, duplicates=options.duplicates, names=names
     )
-    return replace(graph, notes=(*notes, *graph.notes)) if notes else graph
+    return replace(graph, notes=(*notes, *graph.notes), check=False) if notes else graph
 
 
 def from_dense(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
