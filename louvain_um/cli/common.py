@@ -47,8 +47,8 @@ Budget = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE|N%",
-        help="Device memory for the run: a size (8GiB) or a share of what it needs in core (70%).  "
-        "[default: all free memory]",
+        help="Device memory for the run: a size (8GiB), or a share of what it needs with "
+        "everything on the GPU (70%).  [default: all free memory]",
         show_default=False,
     ),
 ]

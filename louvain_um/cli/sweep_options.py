@@ -19,8 +19,8 @@ Rates = Annotated[
     typer.Option(
         "--oversubscription",
         metavar="LIST",
-        help="Comma-separated percentages by which device memory is less than the run takes in "
-        f"core.  [default: {RATES}]",
+        help="Comma-separated percentages of the in-core footprint withheld; at 70 the run gets "
+        f"30 % of what it needs with everything on the GPU.  [default: {RATES}]",
         show_default=False,
     ),
 ]

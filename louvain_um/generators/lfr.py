@@ -45,14 +45,16 @@ def lfr(
     ----------
     n : int
         Number of vertices.
-    min_degree, max_degree : int
-        Range of the degrees drawn; dropping repeated edges lowers a few.
-        `max_degree` above n − 1 means n − 1.
+    min_degree : int
+        Least degree drawn; dropping repeated edges lowers a few.
+    max_degree : int
+        Largest degree drawn; above n − 1 means n − 1.
     degree_exponent : float
         Degrees have probability ∝ degree^−exponent.
-    min_community, max_community : int
-        Range of the community sizes; the last community takes the remaining vertices.
-        `max_community` above n means n.
+    min_community : int
+        Least size of a community.
+    max_community : int
+        Largest size of a community; above n means n. The last one takes the remaining vertices.
     community_exponent : float
         Sizes have probability ∝ size^−exponent.
     mixing : float

@@ -38,8 +38,10 @@ def planted(
         Number of vertices.
     blocks : int
         Number of blocks; their sizes differ by at most one.
-    degree_in, degree_out : float
-        Mean number of neighbours in the vertex's own block and in others.
+    degree_in : float
+        Mean number of neighbours in the vertex's own block.
+    degree_out : float
+        Mean number of neighbours in other blocks.
     permute : bool
         Whether ids are permuted; otherwise blocks are consecutive.
     weights : {"none", "uniform"}
@@ -123,8 +125,10 @@ def ring_of_cliques(
 
     Parameters
     ----------
-    cliques, size : int
-        Number of cliques and vertices of each.
+    cliques : int
+        Number of cliques.
+    size : int
+        Vertices of each clique.
     permute : bool
         Whether ids are permuted.
     weights : {"none", "uniform"}

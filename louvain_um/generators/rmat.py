@@ -83,8 +83,12 @@ def rmat(
         Binary logarithm of the number of vertices, 0 … 31.
     edge_factor : int
         Edges drawn per vertex; loops and repeated edges are dropped.
-    a, b, c : float
-        Probabilities of the first three quadrants; the fourth has the rest.
+    a : float
+        Probability of the top left quadrant of the adjacency matrix.
+    b : float
+        Probability of the top right quadrant.
+    c : float
+        Probability of the bottom left quadrant; the bottom right one has 1 - a - b - c.
     permute : bool
         Whether ids are permuted; otherwise the largest degrees come first.
     weights : {"none", "uniform"}

@@ -21,7 +21,7 @@ class VmmSplit:
     """Device memory followed by host memory that the device reads over the bus.
 
     Kernels see one range. CUDA's copies do not: one that crosses from one memory to the other
-    ends the process (seen with driver 580), so that values come and go by `Allocator.fill` and
+    ends the process (seen with driver 580), so values are copied by `Allocator.fill` and
     `Allocator.fetch`, which copy each side by itself.
 
     Parameters

@@ -156,8 +156,8 @@ def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     }
     for graph, peak in peaks.items():
         sentences.append(
-            f"{graph}: its peak is {peak // BLOCK_BYTES} blocks of 2 MiB, the driver's unit of "
-            "eviction; oversubscription means little for so few"
+            f"{graph}: too small for meaningful oversubscription: it occupies only "
+            f"{peak // BLOCK_BYTES} blocks of 2 MiB, the driver's unit of eviction"
         )
     return sentences + fitting(rows)
 
@@ -169,8 +169,8 @@ def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     --------
     >>> from louvain_um.profiling.sweep.replay_tables import fitting
     >>> run = dict(graph="g", policy="base", evidence="measured", feasible=True, bytes_to_host=0)
-    >>> fitting([run | dict(oversubscription=30.0, budget_bytes=7 << 20)])[0][:51]
-    'g at 30 %: measured, base sends nothing back to the'
+    >>> fitting([run | dict(oversubscription=30.0, budget_bytes=7 << 20)])[0][:40]
+    'g at 30 %: measured, base evicts nothing'
     """
     rates_without_eviction: dict[tuple[str, str, str], list[float]] = {}
     for row in rows:
@@ -186,8 +186,8 @@ def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         at = format_rate_ranges(rates, [row["oversubscription"] for row in rows])
         evidence_of.setdefault((graph, at, footprint), []).append(evidence)
     return [
-        f"{graph} at {at}: {' and '.join(dict.fromkeys(how))}, base sends nothing back to the "
-        f"host: its working set fits into the remaining part of {footprint}, the in-core footprint"
+        f"{graph} at {at}: {' and '.join(dict.fromkeys(how))}, base evicts nothing: its working "
+        f"set fits into the remaining part of {footprint}, the in-core footprint"
         for (graph, at, footprint), how in evidence_of.items()
     ]
 

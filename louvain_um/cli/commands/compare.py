@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from louvain_um.results.comparison import Agreement, Labels
 
 FIRST = "A label file: one vertex and its community per line, or an output of detect; - for stdin."
-SECOND = "A second one, such as the known communities."
+SECOND = "A second label file, such as the known communities; - for stdin."
 
 
 @with_exit_code

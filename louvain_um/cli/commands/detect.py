@@ -50,7 +50,8 @@ def detect(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Device memory to occupy during the run, such as 100GiB.  [default: none]",
+            help="Device memory to occupy during the run, such as 100GiB, to emulate a GPU that is "
+            "smaller for all programs on it.  [default: none]",
             show_default=False,
         ),
     ] = None,

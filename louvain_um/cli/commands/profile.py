@@ -38,7 +38,8 @@ def profile(
         str,
         typer.Option(
             metavar="POLICY",
-            help="Memory policy of a GPU run; base leaves placement to the driver.",
+            help="Memory policy of a GPU run. The default leaves placement to the driver, to show "
+            "its page faults and migrations; detect uses auto.",
         ),
     ] = "base",
     device_budget: common.Budget = None,

@@ -55,8 +55,9 @@ def simulate(
         str,
         typer.Option(
             metavar="ORDER",
-            help="Eviction order: driver (NVIDIA's), lru, lfu, second_chance or tree_pre; or "
-            "program: no eviction, as louvain-um itself moves vertex blocks.",
+            help="Eviction by the driver: driver (NVIDIA's order), lru, lfu, second_chance or "
+            "tree_pre (sparse regions early). Or program: louvain-um itself moves vertex blocks "
+            "off the GPU, so that the driver never evicts.",
             rich_help_panel=DRIVER,
         ),
     ] = "driver",
@@ -64,7 +65,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Groups to evict last, such as community,hash.",
+            help="Groups or arrays to evict only if nothing else is left, such as community,hash.",
             show_default=False,
             rich_help_panel=DRIVER,
         ),
@@ -80,7 +81,9 @@ def simulate(
     coherent: Annotated[
         bool,
         typer.Option(
-            "--coherent", help="The host accesses device memory in place.", rich_help_panel=DRIVER
+            "--coherent",
+            help="The CPU can access device memory without migration, as on Grace Hopper.",
+            rich_help_panel=DRIVER,
         ),
     ] = False,
     session: Annotated[
@@ -151,8 +154,7 @@ def simulate(
         from louvain_um.cli import tables
 
         console = tables.console()
-        console.print(f"{graphs.name_of(graph)} on {profile.name}, modelled; peak "
-                      f"{rows[0]['peak_bytes'] / 2**20:,.0f} MiB", soft_wrap=True)  # fmt: skip
+        console.print(f"{graphs.name_of(graph)} on {profile.name}, modelled", soft_wrap=True)
         console.print(explain_peak(trace), soft_wrap=True)
         console.print()
         console.print(results_table(rows))

@@ -16,7 +16,7 @@ from louvain_um.errors import OptionError
 if TYPE_CHECKING:
     from louvain_um.profiling.sweep.run import Settings, Subject
 
-STUDY = "Study of the thesis"
+STUDY = "Study of Dinçer's thesis"
 
 
 @with_exit_code
@@ -64,9 +64,9 @@ def sweep(
     study: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
-            help="Simulate stand-ins for the thesis's graphs on its machines: p4000, rtx3060ti, "
-            "or thesis for both.",
+            metavar="p4000|rtx3060ti|thesis",
+            help="Simulate generated stand-ins for the graphs of Dinçer's thesis, on one of its "
+            "two GPUs or (thesis) on both.",
             show_default=False,
             rich_help_panel=STUDY,
         ),
@@ -84,8 +84,8 @@ def sweep(
         str | None,
         typer.Option(
             metavar="ORDER",
-            help="Eviction on simulated GPUs: driver, or program, which moves vertex blocks as "
-            "measured runs of louvain-um do.  [default: program if runs are also measured, "
+            help="Who evicts on simulated GPUs: driver, or program (louvain-um moves vertex blocks "
+            "itself, as in measured runs).  [default: program if runs are also measured, "
             "else driver]",
             show_default=False,
         ),

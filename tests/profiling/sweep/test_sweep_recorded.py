@@ -177,7 +177,7 @@ def test_the_same_policies_are_first(sweep, seconds):
                 if (graph, rate) == ("lfr", 50):
                     assert order[:2] == ["auto", "adv2"]
     first = fitting(sweep.results)[0]
-    assert "lfr at 10 to 30 %: modelled and measured, base sends nothing" in first
+    assert "lfr at 10 to 30 %: modelled and measured, base evicts nothing" in first
     assert "147.4 MiB" in first
     assert "79.4 MiB" in fitting(sweep.results)[1]
 
