@@ -65,3 +65,18 @@ def test_the_time_is_told_to_be_unused(run: Run, tmp_path: Path) -> None:
     path.write_text("from,to,seconds,value\n1,2,30,9\n2,3,40,9\n")
     done = run("detect", path, "--device", "cpu", "--time", "value")
     assert "column 4 ('value') holds times" in done.err
+
+
+def test_headers_are_no_members_of_labels(run: Run, tmp_path: Path) -> None:
+    known, found = tmp_path / "known.csv", tmp_path / "found.csv"
+    known.write_text("user,planted\nann,red\nbob,red\ncid,blue\n")
+    found.write_text("user,cluster\nann,0\nbob,0\ncid,1\n")
+    compared = run("compare", known, found, "--json").json
+    assert compared["vertices"] == 3
+    assert compared["nmi"] == 1.0
+
+
+def test_a_header_of_labels_in_doubt_is_noted(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "roles.csv"
+    path.write_text("actor,role\nann,hero\nbob,hero\ncid,fool\ndan,fool\n")
+    assert "if it is a header, delete it" in run("compare", path, path).err

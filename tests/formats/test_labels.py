@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um.core.atomic_files import replacing
+from louvain_um.errors import GraphWarning
 from louvain_um.formats.edge_list.integer_text import digits
 from louvain_um.formats.labels import check_labels_path, read_labels, write_labels
 from louvain_um.formats.labels import writer as module
@@ -365,3 +366,57 @@ def test_ground_truth_of_real_graphs(shared_data: Path) -> None:
     assert len(set(departments.communities.tolist())) == 42
     blocks = read_labels(shared_data / "simulated_blockmodel_graph_1000_nodes_truePartition.tsv")
     assert blocks.vertices.tolist() == list(range(1, 1001))
+
+
+@pytest.mark.parametrize("separator", [",", "\t", " ", ";"])
+@pytest.mark.parametrize(
+    ("head", "rows"),
+    [
+        ("user planted", "1 a/2 b/3 a"),
+        ("user planted", "1 0/2 0/3 1"),
+        ("user planted", "ann red/bob red/cid blue"),
+        ("person department", "ann 0/bob 0/cid 1"),
+        ("User_ID Cluster", "ann red/bob red/cid blue"),
+        ("who where", "1 a/2 b/3 a"),
+        ("who where", "ann 0/bob 0/cid 1"),
+    ],
+)
+def test_a_header_is_no_member(tmp_path: Path, separator: str, head: str, rows: str) -> None:
+    path = tmp_path / "l.txt"
+    lines = [line.replace(" ", separator) for line in (head, *rows.split("/"))]
+    path.write_text("\n".join(lines) + "\n")
+    labels = read_labels(path)
+    assert len(labels.vertices) == 3
+    path.write_text("\n".join(lines[1:]) + "\n")
+    assert labels.vertices.tolist() == read_labels(path).vertices.tolist()
+    assert labels.communities.tolist() == read_labels(path).communities.tolist()
+
+
+def test_a_header_over_one_column_is_no_member(tmp_path: Path) -> None:
+    path = tmp_path / "l.txt"
+    path.write_text("planted\n0\n0\n1\n")
+    assert read_labels(path).communities.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ann red\nbob red\ncid blue\n",
+        "ann 7\n5 7\n6 8\n",
+        "7 red\nann red\nbob blue\n",
+        "user red\nann red\nbob blue\n",
+        "user cluster\nuser2 cluster\nann x\n",
+        "a\nb\nb\n",
+    ],
+)
+def test_a_first_vertex_stays_a_vertex(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "l.txt"
+    path.write_text(text)
+    assert len(read_labels(path).vertices) == 3
+
+
+def test_a_first_line_in_doubt_warns(tmp_path: Path) -> None:
+    path = tmp_path / "l.csv"
+    path.write_text("actor,role\nann,hero\nbob,hero\ncid,fool\ndan,fool\n")
+    with pytest.warns(GraphWarning, match="start it with #"):
+        assert len(read_labels(path).vertices) == 5

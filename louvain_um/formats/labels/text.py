@@ -6,19 +6,23 @@ import csv
 import io
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import GraphFormatError
+from louvain_um.errors import GraphFormatError, GraphWarning
 from louvain_um.formats.labels.columns import INTEGER, integers_or_texts, objects
+from louvain_um.formats.labels.header import kind_of_first_line
 from louvain_um.results.comparison import Labels
 
-VERTEX_NAMES = {"vertex", "node", "id", "name"}
+SAMPLE = 1000
+"""Lines below the first that tell whether it is a header."""
 
 WRITTEN_HEADER = ["vertex", "community"]
 """Columns of the files that `write_labels` writes."""
@@ -62,7 +66,16 @@ def read(path: str | Path, text: str) -> Labels:
             text.count("\n", 0, first.start(1)) + 1,
         )
     width, written = 0, False
-    if fields[0].strip(' "').lower() in VERTEX_NAMES:
+    kind = kind_of_first_line(*_sample(fields, text[first.end() :], separator))
+    if kind == "doubt":
+        warnings.warn(
+            GraphWarning(
+                f"{path}: the first line ({line!r}) is read as a vertex and its community; if it "
+                "is a header, delete it or start it with #"
+            ),
+            stacklevel=4,
+        )
+    if kind == "header":
         width, written = len(fields), fields == WRITTEN_HEADER
         # Its newline stays, which keeps line numbers.
         text = text[: first.start(1)] + text[first.end() :]
@@ -71,6 +84,16 @@ def read(path: str | Path, text: str) -> Labels:
         if numbers is not None:
             return numbers
     return _texts(path, text, separator, width, written)
+
+
+def _sample(
+    fields: list[str], below: str, separator: str | None
+) -> tuple[list[str], list[list[str]]]:
+    """Return the fields of the first line and of some below, without quotes and comments."""
+    lines = (line.strip() for line in islice(io.StringIO(below), SAMPLE))
+    rows = [line.split(separator) for line in lines if line and line[0] not in "#%"]
+    first, *others = ([name.strip(' "') for name in row] for row in (fields, *rows))
+    return first, others
 
 
 def _numbers(text: str, separator: str | None) -> Labels | None:
