@@ -47,7 +47,7 @@ __device__ __forceinline__ u32 first_weight(const Weights8* weights, i64 j) {
 
 // Returns the weight of a heavy arc. Not inlined for compute capability 10.x: there, inlining makes
 // the assembler of CUDA 13.5 run out of predicate registers.
-#if __CUDA_ARCH__ >= 1000 && __CUDA_ARCH__ < 1200
+#if FEW_PREDICATES
 __device__ __noinline__
 #else
 __device__ __forceinline__

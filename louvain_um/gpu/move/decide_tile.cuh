@@ -20,7 +20,11 @@ __device__ __forceinline__ A sum_of_peers(A value, u32 peers, u32 tile) {
 #pragma unroll
   for (int k = 0; k < T; ++k) {
     A other = __shfl_sync(FULL, value, tile * T + k);
+#if FEW_PREDICATES
+    sum += other & ((A)0 - (A)(peers >> (tile * T + k) & 1));
+#else
     if (peers >> (tile * T + k) & 1) sum += other;
+#endif
   }
   return sum;
 }

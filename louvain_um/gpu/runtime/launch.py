@@ -12,7 +12,7 @@ from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.placement.memory.allocator import Allocator
 
 THREADS: Final = 256
-"""Threads of a block (`decide.cuh`)."""
+"""Threads of a block (`bins.cuh`)."""
 
 ARCS_A_BLOCK: Final = 2048
 """Arcs of a level per block of its grid: a barrier of fewer blocks takes less time."""
@@ -60,7 +60,7 @@ CONTROL: Final = np.dtype(
         ("moved", np.uint64, 128),
     ]
 )
-"""`Control` of decide.cuh."""
+"""`Control` of bins.cuh."""
 
 
 HUB_TABLES: Final = layout(

@@ -16,6 +16,9 @@ typedef long long i64;
 // Weight type of graphs whose arcs all weigh 1.
 struct Unweighted {};
 
+// Compute capability 10.x, where the assembler of CUDA 13.5 runs out of predicate registers.
+#define FEW_PREDICATES (__CUDA_ARCH__ >= 1000 && __CUDA_ARCH__ < 1200)
+
 // Whether two types are the same.
 template <class A, class B>
 constexpr bool same = false;
