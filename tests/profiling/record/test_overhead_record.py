@@ -1,4 +1,4 @@
-"""What being watched costs, as it was measured on a device, and as the guide tells it."""
+"""The overhead of profiling as measured on a device, and as the guide states it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ COLUMNS = (("auto", "none"), ("base", "none"), ("base", "50%"))
 
 def test_the_guide_tells_what_was_measured():
     page = (HOUSE / "docs/howto/profile.md").read_text()
-    told = {
+    stated = {
         cells[0]: cells[1:]
         for line in page.splitlines()
         if line.startswith("|")
         for cells in [[cell.strip() for cell in line.strip("|").split("|")]]
     }
-    for who, source in SOURCES.items():
-        for text, point in zip(told[who], COLUMNS, strict=True):
+    for name, source in SOURCES.items():
+        for text, point in zip(stated[name], COLUMNS, strict=True):
             row = POINTS[point].get(source)
-            assert text == ("" if row is None else f"{row['ratio']:.2f} ×"), (who, point)
+            assert text == ("" if row is None else f"{row['ratio']:.2f} ×"), (name, point)
 
 
 def test_watching_stays_within_its_limits():

@@ -84,7 +84,7 @@ def test_a_source_that_cannot_work_is_noted_and_the_others_go_on():
     assert session.metadata["sources"]["flood"] == "measured"
     assert session.notes == ("cupti recorded nothing: CUPTI: run as root",)
     assert len(session.events) == 3
-    # What nobody could see is not a number.
+    # What no source recorded is not a number.
     assert session.summary()["gpu_faults"] is None
 
 
@@ -176,9 +176,9 @@ def test_iterations_told_afterwards_lie_where_they_were():
 
 def test_a_detection_is_profiled_on_the_cpu(tmp_path: Path):
     graph = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
-    told: list[Event] = []
+    events: list[Event] = []
     path = tmp_path / "run.npz"
-    session = profile(graph, device="cpu", observer=told.append, save_to=path)
+    session = profile(graph, device="cpu", observer=events.append, save_to=path)
     about = session.metadata
     assert about["communities"] == 2
     assert about["complete"]
@@ -186,7 +186,7 @@ def test_a_detection_is_profiled_on_the_cpu(tmp_path: Path):
     assert {span.phase for span in session.phases} >= {"load", "move", "aggregate", "fetch"}
     assert any(span.iteration == 0 for span in session.phases)
     assert {array.group for array in session.lifetimes} >= {"graph", "community"}
-    assert any(event.kind == "start" for event in told)
+    assert any(event.kind == "start" for event in events)
     assert session.summary()["arcs_per_second"] > 0
     assert load(path).metadata["communities"] == 2
     assert "<b>" in session._repr_html_()

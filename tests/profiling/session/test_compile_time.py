@@ -1,4 +1,4 @@
-"""What is compiled during a run is no part of it: a session with and without tells the same."""
+"""Compile time is no part of a run: a session with and without it has the same figures."""
 
 from __future__ import annotations
 

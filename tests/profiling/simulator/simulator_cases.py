@@ -36,7 +36,7 @@ def touch(*pages: int, way: Access = Access.READ, number: int = 0) -> Launch:
 
 
 def run(items: Any, steps: Any, **options: Any) -> Simulation:
-    """Simulate with a window of one batch, so that batches are what the test says."""
+    """Simulate with a window of one batch, so that batches are as the test expects."""
     machine = replace(load_machine("h200"), faults_in_flight=options.pop("window", 256))
     coherent = options.pop("coherent", False)
     items = (items,) if isinstance(items, Array) else tuple(items)

@@ -31,10 +31,10 @@ def test_a_simulated_run_is_a_session():
     trace = scans(3)
     run = simulate(trace, "h200", capacity=16 * MIB)
     session = session_of(trace, run, policy="base")
-    told = session.summary()
-    assert told["bytes_to_device"] == run.bytes_to_device > 64 * MIB
-    assert told["bytes_to_host"] == run.bytes_to_host
-    assert told["seconds"] == run.seconds
+    figures = session.summary()
+    assert figures["bytes_to_device"] == run.bytes_to_device > 64 * MIB
+    assert figures["bytes_to_host"] == run.bytes_to_host
+    assert figures["seconds"] == run.seconds
     assert session.unattributed == 0
     spans = [(s.phase, s.iteration) for s in session.phases]
     assert spans == [("move", -1), ("move", 0), ("move", 1), ("move", 2), ("aggregate", -1)]

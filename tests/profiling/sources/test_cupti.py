@@ -78,7 +78,7 @@ def test_records_of_several_kinds_become_events():
             end=(24, "u8", 190),
             name=(104, "u8", ctypes.addressof(NAME)),
         ),
-        record(99),  # a kind nobody asked for is stepped over
+        record(99),  # an unrequested kind is skipped
         counter(Kind.GPU_FAULT_GROUP, 7, 95, 99, 4096, 1),
         counter(Kind.CPU_FAULT, 0x55AA, 50, 0, 8192, 2),
         counter(Kind.REMOTE_MAP, 4096, 60, 0, 12288, 3),

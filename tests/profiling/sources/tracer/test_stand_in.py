@@ -1,4 +1,4 @@
-"""Engines ask for their kernels as ever; who serves them is the context's matter."""
+"""Engines get instrumented kernels without a change of theirs, through the context."""
 
 from __future__ import annotations
 
