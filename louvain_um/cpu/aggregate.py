@@ -11,8 +11,11 @@ Pages that no list reaches are never backed by memory.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
+from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
 from louvain_um.cpu.hash_table import (
@@ -81,6 +84,29 @@ def group_members(offsets, labels, members, starts, arc_starts):
 CHUNKS = 16
 LEAST_ARCS = 1 << 16
 """Number of chunks of a level, and the fewest arcs of a chunk."""
+
+
+def write_rows(
+    threads, graph, labels, members, starts, arc_starts, tallies, targets, weights, loops, offsets
+) -> int:
+    """Write the next level's rows, chunk by chunk of communities; return its arcs."""
+    arcs, count = int(arc_starts[-1]), len(arc_starts) - 1
+    chunk_arcs = max(arcs // CHUNKS, LEAST_ARCS)
+    ends = [0]
+    while ends[-1] < count:
+        ends.append(end_of_chunk(arc_starts, ends[-1], chunk_arcs))
+    size = max((int(arc_starts[b] - arc_starts[a]) for a, b in pairwise(ends)), default=0)
+    chunk_targets, chunk_weights = np.empty(size, targets.dtype), np.empty(size, weights.dtype)
+    out = (chunk_targets, chunk_weights, loops, offsets)
+    offsets[0] = 0
+    for chunk in pairwise(ends):
+        claim = np.zeros(1, np.int64)
+        parallel.run(
+            sum_arcs, threads, graph, labels, members, starts, arc_starts, chunk, tallies, out,
+            claim,
+        )  # fmt: skip
+        append(arc_starts, chunk, offsets, chunk_targets, chunk_weights, targets, weights)
+    return int(offsets[-1])
 
 
 @kernel()

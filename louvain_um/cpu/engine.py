@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -236,8 +235,10 @@ class CpuEngine:
         offsets = empty(f"offsets.{number}", "graph", count + 1, np.int64)
         loops = empty(f"loops.{number}", "graph", count, np.int64)
         graph = (level.offsets, level.targets, level.weights, level.degrees, level.loops)
-        kept = self.sum_arcs(graph, numbers, members, starts, arc_starts, tallies, targets, weights,
-                           loops, offsets)  # fmt: skip
+        kept = aggregate.write_rows(
+            self.threads if arcs > move.SERIAL_ARCS else 1, graph, numbers, members, starts,
+            arc_starts, tallies, targets, weights, loops, offsets,
+        )  # fmt: skip
         self.show(
             "aggregate", level, numbers=numbers, members=members, member_starts=starts,
             coarse_offsets=offsets,
@@ -254,40 +255,10 @@ class CpuEngine:
         degrees[:] = 0
         move.add_degrees(level.degrees, numbers, degrees)
         # Levels stay alive until the end of the cycle; keep only what the result needs.
-        level.numbers, level.labels, level.totals, level.refined = (
-            numbers,
-            EMPTY_U32,
-            EMPTY_I64,
-            None,
-        )
+        level.numbers, level.labels = numbers, EMPTY_U32
+        level.totals, level.refined = EMPTY_I64, None
         arrays = (offsets, targets, weights, loops, degrees)
         return CpuLevel(level.cycle, number, *arrays, max_degree=max_degree(offsets), start=coarse)
-
-    def sum_arcs(
-        self, graph: Any, numbers: U32, members: U32, starts: I64, arc_starts: I64, tallies: Any,
-        targets: U32, weights: U32 | I64, loops: I64, offsets: I64,
-    ) -> int:  # fmt: skip
-        """Write the next level's rows, chunk by chunk of communities; return its arcs."""
-        arcs, count = int(arc_starts[-1]), len(arc_starts) - 1
-        threads = self.threads if arcs > move.SERIAL_ARCS else 1
-        target_arcs = max(arcs // aggregate.CHUNKS, aggregate.LEAST_ARCS)
-        ends = [0]
-        while ends[-1] < count:
-            ends.append(aggregate.end_of_chunk(arc_starts, ends[-1], target_arcs))
-        size = max((int(arc_starts[b] - arc_starts[a]) for a, b in pairwise(ends)), default=0)
-        chunk_targets, chunk_weights = np.empty(size, np.uint32), self.weights(size)
-        out = (chunk_targets, chunk_weights, loops, offsets)
-        offsets[0] = 0
-        for chunk in pairwise(ends):
-            claim = np.zeros(1, np.int64)
-            parallel.run(
-                aggregate.sum_arcs, threads, graph, numbers, members, starts, arc_starts, chunk,
-                tallies, out, claim,
-            )  # fmt: skip
-            aggregate.append(
-                arc_starts, chunk, offsets, chunk_targets, chunk_weights, targets, weights
-            )
-        return int(offsets[-1])
 
     def discard_move(self, level: CpuLevel) -> None:
         """Free temporaries after a move phase without moves."""
