@@ -128,6 +128,8 @@ def message_and_code(error: BaseException, names: Mapping[str, str]) -> tuple[st
                 "writable; set NUMBA_CACHE_DIR to a writable folder",
                 FAILED,
             )
+        case RuntimeError() if "can't start new thread" in str(error):
+            return "no thread can be started; set LOUVAIN_UM_THREADS lower", FAILED
         case MemoryError():
             return "out of memory; close other programs or use a machine with more memory", FAILED
         case OSError(errno=errno.ENOSPC):  # "No space left on device" could mean a GPU

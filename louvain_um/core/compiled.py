@@ -25,6 +25,8 @@ import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from louvain_um.core import headroom
+
 IMPORT: Final = re.compile(
     rb"^(?:from (louvain_um[\w.]*) import (\([^)]*\)|[^\n]*)|import (louvain_um[\w.]*))",
     re.MULTILINE,
@@ -68,6 +70,11 @@ class KernelCache(FunctionCache):
         super().__init__(function)
         stamp = source_stamp(function.__module__)
         self._cache_file = CheckedFile(self._cache_path, self._impl.filename_base, stamp)
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Return what was kept, None if there is nothing; LLVM needs memory either way."""
+        headroom.require(headroom.KERNEL_BYTES)
+        return super().load_overload(signature, target_context)
 
     def save_overload(self, signature: Any, data: Any) -> None:
         """Keep what was compiled; a disk that is full or read-only is no error."""

@@ -7,12 +7,14 @@ of one process call in, nothing that breaks after a fork, a third of the compile
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
 
+from louvain_um.core import headroom
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, atomic_load, give_way
 from louvain_um.errors import OptionError
@@ -44,6 +46,28 @@ def _pool(pid: int, workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="louvain-um")
 
 
+@cache
+def _started_pool(pid: int, workers: int) -> ThreadPoolExecutor:
+    """Return a pool whose threads have all started: work given to it cannot fail for want of one.
+
+    A pool of its own: tasks of the other one may call `run`.
+    """
+    headroom.require(workers * headroom.THREAD_BYTES + headroom.KERNEL_BYTES)
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="louvain-um")
+    started = threading.Event()
+    try:
+        for _ in range(workers):  # each waits, so that the next one needs a thread of its own
+            pool.submit(started.wait)
+    except RuntimeError as error:
+        pool.shutdown(wait=False)
+        raise MemoryError(
+            f"cannot start {workers} threads; set LOUVAIN_UM_THREADS lower"
+        ) from error
+    finally:
+        started.set()
+    return pool
+
+
 def run(kernel: Callable[..., None], threads: int, *args: Any) -> None:
     """Call ``kernel(t, threads, *args)`` for every t in 0 … threads − 1, side by side.
 
@@ -52,9 +76,11 @@ def run(kernel: Callable[..., None], threads: int, *args: Any) -> None:
     if threads == 1:
         kernel(0, 1, *args)
         return
-    pool = _pool(os.getpid(), threads - 1)
-    pending = [pool.submit(kernel, t, threads, *args) for t in range(1, threads)]
+    pool = _started_pool(os.getpid(), threads - 1)
+    pending: list[Future[None]] = []
     try:
+        for t in range(1, threads):
+            pending.append(pool.submit(kernel, t, threads, *args))
         kernel(0, threads, *args)
     finally:
         # Wait even when interrupted: arrays that a thread still writes to must not be freed.
@@ -62,6 +88,15 @@ def run(kernel: Callable[..., None], threads: int, *args: Any) -> None:
     for failure in failures:
         if failure is not None:
             raise failure
+
+
+def _submit(threads: int, function: Callable[[Item], Result], item: Item) -> Future[Result]:
+    """Hand one call to the pool, which starts threads as they are needed."""
+    headroom.require(headroom.THREAD_BYTES)
+    try:
+        return _pool(os.getpid(), threads).submit(function, item)
+    except RuntimeError as error:
+        raise MemoryError("cannot start a thread; set LOUVAIN_UM_THREADS lower") from error
 
 
 def stream(
@@ -83,7 +118,7 @@ def stream(
     pending: deque[Future[Result]] = deque()
     try:
         for item in rest:
-            pending.append(_pool(os.getpid(), threads).submit(function, item))
+            pending.append(_submit(threads, function, item))
             if len(pending) > threads:
                 yield pending.popleft().result()
         while pending:

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
+import pytest
 from numba import njit
 
 from louvain_um import Graph, api
@@ -56,3 +62,59 @@ def test_several_callers_get_the_labels_of_one() -> None:
         )
         for labels in found:
             assert np.array_equal(labels, alone)
+
+
+def test_a_thread_that_cannot_start_is_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started, calls = threading.Thread.start, [], []
+
+    def refuse(thread: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(MemoryError, match="12 threads; set LOUVAIN_UM_THREADS lower"):
+        parallel.run(lambda t, threads: calls.append(t), 13)
+    for thread in started:
+        thread.join(timeout=60)
+        assert not thread.is_alive()
+    assert calls == []  # nothing runs on behind the error
+    monkeypatch.undo()
+    parallel.run(lambda t, threads: calls.append(t), 13)
+    assert sorted(calls) == list(range(13))
+
+
+SCARCE = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+import louvain_um as lu
+
+random = np.random.default_rng(1)
+graph = lu.Graph.from_edges(*random.integers(0, 50_000, (2, 200_000)))
+taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+limit = taken + (int(sys.argv[1]) << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    lu.leiden(graph, device="cpu", threads=1)
+    lu.leiden(graph, device="cpu", threads=8)
+except MemoryError:
+    print("MemoryError")
+else:
+    print("done")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
+@pytest.mark.parametrize(("spare", "outcome"), [(8, "MemoryError"), (4000, "done")])
+def test_scarce_memory_is_an_error_and_nothing_worse(spare: int, outcome: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCARCE, str(spare)],
+        env=os.environ | {"LOUVAIN_UM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, outcome), done.stderr
