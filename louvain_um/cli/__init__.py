@@ -23,9 +23,11 @@ from louvain_um.cli.commands import (
 from louvain_um.cli.commands import report as report_command
 from louvain_um.cli.commands import simulate as simulate_command
 from louvain_um.cli.commands import sweep as sweep_command
-from louvain_um.cli.exit_codes import open_standard_streams, report_error, reraise_interrupts
+from louvain_um.cli.exit_codes import open_standard_streams, report_error
 from louvain_um.cli.heap import mmap_large_arrays
 from louvain_um.cli.help import Command, Group
+from louvain_um.cli.terminal.signals import handler
+from louvain_um.core.atomic_files import remove_temporary_files
 
 app = typer.Typer(
     name="louvain-um",
@@ -79,10 +81,13 @@ def main() -> None:
     # collector takes a tenth of a short command's time.
     gc.set_threshold(200_000, 20, 20)
     mmap_large_arrays()
-    open_standard_streams()
-    reraise_interrupts()
+    handler.install()
     try:
+        open_standard_streams()
         app(prog_name="louvain-um")
     except (Exception, KeyboardInterrupt) as error:
         # Commands report their own errors. This one came from the help: a full disk or Ctrl-C.
         raise SystemExit(report_error(error)) from None
+    finally:
+        remove_temporary_files()
+        handler.remove()

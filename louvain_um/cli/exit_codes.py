@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import _thread
 import errno
 import functools
 import io
 import os
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -18,11 +16,13 @@ from typing import Any, ParamSpec
 import typer
 
 from louvain_um.cli.messages import flags, with_flags
+from louvain_um.cli.terminal.output import print_line
+from louvain_um.cli.terminal.signals import interruption, word
 from louvain_um.errors import DeviceUnavailableError, GraphWarning, LouvainUmError, OptionError
 
 P = ParamSpec("P")
 
-FAILED, USAGE, NO_DEVICE, INTERRUPTED = 1, 2, 3, 130
+FAILED, USAGE, NO_DEVICE, SIGNAL = 1, 2, 3, 128
 
 
 def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
@@ -63,28 +63,6 @@ def open_standard_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def reraise_interrupts() -> None:
-    """Raise an interrupt again that arrived inside a callback of compiled code.
-
-    Python reports exceptions in such callbacks as "ignored" and goes on. Compiling runs many of
-    them.
-    """
-
-    def hook(ignored: sys.UnraisableHookArgs) -> None:
-        if issubclass(ignored.exc_type, KeyboardInterrupt):
-            threading.Timer(0.05, _thread.interrupt_main).start()
-        else:
-            sys.__unraisablehook__(ignored)
-
-    sys.unraisablehook = hook
-
-
-def print_line(text: str) -> None:
-    """Print one line on stderr."""
-    with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
-
-
 def print_note(text: str) -> None:
     """Print a note on stderr; Python arguments in it become options."""
     print_line(f"note: {one_line(with_flags(text))}")
@@ -113,9 +91,10 @@ def one_line(text: str) -> str:
 
 def message_and_code(error: BaseException, names: Mapping[str, str]) -> tuple[str, int]:
     """Return the message for an error, with options under the names given, and the exit code."""
+    number = interruption(error)
+    if number is not None:
+        return word(number), SIGNAL + number
     match error:
-        case KeyboardInterrupt():
-            return "interrupted", INTERRUPTED
         case DeviceUnavailableError():
             return with_flags(str(error)), NO_DEVICE
         case OptionError():
@@ -129,7 +108,12 @@ def message_and_code(error: BaseException, names: Mapping[str, str]) -> tuple[st
                 FAILED,
             )
         case RuntimeError() if "can't start new thread" in str(error):
-            return "no thread can be started; set LOUVAIN_UM_THREADS lower", FAILED
+            return (
+                "no more threads can be started; close other programs, or pass --threads 1",
+                FAILED,
+            )
+        case UnicodeEncodeError() if error.reason == "surrogates not allowed":
+            return "a file name is not UTF-8 text; rename the file or its folder", FAILED
         case MemoryError():
             return "out of memory; close other programs or use a machine with more memory", FAILED
         case OSError(errno=errno.ENOSPC):  # "No space left on device" could mean a GPU

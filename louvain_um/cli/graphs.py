@@ -284,4 +284,5 @@ def name_of(source: str) -> str:
     path = Path(source)
     if path.suffix in (".gz", ".bz2", ".xz", ".zst"):
         path = path.with_suffix("")
-    return path.stem
+    # The name goes into tables and files, which are UTF-8; file names may be any bytes.
+    return path.stem.encode("utf-8", "backslashreplace").decode()

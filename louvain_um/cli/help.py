@@ -8,6 +8,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from louvain_um.cli.option_names import current_names
+from louvain_um.cli.terminal.output import safe
 
 TYPES = re.compile(r" <(?:str|int|float|bool|path|list\[\w+\])>")
 """Python types that Typer adds to the names of options."""
@@ -19,7 +20,21 @@ def _note(text: str) -> None:
     print_note(text)
 
 
-class Command(TyperCommand):
+class SafeErrors:
+    """Usage errors whose text cannot carry commands to the terminal."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Parse arguments."""
+        try:
+            return super().make_context(*arguments, **options)  # type: ignore[misc]
+        except Exception as error:
+            message = getattr(error, "message", None)
+            if isinstance(message, str):
+                error.message = safe(message)  # type: ignore[attr-defined]
+            raise
+
+
+class Command(SafeErrors, TyperCommand):
     """A command whose help shows options in panels, and that knows options by other names, too."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -52,7 +67,7 @@ class Command(TyperCommand):
                 formatter.write_dl(records)
 
 
-class Group(TyperGroup):
+class Group(SafeErrors, TyperGroup):
     """A group that lists commands with their full first sentences."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.cli.exit_codes import print_line
+from louvain_um.cli.terminal.output import print_line, safe_console
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -96,7 +96,6 @@ def progress_reporter(*, quiet: bool) -> Iterator[Reporter]:
     if quiet or not sys.stderr.isatty():
         yield Reporter(quiet=quiet)
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (
@@ -105,5 +104,5 @@ def progress_reporter(*, quiet: bool) -> Iterator[Reporter]:
         BarColumn(bar_width=20),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=safe_console(stderr=True), transient=True) as progress:
         yield Reporter(quiet=quiet, progress=progress)

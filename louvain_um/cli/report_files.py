@@ -41,9 +41,10 @@ class Report:
 
     def show(self) -> None:
         """Print tables on stdout."""
+        from louvain_um.cli.terminal.output import safe_console
         from louvain_um.profiling.views import terminal
 
-        terminal.show(self.sessions, self.sweep)
+        terminal.show(self.sessions, self.sweep, safe_console())
 
 
 def write_report(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from louvain_um.cli.exit_codes import print_line
+from louvain_um.cli.terminal.output import print_line, safe_console
 
 if TYPE_CHECKING:
     from louvain_um.profiling.sweep.progress import Progress, ProgressCallback
@@ -34,13 +34,12 @@ def progress_printer(*, quiet: bool) -> Iterator[ProgressCallback]:
 
         yield print_progress
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bar
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20),
                MofNCompleteColumn(), TextColumn("{task.fields[left]}"))  # fmt: skip
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Bar(*columns, console=safe_console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, left="")
 
         def update_bar(progress: Progress) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from louvain_um.cli.terminal.output import safe_console
 from louvain_um.results.display import count, listable, score
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ TOP = 10
 
 def console() -> Console:
     """Return a console on stdout that does not interpret markup in names."""
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False, emoji=False)
+    return safe_console()
 
 
 def graph_line(graph: Graph, name: str) -> str:

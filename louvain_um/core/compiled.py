@@ -26,6 +26,7 @@ from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from louvain_um.core import headroom
+from louvain_um.errors import LouvainUmError
 
 IMPORT: Final = re.compile(
     rb"^(?:from (louvain_um[\w.]*) import (\([^)]*\)|[^\n]*)|import (louvain_um[\w.]*))",
@@ -53,6 +54,10 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     >>> twice(21)
     42
     """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
+        raise LouvainUmError(
+            "NUMBA_DISABLE_JIT is set, but louvain-um runs compiled code only; unset it"
+        )
 
     def compiled(function: Callable[..., Any]) -> Any:
         dispatcher = njit(nogil=True, **options)(function)

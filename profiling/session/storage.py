@@ -237,7 +237,8 @@ def _save_folder(session: SessionData, path: Path, *, force: bool) -> None:
     check_target(path, force=force)
     with replacing_folder(path, force=force) as part:
         (part / HEADER).write_text(_header(session), encoding="utf-8")
-        parquet.write_table(pa.table(dict(session.events.columns)), part / EVENTS)
+        with (part / EVENTS).open("wb") as file:  # PyArrow takes no path that is not UTF-8
+            parquet.write_table(pa.table(dict(session.events.columns)), file)
         with (part / MAPS).open("wb") as file:
             np.savez_compressed(file, **_maps(session))  # type: ignore[arg-type]
 
@@ -252,7 +253,8 @@ def _load_folder(path: Path) -> Arrays:
         ) from None
     arrays: Arrays = {"header": np.frombuffer((path / HEADER).read_bytes(), np.uint8)}
     try:
-        table = parquet.read_table(path / EVENTS)
+        with (path / EVENTS).open("rb") as file:
+            table = parquet.read_table(file)
     except ArrowInvalid as error:
         raise ValueError(str(error)) from None
     arrays |= {f"events.{name}": table[name].to_numpy() for name in table.column_names}

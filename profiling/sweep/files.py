@@ -72,7 +72,8 @@ def read_rows(path: Path) -> list[Row]:
         from pyarrow import ArrowInvalid, parquet
 
         try:
-            table: list[Row] = parquet.read_table(path).to_pylist()
+            with path.open("rb") as file:
+                table: list[Row] = parquet.read_table(file).to_pylist()
         except ArrowInvalid:
             raise LouvainUmError(f"{path}: is no Parquet file") from None
         return table

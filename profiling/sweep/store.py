@@ -205,8 +205,9 @@ def write_parquet(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str
         path.unlink(missing_ok=True)
         return
     table = pyarrow.table({name: [row.get(name) for row in rows] for name in columns})
-    with replacing(path, force=True) as part:
-        parquet.write_table(table, part)
+    # An open file: PyArrow takes no path that is not UTF-8.
+    with replacing(path, force=True) as part, part.open("wb") as file:
+        parquet.write_table(table, file)
 
 
 def _lock(file: TextIO, folder: Path) -> None:

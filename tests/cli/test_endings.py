@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -21,22 +20,7 @@ from louvain_um import api
 from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.events import Event
 from louvain_um.options import Options
-
-COMMAND = [sys.executable, "-c", "from louvain_um.cli import main; main()"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def interruptible():
-    """Deliver interrupts to child processes, also if tests run in a shell's background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def start(*arguments: str | Path, **options) -> subprocess.Popen:
-    return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, text=True, **options
-    )
+from tests.cli.processes import COMMAND, start
 
 
 @pytest.mark.parametrize(
@@ -139,33 +123,25 @@ def test_compiling_is_announced_when_the_cache_is_empty(two_triangles, tmp_path)
     assert [text.count("compiling kernels for the first time") for text in message] == [1, 0]
 
 
-def test_interrupt_leaves_no_file(tmp_path):
-    out = tmp_path / "labels.csv"
-    process = start("detect", "-", "-o", out, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    process.stdin.write("1 2\n")
-    process.stdin.flush()
-    time.sleep(2)  # by now it is reading its input
-    process.send_signal(signal.SIGINT)
+def test_no_more_threads(run, two_triangles, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(api, "run", fail)
+    done = run("detect", two_triangles, "-o", tmp_path / "labels.csv")
+    assert done.code == 1
+    assert done.complaint().endswith("close other programs, or pass --threads 1")
+
+
+@pytest.mark.parametrize("command", ["detect", "doctor"])
+def test_numba_that_compiles_nothing(two_triangles, command):
+    arguments = [two_triangles] if command == "detect" else []
+    process = start(command, *arguments, env={**os.environ, "NUMBA_DISABLE_JIT": "1"})
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err.strip() == "louvain-um: interrupted"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_interrupt_inside_a_callback_ends_the_command(two_triangles):
-    code = (
-        "import ctypes, os, signal, time\n"
-        "from louvain_um import api\n"
-        "from louvain_um.cli import main\n"
-        "back = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGINT))\n"
-        "api.run = lambda *_: (back(), [time.sleep(0.01) for _ in range(1000)])\n"
-        "main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "detect", str(two_triangles)], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "louvain-um: interrupted")
-    assert "Traceback" not in done.stderr
+    assert process.returncode == 1
+    assert err.count("\n") == 1
+    assert "NUMBA_DISABLE_JIT is set" in err
+    assert err.strip().endswith("unset it")
 
 
 def test_a_closed_pipe_is_no_error(two_triangles):

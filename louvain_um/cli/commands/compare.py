@@ -10,6 +10,7 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import with_exit_code
+from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def show_measures(agreement: Agreement) -> None:
     for measure in ("nmi", "ari", "ami"):
         value = getattr(agreement, measure)
         text = "not computed (would take minutes)" if math.isnan(value) else f"{value:.4f}"
-        typer.echo(f"{measure.upper()}  {text}")
+        echo(f"{measure.upper()}  {text}")
 
 
 def size_table(names: tuple[str, str], both: tuple[Labels, Labels]) -> Table:

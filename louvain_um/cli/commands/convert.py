@@ -9,6 +9,7 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.terminal.output import echo
 
 
 @with_exit_code
@@ -44,4 +45,4 @@ def convert(
         numbers = tables.graph_numbers(loaded)
         common.print_json({"schema": 1, "file": str(output), "graph": numbers})
     elif not quiet:
-        typer.echo(tables.graph_line(loaded, str(output)))
+        echo(tables.graph_line(loaded, str(output)))

@@ -16,6 +16,7 @@ from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.messages import flag
+from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import LouvainUmError, OptionError
 
 Planted = Annotated[
@@ -156,7 +157,7 @@ def write(
             }
         )
     elif not quiet:
-        typer.echo(tables.graph_line(graph, str(output)))
+        echo(tables.graph_line(graph, str(output)))
 
 
 def parse_dimensions(text: str) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import OptionError
 from louvain_um.formats.objects.examples import is_example
 
@@ -147,7 +148,7 @@ def plan(
         print_plan(result, name, verbose=verbose)
         for text in notes:
             print_note(text)
-    typer.echo(result.verdict)
+    echo(result.verdict)
 
 
 def check_options(memory: str, machine: str | None) -> None:

@@ -10,6 +10,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.terminal.output import echo
 
 if TYPE_CHECKING:
     from louvain_um.profiling import Session
@@ -108,7 +109,7 @@ def profile(
         return
     show(session, quiet=quiet)
     if not quiet:
-        typer.echo(
+        echo(
             f"\nsession written to {output}; to view it: louvain-um report {output} -o report.html"
         )
 
@@ -136,6 +137,6 @@ def show(session: Session, *, quiet: bool) -> None:
     for line in str(session).splitlines():
         text = line.removeprefix("note: ")
         if text == line:
-            typer.echo(line)
+            echo(line)
         elif not quiet:
             print_note(text)

@@ -11,6 +11,7 @@ from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.sweep_options import POLICIES, RATES, Budgets, Policies, Rates, results_table
+from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import LouvainUmError, OptionError
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def simulate(
             print_note(f"{row['policy']} at {row['oversubscription']:g} %: {row['reason']}")
         for text in (*unknown_arrays(trace, names, graphs.name_of(graph)), *remarks(rows)):
             print_note(text)
-    typer.echo(fastest(rows))
+    echo(fastest(rows))
 
 
 def check_session(

@@ -11,6 +11,7 @@ from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.sweep_options import POLICIES, RATES, Budgets, Policies, Rates
+from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def sweep(
         return
     from louvain_um.profiling.sweep.replay_tables import fastest
 
-    typer.echo(fastest(rows))
+    echo(fastest(rows))
     if not quiet:
         print_note(f"tables and report.html are in {output}")
 

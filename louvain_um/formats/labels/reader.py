@@ -106,7 +106,8 @@ def _read_parquet(path: str | Path) -> Labels:
             f"{path}: reading .parquet needs pyarrow: pip install 'louvain-um[formats]'"
         ) from None
     try:
-        table = parquet.read_table(path, columns=["vertex", "community"])
+        with open(path, "rb") as file:
+            table = parquet.read_table(file, columns=["vertex", "community"])
         found = [table[name] for name in ("vertex", "community")]
         if any(column.null_count for column in found):
             raise GraphFormatError(

@@ -1,0 +1,1 @@
+"""What the command line shares with the terminal: signals, and text that is safe to show."""

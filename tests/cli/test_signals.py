@@ -1,0 +1,136 @@
+"""Signals end a command: no file is left half written, and the exit code names the signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from louvain_um import api
+from louvain_um.cli.terminal import signals
+from louvain_um.cli.terminal.signals import handler
+from tests.cli.processes import start
+
+
+@pytest.fixture(autouse=True, scope="module")
+def interruptible():
+    """Deliver interrupts to child processes, also if tests run in a shell's background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "terminated"),
+        (signal.SIGHUP, 129, "terminal closed"),
+    ],
+)
+def test_a_signal_leaves_no_file(tmp_path, number, code, word):
+    out = tmp_path / "labels.csv"
+    process = start("detect", "-", "-o", out, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdin.write("1 2\n")
+    process.stdin.flush()
+    time.sleep(2)  # by now it is reading its input
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert err.strip() == f"louvain-um: {word}"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def handled():
+    """Handle signals as the command line does."""
+    hook = sys.unraisablehook
+    handler.first, handler._raised = None, -signals.PAUSE
+    handler.install()
+    yield
+    handler.remove()
+    handler.first = None
+    sys.unraisablehook = hook
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.mark.parametrize("command", ["detect", "convert"])
+@pytest.mark.parametrize("existing", [None, "old"])
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("step", ["open", "fsync", "link", "replace", "close"])
+def test_a_signal_while_writing(
+    run, two_triangles, tmp_path, monkeypatch, handled, command, existing, late, step
+):
+    """Whatever the moment, the file is the old one or the new one, and nothing else is left."""
+    run("detect", two_triangles, "-q")  # compiles everything needed
+    out = tmp_path / "out" / "new.csv"
+    out.parent.mkdir()
+    if existing:
+        out.write_text(existing)
+    real, sent = getattr(os, step), []
+
+    def interrupted(*arguments, **options):
+        if late:
+            result = real(*arguments, **options)
+        if ".part" in str(sys._getframe(1).f_locals.get("part", "")) or step == "fsync":
+            sent.append(step)
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGHUP)  # several signals come when a session ends
+        return result if late else real(*arguments, **options)
+
+    monkeypatch.setattr(os, step, interrupted)
+    output = ["-o", out] if command == "detect" else [out]
+    done = run(command, two_triangles, *output, *(["--force"] if existing else []))
+    monkeypatch.undo()
+    assert bool(sent) == (step != ("link" if existing else "replace"))
+    if sent:
+        assert (done.code, done.err.splitlines()[-1]) == (143, "louvain-um: terminated")
+    assert {path.name for path in out.parent.iterdir()} <= {"new.csv"}
+    if out.exists():
+        text = out.read_text()
+        assert text == existing or text.count("\n") in (7, 8)
+    else:
+        assert not existing
+
+
+def test_ignored_signals_stay_ignored(two_triangles, monkeypatch):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        handler.install()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        handler.remove()
+        signal.signal(signal.SIGHUP, before)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_an_interrupt_that_c_code_reports_as_its_own_error(run, two_triangles, monkeypatch):
+    def fail(*_):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    monkeypatch.setattr(api, "run", fail)
+    done = run("detect", two_triangles)
+    assert (done.code, done.complaint()) == (130, "louvain-um: interrupted")
+
+
+def test_interrupt_inside_a_callback_ends_the_command(two_triangles):
+    code = (
+        "import ctypes, os, signal, time\n"
+        "from louvain_um import api\n"
+        "from louvain_um.cli import main\n"
+        "back = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGINT))\n"
+        "api.run = lambda *_: (back(), [time.sleep(0.01) for _ in range(1000)])\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "detect", str(two_triangles)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "louvain-um: interrupted")
+    assert "Traceback" not in done.stderr
