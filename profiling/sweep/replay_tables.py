@@ -17,6 +17,7 @@ from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES
 from louvain_um.profiling.simulator.trace import Launch, Prefetch, Trace
 from louvain_um.profiling.sweep.by_oversubscription import format_rate_ranges, format_rates
+from louvain_um.results.display import count
 
 FAULTS_AT: Final = 30.0
 """Oversubscription, in percent, of the faults by group, as in Figure 4.10."""
@@ -155,9 +156,10 @@ def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         if row["evidence"] == "modelled" and row["peak_bytes"] < SMALLEST * BLOCK_BYTES
     }
     for graph, peak in peaks.items():
+        blocks = count(-(-peak // BLOCK_BYTES), "block", "blocks")
         sentences.append(
-            f"{graph}: too small for meaningful oversubscription: it occupies only "
-            f"{peak // BLOCK_BYTES} blocks of 2 MiB, the driver's unit of eviction"
+            f"{graph}: too small for meaningful oversubscription: it occupies only {blocks} of "
+            "2 MiB, the driver's unit of eviction"
         )
     return sentences + fitting(rows)
 

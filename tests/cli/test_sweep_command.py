@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from louvain_um.generators import lfr
+from louvain_um.placement.units import size
 
 FIELDS = {
     "graph", "policy", "oversubscription", "feasible", "seconds", "bytes_to_device",
@@ -110,7 +111,7 @@ def test_infeasible_points_are_shown_with_reasons(run, source):
     done = run("simulate", source, *wanted)
     rows = run("simulate", source, *wanted, "--json").json["results"]
     assert [row["feasible"] for row in rows] == [True, False]
-    assert f"peak {rows[0]['peak_bytes'] / 2**20:,.0f} MiB" in done.out
+    assert f"100 % of device memory is {size(rows[0]['peak_bytes'])}," in done.out
     assert "cannot run within the memory; --verbose gives the reasons" in done.err
     assert "device at 90 %: " in run("simulate", source, *wanted, "--verbose").err
 
