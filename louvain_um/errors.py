@@ -89,6 +89,8 @@ class GraphFormatError(GraphError):
 
     def __init__(self, message: str, file: str | Path, line: int | None = None) -> None:
         where = f"{file}:{line}" if line is not None else f"{file}"
+        # What a file holds is quoted in messages, and may break lines.
+        message = " ".join(message.splitlines())
         super().__init__(f"{where}: {message}")
         self.message = message
         self.file = str(file)

@@ -12,6 +12,9 @@ from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 
+GRAPHML = b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+"""The root element with the namespace that some programs leave out."""
+
 
 def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a GML file; vertices are named by their labels if these are unique."""
@@ -32,7 +35,9 @@ def _read(file: GraphFile, options: ReadOptions, kind: str) -> Graph:
         if kind == "gml":
             graph = networkx.parse_gml(data.decode("utf-8"), label="id")
         else:
-            graph = networkx.parse_graphml(data)
+            graph = networkx.parse_graphml(data.replace(b"<graphml>", GRAPHML))
+    except TypeError:  # networkx looks for a graph once more, and expects text
+        raise file.error("contains no graph of GraphML; write it again") from None
     except Exception as error:  # networkx passes on any error of its parser
         raise file.error(
             f"is not valid {kind.upper()} ({first_line_of(error)}); write it again"

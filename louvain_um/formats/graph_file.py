@@ -19,6 +19,9 @@ from louvain_um.errors import GraphFormatError
 BLOCK_BYTES = 1 << 20
 """Bytes of text parsed at a time: text and results fit the cache."""
 
+SAMPLE_BYTES = 1 << 16
+"""Bytes in which the ends of lines are looked for."""
+
 COMPRESSED_BYTES = 1 << 17
 """Bytes of a gzip stream decompressed at a time."""
 
@@ -96,6 +99,14 @@ class GraphFile:
         """Consume the UTF-8 byte order mark that some editors write, if there is one."""
         if self.peek(3) == b"\xef\xbb\xbf":
             self.read(3)
+
+    def end_lines_with_newlines(self) -> None:
+        """Read carriage returns as newlines if lines end with them alone, as on old Macs."""
+        head = self.peek(SAMPLE_BYTES)
+        if b"\r" in head[:-1] and b"\n" not in head:
+            inner = GraphFile(self.stream, self.name, trusted=self.trusted)
+            inner._ahead, self._ahead = self._ahead, b""
+            self.stream = cast(BinaryIO, _CarriageReturns(inner))
 
     def read_line(self) -> str:
         """Return the next line with its newline; an empty string at the end."""
@@ -210,6 +221,17 @@ def _decompressed(stream: BinaryIO, name: str, trusted: bool) -> GraphFile:
     elif name.endswith(".gz"):
         raise file.error("ends in .gz but is not a gzip stream; rename it without .gz")
     return file
+
+
+class _CarriageReturns:
+    """A file with its carriage returns replaced by newlines."""
+
+    def __init__(self, file: GraphFile) -> None:
+        self.file = file
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to `size` bytes; fewer only at the end."""
+        return self.file.read(size).replace(b"\r", b"\n")
 
 
 class _GzipReader:

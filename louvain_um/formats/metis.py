@@ -77,7 +77,7 @@ def _header(file: GraphFile) -> tuple[Header, int]:
             "is not text; check whether it is compressed or in another format (format=…)", line
         )
     plain = 2 <= len(words) <= 4 and all(w.isascii() and w.isdigit() for w in words)
-    if not plain or len(words[0]) > 18 or len(words[1]) > 18:
+    if not plain or any(len(word) > 18 for word in words):
         raise file.error("is no METIS header 'vertices edges [format [weights]]'; correct it", line)
     code = words[2].zfill(3) if len(words) > 2 else "000"
     if len(code) > 3 or set(code) - {"0", "1"}:

@@ -23,8 +23,13 @@ def split(line: bytes, separator: int) -> list[str]:
     text = line.decode("utf-8", "backslashreplace").replace("\r", " ").strip()
     if separator == 32 and '"' not in text:
         return text.split()
-    reader = csv.reader([text], delimiter=chr(separator), skipinitialspace=True)
-    return [name.strip() for name in next(reader, [])]
+    # Readers take a carriage return inside a line for a blank.
+    line_end = text.replace("\r", " ").replace("\n", " ")
+    reader = csv.reader([line_end], delimiter=chr(separator), skipinitialspace=True)
+    try:
+        return [name.strip() for name in next(reader, [])]
+    except csv.Error:  # a field longer than its limit
+        return [name.strip() for name in line_end.split(chr(separator))]
 
 
 def line_at(data: NDArray[Any], start: int) -> bytes:

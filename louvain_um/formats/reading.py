@@ -226,13 +226,15 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
         refuse_missing(name)
     kind = format or (None if name == "-" else format_of(name))
     with open_graph_file(name, trusted=options.trusted) as file:
+        file.skip_byte_order_mark()
         if kind in (None, "edges"):
-            file.skip_byte_order_mark()
             guess = format_of_content(file.peek(64))
             kind = guess if kind is None or guess == "matrixmarket" else kind
         fits = {"matrixmarket": (), "metis": (), "gml": ("weight",), "graphml": ("weight",)}
         if kind in fits and (problem := options.unsuited(f"a {kind} file", but=fits[kind])):
             raise file.error(problem)
+        if kind in ("edges", "matrixmarket", "metis"):
+            file.end_lines_with_newlines()
         module, _, function = READERS[kind].partition(":")
         read_file = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)
         try:

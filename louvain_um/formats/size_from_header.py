@@ -75,6 +75,9 @@ def size_from_header(path: str | os.PathLike[str], format: str | None = None) ->
     if kind not in MEASURES:
         return None
     with open_graph_file(name) as file:
+        file.skip_byte_order_mark()
+        if kind != "npz":
+            file.end_lines_with_newlines()
         return MEASURES[kind](file)
 
 
@@ -109,8 +112,8 @@ def _npz(file: GraphFile) -> Size | None:
                 if member.endswith(".npy")
             }
             return _archive_size(archive, headers)
-    except (zipfile.BadZipFile, ValueError, KeyError, OSError, EOFError):
-        return None  # reading reports the error
+    except Exception:  # damaged archives raise many types; reading reports the error
+        return None
 
 
 def _array_header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], Any]:

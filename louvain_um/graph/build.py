@@ -64,6 +64,8 @@ def build(
     scale = 1.0
     notes: tuple[str, ...] = ()
     integers: NDArray[np.int64] | None = None
+    if weights is not None and np.ndim(weights) != 1:
+        raise GraphError(f"weights must be one-dimensional, not of shape {np.shape(weights)}")
     if weights is not None:
         integers, scale, notes = quantise(np.asarray(weights))
         if len(integers) != len(u):

@@ -73,7 +73,7 @@ class Graph:
             or len(self.weights) != len(self.targets)
         ):
             raise GraphError("weights must be uint32 or int64 with one entry per arc")
-        if self.names is not None and len(self.names) != n:
+        if self.names is not None and (np.ndim(self.names) != 1 or len(self.names) != n):
             raise GraphError("names must have one entry per vertex")
         if check:
             self.validate()

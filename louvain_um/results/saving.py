@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +55,34 @@ def load_fields(path: str | Path, graph: Graph | None = None) -> dict[str, Any]:
     """Return the fields of a result, all but its graph; see `Communities.load`."""
     arrays = read_arrays(path)
     about = _about(path, arrays)
+    try:
+        return _fields(path, arrays, about, graph)
+    except LouvainUmError:
+        raise
+    except Exception as error:  # a file may hold any JSON and any arrays
+        raise LouvainUmError(
+            f"{path}: is damaged ({type(error).__name__}); detect again and save it again"
+        ) from error
+
+
+def _fields(
+    path: str | Path, arrays: dict[str, NDArray[Any]], about: dict[str, Any], graph: Graph | None
+) -> dict[str, Any]:
     if graph is not None and about["graph"] not in (None, _fingerprint(graph)):
         raise GraphError(f"{path}: belongs to another graph than the one passed")
     names = arrays.get("names")
     if "names_json" in arrays:
         listed = json.loads(arrays["names_json"].tobytes())
         names = np.empty(len(listed), object)
-        names[:] = listed
+        names[:] = [tuple(name) if isinstance(name, list) else name for name in listed]
+    labels = arrays["labels"]
+    integers = [labels, *_numbered(arrays, "map_"), *_numbered(arrays, "cut_")]
+    if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in integers):
+        raise ValueError("labels are not lists of integers")
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < len(labels):
+        raise ValueError("labels out of range")
+    if names is not None and (names.ndim != 1 or len(names) != len(labels)):
+        raise ValueError("names do not match")
     kept = ("modularity", "resolution", "method", "timings", "memory", "provenance")
     return {key: about[key] for key in kept} | {
         "labels": arrays["labels"],
@@ -84,10 +104,10 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
             with file:
                 return {name: file[name] for name in file.files}
     except FileNotFoundError:
-        raise LouvainUmError(f"{path}: no such file") from None
+        raise LouvainUmError(f"{path}: no such file; check the path") from None
     except OSError as error:
         raise LouvainUmError(f"{path}: {error.strerror or 'not an .npz file'}") from error
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # damaged archives raise many types
         raise LouvainUmError(
             f"{path}: not a whole .npz file of plain arrays; write it again"
         ) from error

@@ -59,7 +59,8 @@ def _from_head(file: GraphFile, head: bytes, complete: bool) -> Sample:
         if text.startswith((b"#", b"%", b"//")):
             match = ANNOUNCED.search(text)
             if match and sample.announced is None:
-                sample.announced = int(match[1].replace(b",", b""))
+                digits = match[1].replace(b",", b"")
+                sample.announced = int(digits) if 0 < len(digits) < 19 else None
             words = text.lstrip(b"#%/ ").decode("utf-8", "replace").lower().split()
             if not sample.text:
                 sample.comment = text.lstrip(b"#%/ \t")

@@ -1,0 +1,38 @@
+"""Files that readers once failed on, and random changes of them: never a raw exception."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from louvain_um.formats import read_graph
+from tests.noise import CORPUS, changed, read_all
+
+FILES = sorted(path for path in CORPUS.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_known_files(path: Path) -> None:
+    read_all(path)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_changed_files(path: Path, tmp_path: Path) -> None:
+    chance = random.Random(path.name)
+    (tmp_path / path.parent.name).mkdir()
+    copy = tmp_path / path.parent.name / path.name
+    for _ in range(25):
+        copy.write_bytes(changed(path.read_bytes(), chance))
+        read_all(copy, chance)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["carriage_returns.csv", "no_namespace.graphml", "mark.mtx", "mark.graph", "mark.gml"],
+)
+def test_files_that_are_graphs(name: str, tmp_path: Path) -> None:
+    shutil.copy(CORPUS / "graphs" / name, tmp_path / name)
+    assert read_graph(tmp_path / name).n_edges == (2 if name.endswith("csv") else 1)

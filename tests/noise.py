@@ -1,0 +1,69 @@
+"""Change files at random, and read what comes out: a result or an error of one line."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from louvain_um.errors import GraphWarning, LouvainUmError
+from louvain_um.formats import read_graph
+from louvain_um.formats.labels import read_labels
+from louvain_um.results.communities import Communities
+
+CORPUS = Path(__file__).parent / "corpus"
+"""Files that readers once failed on, and the seeds of `changed`."""
+
+PIECES = (
+    b"\n", b"\r", b"\t", b" ", b",", b";", b'"', b"'", b"-", b".", b"e", b"#", b"%", b"0", b"1",
+    b"9" * 20, b"nan", b"1e999", b"\0", b"\xff", b"\xef\xbb\xbf", b"[", b"]", b"{", b"<", b">",
+)  # fmt: skip
+
+
+def changed(data: bytes, chance: random.Random) -> bytes:
+    """Return bytes with some replaced, inserted, repeated or cut off."""
+    out = bytearray(data)
+    for _ in range(chance.randint(1, 4)):
+        place, length = chance.randint(0, len(out)), chance.choice((0, 1, 1, 2, 9))
+        kind = chance.random()
+        if kind < 0.6:
+            out[place : place + length] = chance.choice(PIECES)
+        elif kind < 0.8:
+            out[place : place + length] = chance.randbytes(length)
+        elif kind < 0.95:
+            out[place:place] = out[place : place + 40]
+        else:
+            del out[place:]
+    return bytes(out)
+
+
+def read_all(path: Path, chance: random.Random | None = None) -> None:
+    """Read a file as what its folder says, with options at random."""
+    if path.parent.name == "labels":
+        _read(path, lambda: read_labels(path))
+        if path.suffix == ".npz":
+            _read(path, lambda: Communities.load(path))
+        return
+    options: dict[str, object] = {}
+    if chance is not None:
+        options = {
+            "weighted": chance.choice((None, True, False)),
+            "symmetrize": chance.random() < 0.5,
+            "header": chance.choice((None, True, False)),
+            "one_based": chance.choice((None, None, True, False)),
+            "separator": chance.choice((None, None, *" ,;\t:x.|-\x01")),
+            "ids": chance.choice(("auto", "number", "text")),
+        }
+    _read(path, lambda: read_graph(path, **options))  # type: ignore[arg-type]
+
+
+def _read(path: Path, read: Callable[[], object]) -> None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphWarning)  # doubts about a file that is read
+            read()
+    except LouvainUmError as error:
+        message = str(error)
+        if "\n" in message or not message.startswith((str(path), "separator")):
+            raise AssertionError(f"not one line about {path.name}: {message!r}") from error
