@@ -36,7 +36,6 @@ app = typer.Typer(
     epilog="`louvain-um COMMAND --help` explains a command. GRAPH is a file, - for standard "
     "input, or example:les-miserables.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +16,7 @@ from louvain_um.cli import app
 from louvain_um.formats import READERS
 from louvain_um.generators import GENERATORS
 from louvain_um.placement.policy.policy import POLICY_NAMES
+from tests.cli.processes import start
 
 COMMANDS = [[name] for name in typer.main.get_command(app).commands]
 COMMANDS += [["generate", kind] for kind in GENERATORS]
@@ -90,3 +93,23 @@ def test_options_have_explicit_names_where_typer_would_capitalise_them():
             assert not alike or f"--{name}" in message, f"{command} --{name}"
             named += alike
     assert named >= 5
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("louvain-um det", {"detect"}),
+        ("louvain-um detect --method l", {"louvain", "leiden"}),
+        ("louvain-um detect --thr", {"--threshold", "--threads"}),
+    ],
+)
+def test_shells_complete_commands_and_options(typed, offered):
+    asked = {
+        "_LOUVAIN_UM_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(typed.count(" ")),
+    }
+    process = start(stdout=subprocess.PIPE, env={**os.environ, **asked})
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert set(out.split()) == offered
