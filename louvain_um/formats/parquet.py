@@ -25,13 +25,15 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         announced = (table.schema_arrow.metadata or {}).get(VERTICES_KEY)
         file.check_vertices(int(announced or 0), table.metadata.num_rows)
 
+        types = dict(zip(table.schema_arrow.names, table.schema_arrow.types, strict=True))
+
         def column(name: Any) -> NDArray[Any]:
             return from_arrow(table.read(columns=[name]).column(0))
 
         return from_columns(
             table.schema_arrow.names,
             column,
-            lambda name: is_numeric(table.schema_arrow.field(name).type),
+            lambda name: is_numeric(types[name]),
             options,
             int(announced) if announced else None,
         )

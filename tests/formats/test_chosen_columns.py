@@ -293,3 +293,23 @@ def test_formats_without_columns_say_so(tmp_path: Path) -> None:
         read_graph(path, weight=3)
     with pytest.raises(GraphError, match="no columns to choose"):
         as_graph(np.zeros((2, 2)), source=1)
+
+
+def test_a_name_used_twice_matters_only_where_it_is_read(tmp_path: Path) -> None:
+    table = pd.DataFrame([[1, 2, "x", "y"], [2, 3, "x", "y"]], columns=["from", "to", "a", "a"])
+    assert listed(as_graph(table)) == [(1, 2), (2, 3)]
+    with pytest.raises(GraphError, match="two columns are named 'a'; rename one"):
+        as_graph(table, weight="a")
+    doubled = pa.table([pa.array([1, 2]), pa.array([2, 3]), pa.array(["x", "x"])],
+                       names=["from", "to", "a"])  # fmt: skip
+    assert listed(as_graph(doubled.append_column("a", pa.array(["y", "y"])))) == [(1, 2), (2, 3)]
+
+
+def test_named_columns_of_a_label_file_are_edges(tmp_path: Path) -> None:
+    path = tmp_path / "l.csv"
+    path.write_text("vertex,community\n5,1\n6,1\n")
+    with pytest.raises(GraphFormatError, match="lists the community"):
+        read_graph(path)
+    options: dict[str, Any] = {"source": "vertex", "target": "community"}
+    assert read_graph(path, **options).n_edges == 2
+    assert as_graph(pd.read_csv(path), **options).n_edges == 2

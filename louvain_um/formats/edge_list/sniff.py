@@ -146,7 +146,7 @@ def sniff(file: GraphFile, options: ReadOptions) -> DetectedFormat:
     )
     _detect_weights(detected, rows, numbers)
     if detected.header is not None and options.header is None:
-        _check_names(file, detected)
+        _check_names(file, detected, chosen=options.names_columns)
     return detected
 
 
@@ -264,10 +264,10 @@ def _detect_weights(detected: DetectedFormat, rows: list[list[str]], numbers: li
             detected.numeric.append(other)
 
 
-def _check_names(file: GraphFile, detected: DetectedFormat) -> None:
+def _check_names(file: GraphFile, detected: DetectedFormat, *, chosen: bool) -> None:
     """Raise an error for a table that would be misread according to its header."""
     line, names = detected.lines, detected.names
-    if columns.are_labels(names):
+    if columns.are_labels(names) and not chosen:
         raise file.error(
             columns.LABELS_NOT_EDGES + "read it as edges with header=True (--header)", line
         )

@@ -125,28 +125,31 @@ def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
     from louvain_um.formats.objects.frames import from_columns
 
     if "pandas" in libraries and hasattr(obj, "columns"):
-        columns = list(obj.columns)
-        if len(set(columns)) < len(columns):
-            twice = next(name for name in columns if columns.count(name) > 1)
-            raise GraphError(f"two columns are named {twice!r}; rename one")
-        kinds = dict(zip(columns, obj.dtypes, strict=True))
+        kinds = dict(zip(obj.columns, obj.dtypes, strict=True))
+
+        def series(name: Any) -> Any:
+            found = obj[name]
+            if found.ndim > 1:
+                raise GraphError(f"two columns are named {name!r}; rename one")
+            return found.to_numpy()
+
         return from_columns(
-            columns,
-            lambda name: obj[name].to_numpy(),
+            list(obj.columns),
+            series,
             lambda name: getattr(kinds[name], "kind", "O") in "iuf",
             options,
         )
     if "pyarrow" in libraries and hasattr(obj, "column_names"):
         from louvain_um.formats.parquet import from_arrow, is_numeric
 
+        types = dict(zip(obj.schema.names, obj.schema.types, strict=True))
+
         def column(name: Any) -> Any:
             array = obj.column(name)
             chunked = hasattr(array, "combine_chunks")
             return from_arrow(array) if chunked else from_arrow(_chunked(array))
 
-        return from_columns(
-            obj.column_names, column, lambda name: is_numeric(obj.schema.field(name).type), options
-        )
+        return from_columns(obj.column_names, column, lambda name: is_numeric(types[name]), options)
     if "polars" in libraries and hasattr(obj, "get_column"):
         return from_columns(
             obj.columns,
