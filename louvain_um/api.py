@@ -108,9 +108,9 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
         if chosen.kind == "cpu":
             graph = graph.to_host()
     elif not isinstance(graph, Graph):
-        from louvain_um.formats import as_graph
+        from louvain_um.formats.reading import graph_of
 
-        graph = as_graph(graph)
+        graph = graph_of(graph)
     if chosen.kind == "cpu" and options.ballast_bytes:
         raise DeviceUnavailableError(f"ballast takes device memory: {chosen.reason}")
     if chosen.kind == "cpu":

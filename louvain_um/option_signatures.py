@@ -72,7 +72,11 @@ def takes_options(**defaults: Any) -> Callable[[Function], Function]:
             try:
                 shown.bind(*args, **values)
             except TypeError as error:
-                raise TypeError(f"{function.__qualname__}() {error}") from None
+                from louvain_um.formats.read_options import where_taken
+
+                unknown = (name for name in values if name not in shown.parameters)
+                hint = where_taken(unknown)
+                raise TypeError(f"{function.__qualname__}() {error}{hint}") from None
             return function(*args, **(defaults | values))
 
         found: Any = wrapper

@@ -116,9 +116,9 @@ def measure(graph: Any, method: Method) -> Measured:
     from louvain_um.graph.graph import Graph
 
     if not isinstance(graph, Graph | DeviceGraph):
-        from louvain_um.formats import as_graph
+        from louvain_um.formats.reading import graph_of
 
-        graph = as_graph(graph)
+        graph = graph_of(graph)
     degrees = degree_stats(graph.offsets)
     source: Source = "device" if isinstance(graph, DeviceGraph) else "host"
     shape = shape_of(graph, Options(method=method), degrees)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
 from louvain_um.cli.option_names import current_names
@@ -45,7 +46,11 @@ class Command(SafeErrors, TyperCommand):
         )
         if error:
             ctx.fail(error)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # Pydantic's
+            raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line, without the braces that some Typer versions add."""

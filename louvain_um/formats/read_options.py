@@ -1,11 +1,14 @@
-"""Options of reading, the same for every format."""
+"""Options of reading, the same for every format, and errors that advise them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import GraphError, GraphFormatError, OptionError
 from louvain_um.formats.file_types import check_separator
 
 if TYPE_CHECKING:
@@ -78,3 +81,60 @@ class ReadOptions:
                 "bipartite=True (--bipartite)"
             )
         return ""
+
+
+FILES = {"format", "header", "ids", "one_based", "separator", "trusted"}
+"""Options of `read_graph` that `as_graph` lacks."""
+
+READING = FILES | {field.name for field in fields(ReadOptions)}
+ADVICE = re.compile(
+    rf"(?<!_graph\(…, )\b((?:{'|'.join(sorted(READING))})=(?:True|False|'[^']*'|…))"
+    r"(?: \(--[\w-]+\))?"
+)
+"""An option of reading, and the option of the command line that may follow it."""
+
+
+@contextmanager
+def named(function: str) -> Iterator[None]:
+    """Let errors that advise an option of reading name the function that takes it.
+
+    Parameters
+    ----------
+    function : str
+        "read_graph" or "as_graph".
+
+    Examples
+    --------
+    >>> from louvain_um.errors import GraphError
+    >>> from louvain_um.formats.read_options import named
+    >>> with named("as_graph"):
+    ...     raise GraphError("the graph is directed; pass symmetrize=True (--symmetrize)")
+    Traceback (most recent call last):
+    louvain_um.errors.GraphError: the graph is directed; pass as_graph(…, symmetrize=True)
+    """
+    try:
+        yield
+    except GraphError as error:
+        error.args = tuple(_named(str(text), function) for text in error.args)
+        if isinstance(error, GraphFormatError):
+            error.message = _named(error.message, function)
+        raise
+
+
+def where_taken(arguments: Iterable[str]) -> str:
+    """Return which function takes an option of reading, to end an error; "" for other options.
+
+    Examples
+    --------
+    >>> from louvain_um.formats.read_options import where_taken
+    >>> where_taken(["symmetrize"])
+    '; pass as_graph(…, symmetrize=…)'
+    """
+    for name in arguments:
+        if name in READING:
+            return f"; pass {'read' if name in FILES else 'as'}_graph(…, {name}=…)"
+    return ""
+
+
+def _named(text: str, function: str) -> str:
+    return ADVICE.sub(rf"{function}(…, \1)", text)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from louvain_um.errors import Doubt, GraphError, GraphWarning
 from louvain_um.formats.file_types import READERS, check_format, format_of, format_of_content
-from louvain_um.formats.read_options import Column, ReadOptions
+from louvain_um.formats.read_options import Column, ReadOptions, named
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -205,11 +205,21 @@ def as_graph(
         bipartite=bipartite,
     )
     if isinstance(obj, str | os.PathLike):
-        return _warned(read(os.fspath(obj), None, options))
+        with named("read_graph"):
+            return _warned(read(os.fspath(obj), None, options))
     from louvain_um.formats.objects.adapt import adapt
 
     graph = adapt(obj, options)
     return graph if graph is obj else _warned(graph)
+
+
+def graph_of(obj: Any) -> Graph:
+    """Convert a graph for a function that takes no options of reading.
+
+    Errors advise to call `as_graph` or `read_graph` with the option, and to pass the result.
+    """
+    with named("as_graph"):
+        return as_graph(obj)
 
 
 def read(name: str, format: str | None, options: ReadOptions) -> Graph:

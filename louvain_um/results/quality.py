@@ -86,9 +86,9 @@ def modularity(graph: Any, labels: Given, resolution: float = 1.0) -> float:
     0.3571
     """
     if not isinstance(graph, Graph):
-        from louvain_um.formats import as_graph
+        from louvain_um.formats.reading import graph_of
 
-        graph = as_graph(graph)
+        graph = graph_of(graph)
     dense = dense_labels(graph, labels)
     inside, totals = community_weights(graph, dense)
     return modularity_of_sums(

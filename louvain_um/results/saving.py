@@ -24,7 +24,8 @@ def save(result: Result, path: str | Path, *, force: bool = False) -> None:
     """Write a result; `Communities.save` documents the arguments."""
     if Path(path).suffix != ".npz":
         raise LouvainUmError(
-            f"{path}: a result is saved as .npz; use write_labels for other kinds of file"
+            f"{path}: a result is saved as .npz; for labels alone, call "
+            "louvain_um.formats.labels.write_labels(path, result)"
         )
     arrays: dict[str, NDArray[Any]] = {"labels": result.labels}
     arrays |= {f"map_{k}": map_ for k, map_ in enumerate(result.maps)}

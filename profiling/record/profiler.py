@@ -213,9 +213,9 @@ def _loaded(graph: Any, chosen: Choice) -> Any:
         return graph.to_host()
     if isinstance(graph, Graph | DeviceGraph):
         return graph
-    from louvain_um.formats import as_graph
+    from louvain_um.formats.reading import graph_of
 
-    return as_graph(graph)
+    return graph_of(graph)
 
 
 def _both(recording: Recording, observer: Observer | None) -> Observer:
