@@ -1,4 +1,4 @@
-"""The program that a recorder writes down: arrays that come and go, and kernels' page touches."""
+"""The program that a recorder writes: arrays allocated and freed, and page accesses of kernels."""
 
 from __future__ import annotations
 

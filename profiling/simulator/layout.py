@@ -145,7 +145,8 @@ def lay_out(
     hold : sequence of str
         Arrays or groups that are evicted last.
     steps : sequence of Step, optional
-        When arrays come and go; if given, those of one group and placement share an arena.
+        When arrays are allocated and freed; if given, those of one group and placement share an
+        arena.
 
     Raises
     ------

@@ -85,9 +85,9 @@ def sweep(
         str | None,
         typer.Option(
             metavar="ORDER",
-            help="Who evicts on simulated GPUs: driver, or program (louvain-um moves vertex blocks "
-            "itself, as in measured runs).  [default: program if runs are also measured, "
-            "else driver]",
+            help="Eviction on simulated GPUs: by the driver, or by the program (louvain-um moves "
+            "vertex blocks itself, as in measured runs).  [default: program if runs are also "
+            "measured, else driver]",
             show_default=False,
         ),
     ] = None,

@@ -1,6 +1,6 @@
 """The pages of a whole block, eight at a time: one byte per page, eight pages per word.
 
-Most pages of a thrashing run come and go by whole blocks of 2 MiB, and going through them byte by
+Most pages of a thrashing run migrate in whole blocks of 2 MiB, and going through them byte by
 byte is what a replay's time would go into. Blocks that are no whole frame go byte by byte, by the
 same rules in plainer code, where each function here is called.
 

@@ -51,7 +51,7 @@ def test_a_table_is_sorted(page: Browser):
     assert page.run(f"document.querySelector('{head}').getAttribute('aria-sort')") == "descending"
     names = column(page, "by-array", 0)
     assert names[:4] == ["targets.0", "offsets.0", "table", "labels.0.0"]
-    assert names[-1] == "(no array of the run)"  # whose size nobody knows
+    assert names[-1] == "(no array of the run)"  # of unknown size
     page.click(f"{head} button")
     assert column(page, "by-array", 0)[:2] == [HOSTILE, "queue"]
     page.click("#by-array thead th:nth-child(1) button")
