@@ -37,7 +37,7 @@ def main() -> int:
 
 def fuzz(seconds: float, seed: int, keep: Path) -> int:
     """Read changed files; keep those that fail in a new way, and return how many."""
-    from tests.noise import CORPUS, changed, read_all
+    from tests.formats.noise import CORPUS, changed, read_all
 
     seeds = [path for path in sorted(CORPUS.rglob("*")) if path.is_file()]
     chance = random.Random(seed)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from louvain_um.formats import read_graph
-from tests.noise import CORPUS, changed, read_all
+from tests.formats.noise import CORPUS, changed, read_all
 
 FILES = sorted(path for path in CORPUS.rglob("*") if path.is_file())
 

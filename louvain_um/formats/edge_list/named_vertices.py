@@ -15,6 +15,7 @@ from louvain_um.core.compiled import kernel
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.edges import Chunks, EdgeList, exact_weights
 from louvain_um.formats.edge_list.line_format import LineFormat
+from louvain_um.formats.edge_list.number_vertices import hash_keys
 from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, blank, skip_comment
 from louvain_um.formats.graph_file import GraphFile
 
@@ -59,6 +60,7 @@ def read_named(file: GraphFile, line_format: LineFormat) -> tuple[EdgeList, NDAr
             table.starts,
             table.text,
             table.count,
+            hash_keys(),
         )
         w = np.empty(count, np.float64)
         if weighted:
@@ -97,7 +99,7 @@ class NameTable:
             self.text = _grown(self.text, used, 2 * (used + bytes_))
         if len(self.slots) < 2 * most:
             self.slots = np.full(1 << (2 * most).bit_length(), EMPTY, np.uint32)
-            _rehash(self.slots, self.starts, self.text, self.count)
+            _rehash(self.slots, self.starts, self.text, self.count, hash_keys())
 
     def names(self, file: GraphFile) -> tuple[NDArray[Any], NDArray[np.uint32]]:
         """Return the names in order and, for each name's number, its position in that order."""
@@ -135,29 +137,30 @@ def _grown(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
 
 
 @kernel()
-def _hash(text, start, stop):
-    """Return the 64-bit FNV-1a hash of some bytes."""
-    h = np.uint64(0xCBF29CE484222325)
+def _hash(text, start, stop, keys):
+    """Return a hash of some bytes that depends on the keys."""
+    h = keys[0]
     for i in range(start, stop):
-        h = (h ^ np.uint64(text[i])) * np.uint64(0x100000001B3)
-    return h ^ (h >> np.uint64(32))
+        h = (h ^ np.uint64(text[i])) * keys[1]
+    h = (h ^ (h >> np.uint64(32))) * keys[2]
+    return h ^ (h >> np.uint64(29))
 
 
 @kernel()
-def _rehash(slots, starts, text, count):
+def _rehash(slots, starts, text, count, keys):
     mask = np.uint64(len(slots) - 1)
     for word in range(count):
-        place = _hash(text, starts[word], starts[word + 1]) & mask
+        place = _hash(text, starts[word], starts[word + 1], keys) & mask
         while slots[place] != EMPTY:
             place = (place + np.uint64(1)) & mask
         slots[place] = word
 
 
 @kernel()
-def _number(data, start, stop, slots, starts, text, count):
+def _number(data, start, stop, slots, starts, text, count, keys):
     """Return the number of the name in ``data[start:stop]``: `count` if it is new."""
     mask = np.uint64(len(slots) - 1)
-    place = _hash(data, start, stop) & mask
+    place = _hash(data, start, stop, keys) & mask
     while slots[place] != EMPTY:
         word = np.int64(slots[place])
         begin = starts[word]
@@ -220,7 +223,7 @@ def _field(data, pos, separator):
 
 
 @kernel()
-def _scan_names(data, separator, shape, place, u, v, deferred, slots, starts, text, words):
+def _scan_names(data, separator, shape, place, u, v, deferred, slots, starts, text, words, keys):
     """Like `scan_numbers`, with names for ids and all weights deferred to the exact parser."""
     count, lines, pos = 0, 0, 0
     bad = -1
@@ -252,10 +255,10 @@ def _scan_names(data, separator, shape, place, u, v, deferred, slots, starts, te
         while data[pos] != 10:
             pos += 1
         pos += 1
-        word = _number(data, start, stop, slots, starts, text, words)
+        word = _number(data, start, stop, slots, starts, text, words, keys)
         words = max(words, word + 1)
         u[count] = word
-        word = _number(data, start2, stop2, slots, starts, text, words)
+        word = _number(data, start2, stop2, slots, starts, text, words, keys)
         words = max(words, word + 1)
         v[count] = word
         count += 1

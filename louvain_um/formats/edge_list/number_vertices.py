@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import secrets
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,19 @@ from louvain_um.formats.edge_list.bits import ones
 
 SMALL = 1 << 15
 """Edges below which a second thread does not pay."""
+
+
+@cache
+def hash_keys() -> NDArray[np.uint64]:
+    """Return three random words, uint64[3], the last two odd: keys of a process's hash tables.
+
+    Which ids collide depends on them, so that no file can be made of ids that all do. Vertices
+    are numbered by their ids' order, so keys change no result.
+    """
+    keys = np.frombuffer(secrets.token_bytes(24), np.uint64).copy()
+    keys[1:] |= np.uint64(1)
+    return keys
+
 
 Numbered = tuple[NDArray[np.uint32], NDArray[np.uint32], int, NDArray[np.int64] | None]
 
@@ -78,13 +93,13 @@ def _compact(u: NDArray[Any], v: NDArray[Any], low: int, high: int) -> Numbered:
     for ids in (u, v):
         done = 0
         while done < len(ids):
-            done, count = _collect(ids, done, keys, count)
+            done, count = _collect(ids, done, keys, count, hash_keys())
             if done < len(ids):
                 old, keys = keys, np.full(4 * len(keys), -1, np.int64)
-                _collect(old[old >= 0], 0, keys, 0)
+                _collect(old[old >= 0], 0, keys, 0, hash_keys())
     names = np.sort(keys[keys >= 0])
     ranks = np.empty(len(keys), np.uint32)
-    _rank_keys(names, keys, ranks)
+    _rank_keys(names, keys, ranks, hash_keys())
     return _looked_up(u, keys, ranks), _looked_up(v, keys, ranks), count, names
 
 
@@ -123,7 +138,7 @@ def _looked_up(
     ids: NDArray[Any], keys: NDArray[np.int64], ranks: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
     out = _output(ids)
-    _look_up(ids, keys, ranks, out)
+    _look_up(ids, keys, ranks, out, hash_keys())
     return out
 
 
@@ -166,23 +181,23 @@ def _below(place, words, before):
 
 
 @kernel()
-def _slot(key, keys):
+def _slot(key, keys, secret):
     """Return the slot of `key`, or the empty slot where it belongs."""
     mask = np.uint64(len(keys) - 1)
-    # Multiplying by 2^64 / golden ratio spreads consecutive ids.
-    place = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    place = (place ^ (place >> np.uint64(32))) & mask
+    place = (np.uint64(key) ^ secret[0]) * secret[1]
+    place = (place ^ (place >> np.uint64(32))) * secret[2]
+    place = (place ^ (place >> np.uint64(29))) & mask
     while keys[place] != key and keys[place] != -1:
         place = (place + np.uint64(1)) & mask
     return place
 
 
 @kernel()
-def _collect(ids, start, keys, count):
+def _collect(ids, start, keys, count, secret):
     """Insert ids from `start` on; return early, before the table is more than half full."""
     for i in range(start, len(ids)):
         key = np.int64(ids[i])
-        place = _slot(key, keys)
+        place = _slot(key, keys, secret)
         if keys[place] == -1:
             if 2 * count >= len(keys):
                 return i, count
@@ -192,12 +207,12 @@ def _collect(ids, start, keys, count):
 
 
 @kernel()
-def _rank_keys(names, keys, ranks):
+def _rank_keys(names, keys, ranks, secret):
     for i in range(len(names)):
-        ranks[_slot(names[i], keys)] = i
+        ranks[_slot(names[i], keys, secret)] = i
 
 
 @kernel()
-def _look_up(ids, keys, ranks, out):
+def _look_up(ids, keys, ranks, out, secret):
     for i in range(len(ids)):
-        out[i] = ranks[_slot(np.int64(ids[i]), keys)]
+        out[i] = ranks[_slot(np.int64(ids[i]), keys, secret)]

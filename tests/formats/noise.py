@@ -12,7 +12,7 @@ from louvain_um.formats import read_graph
 from louvain_um.formats.labels import read_labels
 from louvain_um.results.communities import Communities
 
-CORPUS = Path(__file__).parent / "corpus"
+CORPUS = Path(__file__).parents[1] / "corpus"
 """Files that readers once failed on, and the seeds of `changed`."""
 
 PIECES = (
