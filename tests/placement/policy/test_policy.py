@@ -31,7 +31,7 @@ def test_advised_groups_are_those_of_the_table(name):
 
 
 def test_every_policy_of_the_design_is_there_and_says_what_it_does():
-    assert set(POLICY_NAMES) == {*TABLE, "device", "zero_copy", "auto"}
+    assert set(POLICY_NAMES) >= {*TABLE, "device", "zero_copy", "auto"}
     assert all(find_policy(name).about for name in POLICY_NAMES)
     assert {p.kind for p in find_policy("device").placements.values()} == {"device"}
     graph, *rest = find_policy("zero_copy").placements.values()
