@@ -2,8 +2,9 @@
 
     python benchmarks/fuzz.py --seconds 600 --bounds
 
-Seeds are `tests/corpus`, which also keeps what was found. ``--bounds`` compiles every kernel anew
-with bounds checks, into a cache of its own.
+Half of the time goes to graphs and labels: seeds are `tests/corpus`, which also keeps what was
+found. The other half goes to saved files: sessions, traces, sweeps, policies and machine profiles.
+``--bounds`` compiles every kernel anew with bounds checks, into a cache of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,14 +34,15 @@ def main() -> int:
             environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": cache}
             command = [arg for arg in sys.argv if arg != "--bounds"]
             return subprocess.run([sys.executable, *command], env=environment).returncode
-    return fuzz(options.seconds, options.seed, options.keep)
+    found = fuzz(options.seconds / 2, options.seed, options.keep)
+    return max(found, fuzz_saved(options.seconds / 2, options.seed, options.keep))
 
 
 def fuzz(seconds: float, seed: int, keep: Path) -> int:
     """Read changed files; keep those that fail in a new way, and return how many."""
-    from tests.formats.noise import CORPUS, changed, read_all
+    from tests.formats.noise import CORPUS, changed, files_of, read_all
 
-    seeds = [path for path in sorted(CORPUS.rglob("*")) if path.is_file()]
+    seeds = [path for path in files_of(CORPUS) if path.is_file()]
     chance = random.Random(seed)
     found: set[str] = set()
     count, end = 0, time.monotonic() + seconds
@@ -61,6 +64,31 @@ def fuzz(seconds: float, seed: int, keep: Path) -> int:
                     kept.write_bytes(copy.read_bytes())
                     print(f"{what}: {kept}", flush=True)
     print(f"{count} files, {len(found)} failures")
+    return min(len(found), 1)
+
+
+def fuzz_saved(seconds: float, seed: int, keep: Path) -> int:
+    """Read damaged saved files; keep those that fail in a new way, and return whether any did."""
+    from tests.saved_files import damaged, failure_of, saved_files
+
+    found: set[str] = set()
+    count = 0
+    with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as work:
+        files = list(saved_files(Path(whole)))
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for saved in files:
+                failure = failure_of(saved, seed, Path(work))
+                count += 1
+                if failure is not None and failure not in found:
+                    found.add(failure)
+                    path = damaged(saved, seed, Path(work))
+                    kept = keep / "saved" / f"{len(found)}_{path.name}"
+                    kept.parent.mkdir(parents=True, exist_ok=True)
+                    (shutil.copytree if path.is_dir() else shutil.copy)(path, kept)
+                    print(f"{saved.name}, seed {seed}: {failure}: {kept}", flush=True)
+            seed += 1
+    print(f"{count} saved files, {len(found)} failures")
     return min(len(found), 1)
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import json
 import math
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.archives import read_archive
 from louvain_um.core.array_names import current_name, with_current_name
 from louvain_um.core.atomic_files import check_output, replacing, replacing_folder
 from louvain_um.errors import LouvainUmError
@@ -106,22 +104,11 @@ def _arrays(path: Path) -> Arrays:
             if not (path / HEADER).is_file():
                 raise LouvainUmError(f"{path}: a folder, but no session; name what is in it")
             return _load_folder(path)
-        # Opened here, since NumPy forgets to close a file that it cannot read.
-        with open(path, "rb") as file:
-            try:
-                with np.load(file, allow_pickle=False) as data:
-                    return {name: data[name] for name in data.files}
-            except OSError as error:
-                if error.errno != errno.EINVAL:  # where a damaged archive points to no place
-                    raise
-                raise LouvainUmError(_foreign(path)) from None
+        return read_archive(path, _foreign(path))
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise LouvainUmError(f"{path}: {reason}; check the path") from None
-    except (
-        KeyError, ValueError, TypeError, AttributeError, EOFError, OverflowError, RuntimeError,
-        zlib.error, zipfile.BadZipFile,
-    ):  # fmt: skip
+    except (KeyError, ValueError, TypeError, AttributeError, EOFError, OverflowError, RuntimeError):
         raise LouvainUmError(_foreign(path)) from None
 
 
@@ -258,6 +245,5 @@ def _load_folder(path: Path) -> Arrays:
     except ArrowInvalid as error:
         raise ValueError(str(error)) from None
     arrays |= {f"events.{name}": table[name].to_numpy() for name in table.column_names}
-    with np.load(path / MAPS, allow_pickle=False) as data:
-        arrays |= {name: data[name] for name in data.files}
+    arrays |= read_archive(path / MAPS, _foreign(path))
     return arrays

@@ -33,7 +33,7 @@ def explain(rows: Sequence[Row]) -> list[str]:
         A sweep's results.
     """
     sentences = []
-    known = [row for row in rows if row["feasible"] and row.get("seconds_faults") is not None]
+    known = [row for row in rows if row["feasible"] and row["seconds"] and _has_terms(row)]
     for gpu in dict.fromkeys(row["gpu"] for row in known):
         on_gpu = [row for row in known if row["gpu"] == gpu]
         sentences += [
@@ -42,6 +42,12 @@ def explain(rows: Sequence[Row]) -> list[str]:
             if text
         ]
     return sentences
+
+
+def _has_terms(row: Row) -> bool:
+    """Return whether a run has every term that is explained."""
+    terms = [f"seconds_{term}" for term in (*SAVED, *REMOTE, "hidden")]
+    return all(row.get(name) is not None for name in (*terms, "bytes_remote", "evictions"))
 
 
 def _at(rows: Sequence[Row]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -49,7 +50,10 @@ def read(path: str | Path) -> Sweep:
         if file is not None:
             tables[name] = read_rows(file)
     notes = folder / "notes.txt"
-    notes_text = notes.read_text("utf-8").splitlines() if notes.is_file() else []
+    notes_text = []
+    if notes.is_file():
+        with suppress(OSError):
+            notes_text = notes.read_text("utf-8", errors="replace").splitlines()
     try:
         return Sweep.of(tables["results"], groups=tables["groups"],
                         iterations=tables["iterations"], notes=notes_text)  # fmt: skip
@@ -69,18 +73,18 @@ def read_rows(path: Path) -> list[Row]:
         if path.suffix == ".csv":
             with path.open(newline="", encoding="utf-8") as file:
                 return list(csv.DictReader(file))
-        from pyarrow import ArrowInvalid, parquet
+        from pyarrow import ArrowException, parquet
 
         try:
             with path.open("rb") as file:
                 table: list[Row] = parquet.read_table(file).to_pylist()
-        except ArrowInvalid:
-            raise LouvainUmError(f"{path}: is no Parquet file") from None
+        except (ArrowException, ValueError, TypeError, OverflowError):
+            raise LouvainUmError(f"{path}: is no Parquet file; run the sweep again") from None
         return table
     except ImportError:
         raise LouvainUmError(
             f"{path}: Parquet needs pyarrow: pip install 'louvain-um[formats]', or pass the .csv"
         ) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or "is no table of results"
-        raise LouvainUmError(f"{path}: {reason}".lower()) from None
+        reason = (getattr(error, "strerror", None) or "is no table of results").lower()
+        raise LouvainUmError(f"{path}: {reason}; run the sweep again") from None

@@ -42,16 +42,18 @@ def read_partial(folder: Path) -> Sweep:
         notes, requested = [str(note) for note in noted["notes"]], list(noted["points"])
         names: Sequence[str] = KEY
         keys = [tuple(key[name] for name in names) for key in requested]
+        len(set(keys))  # of values that can be compared
     except FileNotFoundError:  # of an older version: every combination counts as requested
         names = OLD_KEY
-        keys = _grid([point["row"] for point in points])
+        keys = _grid(Sweep.of([point["row"] for point in points]).results)
         notes = evidence_assumptions({point["row"]["evidence"] for point in points})
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise LouvainUmError(
             f"{folder / UNFINISHED}: is damaged; remove it, or repeat the sweep's command"
         ) from None
     except OSError as error:
-        raise LouvainUmError(f"{folder}: {error.strerror or 'cannot be read'}".lower()) from None
+        reason = (error.strerror or "cannot be read").lower()
+        raise LouvainUmError(f"{folder}: {reason}; check the path") from None
     known = {tuple(point["row"][name] for name in names): point for point in points}
     finished = [known[key] for key in keys if key in known]
     missing = [dict(zip(names, key, strict=True)) for key in keys if key not in known]
@@ -60,12 +62,16 @@ def read_partial(folder: Path) -> Sweep:
             f"{folder}: no point of the sweep is finished yet; repeat its command to continue"
         )
     rows = {name: [row for point in finished for row in point.get(name, ())] for name in TABLES[1:]}
-    results = [point["row"] for point in finished]
+    checked = Sweep.of(
+        [point["row"] for point in finished], groups=rows["groups"], iterations=rows["iterations"]
+    )
+    results = [*checked.results]
+    groups = [dict(row) for row in checked.groups if row.get("oversubscription") is not None]
     notes += [*remarks(results), *explain(results)]
     return Sweep.of(
         results,
-        groups=nearest_groups(rows["groups"], FAULTS_AT),
-        iterations=rows["iterations"],
+        groups=nearest_groups(groups, FAULTS_AT),
+        iterations=checked.iterations,
         notes=notes,
         unfinished=_missing_text(len(finished), missing),
     )

@@ -143,7 +143,7 @@ def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for row in rows:
         if row.get("chosen") not in (None, "plan"):
             plan = row.get("seconds_of_plan")
-            times = seconds(row["seconds"])
+            times = seconds(row["seconds"] or 0.0)
             if plan is not None:
                 times += f" instead of {seconds(plan)}"
             sentences.append(
@@ -153,7 +153,9 @@ def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     peaks = {
         row["graph"]: row["peak_bytes"]
         for row in rows
-        if row["evidence"] == "modelled" and row["peak_bytes"] < SMALLEST * BLOCK_BYTES
+        if row["evidence"] == "modelled"
+        and row.get("peak_bytes") is not None
+        and row["peak_bytes"] < SMALLEST * BLOCK_BYTES
     }
     for graph, peak in peaks.items():
         blocks = count(-(-peak // BLOCK_BYTES), "block", "blocks")
@@ -177,7 +179,7 @@ def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     rates_without_eviction: dict[tuple[str, str, str], list[float]] = {}
     for row in rows:
         rate, budget = row["oversubscription"], row.get("budget_bytes")
-        if row["policy"] == "base" and row["feasible"] and rate and budget:
+        if row["policy"] == "base" and row["feasible"] and 0 < rate < 100 and budget:
             footprint = size(round(budget / (1 - rate / 100)))
             if row["bytes_to_host"] == 0:
                 rates_without_eviction.setdefault(

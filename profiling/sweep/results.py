@@ -43,6 +43,19 @@ OPTIONAL: dict[str, type] = {
     "load_seconds": float,
 }  # fmt: skip
 
+TERM = "seconds_"
+"""How the names of columns with terms of cost begin: seconds each."""
+
+NAMED: dict[str, tuple[str, ...]] = {
+    "results": ("graph", "policy", "oversubscription", "feasible", "evidence"),
+    "groups": ("graph", "group", "peak_bytes", "accesses"),
+    "iterations": ("graph", "oversubscription", "number", "seconds"),
+}
+"""Columns of each table that are never empty."""
+
+MOST = 1e18
+"""Upper bound of bytes, counts and seconds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
@@ -194,13 +207,28 @@ def _checked(name: str, table: Any, columns: Mapping[str, type]) -> tuple[Row, .
                 f"{name} have no column {absent[0]!r}; is this what louvain-um sweep wrote?"
             )
         known = {**OPTIONAL, **columns}
-        try:
-            rows.append(
-                {key: _typed(value, known[key]) if key in known else value
-                 for key, value in row.items()}
-            )  # fmt: skip
-        except (TypeError, ValueError):
-            raise LouvainUmError(f"{name}: row {number} is damaged; run the sweep again") from None
+        if None in row:
+            raise LouvainUmError(
+                f"{name}: row {number} has more values than columns; run the sweep again"
+            )
+        typed: dict[str, Any] = {}
+        for key, value in row.items():
+            kind = float if key.startswith(TERM) else known.get(key)
+            try:
+                typed[key] = _typed(value, kind) if kind else value
+            except (TypeError, ValueError, OverflowError):
+                typed[key] = None
+                empty = value is None
+                bad = key
+            else:
+                empty = typed[key] is None
+                bad = "" if not empty or key not in NAMED[name] else key
+            if bad:
+                what = "is empty" if empty else f"is {str(value)[:40]!r}"
+                raise LouvainUmError(
+                    f"{name}: {bad} of row {number} {' '.join(what.split())}; run the sweep again"
+                )
+        rows.append(typed)
     return tuple(rows)
 
 
@@ -214,4 +242,11 @@ def _typed(value: Any, kind: type) -> Any:
         if str(value).lower() not in ("true", "false", "0", "1", "0.0", "1.0"):
             raise ValueError(value)
         return str(value).lower() in ("true", "1", "1.0")
-    return kind(float(value)) if kind is int else kind(value)
+    if kind is str:
+        if not isinstance(value, str | int | float):
+            raise ValueError(value)
+        return str(value)
+    number = float(value)
+    if not -1 <= number <= MOST:
+        raise ValueError(value)
+    return int(number) if kind is int else number

@@ -153,12 +153,24 @@ def read_points(folder: Path) -> tuple[dict[tuple[Any, ...], dict[str, Any]], in
     for number, line in enumerate(lines, 1):
         try:
             point: dict[str, Any] = json.loads(line)
-            points[key_of(point["row"])] = point
+            points[_checked_key(point)] = point
         except (ValueError, TypeError, KeyError, RecursionError):
             raise LouvainUmError(f"{folder / POINTS}:{number}: is not a point of a sweep") from None
     if rest and not (rest.startswith(POINT_PREFIX) or POINT_PREFIX.startswith(rest)):
         raise LouvainUmError(f"{folder / POINTS}:{len(lines) + 1}: is not a point of a sweep")
     return points, sum(len(line) + 1 for line in lines)
+
+
+def _checked_key(point: Any) -> tuple[Any, ...]:
+    """Return the key of a line's point, or raise an error if the line holds none."""
+    key = key_of(point["row"])
+    if not all(value is None or isinstance(value, str | int | float) for value in key):
+        raise ValueError("a key that is no text and no number")
+    for name in TABLES[1:]:
+        rows = point.get(name, [])
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise ValueError("no list of rows")
+    return key
 
 
 def check_folder(folder: str | Path, *, force: bool = False) -> None:

@@ -15,10 +15,18 @@ from louvain_um.results.communities import Communities
 CORPUS = Path(__file__).parents[1] / "corpus"
 """Files that readers once failed on, and the seeds of `changed`."""
 
+FOLDERS = ("graphs", "labels")
+"""Of the corpus; `tests/saved_files.py` reads the others."""
+
 PIECES = (
     b"\n", b"\r", b"\t", b" ", b",", b";", b'"', b"'", b"-", b".", b"e", b"#", b"%", b"0", b"1",
     b"9" * 20, b"nan", b"1e999", b"\0", b"\xff", b"\xef\xbb\xbf", b"[", b"]", b"{", b"<", b">",
 )  # fmt: skip
+
+
+def files_of(corpus: Path) -> list[Path]:
+    """Return the graphs and labels of a corpus."""
+    return sorted(path for name in FOLDERS for path in (corpus / name).rglob("*") if path.is_file())
 
 
 def changed(data: bytes, chance: random.Random) -> bytes:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from louvain_um.formats import read_graph
-from tests.formats.noise import CORPUS, changed, read_all
+from tests.formats.noise import CORPUS, changed, files_of, read_all
 
-FILES = sorted(path for path in CORPUS.rglob("*") if path.is_file())
+FILES = files_of(CORPUS)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")

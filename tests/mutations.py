@@ -1,0 +1,182 @@
+"""Seeded damage to saved files: to their bytes, arrays, JSON and text."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DEEP = "\0deep\0"
+"""Stands for lists nested deeper than a parser follows."""
+
+VALUES: tuple[Any, ...] = (
+    None, True, -1, 0, 1, 7, 0.5, -0.5, 1 << 15, 1 << 31, 1 << 40, 1 << 62, (1 << 63) - 1, 1 << 64,
+    10**30, 1e18, 1e308, float("nan"), float("inf"), "", "x", "x" * 5000, "a\nb", "\0", "-1", "nan",
+    [], [[]], {}, {"x": {}}, [1] * 9, DEEP,
+)  # fmt: skip
+TYPES = (np.int8, np.uint8, np.int16, np.int64, np.uint64, np.float64, np.bool_, "S3", "U2")
+
+
+def nodes(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the paths of all values inside JSON data."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    found = []
+    for key, item in list(items):
+        found.append((*at, key))
+        if isinstance(item, dict | list):
+            found += nodes(item, (*at, key))
+    return found
+
+
+def in_json(rng: random.Random, value: Any) -> Any:
+    """Return JSON data with a value replaced, removed, added or repeated."""
+    value = json.loads(json.dumps(value))
+    for _ in range(rng.choice((1, 1, 1, 3))):
+        paths = nodes(value)
+        if not paths:
+            return rng.choice(VALUES)
+        *head, key = rng.choice(paths)
+        place = value
+        for step in head:
+            place = place[step]
+        what = rng.randrange(6)
+        if what == 0:
+            del place[key]
+        elif what == 1 and isinstance(place, list):
+            place.insert(key, place[key])
+        elif what == 1:
+            place[rng.choice(("unknown", "", "x" * 300))] = rng.choice(VALUES)
+        else:
+            place[key] = rng.choice(VALUES)
+    return value
+
+
+def dumped(value: Any) -> str:
+    """Return JSON as text, with nests as deep as they stand for."""
+    deep = "[" * 100_000 + "]" * 100_000
+    return json.dumps(value).replace(json.dumps(DEEP), deep)
+
+
+def in_bytes(rng: random.Random, data: bytes) -> bytes:
+    """Return bytes cut, flipped, overwritten, repeated or removed."""
+    whole = bytearray(data)
+    at = rng.randrange(len(whole))
+    what = rng.randrange(5)
+    if what == 0:
+        return bytes(whole[:at])
+    if what == 1:
+        for _ in range(rng.choice((1, 3, 20))):
+            whole[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+    elif what == 2:
+        width = rng.choice((1, 2, 4, 8))
+        whole[at : at + width] = rng.choice((b"\xff", b"\0", b"\x7f")) * width
+    elif what == 3:
+        whole[at:at] = whole[at : at + rng.choice((1, 40, 4000))]
+    else:
+        del whole[at : at + rng.choice((1, 40, 4000))]
+    return bytes(whole)
+
+
+def in_array(rng: random.Random, array: Any) -> Any:
+    """Return an array of other length, shape, type or values."""
+    what = rng.randrange(6)
+    if what == 0:
+        return array[: rng.randrange(len(array) + 1)] if array.ndim else array
+    if what == 1:
+        return np.concatenate([array, array])
+    if what == 2:
+        return array.reshape(rng.choice(((1, -1), (-1, 1), (-1,))))
+    if what == 3:
+        return array.astype(rng.choice(TYPES))
+    if what == 4:
+        return np.array(rng.choice((0, "x", 1.5)))
+    array = array.copy()
+    if array.size:
+        limits = np.iinfo(array.dtype) if array.dtype.kind in "iu" else None
+        low, high = (limits.min, limits.max) if limits else (-1, 1)
+        value = rng.choice((low, high, high // 2, 0, 1, high - 1))
+        array.reshape(-1)[rng.randrange(array.size)] = value
+    return array
+
+
+def in_archive(rng: random.Random, data: bytes) -> bytes:
+    """Return an archive with a member, its header of JSON or a claimed shape changed."""
+    with np.load(io.BytesIO(data)) as found:
+        arrays = dict(found)
+    name = rng.choice(list(arrays))
+    if "header" in arrays and rng.random() < 0.6:
+        header = in_json(rng, json.loads(arrays["header"].tobytes()))
+        arrays["header"] = np.frombuffer(dumped(header).encode(), np.uint8)
+    elif rng.random() < 0.15:
+        del arrays[name]
+    else:
+        arrays[name] = in_array(rng, arrays[name])
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    if rng.random() < 0.1:
+        return claiming(rng, out.getvalue())
+    return out.getvalue()
+
+
+def claiming(rng: random.Random, data: bytes) -> bytes:
+    """Return an archive in which an array claims to be huge."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        chosen = rng.choice(old.namelist())
+        for name in old.namelist():
+            part = old.read(name)
+            if name == chosen:
+                size = rng.choice((1 << 33, 1 << 45, 1 << 62, -1))
+                head = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({size},), }}"
+                text = head.ljust(117).encode() + b"\n"
+                part = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + part[128:]
+            new.writestr(name, part)
+    return out.getvalue()
+
+
+def in_text(rng: random.Random, data: bytes) -> bytes:
+    """Return text with words and lines replaced, removed and repeated."""
+    words = data.decode().replace("=", " = ").replace(",", " , ").split(" ")
+    lines = data.decode().split("\n")
+    what = rng.randrange(4)
+    if what == 0:
+        at = rng.randrange(len(lines))
+        lines[at : at + 1] = rng.choice(([], [lines[at]] * 2, ["x" * 70_000], ["[" * 50_000]))
+        return "\n".join(lines).encode()
+    word = rng.choice([word for word in words if word.strip()] or ["x"]).strip()
+    value = rng.choice([value for value in VALUES if value != DEEP])
+    return data.replace(word.encode(), dumped(value).encode()[:6000], rng.choice((1, 1, -1)))
+
+
+def in_lines(rng: random.Random, data: bytes) -> bytes:
+    """Return lines of JSON, one of them changed."""
+    lines = data.decode().splitlines()
+    at = rng.randrange(len(lines))
+    lines[at] = dumped(in_json(rng, json.loads(lines[at])))
+    return ("\n".join(lines) + "\n").encode()
+
+
+def in_whole_json(rng: random.Random, data: bytes) -> bytes:
+    """Return a file of JSON, changed."""
+    return dumped(in_json(rng, json.loads(data))).encode()
+
+
+def ways_of(path: Path) -> tuple[Callable[[random.Random, bytes], bytes], ...]:
+    """Return how a file can be damaged, by its name."""
+    ways = {
+        ".npz": in_archive, ".toml": in_text, ".csv": in_text, ".txt": in_text,
+        ".json": in_whole_json, ".jsonl": in_lines,
+    }  # fmt: skip
+    way = ways.get(path.suffix)
+    return (way, way, way, in_bytes) if way else (in_bytes,)
+
+
+def damage(rng: random.Random, path: Path) -> bytes:
+    """Return what a file holds, damaged."""
+    return rng.choice(ways_of(path))(rng, path.read_bytes())
