@@ -22,19 +22,25 @@ SECONDS = 240
 """Time limit of a cell, including compiling."""
 
 
-def executed(path: Path):
-    """Return a notebook after running all of its cells."""
+def executed(path: Path, folder: Path = FOLDER, keep: str = ""):
+    """Return a notebook after running its cells in a folder.
+
+    With `keep`, only the first cell of code and those that have this word.
+    """
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as sockets:
         warnings.simplefilter("ignore")
         import nbformat
         from nbclient import NotebookClient
 
         notebook = nbformat.read(path, 4)
+        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        if keep:
+            notebook.cells = [code[0], *(cell for cell in code[1:] if keep in cell.source)]
         client = NotebookClient(
             notebook,
             timeout=SECONDS,
             kernel_name="python3",
-            resources={"metadata": {"path": FOLDER}},
+            resources={"metadata": {"path": folder}},
         )
         client.create_kernel_manager()
         if os.name == "posix":
@@ -75,6 +81,18 @@ def test_notebook_runs(path):
         if output.output_type == "stream" and output.name == "stderr"
     ]
     assert not [text for text in streams if "Warning" in text]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_without_the_repository_says_where_results_are(path, tmp_path, monkeypatch):
+    pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    # The package itself may come from this checkout.
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent), prepend=os.pathsep)
+    cells = executed(path, tmp_path, keep="RESULTS").cells
+    assert len(cells) > 1
+    for cell in cells[1:]:
+        assert "in the repository" in cell.outputs[0].text
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
