@@ -29,6 +29,14 @@ def detect(
             help="File for the community of each vertex: .csv, .tsv, .parquet, .npz or .json.",
         ),
     ] = None,
+    safe_csv: Annotated[
+        bool,
+        typer.Option(
+            "--safe-csv",
+            help="In .csv and .tsv files, write ' before names that a spreadsheet would run as "
+            "formulas.",
+        ),
+    ] = False,
     method: Annotated[
         common.Method,
         typer.Option(help="leiden takes longer and guarantees connected communities."),
@@ -72,6 +80,7 @@ def detect(
 ) -> None:
     """Find the communities of a graph and print the largest ones."""
     from louvain_um.cli.progress import progress_reporter
+    from louvain_um.errors import OptionError
     from louvain_um.options import Options
     from louvain_um.placement.policy.find import find_policy
 
@@ -90,11 +99,13 @@ def detect(
         allow_driver_eviction=allow_driver_eviction,
     )
     find_policy(options.memory)
+    if safe_csv and output is None:
+        raise OptionError(remedy="--safe-csv needs a file to write: add -o labels.csv")
     if output is not None:
         from louvain_um.formats.labels import check_labels_path
 
         graphs.refuse_same(graph, output)
-        check_labels_path(output, force=force)
+        check_labels_path(output, force=force, safe_csv=safe_csv)
     seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
     with progress_reporter(quiet=quiet) as reporter:
         from louvain_um.api import run
@@ -117,7 +128,7 @@ def detect(
 
             reporter.step(f"writing {output}")
             start = time.perf_counter()
-            write_labels(output, result, force=force)
+            write_labels(output, result, force=force, safe_csv=safe_csv)
             seconds["write"] = time.perf_counter() - start
 
     if not quiet:

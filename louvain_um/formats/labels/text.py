@@ -34,6 +34,10 @@ MAX_FIELD = 2**31 - 1
 """Longest field of `csv`, in characters: longer than any."""
 
 
+FORMULA = re.compile("[\\s\0]*[-=+@|%\uff0d\uff1d\uff0b\uff20]|[\t\r\n']")
+"""Begin of a text that spreadsheets take for a formula, or that `spreadsheet_safe` must mark."""
+
+
 def quoted_where_needed(separator: str, texts: list[str]) -> list[str]:
     """Return fields that read as these texts, quoted unless they begin with a letter.
 
@@ -47,6 +51,24 @@ def quoted_where_needed(separator: str, texts: list[str]) -> list[str]:
     """
     plain = re.compile(rf'[^\W\d][^"\r\n{separator}]*').fullmatch
     return [text if plain(text) else '"' + text.replace('"', '""') + '"' for text in texts]
+
+
+def spreadsheet_safe(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column in which no spreadsheet finds a formula: ``'`` stands before such texts.
+
+    It stands before texts that begin with ``'`` as well. To undo it, remove the first ``'`` of
+    every text that begins with one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.formats.labels.text import spreadsheet_safe
+    >>> spreadsheet_safe(np.array(["=1+1", "ann", "'tis"], object)).tolist()
+    ["'=1+1", 'ann', "''tis"]
+    """
+    if column.dtype.kind in "iu":
+        return column
+    return objects([f"'{text}" if FORMULA.match(text) else text for text in column.tolist()])
 
 
 def read(path: str | Path, text: str) -> Labels:

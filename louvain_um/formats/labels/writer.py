@@ -14,7 +14,7 @@ from louvain_um.core import atomic_files
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.edge_list.integer_text import digits
 from louvain_um.formats.labels.columns import columns
-from louvain_um.formats.labels.text import quoted_where_needed
+from louvain_um.formats.labels.text import quoted_where_needed, spreadsheet_safe
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
 
@@ -29,7 +29,11 @@ NPZ_TEXT_LIMIT = 2**30
 
 
 def write_labels(
-    path: str | Path, communities: Communities | Labels, *, force: bool = False
+    path: str | Path,
+    communities: Communities | Labels,
+    *,
+    force: bool = False,
+    safe_csv: bool = False,
 ) -> None:
     """Write one row per vertex: its name in the source, or its id, and its community.
 
@@ -41,6 +45,9 @@ def write_labels(
     communities : Communities or Labels
     force : bool
         Replace the file if it exists.
+    safe_csv : bool
+        Write ``'`` before names in ``.csv`` and ``.tsv`` files that spreadsheets would run as
+        formulas. It stays part of the name when the file is read.
 
     Raises
     ------
@@ -60,14 +67,24 @@ def write_labels(
     ['vertex,community', '0,0', '1,0', '2,1']
     """
     write = writer_for(path)
+    if safe_csv:
+        _check_text(path)
+        communities = Labels(*map(spreadsheet_safe, columns(communities)))
     with atomic_files.replacing(path, force=force) as part, part.open("wb") as file:
         write(file, communities)
 
 
-def check_labels_path(path: str | Path, *, force: bool = False) -> None:
+def check_labels_path(path: str | Path, *, force: bool = False, safe_csv: bool = False) -> None:
     """Raise the errors of `write_labels` about the path, before any work is done."""
     writer_for(path)
+    if safe_csv:
+        _check_text(path)
     atomic_files.check_output(path, force=force)
+
+
+def _check_text(path: str | Path) -> None:
+    if Path(path).suffix.lower() not in (".csv", ".tsv"):
+        raise LouvainUmError(f"{path}: --safe-csv is for .csv and .tsv files; leave it out")
 
 
 Writer = Callable[[BinaryIO, Communities | Labels], None]
