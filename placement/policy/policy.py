@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
+from louvain_um.core.array_names import current_name
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.errors import OptionError
 
@@ -148,8 +149,9 @@ class Policy:
         object.__setattr__(self, "arrays", arrays)
 
     def placement_of(self, array: str, group: Group) -> Placement:
-        """Return where an array of a group goes."""
-        return self.arrays.get(array, self.placements[group])
+        """Return where an array of a group goes; files know arrays by earlier names, too."""
+        found = self.arrays.get(array) or self.arrays.get(current_name(array))
+        return found or self.placements[group]
 
 
 def _all(kind: Kind) -> dict[Group, Placement]:

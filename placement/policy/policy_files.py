@@ -112,7 +112,11 @@ def _policy(values: dict[str, Any], stem: str) -> Policy:
     others = Placement.parse(values.get("others", "device"))
     arrays = values.get("arrays", {})
     if isinstance(arrays, dict):
-        arrays = {current_name(name): where for name, where in arrays.items()}
+        # A program of one's own may have arrays of both names.
+        arrays = {
+            name if current_name(name) in arrays else current_name(name): where
+            for name, where in arrays.items()
+        }
     return Policy(
         name=name,
         placements={group: values.get(group, others) for group in GROUPS},

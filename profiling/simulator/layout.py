@@ -121,8 +121,7 @@ def placements_of(arrays: Sequence[Array], policy: str | Path | Policy) -> dict[
             "pass placements by group instead",
             problem=f"policies do not place group {strange.group!r} of array {strange.name}",
         )
-    groups: Mapping[Any, Any] = found.placements
-    return {array.name: str(found.arrays.get(array.name, groups[array.group])) for array in arrays}
+    return {array.name: str(found.placement_of(array.name, array.group)) for array in arrays}
 
 
 def lay_out(

@@ -8,6 +8,8 @@ import pytest
 from louvain_um.core.array_names import EARLIER, ROLES, current_name, level_of, role_of
 from louvain_um.placement.policy.policy_files import read_policy
 from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, load_trace
+from louvain_um.profiling.simulator.layout import placements_of
+from louvain_um.profiling.sweep.replay_tables import unknown_arrays
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,22 @@ def test_policies_and_traces_of_earlier_versions_are_read(tmp_path):
     assert np.array_equal(found.steps[0].touches.array, [0])
     Trace((array,), steps).save(tmp_path / "other.npz")
     assert load_trace(tmp_path / "other.npz").arrays == (array,)  # of another program
+
+
+@pytest.mark.parametrize("name", ["parts", "cuts", "goals", "blocks", "parts.0"])
+def test_policies_place_arrays_of_other_programs_under_their_own_names(tmp_path, name):
+    file = tmp_path / "mine.toml"
+    file.write_text(f'others = "managed"\n[arrays]\n"{name}" = "host_mapped"\n')
+    mine = Array(name=name, group="graph", nbytes=4096)
+    other = Array(name="other", group="graph", nbytes=4096)
+    Trace((mine, other), ()).save(tmp_path / "mine.npz")
+    trace = load_trace(tmp_path / "mine.npz")
+    assert placements_of(trace.arrays, str(file)) == {name: "host_mapped", "other": "managed"}
+    assert unknown_arrays(trace, [str(file)], "g") == []
+
+
+def test_policies_tell_an_earlier_name_and_the_present_one_apart(tmp_path):
+    file = tmp_path / "both.toml"
+    file.write_text('[arrays]\n"parts" = "host_mapped"\n"refined" = "managed"\n')
+    arrays = [Array(name=name, group="hash", nbytes=4096) for name in ("parts", "refined")]
+    assert placements_of(arrays, str(file)) == {"parts": "host_mapped", "refined": "managed"}
