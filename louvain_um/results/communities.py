@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -69,6 +70,8 @@ class Communities:
     Communities(6 vertices in 2 communities, modularity 0.3571)
     >>> r.sizes.tolist(), [c.tolist() for c in r.communities()]
     ([3, 3], [[0, 1, 2], [3, 4, 5]])
+    >>> len(r), r[1].tolist(), r.to_dict()[4]
+    (2, [3, 4, 5], 1)
     """
 
     graph: Graph | None
@@ -294,8 +297,21 @@ class Communities:
             )
         return self.graph
 
+    def to_dict(self) -> dict[Any, int]:
+        """Return the community of each vertex, by its id, or its name where the source had one."""
+        vertices = range(self.n_vertices) if self.names is None else self.names.tolist()
+        return dict(zip(vertices, self.labels.tolist(), strict=True))
+
     def __len__(self) -> int:
         return self.n_communities
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return iter(self.communities())
+
+    def __getitem__(self, community: int) -> NDArray[Any]:
+        number = range(self.n_communities)[operator.index(community)]
+        vertices = np.flatnonzero(self.labels == number)
+        return vertices if self.names is None else self.names[vertices]
 
     def __repr__(self) -> str:
         return display.text_view(self)

@@ -138,6 +138,22 @@ def test_members_and_sizes() -> None:
     assert [c.tolist() for c in named.communities()] == [["c", "d", "e", "f"], ["a", "b"]]
 
 
+def test_results_are_iterated_and_indexed_by_community() -> None:
+    for names in (None, np.array(list("abcdef"), object)):
+        result = two_levels(names)
+        listed = [members.tolist() for members in result.communities()]
+        assert [members.tolist() for members in result] == listed
+        assert [result[c].tolist() for c in range(len(result))] == listed
+        assert result[-1].tolist() == listed[-1]
+        by_vertex = result.to_dict()
+        assert [by_vertex[v] for members in listed for v in members] == [0, 0, 0, 0, 1, 1]
+        assert lu.modularity(result.graph, by_vertex) == lu.modularity(result.graph, result)
+        with pytest.raises(IndexError):
+            result[2]
+        with pytest.raises(TypeError):
+            result["a"]  # type: ignore[index]
+
+
 def test_no_vertices() -> None:
     result = Communities.of(lu.Graph.from_edges([], []), [])
     assert result.communities() == []
