@@ -69,7 +69,7 @@ def fuzz(seconds: float, seed: int, keep: Path) -> int:
 
 def fuzz_saved(seconds: float, seed: int, keep: Path) -> int:
     """Read damaged saved files; keep those that fail in a new way, and return whether any did."""
-    from tests.saved_files import damaged, failure_of, saved_files
+    from tests.saved.saved_files import damaged, failure_of, saved_files
 
     found: set[str] = set()
     count = 0

@@ -16,7 +16,7 @@ CORPUS = Path(__file__).parents[1] / "corpus"
 """Files that readers once failed on, and the seeds of `changed`."""
 
 FOLDERS = ("graphs", "labels")
-"""Of the corpus; `tests/saved_files.py` reads the others."""
+"""Of the corpus; `tests/saved/saved_files.py` reads the others."""
 
 PIECES = (
     b"\n", b"\r", b"\t", b" ", b",", b";", b'"', b"'", b"-", b".", b"e", b"#", b"%", b"0", b"1",

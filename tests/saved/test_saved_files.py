@@ -10,7 +10,7 @@ import pytest
 
 from louvain_um.errors import LouvainUmError
 from tests.paths import ROOT
-from tests.saved_files import (
+from tests.saved.saved_files import (
     Saved,
     failure_of,
     read_machine,

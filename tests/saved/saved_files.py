@@ -36,7 +36,7 @@ from louvain_um.profiling.simulator import (
 from louvain_um.profiling.sweep.points import Settings, Subject
 from louvain_um.profiling.sweep.replay import Point, explain_peak, replay
 from louvain_um.profiling.sweep.run import sweep as run_sweep
-from tests.mutations import damage
+from tests.saved.mutations import damage
 
 
 @dataclass(frozen=True)
