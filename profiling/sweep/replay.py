@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.core.array_spec import ArraySpec
-from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.errors import LouvainUmError, MemoryBudgetError, OptionError
 from louvain_um.placement.decision import Declare
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
@@ -56,6 +56,9 @@ class Point:
         left = int(share * peak)
         return max(0, left - self.reserved) if self.oversubscription else left
 
+
+MOST_COUNT: Final = 1 << 48
+"""Bound of what a recording says of its graph."""
 
 FinishedReplays = dict[tuple[str, float, str], Simulation | None]
 """Finished replays of one recording by policy, oversubscription and machine; None if the policy
@@ -234,8 +237,16 @@ def _shape(about: Mapping[str, Any]) -> Shape:
     from louvain_um.gpu.memory.shape import Shape
 
     known = dict(about)
-    skew = known.pop("skew") * known["vertices"] / max(known["arcs"], 1)
-    return Shape.from_record(known | {"kind": kind_of(skew).name})
+    try:
+        for name, value in known.items():
+            if name != "method" and value is not None and not 0 <= float(value) < MOST_COUNT:
+                raise ValueError(name)
+        skew = known.pop("skew") * known["vertices"] / max(known["arcs"], 1)
+        return Shape.from_record(known | {"kind": kind_of(skew).name})
+    except (KeyError, TypeError, ValueError):
+        raise LouvainUmError(
+            "the recording's data of its graph is damaged; record the graph again"
+        ) from None
 
 
 def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | None) -> Simulation:

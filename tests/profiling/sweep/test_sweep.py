@@ -19,7 +19,7 @@ from louvain_um.profiling.simulator import Array, Trace, simulate
 from louvain_um.profiling.sweep.files import read
 from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
 from louvain_um.profiling.sweep.partial import is_partial
-from louvain_um.profiling.sweep.replay import Point, auto_placements, replay, run
+from louvain_um.profiling.sweep.replay import Point, auto_placements, peak_of, replay, run
 from louvain_um.profiling.sweep.replay_tables import fitting, iterations, remarks
 from louvain_um.profiling.sweep.results import REQUIRED
 from louvain_um.profiling.sweep.run import Settings, Subject, sweep
@@ -358,3 +358,13 @@ def test_stand_ins_have_their_originals_shape():
         assert graph.n_arcs / graph.n_vertices == pytest.approx(original.degree, rel=0.35)
     with pytest.raises(OptionError, match="audikw_1"):
         stand_in("karate")
+
+
+@pytest.mark.parametrize(
+    "about",
+    [{}, {"vertices": -1}, {"vertices": "x", "arcs": 1, "skew": 1}, {"vertices": 1, "skew": 1e300}],
+)
+def test_recordings_with_damaged_data_of_their_graph_are_refused(about):
+    trace = Trace((Array(name="x", group="graph", nbytes=4096),), (), 1.0, about)
+    with pytest.raises(LouvainUmError, match="record the graph again"):
+        peak_of(trace)
