@@ -16,7 +16,7 @@ from louvain_um.cli import app
 from louvain_um.formats import READERS
 from louvain_um.generators import GENERATORS
 from louvain_um.placement.policy.policy import POLICY_NAMES
-from tests.cli.processes import start
+from tests.cli.failures.processes import start
 
 COMMANDS = [[name] for name in typer.main.get_command(app).commands]
 COMMANDS += [["generate", kind] for kind in GENERATORS]

@@ -20,7 +20,7 @@ from louvain_um import api
 from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.events import Event
 from louvain_um.options import Options
-from tests.cli.processes import COMMAND, start
+from tests.cli.failures.processes import COMMAND, start
 
 
 @pytest.mark.parametrize(

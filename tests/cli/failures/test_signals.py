@@ -13,7 +13,7 @@ import pytest
 from louvain_um import api
 from louvain_um.cli.terminal import signals
 from louvain_um.cli.terminal.signals import handler
-from tests.cli.processes import start
+from tests.cli.failures.processes import start
 
 
 @pytest.fixture(autouse=True, scope="module")
