@@ -150,8 +150,10 @@ class Policy:
 
     def placement_of(self, array: str, group: Group) -> Placement:
         """Return where an array of a group goes; files know arrays by earlier names, too."""
-        found = self.arrays.get(array) or self.arrays.get(current_name(array))
-        return found or self.placements[group]
+        if not self.arrays:
+            return self.placements[group]
+        named = self.arrays.get(array) or self.arrays.get(current_name(array))
+        return named or self.placements[group]
 
 
 def _all(kind: Kind) -> dict[Group, Placement]:
