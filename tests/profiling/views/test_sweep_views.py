@@ -131,7 +131,10 @@ def test_any_table_will_do():
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"seconds": "soon"}, "row 1 is damaged"), ({"feasible": "perhaps"}, "row 1 is damaged")],
+    [
+        ({"seconds": "soon"}, "seconds of row 1 is 'soon'; run the sweep again"),
+        ({"feasible": "perhaps"}, "feasible of row 1 is 'perhaps'; run the sweep again"),
+    ],
 )
 def test_damage_is_named(change: dict[str, Any], said: str):
     with pytest.raises(LouvainUmError, match=said):
