@@ -8,16 +8,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 __all__ = ["Struct", "address", "layout", "pointers"]
 
-CODES: Final = {np.dtype(code).str: struct.Struct(f"={code}") for code in "bBhHiIqQfd"}
+CODES: Final = {np.dtype(code).str: code for code in "bBhHiIqQfd"}
 """How a number of a NumPy type is packed. Layouts, not packing, put fields at their places."""
-
-Packer = tuple[struct.Struct, int]
 
 POINTER: Final = np.uint64
 NUMBERS: Final = (int, float, np.generic)
@@ -41,11 +39,24 @@ def pointers(*names: str) -> dict[str, Any]:
     return dict.fromkeys(names, POINTER)
 
 
+class Packing(NamedTuple):
+    """How the fields of a layout are packed: all at once, and each at its place."""
+
+    whole: struct.Struct
+    fields: dict[str, tuple[struct.Struct, int]]
+
+
 @cache
-def packers(layout: np.dtype[Any]) -> dict[str, Packer]:
-    """Return, by field, how it is packed and where it stands."""
+def packing(layout: np.dtype[Any]) -> Packing:
+    """Return how a layout is packed."""
     fields: Mapping[str, Any] = layout.fields or {}
-    return {name: (CODES[field[0].str], field[1]) for name, field in fields.items()}
+    codes, end, single = [], 0, {}
+    for name, (kind, at, *_) in fields.items():
+        code = CODES[kind.str]
+        codes.append(f"{at - end}x{code}")
+        single[name] = struct.Struct(f"={code}"), at
+        end = at + kind.itemsize
+    return Packing(struct.Struct(f"={''.join(codes)}{layout.itemsize - end}x"), single)
 
 
 class Struct:
@@ -65,31 +76,32 @@ class Struct:
     """
 
     # Levels below the first take a millisecond; packing a field must not cost more than passing
-    # an argument did.
+    # an argument did. Hence a whole structure at once.
     __slots__ = ("argument", "content", "fields")
 
     def __init__(self, layout: np.dtype[Any], **values: Any) -> None:
-        self.fields = packers(layout)
+        whole, self.fields = packing(layout)
         if values.keys() != self.fields.keys():
             raise TypeError(f"fields {sorted(values)} do not fit {layout.names}")
-        self.content = bytearray(layout.itemsize)
-        plain = np.dtype((np.void, layout.itemsize))
-        self.argument = np.frombuffer(self.content, plain).reshape(())
-        self.set(**values)
+        self.content = bytearray(whole.pack(*[number(values[name]) for name in self.fields]))
+        self.argument = np.frombuffer(self.content, f"V{layout.itemsize}").reshape(())
 
     def set(self, **values: Any) -> None:
         """Set some fields; the next launch takes them."""
-        content, fields = self.content, self.fields
         for name, value in values.items():
-            packer, at = fields[name]
-            number = value if isinstance(value, NUMBERS) else address(value)
-            packer.pack_into(content, at, number)
+            packer, at = self.fields[name]
+            packer.pack_into(self.content, at, number(value))
 
     def value(self, name: str) -> int | float:
         """Return a field: a number or an address."""
         packer, at = self.fields[name]
         value: int | float = packer.unpack_from(self.content, at)[0]
         return value
+
+
+def number(value: Any) -> Any:
+    """Return what a field holds: a number itself, the address of an array."""
+    return value if isinstance(value, NUMBERS) else address(value)
 
 
 def address(array: Any) -> int:
