@@ -78,6 +78,7 @@ def there_and_back(gpu: Choice, kernels: Any, sources: Sequence[str]) -> Session
     return run.session
 
 
+@pytest.mark.alone
 def test_the_driver_tells_of_every_byte(gpu: Choice, kernels: Any):
     Uvm.check()
     session = there_and_back(gpu, kernels, ("uvm", "cupti", "nvml"))
@@ -96,6 +97,7 @@ def test_the_driver_tells_of_every_byte(gpu: Choice, kernels: Any):
     assert Cause.PREFETCH in causes
 
 
+@pytest.mark.alone
 def test_light_knows_the_same_totals(gpu: Choice, kernels: Any):
     session = there_and_back(gpu, kernels, ("uvm-light",))
     figures = session.summary()
@@ -106,6 +108,7 @@ def test_light_knows_the_same_totals(gpu: Choice, kernels: Any):
     assert len(session.notes) == 1
 
 
+@pytest.mark.alone
 def test_events_lie_in_the_phases_that_caused_them(gpu: Choice, kernels: Any):
     session = there_and_back(gpu, kernels, ("uvm", "cupti"))
     events = session.events
@@ -194,6 +197,7 @@ def test_two_recordings_at_once_are_refused_and_the_first_goes_on(gpu: Choice, k
     assert first.session.events.total(Kind.COPY_TO_DEVICE) == 4000
 
 
+@pytest.mark.alone
 def test_a_detection_is_profiled(gpu: Choice, tmp_path: Any):
     graph = generators.GENERATORS["lfr"](20_000).graph
     alone = lu.louvain(graph, device="cuda", memory="device")
