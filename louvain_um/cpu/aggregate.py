@@ -54,7 +54,7 @@ def renumber(labels, ranks):
 
 
 @kernel()
-def group_members(offsets, labels, members, starts, arc_starts):
+def group_members(begins, ends, labels, members, starts, arc_starts):
     """List the members of each community, ascending; return the largest number of arcs of one.
 
     `members[starts[c]:starts[c + 1]]` are those of c; `arc_starts[c]` is the number of
@@ -65,7 +65,7 @@ def group_members(offsets, labels, members, starts, arc_starts):
     for v in range(len(labels)):
         c = np.int64(labels[v])
         starts[c + 1] += 1
-        arc_starts[c + 1] += offsets[v + 1] - offsets[v]
+        arc_starts[c + 1] += ends[v] - begins[v]
     most = 0
     for c in range(len(starts) - 1):
         most = max(most, arc_starts[c + 1])
@@ -125,7 +125,7 @@ def sum_arcs(t, threads, graph, labels, members, starts, arc_starts, chunk, tall
     Neighbours stay in the order in which they are found: sums do not depend on it, and sorting
     would take as long as the rest.
     """
-    offsets, targets, weights, _, loops = graph
+    begins, ends, targets, weights, _, loops = graph
     new_targets, new_weights, new_loops, counts = out
     keys, sums, used, names, loads = of_thread(tallies, t)
     weighted = len(weights) > 0
@@ -143,10 +143,10 @@ def sum_arcs(t, threads, graph, labels, members, starts, arc_starts, chunk, tall
             inside = 0
             loop = 0
             for m in range(starts[c], starts[c + 1]):
-                fetch_row(offsets, targets, members[min(m + AHEAD, len(members) - 1)])
+                fetch_row(begins, targets, members[min(m + AHEAD, len(members) - 1)])
                 v = members[m]
                 loop += loops[v]
-                low, high = offsets[v], offsets[np.uint64(v) + np.uint64(1)]
+                low, high = begins[v], ends[v]
                 if weighted:
                     count, own, _ = collect_weighted(
                         labels, targets, weights, low, high, c, names, loads

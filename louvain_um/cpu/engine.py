@@ -18,6 +18,7 @@ from louvain_um.cpu.hash_table import EMPTY, slots_for
 from louvain_um.cpu.level import EMPTY_I64, EMPTY_U32, I64, U8, U32, CpuLevel, max_degree
 from louvain_um.events import Event, Observer, Phase, array_listener
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.row_view import RowView
 from louvain_um.options import Options
 from louvain_um.results.quality import sum_of_squares
 
@@ -32,18 +33,28 @@ class CpuEngine:
         self.memory = HostAllocator(array_listener(observer))
         self.total = 0
 
-    def load(self, graph: Graph) -> CpuLevel:
+    def load(self, graph: Graph | RowView) -> CpuLevel:
         """Return level 0, each vertex its own community; shares the graph's arrays."""
+        if isinstance(graph, Graph):
+            view, offsets, apart = RowView.of(graph), graph.offsets, None
+            rows = {"offsets": offsets}
+        else:
+            view, offsets, apart = graph, EMPTY_I64, (graph.begins, graph.ends)
+            rows = {"begins": graph.begins, "ends": graph.ends}
         enter = self.memory.ledger.add
-        self.total = graph.total_weight
-        weights = self.weights(0) if graph.weights is None else graph.weights
-        for name in ("offsets", "targets", "weights", "loops"):
-            array = weights if name == "weights" else getattr(graph, name)
+        self.total = view.total_weight
+        weights = self.weights(0) if view.weights is None else view.weights
+        held: dict[str, Any] = {
+            **rows,
+            "targets": view.targets,
+            "weights": weights,
+            "loops": view.loops,
+        }
+        for name, array in held.items():
             enter(f"{name}.0", "graph", array.nbytes, array.ctypes.data)
-        degrees = graph.degrees
-        enter("degrees.0", "community", degrees.nbytes, degrees.ctypes.data)
-        arrays = (graph.offsets, graph.targets, weights, graph.loops, degrees)
-        return CpuLevel(0, 0, *arrays, max_degree=max_degree(graph.offsets))
+        enter("degrees.0", "community", view.degrees.nbytes, view.degrees.ctypes.data)
+        arrays = (offsets, view.targets, weights, view.loops, view.degrees)
+        return CpuLevel(0, 0, *arrays, view.max_degree, view.n_arcs, apart)
 
     def weights(self, arcs: int) -> U32 | I64:
         """Return an array for weights, of one type at every level so that Numba compiles once."""
@@ -62,7 +73,7 @@ class CpuEngine:
 
     def size(self, level: CpuLevel) -> tuple[int, int]:
         """Return vertices and arcs of a level."""
-        return level.vertices, len(level.targets)
+        return level.vertices, level.arcs
 
     def move(self, level: CpuLevel) -> MoveStats:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
@@ -76,7 +87,7 @@ class CpuEngine:
         queue = empty("queue", "scratch", n, np.uint32)
         proposed = empty("proposed", "scratch", n, np.uint32)
         tallies = self.tallies(level, min(level.max_degree, n))
-        graph = (level.offsets, level.targets, level.weights, level.degrees)
+        graph = (*level.rows, level.targets, level.weights, level.degrees)
         state = (labels, totals, sizes, active, proposed)
         if level.start is None:
             totals[:], sizes[:] = level.degrees, 1
@@ -116,7 +127,7 @@ class CpuEngine:
                     level=number,
                     iteration=iteration - 1,
                     vertices=n,
-                    arcs=len(level.targets),
+                    arcs=level.arcs,
                     moved=count,
                 )
             )
@@ -143,7 +154,7 @@ class CpuEngine:
         threads = self.threads if level.vertices >= move.SERIAL_ARCS else 1
         counts = np.empty((threads, rules.SUB_ROUNDS + 1), np.int64)
         arcs, starts = np.empty(threads, np.int64), np.empty(rules.SUB_ROUNDS + 1, np.int64)
-        parallel.run(move.list_active, threads, level.offsets, active, salt, listed, counts, arcs)
+        parallel.run(move.list_active, threads, *level.rows, active, salt, listed, counts, arcs)
         parallel.run(move.fill_queue, threads, active, listed, counts, queue, starts)
         return starts, int(arcs.sum())
 
@@ -179,7 +190,7 @@ class CpuEngine:
         proposed = empty("proposed", "scratch", n, np.uint32)
         weight_to_target = empty("weight_to_target", "scratch", n, np.int64)
         tallies = self.tallies(level, min(level.max_degree, n))
-        graph = (level.offsets, level.targets, level.weights, level.degrees)
+        graph = (*level.rows, level.targets, level.weights, level.degrees)
         parallel.run(
             refine.start,
             threads,
@@ -228,13 +239,13 @@ class CpuEngine:
         members = empty("members", "scratch", n, np.uint32)
         starts = empty("member_starts", "scratch", count + 1, np.int64)
         arc_starts = empty("rooms", "scratch", count + 1, np.int64)
-        most = aggregate.group_members(level.offsets, numbers, members, starts, arc_starts)
+        most = aggregate.group_members(*level.rows, numbers, members, starts, arc_starts)
         tallies = self.tallies(level, min(most, count))
         targets = np.empty(arcs, np.uint32)
         weights = self.weights(arcs)
         offsets = empty(f"offsets.{number}", "graph", count + 1, np.int64)
         loops = empty(f"loops.{number}", "graph", count, np.int64)
-        graph = (level.offsets, level.targets, level.weights, level.degrees, level.loops)
+        graph = (*level.rows, level.targets, level.weights, level.degrees, level.loops)
         kept = aggregate.write_rows(
             self.threads if arcs > move.SERIAL_ARCS else 1, graph, numbers, members, starts,
             arc_starts, tallies, targets, weights, loops, offsets,
@@ -258,7 +269,7 @@ class CpuEngine:
         level.numbers, level.labels = numbers, EMPTY_U32
         level.totals, level.refined = EMPTY_I64, None
         arrays = (offsets, targets, weights, loops, degrees)
-        return CpuLevel(level.cycle, number, *arrays, max_degree=max_degree(offsets), start=coarse)
+        return CpuLevel(level.cycle, number, *arrays, max_degree(offsets), kept, start=coarse)
 
     def discard_move(self, level: CpuLevel) -> None:
         """Free temporaries after a move phase without moves."""
@@ -269,7 +280,7 @@ class CpuEngine:
         if level.start is None:
             return Sums(2 * int(level.loops.sum()), sum_of_squares(level.degrees), level.vertices)
         totals = np.zeros(level.vertices, np.int64)
-        graph = (level.offsets, level.targets, level.weights, level.degrees, level.loops)
+        graph = (*level.rows, level.targets, level.weights, level.degrees, level.loops)
         inside = move.weigh(graph, level.start, totals)
         # Marked, not sorted or hashed: np.unique takes minutes for 10⁸ communities.
         used = np.zeros(level.vertices, np.bool_)
@@ -280,7 +291,7 @@ class CpuEngine:
         """Make every connected component of a community a community of its own."""
         if level.start is None:
             return
-        refine.split(level.offsets, level.targets, level.start, np.empty_like(level.start))
+        refine.split(*level.rows, level.targets, level.start, np.empty_like(level.start))
 
     def release(self, level: CpuLevel) -> None:
         """Free the graph of a level, except the input's, which every cycle needs."""

@@ -50,13 +50,13 @@ def of_thread(tallies, t):
 
 
 @kernel(forceinline=True)
-def fetch_row(offsets, targets, v):
+def fetch_row(begins, targets, v):
     """Prefetch 17 to 32 arcs of a vertex that is processed soon.
 
     Rows are not visited in memory order, so the hardware prefetcher misses them.
     """
-    prefetch(targets, offsets[v])
-    prefetch(targets, offsets[v] + 16)
+    prefetch(targets, begins[v])
+    prefetch(targets, begins[v] + 16)
 
 
 @kernel(forceinline=True)

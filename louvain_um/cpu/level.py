@@ -29,6 +29,11 @@ class CpuLevel:
     cycle, number : int
     offsets, targets, weights, loops, degrees
         As in `Graph`; no weights is an empty array.
+    apart : (int64[n], int64[n]) or None
+        Begin and end of each row in `targets`, where rows do not follow each other; `offsets` is
+        empty then.
+    arcs : int
+        Sum of the rows' lengths.
     max_degree : int
         Largest number of arcs of a vertex.
     start : uint32[n] or None
@@ -51,6 +56,8 @@ class CpuLevel:
     loops: I64
     degrees: I64
     max_degree: int
+    arcs: int
+    apart: tuple[I64, I64] | None = None
     start: U32 | None = None
     labels: U32 = field(default_factory=lambda: EMPTY_U32)
     totals: I64 = field(default_factory=lambda: EMPTY_I64)
@@ -61,6 +68,11 @@ class CpuLevel:
     def vertices(self) -> int:
         """Number of vertices."""
         return len(self.loops)
+
+    @property
+    def rows(self) -> tuple[I64, I64]:
+        """Begin and end of each row in `targets`."""
+        return self.apart or (self.offsets[:-1], self.offsets[1:])
 
     @property
     def observed(self) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def start(degrees, labels, totals, sizes):
 
 
 @kernel()
-def list_active(t, threads, offsets, active, salt, listed, counts, arcs):
+def list_active(t, threads, begins, ends, active, salt, listed, counts, arcs):
     """List a thread's share of the active vertices; count them by sub-round, and their arcs.
 
     Every vertex becomes inactive; those listed store their sub-round.
@@ -77,7 +77,7 @@ def list_active(t, threads, offsets, active, salt, listed, counts, arcs):
         r = bucket(v, salt, SUB_ROUNDS)
         active[v] = r + 1
         counts[t, r] += 1
-        visited += offsets[np.uint64(v) + np.uint64(1)] - offsets[v]
+        visited += ends[v] - begins[v]
     arcs[t] = visited
 
 
@@ -112,22 +112,22 @@ def decide(graph, state, tally, queue, begin, end, rate, total, seed):
 
     `rate` is γ / 2m and `total` 2m.
     """
-    offsets, targets, weights, degrees = graph
+    begins, ends, targets, weights, degrees = graph
     labels, totals, sizes, _, proposed = state
     keys, sums, used, names, loads = tally
     weighted = len(weights) > 0
     moves, gain = 0, 0
     for i in range(begin, end):
-        prefetch(offsets, queue[min(i + 2 * AHEAD, end - 1)])
+        prefetch(begins, queue[min(i + 2 * AHEAD, end - 1)])
         after = queue[min(i + AHEAD, end - 1)]
-        fetch_row(offsets, targets, after)
+        fetch_row(begins, targets, after)
         prefetch(labels, after)
         prefetch(degrees, after)
 
         v = queue[i]
         proposed[i] = STAYS
         own = labels[v]
-        low, high = offsets[v], offsets[np.uint64(v) + np.uint64(1)]
+        low, high = begins[v], ends[v]
         if weighted:
             count, inside, outside = collect_weighted(
                 labels, targets, weights, low, high, own, names, loads
@@ -182,17 +182,17 @@ def activate(graph, state, names, queue, begin, end, sub_round):
 
     They are listed in `names` first, so that no branch depends on which ones are activated.
     """
-    offsets, targets = graph[0], graph[1]
+    begins, ends, targets = graph[0], graph[1], graph[2]
     labels, _, _, active, proposed = state
     latest = np.uint8(sub_round + 1)
     for i in range(begin, end):
-        fetch_row(offsets, targets, queue[min(i + AHEAD, end - 1)])
+        fetch_row(begins, targets, queue[min(i + AHEAD, end - 1)])
         target = proposed[i]
         if target == STAYS:
             continue
         v = queue[i]
         count = np.uint32(0)
-        for j in range(offsets[v], offsets[np.uint64(v) + np.uint64(1)]):
+        for j in range(begins[v], ends[v]):
             u = targets[np.uint64(j)]
             names[count] = u
             count = np.uint32(count + np.uint32((labels[u] != target) & (active[u] <= latest)))
@@ -212,7 +212,7 @@ def sweep(
     to be finished, never for each other: any one of them could do a sweep alone.
     """
     tally = of_thread(tallies, t)
-    degrees = graph[3]
+    degrees = graph[4]
     moves, gain = 0, 0
     for r in range(SUB_ROUNDS + 1):
         deciding, applying, activating = 3 * r, 3 * r + 1, 3 * r - 1
@@ -267,13 +267,13 @@ def add_degrees(degrees, numbers, sums):
 @kernel()
 def weigh(graph, labels, totals):
     """Add up community degrees in `totals`; return the arcs' weight inside communities."""
-    offsets, targets, weights, degrees, loops = graph
+    begins, ends, targets, weights, degrees, loops = graph
     weighted = len(weights) > 0
     inside = 0
     for v in range(len(labels)):
         totals[labels[v]] += degrees[v]
         inside += 2 * loops[v]
-        for j in range(offsets[v], offsets[v + 1]):
+        for j in range(begins[v], ends[v]):
             if labels[targets[j]] == labels[v]:
                 inside += np.int64(weights[j]) if weighted else np.int64(1)
     return inside

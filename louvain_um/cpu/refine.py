@@ -26,7 +26,7 @@ STRETCH = 256
 @kernel()
 def start(t, threads, graph, labels, refined, sub_totals, sub_sizes, external_weight):
     """Make every vertex a sub-community; set `external_weight` to its arcs within its community."""
-    offsets, targets, weights, degrees = graph
+    begins, ends, targets, weights, degrees = graph
     weighted = len(weights) > 0
     n = len(labels)
     for v in range(n * t // threads, n * (t + 1) // threads):
@@ -34,7 +34,7 @@ def start(t, threads, graph, labels, refined, sub_totals, sub_sizes, external_we
         sub_totals[v] = degrees[v]
         sub_sizes[v] = 1
         external = 0
-        for j in range(offsets[v], offsets[v + 1]):
+        for j in range(begins[v], ends[v]):
             if labels[targets[j]] == labels[v]:
                 external += np.int64(weights[j]) if weighted else np.int64(1)
         external_weight[v] = external
@@ -55,7 +55,7 @@ def decide(
 
     `weight_to_target` becomes the weight between the vertex and the sub-community it joins.
     """
-    offsets, targets, weights, degrees = graph
+    begins, ends, targets, weights, degrees = graph
     labels, totals, refined, sub_totals, sub_sizes, external_weight = state[:6]
     moved, proposed, weight_to_target = state[6:]
     weighted = len(weights) > 0
@@ -65,9 +65,9 @@ def decide(
         if begin >= last:
             break
         for i in range(begin, min(begin + STRETCH, last)):
-            fetch_row(offsets, targets, queue[min(i + AHEAD, last - 1)])
+            fetch_row(begins, targets, queue[min(i + AHEAD, last - 1)])
             v = np.int64(queue[i])
-            low, high = offsets[v], offsets[v + 1]
+            low, high = begins[v], ends[v]
             degree, community_total = degrees[v], totals[labels[v]]
             if low == high or refined[v] != v or sub_sizes[v] != 1:
                 continue
@@ -106,7 +106,7 @@ def decide(
 @kernel()
 def apply(t, threads, graph, state, claim):
     """Carry out the listed moves. A vertex that moves leaves an empty sub-community behind."""
-    degrees = graph[3]
+    degrees = graph[4]
     _, _, refined, sub_totals, sub_sizes, external_weight, moved, proposed, weight_to_target = state
     count = claim[1]
     for i in range(count * t // threads, count * (t + 1) // threads):
@@ -119,13 +119,13 @@ def apply(t, threads, graph, state, claim):
 
 
 @kernel()
-def split(offsets, targets, labels, parents):
+def split(begins, ends, targets, labels, parents):
     """Label each connected component of a community with its smallest member, in place."""
     n = len(labels)
     for v in range(n):
         parents[v] = v
     for v in range(n):
-        for j in range(offsets[v], offsets[v + 1]):
+        for j in range(begins[v], ends[v]):
             u = np.int64(targets[j])
             if u < v and labels[u] == labels[v]:
                 a, b = _root(parents, v), _root(parents, u)
