@@ -172,6 +172,15 @@ Trusted = Annotated[
     ),
 ]
 
+Rounding = Annotated[
+    bool,
+    typer.Option(
+        "--allow-rounding",
+        help="Round integer weights whose total exceeds 2^52.",
+        rich_help_panel=READING,
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
@@ -191,6 +200,7 @@ class Reading:
     separator: Separator = None
     ids: Ids = IdKind.auto
     trusted: Trusted = False
+    allow_rounding: Rounding = False
 
     @property
     def chooses_columns(self) -> bool:
@@ -223,6 +233,7 @@ class Reading:
             separator="\t" if self.separator == r"\t" else self.separator,
             ids=self.ids.value,
             trusted=self.trusted,
+            allow_rounding=self.allow_rounding,
         )
         return read(name, self.format, options)
 

@@ -35,7 +35,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     edges.u = _from_zero(edges.u)
     edges.v = _from_zero(edges.v)
     if symmetry == "general":
-        notes = edges.notes
+        notes, inexact = edges.notes, edges.inexact
         matrix = matrix_of_entries(edges.u, edges.v, edges.w, n)
         del edges
         edges = undirected(
@@ -46,7 +46,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             error=file.error,
             line=(1,),
         )
-        edges.notes = [*notes, *edges.notes]
+        edges.notes, edges.inexact = [*notes, *edges.notes], inexact
     names = np.arange(1, n + 1, dtype=np.int64)
     return build_graph(file, edges, n, names, options, edges.notes)
 

@@ -14,6 +14,7 @@ from louvain_um.core.compiled import kernel
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.edges import (
     EdgeList,
+    Written,
     build_graph,
     exact_weights,
     use_integer_weights,
@@ -42,7 +43,8 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     header, line = _header(file)
     if options.weighted and not header.weighted:
         raise file.error("has no edge weights; drop weighted=True (--weighted)", line)
-    offsets, columns, values, real, plain = _rows(file, header, line)
+    written = Written()
+    offsets, columns, values, plain = _rows(file, header, line, written)
     if not options.symmetrize and len(columns) != 2 * header.edges:
         raise file.error(
             f"announces {header.edges:,} edges, so {2 * header.edges:,} neighbours, but lists "
@@ -64,8 +66,8 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
                 line + 1 + edges.row if plain else None,
             )
         edges = all_entries(matrix, weighted)
-    if edges.w is not None and not real:
-        use_integer_weights(edges)
+    if edges.w is not None:
+        use_integer_weights(edges, written)
     names = np.arange(1, header.n + 1, dtype=np.int64)
     return build_graph(file, edges, header.n, names, options, edges.notes)
 
@@ -91,16 +93,16 @@ def _header(file: GraphFile) -> tuple[Header, int]:
 
 
 def _rows(
-    file: GraphFile, header: Header, line: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64] | None, bool, bool]:
+    file: GraphFile, header: Header, line: int, written: Written
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64] | None, bool]:
     """Return the lists as compressed rows: offsets, columns, weights.
 
-    Then whether any weight was written as real, and whether list i is line i after the header.
+    Then whether list i is line i after the header.
     """
     offsets = np.zeros(header.n + 1, np.int64)
     columns: list[NDArray[np.uint32]] = []
     values: list[NDArray[np.float64]] = []
-    row, real = 0, False
+    row = 0
     line += 1
     first = line
     for data in file.blocks():
@@ -111,9 +113,9 @@ def _rows(
         row, count, lines, bad, n_deferred, has_point = _scan_rows(
             data, header.n, header.before, header.weighted, row, offsets, out, weights, deferred
         )
-        real |= has_point
+        written.real |= has_point
         if n_deferred:
-            real |= exact_weights(file, data, line, deferred[:n_deferred], weights)
+            exact_weights(file, data, line, deferred[:n_deferred], weights, written)
         if bad >= 0:
             message = _line_error(parse_errors.line_at(data, bad), header, row)
             raise file.error(message, line + lines)
@@ -130,7 +132,7 @@ def _rows(
             line - 1,
         )
     joined = np.concatenate([np.empty(0, np.uint32), *columns])
-    return offsets, joined, np.concatenate(values) if values else None, real, line - first == row
+    return offsets, joined, np.concatenate(values) if values else None, line - first == row
 
 
 def _line_error(line: bytes, header: Header, row: int) -> str:

@@ -99,4 +99,5 @@ def _edges(
         n_vertices=n,
         duplicates=options.duplicates,
         names=arrays.get("names"),
+        allow_rounding=options.allow_rounding,
     )

@@ -38,6 +38,7 @@ class ReadOptions:
     separator: str | None = None
     ids: Literal["auto", "number", "text"] = "auto"
     trusted: bool = False
+    allow_rounding: bool = False
 
     def __post_init__(self) -> None:
         for option in COLUMNS:

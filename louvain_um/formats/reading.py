@@ -34,6 +34,7 @@ def read_graph(
     separator: str | None = None,
     ids: Literal["auto", "number", "text"] = "auto",
     trusted: bool = False,
+    allow_rounding: bool = False,
 ) -> Graph:
     r"""Read a graph from a file, or from standard input.
 
@@ -90,6 +91,9 @@ def read_graph(
         Read files whose lines exceed 1 GiB, that unpack to more than 200 times their size, or
         that have more than 100 vertices per edge. By default these are errors, so that a
         small file cannot take all memory; up to 256 MiB and 67 million vertices are accepted.
+    allow_rounding : bool
+        Round integer weights whose total exceeds 2^52, which are otherwise an error; see
+        `Graph.from_edges`.
 
     Returns
     -------
@@ -133,6 +137,7 @@ def read_graph(
         separator=separator,
         ids=ids,
         trusted=trusted,
+        allow_rounding=allow_rounding,
     )
     return _warned(read(os.fspath(path), format, options))
 
@@ -148,6 +153,7 @@ def as_graph(
     duplicates: Duplicates | None = None,
     symmetrize: bool = False,
     bipartite: bool = False,
+    allow_rounding: bool = False,
 ) -> Graph:
     """Convert another library's graph to a `Graph`.
 
@@ -171,6 +177,9 @@ def as_graph(
     bipartite : bool
         Whether the ids of both columns of a table, or of both arrays, are independent; see
         `read_graph`.
+    allow_rounding : bool
+        Round integer weights whose total exceeds 2^52, which are otherwise an error; see
+        `Graph.from_edges`.
 
     Raises
     ------
@@ -203,6 +212,7 @@ def as_graph(
         duplicates=duplicates,
         symmetrize=symmetrize,
         bipartite=bipartite,
+        allow_rounding=allow_rounding,
     )
     if isinstance(obj, str | os.PathLike):
         with named("read_graph"):

@@ -23,6 +23,9 @@ from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
 SMALL = 1 << 15
 """Edges below which a second thread costs more than it saves."""
 
+TOO_LARGE = ", above 2^52; pass allow_rounding=True (--allow-rounding) to round them"
+"""End of the error for integer weights that a graph cannot hold exactly."""
+
 MOST_SHIFT = 1023
 """The largest power of two among the doubles: a graph's scale is one of them."""
 
@@ -46,6 +49,7 @@ def build(
     *,
     n_vertices: int | None,
     duplicates: Duplicates | None,
+    allow_rounding: bool = False,
 ) -> Built:
     """Build the arrays of a graph; `Graph.from_edges` documents the arguments."""
     u, v = _ids(source, "source"), _ids(target, "target")
@@ -67,7 +71,7 @@ def build(
     if weights is not None and np.ndim(weights) != 1:
         raise GraphError(f"weights must be one-dimensional, not of shape {np.shape(weights)}")
     if weights is not None:
-        integers, scale, notes = quantise(np.asarray(weights))
+        integers, scale, notes = quantise(np.asarray(weights), allow_rounding)
         if len(integers) != len(u):
             raise GraphError(f"{len(integers)} weights for {len(u)} edges; they must match")
     summing = duplicates == "sum" or (duplicates is None and weights is not None)
@@ -89,10 +93,14 @@ def build(
     )
 
 
-def quantise(weights: NDArray[Any]) -> tuple[NDArray[np.int64], float, tuple[str, ...]]:
+def quantise(
+    weights: NDArray[Any], allow_rounding: bool = False
+) -> tuple[NDArray[np.int64], float, tuple[str, ...]]:
     """Turn weights into int64, by a power of two as large as an exact total allows.
 
-    The result does not depend on the order of the weights. Integers are kept.
+    The result does not depend on the order of the weights. Integers are kept, divided by the
+    largest power of two that divides all of them if their total is too large; `allow_rounding`
+    scales those of a still larger total like real numbers.
 
     Returns
     -------
@@ -100,17 +108,22 @@ def quantise(weights: NDArray[Any]) -> tuple[NDArray[np.int64], float, tuple[str
     scale : float
         Power of two that was multiplied in.
     notes : tuple of str
-        How many positive weights rounded to 0, if any.
+        How integers were rounded, and how many positive weights rounded to 0, if any.
     """
+    notes: tuple[str, ...] = ()
     if weights.dtype.kind in "biu":
         _refuse(weights < 0, weights, "negative")
-        total = weights.sum(dtype=np.float64)
-        if 2 * total >= MAX_TOTAL_WEIGHT:
-            raise GraphError(
-                f"integer weights add up to {total:.3g}, above 2^52; pass them as floats, "
-                "which are scaled to fit"
-            )
-        return weights.astype(np.int64), 1.0, ()
+        total = float(weights.sum(dtype=np.float64))
+        if 2 * total < MAX_TOTAL_WEIGHT:
+            return weights.astype(np.int64), 1.0, ()
+        bits = int(np.bitwise_or.reduce(weights))
+        spare = (bits & -bits).bit_length() - 1
+        if 2 * total < MAX_TOTAL_WEIGHT * 2.0**spare:
+            return (weights >> weights.dtype.type(spare)).astype(np.int64), 2.0**-spare, ()
+        if not allow_rounding:
+            raise GraphError(f"integer weights add up to {total:.3g}{TOO_LARGE}")
+        weights = weights.astype(np.float64)
+        notes = (f"integer weights add up to {total:.3g}, above 2^52: they are rounded",)
     if weights.dtype.kind != "f":
         raise GraphError(f"weights must be numbers, not {weights.dtype}")
     weights = np.ascontiguousarray(weights, np.float64)
@@ -137,9 +150,8 @@ def quantise(weights: NDArray[Any]) -> tuple[NDArray[np.int64], float, tuple[str
     if spare > 0:
         integers >>= spare
         shift -= spare
-    notes: tuple[str, ...] = ()
     if vanished:
-        notes = (
+        notes += (
             f"{vanished} of {len(weights)} positive weights are so small beside the total "
             f"that they count as 0 (below {0.5 / 2.0**shift:.3g})",
         )

@@ -118,6 +118,7 @@ class Graph:
         n_vertices: int | None = None,
         duplicates: Duplicates | None = None,
         names: NDArray[Any] | None = None,
+        allow_rounding: bool = False,
     ) -> Self:
         """Build a graph from a list of undirected edges.
 
@@ -136,11 +137,15 @@ class Graph:
             list and "sum" for a weighted one.
         names : array, optional
             The vertices' names in the source.
+        allow_rounding : bool
+            Round integer weights whose total exceeds 2^52, instead of raising an error. Those
+            with a common power of two that makes the total fit stay exact.
 
         Raises
         ------
         GraphError
-            Ids out of range, arrays of unequal length, weights negative, NaN or infinite.
+            Ids out of range, arrays of unequal length, weights negative, NaN or infinite, or
+            integers that a graph cannot hold exactly.
 
         Examples
         --------
@@ -150,7 +155,14 @@ class Graph:
         """
         from louvain_um.graph.build import build
 
-        built = build(source, target, weights, n_vertices=n_vertices, duplicates=duplicates)
+        built = build(
+            source,
+            target,
+            weights,
+            n_vertices=n_vertices,
+            duplicates=duplicates,
+            allow_rounding=allow_rounding,
+        )
         return cls(
             built.offsets,
             built.targets,

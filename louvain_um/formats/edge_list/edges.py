@@ -12,14 +12,23 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.errors import GraphError
 from louvain_um.formats import parse_errors
+from louvain_um.formats.edge_list.float_parser import EXACT
 from louvain_um.formats.edge_list.line_format import LineFormat
 from louvain_um.formats.edge_list.scan import WEIGHT, scan_numbers
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.graph.build import TOO_LARGE
 from louvain_um.graph.graph import Graph
-from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
 
 SMALL_ID = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Inexact:
+    """An integer weight that float64 or int64 does not hold, and its line."""
+
+    line: int
+    text: str
 
 
 @dataclass(slots=True)
@@ -34,12 +43,15 @@ class EdgeList:
         Weights; integers where all were written so.
     notes : list of str
         Notes for the user.
+    inexact : Inexact, optional
+        Set if `w` holds integers that were rounded.
     """
 
     u: NDArray[Any]
     v: NDArray[Any]
     w: NDArray[Any] | None = None
     notes: list[str] = field(default_factory=list)
+    inexact: Inexact | None = None
 
 
 def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
@@ -53,7 +65,7 @@ def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
     """
     weighted = line_format.shape >= WEIGHT
     chunks = Chunks(weighted)
-    line, total, real = line_format.first_line, 0, False
+    line, total = line_format.first_line, 0
     buffers = threading.local()
     threads = parallel.default_threads()
     for block in parallel.stream(
@@ -61,8 +73,14 @@ def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
     ):
         if len(block.deferred):
             assert block.w is not None
-            real |= exact_weights(
-                file, block.data, line, block.deferred, block.w, line_format.decimal_comma
+            exact_weights(
+                file,
+                block.data,
+                line,
+                block.deferred,
+                block.w,
+                chunks.written,
+                line_format.decimal_comma,
             )
         if block.bad >= 0:
             text = parse_errors.line_at(block.data, block.bad)
@@ -79,7 +97,7 @@ def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
             )
         count, lines = len(block.u), block.lines
         total += count
-        real |= block.has_point
+        chunks.written.real |= block.has_point
         line += lines
         if line_format.expected is not None and total > line_format.expected:
             raise file.error(
@@ -94,7 +112,7 @@ def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
             "truncated: download it again, or correct the count",
             line - 1,
         )
-    return chunks.join(real)
+    return chunks.join()
 
 
 @dataclass(slots=True)
@@ -166,17 +184,25 @@ def _scan(
     )
 
 
+@dataclass(slots=True)
+class Written:
+    """How weights are written: whether any is real, and the first integer that was rounded."""
+
+    real: bool = False
+    inexact: Inexact | None = None
+
+
 def exact_weights(
     file: GraphFile,
     data: NDArray[np.uint8],
     line: int,
     deferred: NDArray[np.int64],
     w: NDArray[np.float64],
+    written: Written,
     decimal_comma: bool = False,
-) -> bool:
-    """Parse the deferred weights into `w`; return whether any was written as real."""
+) -> None:
+    """Parse the deferred weights into `w`, and add to `written`."""
     raw = data.tobytes()
-    real = False
     for edge, start, stop in deferred.tolist():
         token = raw[start:stop]
         try:
@@ -186,10 +212,13 @@ def exact_weights(
         if not 0 <= value < float("inf") or b"_" in token:
             at = line + raw.count(b"\n", 0, start)
             raise file.error(parse_errors.weight_error(token, decimal_comma), at)
-        real = real or not token.isdigit()
+        written.real |= not token.isdigit()
+        large = value >= EXACT and token.isdigit()
+        if large and written.inexact is None and (int(token) != value or value >= 2.0**63):
+            at = line + raw.count(b"\n", 0, start)
+            written.inexact = Inexact(at, token.decode())
         if edge < len(w):  # otherwise the rest of its line is bad, which ends the reading
             w[edge] = value
-    return real
 
 
 class Chunks:
@@ -198,6 +227,7 @@ class Chunks:
     def __init__(self, weighted: bool) -> None:
         self.columns: list[list[NDArray[Any]]] = [[], [], []]
         self.weighted = weighted
+        self.written = Written()
 
     def add(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[np.float64] | None) -> None:
         """Append a block's edges."""
@@ -205,26 +235,24 @@ class Chunks:
             if block is not None:
                 column.append(block)
 
-    def join(self, real: bool) -> EdgeList:
+    def join(self) -> EdgeList:
         """Return the whole list and free the chunks."""
         u, v = _join(self.columns[0]), _join(self.columns[1])
         edges = EdgeList(u, v)
         if self.weighted:
             edges.w = _join(self.columns[2], np.float64)
-            if not real:
-                use_integer_weights(edges)
+            use_integer_weights(edges, self.written)
         return edges
 
 
-def use_integer_weights(edges: EdgeList) -> None:
-    """Convert weights written as integers to int64, unless their sum is too large."""
+def use_integer_weights(edges: EdgeList, written: Written) -> None:
+    """Convert weights written as integers to int64, or record that this would not be exact."""
     assert edges.w is not None
-    if 2 * float(edges.w.sum()) < MAX_TOTAL_WEIGHT:
+    if written.real:
+        return
+    edges.inexact = written.inexact
+    if edges.inexact is None:
         edges.w = edges.w.astype(np.int64)
-    else:
-        edges.notes.append(
-            "the sum of the integer weights exceeds 2^52: they are read as real numbers"
-        )
 
 
 def _join(chunks: list[NDArray[Any]], dtype: Any = np.uint32) -> NDArray[Any]:
@@ -254,9 +282,18 @@ def build_graph(
     notes: list[str],
 ) -> Graph:
     """Build the graph of a file's edges; errors name the file."""
+    lossy = edges.w is not None and not options.allow_rounding
+    if edges.inexact is not None and lossy:
+        raise file.error(f"weight {edges.inexact.text} is{TOO_LARGE[1:]}", edges.inexact.line)
     try:
         graph = Graph.from_edges(
-            edges.u, edges.v, edges.w, n_vertices=n, duplicates=options.duplicates, names=names
+            edges.u,
+            edges.v,
+            edges.w,
+            n_vertices=n,
+            duplicates=options.duplicates,
+            names=names,
+            allow_rounding=options.allow_rounding,
         )
     except GraphError as error:
         raise file.error(f"{error}") from None

@@ -41,7 +41,7 @@ def read_named(file: GraphFile, line_format: LineFormat) -> tuple[EdgeList, NDAr
     """
     weighted = line_format.shape >= WEIGHT
     chunks, table = Chunks(weighted), NameTable()
-    line, real = line_format.first_line, False
+    line = line_format.first_line
     for block in file.blocks(BLOCK_BYTES):
         data = line_format.select(block)
         room = len(data) // 4 + 1
@@ -64,7 +64,15 @@ def read_named(file: GraphFile, line_format: LineFormat) -> tuple[EdgeList, NDAr
         )
         w = np.empty(count, np.float64)
         if weighted:
-            real |= exact_weights(file, data, line, deferred[:count], w, line_format.decimal_comma)
+            exact_weights(
+                file,
+                data,
+                line,
+                deferred[:count],
+                w,
+                chunks.written,
+                line_format.decimal_comma,
+            )
         if bad >= 0:
             text = parse_errors.line_at(data, bad)
             message = parse_errors.named_line_error(
@@ -73,7 +81,7 @@ def read_named(file: GraphFile, line_format: LineFormat) -> tuple[EdgeList, NDAr
             raise file.error(message, line + lines)
         line += lines
         chunks.add(u[:count].copy(), v[:count].copy(), w if weighted else None)
-    edges = chunks.join(real)
+    edges = chunks.join()
     names, order = table.names(file)
     if order is not None:
         edges.u, edges.v = order[edges.u], order[edges.v]

@@ -118,6 +118,7 @@ def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
         n_vertices=None if names is None else len(names),
         duplicates=options.duplicates,
         names=names,
+        allow_rounding=options.allow_rounding,
     )
 
 

@@ -108,7 +108,15 @@ def from_ids(
         n = len(names)
     if not options.bipartite:
         notes = note_on_modes(u, v, n, titles)
-    graph = Graph.from_edges(u, v, w, n_vertices=n, duplicates=options.duplicates, names=names)
+    graph = Graph.from_edges(
+        u,
+        v,
+        w,
+        n_vertices=n,
+        duplicates=options.duplicates,
+        names=names,
+        allow_rounding=options.allow_rounding,
+    )
     return replace(graph, notes=(*notes, *graph.notes)) if notes else graph
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.frames import name_array
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.graph.build import TOO_LARGE
 from louvain_um.graph.graph import Graph
 
 DIRECTED = (
@@ -46,7 +47,7 @@ def from_networkx(
                 _no_attribute(weight, {key for *_, d in graph.edges(data=True) for key in d})
             )
         if any(w is not None for w in values) or options.weighted:
-            weights = weight_array([1 if w is None else w for w in values])
+            weights = weight_array([1 if w is None else w for w in values], options.allow_rounding)
     return _build(u, v, weights, names or nodes, options)
 
 
@@ -58,7 +59,7 @@ def from_igraph(graph: Any, options: ReadOptions) -> Graph:
     weights = None
     weight = "weight" if options.weight is None else str(options.weight)
     if weight in graph.es.attributes() and options.weighted is not False:
-        weights = weight_array(graph.es[weight])
+        weights = weight_array(graph.es[weight], options.allow_rounding)
     elif options.weight is not None:
         raise GraphError(_no_attribute(weight, graph.es.attributes()))
     names = graph.vs["name"] if "name" in graph.vs.attributes() else list(range(graph.vcount()))
@@ -72,13 +73,15 @@ def _no_attribute(weight: Any, known: Iterable[Any]) -> str:
     )
 
 
-def weight_array(values: list[Any]) -> NDArray[Any]:
-    """Return weights as int64 or float64; the error names the first that is not a number."""
+def weight_array(values: list[Any], allow_rounding: bool = False) -> NDArray[Any]:
+    """Return weights as integers or float64; the error names the first that is not a number."""
     numbers = np.asarray(values) if values else np.zeros(0, np.int64)
     if numbers.dtype.kind not in "biuf":
         for place, value in enumerate(values):
             if not isinstance(value, int | float | np.number):
                 raise GraphError(f"weight at index {place} is not numeric ({value!r}); correct it")
+        if not allow_rounding and all(isinstance(value, int | np.integer) for value in values):
+            raise GraphError(f"integer weights reach {float(max(values)):.3g}{TOO_LARGE}")
         numbers = np.array(values, np.float64)
     return numbers
 
@@ -92,5 +95,11 @@ def _build(
 ) -> Graph:
     array = None if names == list(range(len(names))) else name_array(names)
     return Graph.from_edges(
-        u, v, w, n_vertices=len(names), duplicates=options.duplicates, names=array
+        u,
+        v,
+        w,
+        n_vertices=len(names),
+        duplicates=options.duplicates,
+        names=array,
+        allow_rounding=options.allow_rounding,
     )

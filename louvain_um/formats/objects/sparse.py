@@ -10,6 +10,7 @@ import numpy as np
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.symmetric import undirected, without_zeros
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.graph.build import TOO_LARGE
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES
 
@@ -35,8 +36,12 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
     if matrix.format == "coo" and matrix.dtype.kind in "iuf":
         # Repeated entries are summed, which a narrow type rounds or overflows.
         matrix = matrix.astype(WIDE[matrix.dtype.kind])
-        if matrix.dtype.kind in "iu" and np.abs(matrix.data.astype(float)).sum() >= 2.0**62:
-            raise GraphError("integer weights add up to 2^62 or more; pass them as floats")
+        if matrix.dtype.kind in "iu":
+            total = np.abs(matrix.data.astype(float)).sum()
+            if total >= 2.0**62 and not options.allow_rounding:
+                raise GraphError(f"integer weights add up to {total:.3g}{TOO_LARGE}")
+            if total >= 2.0**62:
+                matrix = matrix.astype(np.float64)
     matrix = csr_array(matrix if matrix.format != "dia" else coo_array(matrix))
     _check_numbers(matrix.data)
     matrix, notes = without_zeros(matrix)
@@ -44,7 +49,13 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
     edges = undirected(matrix, weighted=weighted, symmetrize=options.symmetrize, error=GraphError)
     del matrix
     graph = Graph.from_edges(
-        edges.u, edges.v, edges.w, n_vertices=rows, duplicates=options.duplicates, names=names
+        edges.u,
+        edges.v,
+        edges.w,
+        n_vertices=rows,
+        duplicates=options.duplicates,
+        names=names,
+        allow_rounding=options.allow_rounding,
     )
     return replace(graph, notes=(*notes, *graph.notes), check=False) if notes else graph
 

@@ -1,0 +1,92 @@
+"""Integer weights beyond 2^52: kept exactly, or an error unless rounding is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy import sparse
+
+import louvain_um as lu
+from louvain_um.errors import GraphError, GraphFormatError
+from louvain_um.graph.graph import Graph
+
+LARGE = [2**53 + 1, 2**63 - 1, 2**64 + 1, 9 * 10**18]
+
+FILES = {
+    "g.txt": "0 1 5\n# so\n1 2 {}\n",
+    "names.csv": "a,b,5\nb,c,{}\n",
+    "columns.csv": "weight,source,target\n5,0,1\n{},1,2\n",
+    "g.mtx": "%%MatrixMarket matrix coordinate integer symmetric\n3 3 2\n2 1 5\n3 2 {}\n",
+    "general.mtx": "%%MatrixMarket matrix coordinate integer general\n"
+    "3 3 4\n2 1 5\n1 2 5\n3 2 {0}\n2 3 {0}\n",
+    "g.graph": "3 2 1\n2 5\n1 5 3 {0}\n2 {0}\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("weight", LARGE)
+def test_files_refuse_to_round(tmp_path: Path, name: str, weight: int) -> None:
+    path = tmp_path / name
+    path.write_text(FILES[name].replace("5", "5000000").format(weight))
+    with pytest.raises(GraphFormatError, match=r"allow_rounding=True") as raised:
+        lu.read_graph(path)
+    if weight in (2**53 + 1, 2**63 - 1):  # those that a double rounds are named with their line
+        assert str(weight) in str(raised.value)
+    graph = lu.read_graph(path, allow_rounding=True)
+    assert graph.n_edges == 2
+    heaviest = graph.weights.max() / graph.scale
+    assert heaviest == pytest.approx(weight, rel=2.0**-50)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_keep_what_a_common_power_of_two_makes_exact(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(FILES[name].replace("5", f"{3 * 2**55}").format(2**60))
+    graph = lu.read_graph(path)
+    assert {int(w / graph.scale) for w in graph.weights} == {3 * 2**55, 2**60}
+    copy = tmp_path / "copy.csv"
+    lu.write_graph(copy, graph)
+    again = lu.read_graph(copy)
+    assert (again.weights / again.scale).tolist() == (graph.weights / graph.scale).tolist()
+
+
+def test_the_limit_itself(tmp_path: Path) -> None:
+    path = tmp_path / "g.txt"
+    path.write_text(f"0 1 {2**52 - 2}\n1 2 1\n")
+    assert lu.read_graph(path).weights.max() == 2**52 - 2
+    path.write_text(f"0 1 {2**52 - 1}\n1 2 1\n")
+    with pytest.raises(GraphFormatError, match="above 2\\^52"):
+        lu.read_graph(path)
+
+
+def test_large_integers_beside_real_numbers_are_real(tmp_path: Path) -> None:
+    path = tmp_path / "g.txt"
+    path.write_text(f"0 1 0.5\n1 2 {2**53 + 1}\n")
+    graph = lu.read_graph(path)
+    assert graph.weights.max() / graph.scale == pytest.approx(2**53, rel=1e-12)
+
+
+@pytest.mark.parametrize("weight", LARGE)
+def test_objects_refuse_to_round(weight: int) -> None:
+    network = nx.Graph()
+    network.add_weighted_edges_from([(0, 1, 5_000_000), (1, 2, weight)])
+    objects: list[object] = [network]
+    if weight < 2**64:
+        array = np.array([5_000_000, weight], np.uint64)
+        objects.append(([0, 1], [1, 2], array))
+        matrix = sparse.coo_array((array, ([0, 1], [1, 2])), shape=(3, 3))
+        objects.append(matrix + matrix.T)
+    for obj in objects:
+        with pytest.raises(GraphError, match="allow_rounding=True"):
+            lu.as_graph(obj)
+        graph = lu.as_graph(obj, allow_rounding=True)
+        assert graph.weights.max() / graph.scale == pytest.approx(weight, rel=2.0**-50)
+
+
+def test_arrays_keep_what_is_exact() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], np.array([2**60, 2**62 + 2**60]))
+    assert (graph.weights / graph.scale).tolist() == [2.0**60, 2.0**60, 5 * 2.0**60, 5 * 2.0**60]
+    assert not graph.notes
