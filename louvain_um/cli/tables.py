@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
     from louvain_um.results.communities import Communities
 
-TOP = 10
-"""Largest number of communities listed."""
-
 
 def console() -> Console:
     """Return a console on stdout that does not interpret markup in names."""
@@ -54,16 +51,16 @@ def result_line(result: Communities, compiling: float = 0.0) -> str:
     )
 
 
-def communities_table(result: Communities, width: int) -> Table:
-    """Return a table of the largest communities, members by descending degree."""
+def communities_table(result: Communities, width: int, top: int) -> Table:
+    """Return a table of the `top` largest communities, members by descending degree."""
     table = new_table("#", "size", "<members")
     room = max(20, width - 20)
-    for c, members in enumerate(largest(result, room)):
+    for c, members in enumerate(largest(result, room, top)):
         size = int(result.sizes[c])
         table.add_row(str(c), f"{size:,}", listing(members, size, room))
-    rest = result.n_communities - TOP
+    rest = result.n_communities - top
     if rest > 0:
-        sizes = result.sizes[TOP:]
+        sizes = result.sizes[top:]
         span = f"{sizes[-1]:,} to {sizes[0]:,}" if sizes[0] > sizes[-1] else f"{sizes[0]:,}"
         table.add_row(
             "…", f"{int(sizes.sum()):,}", f"in {count(rest, 'more', 'more')}, of {span} each"
@@ -71,13 +68,13 @@ def communities_table(result: Communities, width: int) -> Table:
     return table
 
 
-def largest(result: Communities, most: int) -> list[list[str]]:
-    """Return up to `most` names from each of the `TOP` largest communities, by degree."""
+def largest(result: Communities, most: int, top: int) -> list[list[str]]:
+    """Return up to `most` names from each of the `top` largest communities, by degree."""
     graph = result.require_graph()
-    chosen = np.flatnonzero(result.labels < TOP)
+    chosen = np.flatnonzero(result.labels < top)
     order = np.lexsort((chosen, -graph.degrees[chosen], result.labels[chosen]))
     chosen = chosen[order]
-    bounds = np.cumsum(result.sizes[: min(TOP, result.n_communities)])[:-1]
+    bounds = np.cumsum(result.sizes[: min(top, result.n_communities)])[:-1]
     listed = []
     for vertices in np.split(chosen, bounds) if len(chosen) else []:
         shown = vertices[:most]

@@ -17,6 +17,7 @@ from louvain_um.core.numbering import community_sizes, members, number_by_size
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.induced import induced_graph
+from louvain_um.graph.subgraph import subgraph
 from louvain_um.results import display, saving
 from louvain_um.results.comparison import Agreement, compare
 from louvain_um.results.dendrogram import labels_at, nested_labels
@@ -24,6 +25,7 @@ from louvain_um.results.frame import to_frame
 from louvain_um.results.given_labels import Given
 from louvain_um.results.partition import Level
 from louvain_um.results.quality import Quality, dense_labels, modularity, quality
+from louvain_um.results.table import community_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,6 +213,35 @@ class Communities:
         """
         return induced_graph(self.require_graph(), self.labels)
 
+    def subgraph(self, community: int) -> Graph:
+        """Return the graph of a community's members and the edges among them.
+
+        Parameters
+        ----------
+        community : int
+            0 … k − 1; negative values count from the last.
+
+        Returns
+        -------
+        Graph
+            Its vertices are named as in the graph, or else by their ids there.
+
+        Raises
+        ------
+        IndexError
+            There is no such community.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+        >>> part = lu.louvain(g, device="cpu").subgraph(1)
+        >>> part, part.names.tolist()
+        (Graph(3 vertices, 3 edges, unweighted), [3, 4, 5])
+        """
+        graph = self.require_graph()
+        return subgraph(graph, np.flatnonzero(self.labels == self._number(community)))
+
     def quality(self, resolution: float | None = None) -> Quality:
         """Report modularity, coverage, and each community's conductance and density.
 
@@ -221,6 +252,35 @@ class Communities:
         """
         chosen = self.resolution if resolution is None else resolution
         return quality(self.require_graph(), self.labels, chosen)
+
+    def table(self, *, hubs: int = 3) -> pd.DataFrame:
+        """Return a pandas frame with one row per community.
+
+        Parameters
+        ----------
+        hubs : int
+            Members of the highest degree to list.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns of `Quality.to_frame`, and ``hubs``: a list of names or ids, by descending
+            degree.
+
+        Raises
+        ------
+        LouvainUmError
+            pandas is not installed.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+        >>> table = lu.louvain(g, device="cpu").table(hubs=1)
+        >>> table["size"].tolist(), table["hubs"].tolist()
+        ([3, 3], [[0], [3]])
+        """
+        return community_table(self.require_graph(), self, hubs)
 
     def compare(self, other: Given) -> Agreement:
         """Measure the agreement with other labels: NMI, ARI and AMI.
@@ -233,14 +293,17 @@ class Communities:
         """
         return compare(self, other)
 
-    def to_frame(self, *, levels: bool = False) -> pd.DataFrame:
+    def to_frame(self, *, levels: bool = False, hierarchy: bool = False) -> pd.DataFrame:
         """Return a pandas frame with one row per vertex.
 
         Parameters
         ----------
         levels : bool
             Add the labels after each level: columns ``level_0``, ``level_1`` … for the first
-            cycle, ``level_3_cycle_1`` … for the next. They need not nest: see `hierarchy`.
+            cycle, ``level_3_cycle_1`` … for the next. They need not nest.
+        hierarchy : bool
+            Add the partitions of `hierarchy`, which nest: columns ``hierarchy_0``, the finest,
+            ``hierarchy_1`` …, without the last, which is ``community``.
 
         Returns
         -------
@@ -252,7 +315,7 @@ class Communities:
         LouvainUmError
             pandas is not installed.
         """
-        return to_frame(self, levels=levels)
+        return to_frame(self, levels=levels, hierarchy=hierarchy)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Save everything but the graph to a ``.npz`` file that `load` reads.
@@ -302,6 +365,10 @@ class Communities:
         vertices = range(self.n_vertices) if self.names is None else self.names.tolist()
         return dict(zip(vertices, self.labels.tolist(), strict=True))
 
+    def _number(self, community: int) -> int:
+        """Return the number of a community, negative ones counted from the last."""
+        return range(self.n_communities)[operator.index(community)]
+
     def __len__(self) -> int:
         return self.n_communities
 
@@ -309,8 +376,7 @@ class Communities:
         return iter(self.communities())
 
     def __getitem__(self, community: int) -> NDArray[Any]:
-        number = range(self.n_communities)[operator.index(community)]
-        vertices = np.flatnonzero(self.labels == number)
+        vertices = np.flatnonzero(self.labels == self._number(community))
         return vertices if self.names is None else self.names[vertices]
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.results.partition import Result
@@ -13,21 +14,36 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def to_frame(result: Result, *, levels: bool) -> pd.DataFrame:
-    """Return one row per vertex; `Communities.to_frame` documents the columns."""
+def require_pandas() -> Any:
+    """Import pandas; the error says how to install it."""
     try:
-        import pandas as pd
+        import pandas
     except ImportError:
         raise LouvainUmError(
             "a frame needs pandas; install it with pip install 'louvain-um[formats]'"
         ) from None
+    return pandas
 
+
+def to_frame(result: Result, *, levels: bool, hierarchy: bool) -> pd.DataFrame:
+    """Return one row per vertex; `Communities.to_frame` documents the columns."""
     vertices = np.arange(result.n_vertices) if result.names is None else result.names
     columns: dict[str, Any] = {"vertex": vertices, "community": result.labels}
     if levels:
         cycles = [level.cycle for level in result.levels]
         columns |= {_column(k, cycle): result.at_level(k) for k, cycle in enumerate(cycles)}
-    return pd.DataFrame(columns)
+    if hierarchy:
+        columns |= hierarchy_columns(result)
+    frame: pd.DataFrame = require_pandas().DataFrame(columns)
+    return frame
+
+
+def hierarchy_columns(result: Result) -> dict[str, NDArray[np.uint32]]:
+    """Return the nested partitions by column: ``hierarchy_0`` is the finest.
+
+    The last partition of the hierarchy, the communities found, is left out.
+    """
+    return {f"hierarchy_{k}": labels for k, labels in enumerate(result.hierarchy()[:-1])}
 
 
 def _column(level: int, cycle: int) -> str:

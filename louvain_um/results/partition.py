@@ -101,3 +101,5 @@ class Result(Partition, Protocol):
     def provenance(self) -> Mapping[str, Any]: ...  # noqa: D102
 
     def at_level(self, level: int) -> NDArray[np.uint32]: ...  # noqa: D102
+
+    def hierarchy(self) -> list[NDArray[np.uint32]]: ...  # noqa: D102

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,11 @@ from numpy.typing import NDArray
 from louvain_um.core.compiled import kernel
 from louvain_um.core.numbering import community_sizes, dense_uint32
 from louvain_um.graph.graph import Graph
+from louvain_um.results.frame import require_pandas
 from louvain_um.results.given_labels import Given, labels_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -28,6 +32,10 @@ class Quality:
         Share of the edges' weight that lies inside communities; 0 without edges.
     sizes : int64[k]
         Vertices.
+    inside : float64[k]
+        Weight of the edges inside, loops included.
+    cut : float64[k]
+        Weight of the edges that leave.
     conductance : float64[k]
         Weight of the edges leaving over the smaller of the volumes inside and outside;
         0 where either volume is 0.
@@ -41,6 +49,8 @@ class Quality:
     resolution: float
     coverage: float
     sizes: NDArray[np.int64]
+    inside: NDArray[np.float64]
+    cut: NDArray[np.float64]
     conductance: NDArray[np.float64]
     density: NDArray[np.float64]
     parts: NDArray[np.int64]
@@ -49,6 +59,45 @@ class Quality:
     def disconnected(self) -> int:
         """Number of communities that are not connected."""
         return int(np.count_nonzero(self.parts > 1))
+
+    @property
+    def internal_degree(self) -> NDArray[np.float64]:
+        """Mean weight of a member's edges inside its community, float64[k]; a loop counts twice."""
+        return 2 * self.inside / np.maximum(self.sizes, 1)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas frame with one row per community.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``size``, ``inside``, ``cut``, ``conductance``, ``density``,
+            ``internal_degree`` and ``parts``; the index is the community.
+
+        Raises
+        ------
+        LouvainUmError
+            pandas is not installed.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+        >>> frame = lu.louvain(g, device="cpu").quality().to_frame()
+        >>> frame.loc[0, ["size", "inside", "cut"]].tolist()
+        [3.0, 3.0, 1.0]
+        """
+        columns = {
+            "size": self.sizes,
+            "inside": self.inside,
+            "cut": self.cut,
+            "conductance": self.conductance,
+            "density": self.density,
+            "internal_degree": self.internal_degree,
+            "parts": self.parts,
+        }
+        index = require_pandas().RangeIndex(len(self.sizes), name="community")
+        return require_pandas().DataFrame(columns, index=index)
 
     def __repr__(self) -> str:
         mean = float(self.conductance.mean()) if len(self.conductance) else 0.0
@@ -134,6 +183,8 @@ def quality(graph: Graph, labels: Given, resolution: float = 1.0) -> Quality:
         resolution=resolution,
         coverage=int(inside.sum()) / total if total else 0.0,
         sizes=sizes,
+        inside=inside / (2 * graph.scale),
+        cut=(volumes - inside) / graph.scale,
         conductance=(volumes - inside) / np.maximum(smaller, 1),
         density=joined / np.maximum(pairs, 1),
         parts=parts,

@@ -13,6 +13,7 @@ PINNED = {
     "method": str,
     "modularity": float,
     "communities": int,
+    "sizes": list,
     "levels": list,
     "seconds": {"read": float, "detect": float, "write": float},
     "device": str,
@@ -20,6 +21,7 @@ PINNED = {
     "budget_bytes": type(None),
     "peak_bytes": {"graph": int, "hash": int, "community": int, "scratch": int},
     "seed": int,
+    "notes": list,
 }
 
 
@@ -276,3 +278,52 @@ def test_memory_options_that_make_no_sense(run, two_triangles, arguments, messag
     refused = run("detect", two_triangles, *arguments)
     assert refused.code == 2
     assert message in refused.complaint()
+
+
+def test_json_lists_sizes_and_notes(run, tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("source,target\na,b\nb,c\nc,a\nc,c\nx,y\n")
+    found = run("detect", path, "--json", "-q").json
+    assert found["sizes"] == [3, 2]
+    assert any("loop" in note for note in found["notes"])
+
+
+def test_top_chooses_the_number_of_communities(run, tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("".join(f"{2 * i} {2 * i + 1}\n" for i in range(12)))
+
+    def rows(*more):
+        return run("detect", path, *more).out.count("\n")
+
+    assert rows("--top", "12") == rows("--top", "100") == rows("--top", "11") == rows() + 1
+    assert "in 10 more" in run("detect", path, "--top", "2").out
+    assert "members" not in run("detect", path, "--top", "0").out
+    assert run("detect", path, "--top", "-1").code == 2
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "npz", "json"])
+@pytest.mark.parametrize("safe", [False, True])
+def test_labels_with_the_hierarchy(run, tmp_path, suffix, safe):
+    from louvain_um.formats.labels import read_labels
+
+    path, plain, out = tmp_path / "ring.txt", tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
+    path.write_text("".join(f"v{i} v{(i + 1) % 24}\n" for i in range(24)))
+    more = ("--safe-csv",) if safe and suffix in ("csv", "tsv") else ()
+    assert run("detect", path, "-o", plain).code == 0
+    assert run("detect", path, "-o", out, "--hierarchy", *more).code == 0
+    one, other = read_labels(plain), read_labels(out)
+    assert one.vertices.tolist() == other.vertices.tolist()
+    assert one.communities.tolist() == other.communities.tolist()
+    if suffix == "csv":
+        with open(out, newline="") as file:
+            rows = list(csv.DictReader(file))
+        partitions = [name for name in rows[0] if name.startswith("hierarchy_")]
+        assert list(rows[0]) == ["vertex", "community", *partitions]
+        finer = {row["hierarchy_0"] for row in rows}
+        assert len(finer) > len({row["community"] for row in rows})
+        assert len({(row["hierarchy_0"], row["community"]) for row in rows}) == len(finer)
+
+
+def test_a_hierarchy_needs_a_file(run, two_triangles):
+    refused = run("detect", two_triangles, "--hierarchy")
+    assert (refused.code, "add -o" in refused.complaint()) == (2, True)

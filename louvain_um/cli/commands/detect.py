@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +11,14 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.messages import with_flags
 from louvain_um.placement.policy.policy import POLICY_NAMES
 
 if TYPE_CHECKING:
     from louvain_um.results.communities import Communities
+
+TOP = 10
+"""Communities to print by default."""
 
 
 @with_exit_code
@@ -37,6 +42,18 @@ def detect(
             "formulas.",
         ),
     ] = False,
+    hierarchy: Annotated[
+        bool,
+        typer.Option(
+            "--hierarchy",
+            "--levels",
+            help="Also write the nested partitions, finest first, as columns hierarchy_0, "
+            "hierarchy_1 …",
+        ),
+    ] = False,
+    top: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Number of communities to print.")
+    ] = TOP,
     method: Annotated[
         common.Method,
         typer.Option(help="leiden takes longer and guarantees connected communities."),
@@ -99,8 +116,9 @@ def detect(
         allow_driver_eviction=allow_driver_eviction,
     )
     find_policy(options.memory)
-    if safe_csv and output is None:
-        raise OptionError(remedy="--safe-csv needs a file to write: add -o labels.csv")
+    for given, name in ((safe_csv, "--safe-csv"), (hierarchy, "--hierarchy")):
+        if given and output is None:
+            raise OptionError(remedy=f"{name} needs a file to write: add -o labels.csv")
     if output is not None:
         from louvain_um.formats.labels import check_labels_path
 
@@ -128,28 +146,31 @@ def detect(
 
             reporter.step(f"writing {output}")
             start = time.perf_counter()
-            write_labels(output, result, force=force, safe_csv=safe_csv)
+            write_labels(output, result, hierarchy=hierarchy, force=force, safe_csv=safe_csv)
             seconds["write"] = time.perf_counter() - start
 
+    ran_on = result.provenance.get("device")
+    notes = (
+        *loaded.notes,
+        *common.ignored_memory_options(ran_on, memory, "auto", device_budget),
+    )
     if not quiet:
-        ran_on = result.provenance.get("device")
-        for text in (
-            *loaded.notes,
-            *common.ignored_memory_options(ran_on, memory, "auto", device_budget),
-        ):
+        for text in notes:
             print_note(text)
         if reporter.compiled:
             took = f"compiling took {reporter.compiled:.1f} s, on the first run only"
             print_note(f"{took}; the time shown excludes it")
     if json:
-        common.print_json(summary(result, seconds, options.seed))
+        common.print_json(summary(result, seconds, options.seed, notes))
     elif not quiet:
-        show(result, graph, output, compiling, verbose=verbose)
+        show(result, graph, output, compiling, top=top, verbose=verbose)
     elif output is None:
-        show_result(result, compiling)
+        show_result(result, compiling, top)
 
 
-def summary(result: Communities, seconds: dict[str, float], seed: int) -> dict[str, Any]:
+def summary(
+    result: Communities, seconds: dict[str, float], seed: int, notes: Iterable[str]
+) -> dict[str, Any]:
     """Return what ``--json`` prints."""
     from louvain_um.cli import tables
     from louvain_um.version import __version__
@@ -162,6 +183,7 @@ def summary(result: Communities, seconds: dict[str, float], seed: int) -> dict[s
         "method": result.method,
         "modularity": result.modularity,
         "communities": result.n_communities,
+        "sizes": result.sizes.tolist(),
         "levels": [
             {
                 "vertices": level.vertices,
@@ -181,6 +203,7 @@ def summary(result: Communities, seconds: dict[str, float], seed: int) -> dict[s
             for group in ("graph", "hash", "community", "scratch")
         },
         "seed": seed,
+        "notes": [with_flags(note) for note in notes],
     }
 
 
@@ -190,6 +213,7 @@ def show(
     output: Path | None,
     compiling: float,
     *,
+    top: int,
     verbose: bool,
 ) -> None:
     """Print the graph, the result and where the labels are."""
@@ -199,7 +223,7 @@ def show(
     console = tables.console()
     name = "standard input" if source == "-" else source
     console.print(tables.graph_line(result.require_graph(), name), soft_wrap=True)
-    show_result(result, compiling)
+    show_result(result, compiling, top)
     if verbose:
         console.print()
         console.print(tables.levels_table(result))
@@ -210,12 +234,12 @@ def show(
         console.print(f"\nlabels of {many} written to {output}", soft_wrap=True)
 
 
-def show_result(result: Communities, compiling: float) -> None:
+def show_result(result: Communities, compiling: float, top: int) -> None:
     """Print the result; `compiling` is the number of seconds to exclude."""
     from louvain_um.cli import tables
 
     console = tables.console()
     console.print(tables.result_line(result, compiling), soft_wrap=True)
-    if result.n_communities:
+    if result.n_communities and top:
         console.print()
-        console.print(tables.communities_table(result, console.width))
+        console.print(tables.communities_table(result, console.width, top))

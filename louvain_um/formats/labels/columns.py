@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from louvain_um.errors import LouvainUmError
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
+from louvain_um.results.frame import hierarchy_columns
 
 INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 """Text that can be read as an integer; `int` also accepts underscores and other digits."""
@@ -20,8 +21,10 @@ MAX_DIGITS = 20
 """Digits of the largest 64-bit integer."""
 
 
-def columns(result: Communities | Labels) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return vertices and communities, each as integers or as an object array of strings.
+def columns(result: Communities | Labels, *, hierarchy: bool = False) -> dict[str, NDArray[Any]]:
+    """Return the columns of a label file, each as integers or as an object array of strings.
+
+    These are vertex, community and, if asked for, the nested partitions of the hierarchy.
 
     Raises
     ------
@@ -29,11 +32,15 @@ def columns(result: Communities | Labels) -> tuple[NDArray[Any], NDArray[Any]]:
         Two names have the same text, or a name is not valid Unicode.
     """
     if isinstance(result, Labels):
-        return _writable(result.vertices, unique=True), _writable(result.communities)
+        return {
+            "vertex": _writable(result.vertices, unique=True),
+            "community": _writable(result.communities),
+        }
     names = result.names
     if names is None:
         names = np.arange(result.n_vertices, dtype=np.uint32)
-    return _writable(names, unique=True), result.labels
+    found = {"vertex": _writable(names, unique=True), "community": result.labels}
+    return found | (hierarchy_columns(result) if hierarchy else {})
 
 
 def integers_or_texts(texts: Sequence[str]) -> NDArray[Any]:

@@ -25,7 +25,7 @@ SAMPLE = 1000
 """Lines below the first that tell whether it is a header."""
 
 WRITTEN_HEADER = ["vertex", "community"]
-"""Columns of the files that `write_labels` writes."""
+"""First columns of the files that `write_labels` writes; those of a hierarchy may follow."""
 
 QUOTED = "\0"
 """Marks a quoted field for `csv`, which does not tell; text has no such character."""
@@ -98,11 +98,11 @@ def read(path: str | Path, text: str) -> Labels:
             stacklevel=4,
         )
     if kind == "header":
-        width, written = len(fields), fields == WRITTEN_HEADER
+        width, written = len(fields), fields[:2] == WRITTEN_HEADER
         # Its newline stays, which keeps line numbers.
         text = text[: first.start(1)] + text[first.end() :]
     if not (written and re.search("[#%]", text)):
-        numbers = _numbers(text, separator)
+        numbers = _numbers(text, separator, width if written else 2)
         if numbers is not None:
             return numbers
     return _texts(path, text, separator, width, written)
@@ -118,7 +118,7 @@ def _sample(
     return first, others
 
 
-def _numbers(text: str, separator: str | None) -> Labels | None:
+def _numbers(text: str, separator: str | None, width: int) -> Labels | None:
     """Return labels if all are numbers, six times as fast; None in any other case."""
     start = text[:65536].split(None, 1)
     if not start or not (start[0][0].isascii() and start[0][0].isdecimal()):
@@ -129,7 +129,7 @@ def _numbers(text: str, separator: str | None) -> Labels | None:
         )
     except (ValueError, OverflowError):
         return None
-    if rows.shape[1] != 2 or len(np.unique(rows[:, 0])) < len(rows):
+    if rows.shape[1] != width or len(np.unique(rows[:, 0])) < len(rows):
         return None
     return Labels(rows[:, 0].copy(), rows[:, 1].copy())
 
@@ -139,7 +139,7 @@ def _texts(path: str | Path, text: str, separator: str | None, width: int, writt
     listed: list[list[str]] = []
     for number, fields in _rows(path, text, separator, written):
         width = width or len(fields)
-        if len(fields) != width or width > 2:
+        if len(fields) != width or (width > 2 and not written):
             expected = f"{width}, as in the first line" if len(fields) != width else "1 or 2"
             raise GraphFormatError(
                 f"{len(fields)} fields instead of {expected}; expected a vertex and its community",
@@ -147,8 +147,8 @@ def _texts(path: str | Path, text: str, separator: str | None, width: int, writt
                 number,
             )
         listed.append(fields)
-    communities = _column([row[-1] for row in listed])
-    vertices = _column([row[0] for row in listed]) if width == 2 else np.arange(len(listed))
+    communities = _column([row[min(width, 2) - 1] for row in listed])
+    vertices = _column([row[0] for row in listed]) if width > 1 else np.arange(len(listed))
     return Labels(vertices, communities)
 
 
@@ -181,7 +181,7 @@ def _rows(
                 if not any(fields):
                     continue
                 if fields[0].startswith(("#", "%")):
-                    labelled = written and len(fields) == 2 and INTEGER.fullmatch(fields[1])
+                    labelled = written and len(fields) > 1 and INTEGER.fullmatch(fields[1])
                     if not labelled:
                         continue
                 yield reader.line_num, fields

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,6 +32,7 @@ def write_labels(
     path: str | Path,
     communities: Communities | Labels,
     *,
+    hierarchy: bool = False,
     force: bool = False,
     safe_csv: bool = False,
 ) -> None:
@@ -43,6 +44,9 @@ def write_labels(
         Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.npz`` or ``.json``. The columns (arrays,
         keys) are ``vertex`` and ``community``.
     communities : Communities or Labels
+    hierarchy : bool
+        Add the nested partitions of a result: columns ``hierarchy_0``, the finest,
+        ``hierarchy_1`` …, as in `Communities.to_frame`.
     force : bool
         Replace the file if it exists.
     safe_csv : bool
@@ -67,11 +71,24 @@ def write_labels(
     ['vertex,community', '0,0', '1,0', '2,1']
     """
     write = writer_for(path)
+    found = columns(communities, hierarchy=hierarchy)
     if safe_csv:
         _check_text(path)
-        communities = Labels(*map(spreadsheet_safe, columns(communities)))
+        found = {name: spreadsheet_safe(column) for name, column in found.items()}
     with atomic_files.replacing(path, force=force) as part, part.open("wb") as file:
-        write(file, communities)
+        write(file, found, _about(communities))
+
+
+def _about(result: Communities | Labels) -> dict[str, Any]:
+    """Return what a JSON file says of a result."""
+    if isinstance(result, Labels):
+        return {}
+    return {
+        "method": result.method,
+        "modularity": result.modularity,
+        "resolution": result.resolution,
+        "communities": result.n_communities,
+    }
 
 
 def check_labels_path(path: str | Path, *, force: bool = False, safe_csv: bool = False) -> None:
@@ -87,7 +104,8 @@ def _check_text(path: str | Path) -> None:
         raise LouvainUmError(f"{path}: --safe-csv is for .csv and .tsv files; leave it out")
 
 
-Writer = Callable[[BinaryIO, Communities | Labels], None]
+Columns = Mapping[str, NDArray[Any]]
+Writer = Callable[[BinaryIO, Columns, Mapping[str, Any]], None]
 
 
 def writer_for(path: str | Path) -> Writer:
@@ -100,16 +118,16 @@ def writer_for(path: str | Path) -> Writer:
     return WRITERS[suffix]
 
 
-def _write_text(file: BinaryIO, result: Communities | Labels, separator: bytes) -> None:
-    file.write(b"vertex%scommunity\n" % separator)
-    vertices, communities = columns(result)
-    numbers = vertices.dtype.kind in "iu" and communities.dtype.kind in "iu"
-    for low in range(0, len(vertices), CHUNK):
-        left, right = vertices[low : low + CHUNK], communities[low : low + CHUNK]
+def _write_text(file: BinaryIO, columns: Columns, separator: bytes) -> None:
+    file.write(separator.join(name.encode() for name in columns) + b"\n")
+    numbers = all(column.dtype.kind in "iu" for column in columns.values())
+    ends = [separator] * (len(columns) - 1) + [b"\n"]
+    for low in range(0, len(columns["vertex"]), CHUNK):
+        parts = [column[low : low + CHUNK] for column in columns.values()]
         if numbers:
-            file.write(digits((left, right), (separator, b"\n")))
+            file.write(digits(parts, ends))
             continue
-        fields = [_fields(column, separator.decode()) for column in (left, right)]
+        fields = [_fields(part, separator.decode()) for part in parts]
         rows = map(separator.decode().join, zip(*fields, strict=True))
         file.write("".join(f"{row}\n" for row in rows).encode())
 
@@ -125,25 +143,18 @@ def _fields(column: NDArray[Any], separator: str) -> list[str]:
     return quoted_where_needed(separator, column.tolist())
 
 
-def _write_csv(file: BinaryIO, result: Communities | Labels) -> None:
-    _write_text(file, result, b",")
+def _write_csv(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
+    _write_text(file, columns, b",")
 
 
-def _write_tsv(file: BinaryIO, result: Communities | Labels) -> None:
-    _write_text(file, result, b"\t")
+def _write_tsv(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
+    _write_text(file, columns, b"\t")
 
 
-def _write_json(file: BinaryIO, result: Communities | Labels) -> None:
-    about: dict[str, Any] = {"schema": SCHEMA, "schema_version": VERSION}
-    if isinstance(result, Communities):
-        about |= {
-            "method": result.method,
-            "modularity": result.modularity,
-            "resolution": result.resolution,
-            "communities": result.n_communities,
-        }
-    file.write(json.dumps(about)[:-1].encode())
-    for name, column in zip(("vertex", "community"), columns(result), strict=True):
+def _write_json(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
+    head = {"schema": SCHEMA, "schema_version": VERSION, **about}
+    file.write(json.dumps(head)[:-1].encode())
+    for name, column in columns.items():
         file.write(b', "%s": [' % name.encode())
         for low in range(0, len(column), CHUNK):
             file.write(b"," * (low > 0) + _json_items(column[low : low + CHUNK]))
@@ -157,9 +168,9 @@ def _json_items(column: NDArray[Any]) -> bytes:
     return json.dumps(column.tolist(), ensure_ascii=False)[1:-1].encode()
 
 
-def _write_npz(file: BinaryIO, result: Communities | Labels) -> None:
-    vertices, communities = columns(result)
-    np.savez(file, vertex=_plain_text(vertices), community=_plain_text(communities))
+def _write_npz(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
+    arrays: dict[str, Any] = {name: _plain_text(column) for name, column in columns.items()}
+    np.savez(file, **arrays)
 
 
 def _plain_text(column: NDArray[Any]) -> NDArray[Any]:
@@ -176,21 +187,21 @@ def _plain_text(column: NDArray[Any]) -> NDArray[Any]:
     return np.array(texts, dtype=str)
 
 
-def _write_parquet(file: BinaryIO, result: Communities | Labels) -> None:
+def _write_parquet(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
     arrays = [
         pa.array(column.tolist(), pa.string()) if column.dtype.kind == "O" else pa.array(column)
-        for column in columns(result)
+        for column in columns.values()
     ]
-    parquet.write_table(pa.table(arrays, names=["vertex", "community"]), file)
+    parquet.write_table(pa.table(arrays, names=list(columns)), file)
 
 
 def _needs_pyarrow(write: Writer) -> Writer:
-    def checked(file: BinaryIO, result: Communities | Labels) -> None:
+    def checked(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
         try:
-            write(file, result)
+            write(file, columns, about)
         except ImportError:
             raise LouvainUmError(
                 "writing .parquet needs pyarrow: pip install 'louvain-um[formats]'"

@@ -221,7 +221,7 @@ def test_bad_targets(tmp_path: Path) -> None:
 
 
 def test_a_full_disc_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(file: object, found: object) -> None:
+    def full(file: object, *_: object) -> None:
         file.write(b"half")  # type: ignore[attr-defined]
         raise OSError(errno.ENOSPC, "No space left on device")
 
