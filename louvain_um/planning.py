@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from operator import index
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from louvain_um.errors import OptionError
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
@@ -20,6 +20,32 @@ from louvain_um.placement.model.graph_kinds import kind_of, named_kind
 from louvain_um.placement.planner import Plan, make_plan
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
+from louvain_um.placement.program import Program, ProgramPlan, plan_program
+
+
+@overload
+def plan(
+    graph: Program,
+    *,
+    memory: str | Path | Policy = "auto",
+    device_budget: int | str | None = None,
+    machine: str | Machine | None = None,
+) -> ProgramPlan: ...
+
+
+@overload
+def plan(
+    graph: Any = None,
+    *,
+    n_vertices: int | None = None,
+    n_arcs: int | None = None,
+    weighted: bool | Literal["integer", "real"] = False,
+    method: Method = "louvain",
+    memory: str | Path | Policy = "auto",
+    device_budget: int | str | None = None,
+    machine: str | Machine | None = None,
+    kind: str | None = None,
+) -> Plan: ...
 
 
 def plan(
@@ -33,13 +59,15 @@ def plan(
     device_budget: int | str | None = None,
     machine: str | Machine | None = None,
     kind: str | None = None,
-) -> Plan:
+) -> Plan | ProgramPlan:
     """Predict memory and time of a run on a GPU before anything is allocated; needs no GPU.
 
     Parameters
     ----------
-    graph : Graph, DeviceGraph or anything `as_graph` takes, optional
-        The graph; its kind follows from its degrees.
+    graph : Graph, DeviceGraph, Program or anything `as_graph` takes, optional
+        The graph; its kind follows from its degrees. Or a program of one's own
+        (`louvain_um.placement.program.Program`), for which the arguments about graphs have no
+        meaning.
     n_vertices, n_arcs : int, optional
         Its size, instead. An undirected edge is two arcs.
     weighted : bool or {"integer", "real"}
@@ -58,9 +86,9 @@ def plan(
 
     Returns
     -------
-    Plan
+    Plan or ProgramPlan
         Its `seconds`, `peak_bytes`, `placements`, `fits`, `cliff_arcs`, `reasons`, `verdict`;
-        `to_dict()` returns plain data.
+        `to_dict()` returns plain data. Of a program a `ProgramPlan`.
 
     Raises
     ------
@@ -80,6 +108,8 @@ def plan(
     'split'
     """
     budget = Budget.parse(device_budget)
+    if isinstance(graph, Program):
+        return plan_program(graph, _machine(machine), memory, budget)
     if method not in ("louvain", "leiden"):
         raise OptionError("method", method, "must be 'louvain' or 'leiden'")
     if graph is None:
@@ -172,10 +202,7 @@ def plan_shape(
     from louvain_um.gpu.memory.planning import declare_targets24, scaled
 
     memory = find_policy(memory)
-    if machine is None:
-        machine = machine_for()
-    elif not isinstance(machine, Machine):
-        machine = load_machine(machine)
+    machine = _machine(machine)
     if kind is None and skew is not None:
         kind = kind_of(skew * shape.vertices / max(shape.arcs, 1)).name
     elif kind is not None:
@@ -196,3 +223,10 @@ def plan_shape(
         ),
         targets24=declare_targets24(shape),
     )
+
+
+def _machine(machine: str | Machine | None) -> Machine:
+    """Return the machine that a user named, or this one."""
+    if machine is None:
+        return machine_for()
+    return machine if isinstance(machine, Machine) else load_machine(machine)

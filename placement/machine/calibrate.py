@@ -111,6 +111,7 @@ def calibrate(device: int = 0, progress: Progress | None = None) -> Machine:
     values["notes"] = {
         "all": f"measured on this {probes.name} on {time.strftime('%Y-%m-%d', time.gmtime())}",
         "faults_in_flight": "processors x resident threads x 4 bytes, in pages of 4 KiB",
+        "operation_rate": "assumed: as on an H200",
         **values["notes"],
     }
     return Machine(**values)

@@ -79,6 +79,8 @@ class Machine:
     step_seconds : float
         A step of a kernel that does next to nothing: a few accesses, each of which the last one led
         to, and a barrier.
+    operation_rate : float
+        Single-precision operations/s of kernels that do nothing else.
     arrival_seconds : float
         A block's arrival at a barrier in host memory while others look whether all are there.
     faults_in_flight : int
@@ -122,6 +124,7 @@ class Machine:
     prefetch_call_seconds: float = 0.0
     step_seconds: float = 8e-6
     arrival_seconds: float = 10e-6
+    operation_rate: float = 30e12
     faults_in_flight: int = 256
     cache_bytes: int = 50 << 20
     coherent: bool = False

@@ -48,6 +48,7 @@ H200 = Machine(
     prefetch_call_seconds=100e-6,
     step_seconds=8e-6,
     arrival_seconds=10e-6,
+    operation_rate=30e12,
     faults_in_flight=264,
     cache_bytes=50 << 20,
     notes={
@@ -64,6 +65,7 @@ H200 = Machine(
         "prefetch_call_seconds": "fitted to blocks of LFR 18 and 20 that come and go: part of .41 "
         "and .47 ms each",
         "step_seconds": "fitted to LFR 18 in device memory; 6 to 9 µs on levels of R-MAT 18",
+        "operation_rate": "assumed: 45 % of the data sheet's 67 Tflop/s in single precision",
         "arrival_seconds": "fitted to LFR 18 with scratch in host memory: 240 ms more",
         "cache_bytes": "data sheet: 50 MB, taken as MiB",
         "faults_in_flight": "132 processors x 2,048 threads x 4 bytes, in pages of 4 KiB",
@@ -93,6 +95,7 @@ P4000 = Machine(
     cpu_fault_seconds=20e-6,
     launch_seconds=5e-6,
     readback_seconds=20e-6,
+    operation_rate=2.4e12,
     faults_in_flight=56,
     cache_bytes=2 << 20,
     notes={
@@ -109,6 +112,7 @@ P4000 = Machine(
         "fault_batch_seconds": _HOST_SOFTWARE,
         "block_service_seconds": _HOST_SOFTWARE,
         "cache_bytes": "data sheet: 2 MB",
+        "operation_rate": "assumed: 45 % of the data sheet's 5.3 Tflop/s in single precision",
         "step_seconds": _AS_H200,
         "arrival_seconds": _AS_H200,
         "fault_wake_seconds": _IN_BATCHES,
@@ -125,6 +129,7 @@ RTX3060TI = replace(
     device_atomic_rate=3.2e9,
     launch_seconds=4e-6,
     readback_seconds=16e-6,
+    operation_rate=7.3e12,
     faults_in_flight=57,
     cache_bytes=4 << 20,
     notes={
@@ -134,6 +139,7 @@ RTX3060TI = replace(
         "device_bandwidth": "data sheet: 448 GB/s, of which 83 % is taken as reachable",
         "copy_to_device": "PCIe 3.0 x16 (the host's): 15.75 GB/s, of which 80 % is usual",
         "cache_bytes": "data sheet: 4 MB",
+        "operation_rate": "assumed: 45 % of the data sheet's 16.2 Tflop/s in single precision",
         "faults_in_flight": "38 processors x 1,536 threads x 4 bytes, in pages of 4 KiB",
     },
 )

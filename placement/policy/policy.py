@@ -106,6 +106,11 @@ class Policy:
         For "graph", "hash", "community" and "scratch"; a group left out is on the device.
     arrays : mapping of array name to Placement or str
         Arrays that go another way than their group, such as "targets.0".
+    groups, roles : mapping of str to Placement or str
+        For other programs: their own groups, and what arrays are for, such as "targets". An
+        array's name counts before its role, and that before its group.
+    others : Placement or str
+        For groups of other programs that are not named.
     about : str
         One sentence for people.
 
@@ -126,13 +131,16 @@ class Policy:
     placements: Mapping[Group, Placement] = field(default_factory=dict)
     arrays: Mapping[str, Placement] = field(default_factory=dict)
     about: str = ""
+    groups: Mapping[str, Placement] = field(default_factory=dict)
+    roles: Mapping[str, Placement] = field(default_factory=dict)
+    others: Placement = Placement("device")
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z][\w-]*", self.name):
             raise OptionError(
                 "name", self.name, "of a policy must be a letter, then letters, digits, - and _"
             )
-        for what in ("placements", "arrays"):
+        for what in ("placements", "arrays", "groups", "roles"):
             if not isinstance(getattr(self, what), Mapping):
                 raise OptionError(remedy=f"policy {self.name}: {what} must be a mapping")
         for group in self.placements:
@@ -142,11 +150,17 @@ class Policy:
                 )
         try:
             groups = {g: Placement.parse(self.placements.get(g, "device")) for g in GROUPS}
-            arrays = {str(name): Placement.parse(p) for name, p in self.arrays.items()}
+            named = {
+                what: {str(name): Placement.parse(p) for name, p in getattr(self, what).items()}
+                for what in ("arrays", "groups", "roles")
+            }
+            others = Placement.parse(self.others)
         except OptionError as error:
             raise OptionError(remedy=f"policy {self.name}: {error}") from None
         object.__setattr__(self, "placements", groups)
-        object.__setattr__(self, "arrays", arrays)
+        object.__setattr__(self, "others", others)
+        for what, placements in named.items():
+            object.__setattr__(self, what, placements)
 
     def placement_of(self, array: str, group: Group) -> Placement:
         """Return where an array of a group goes; files know arrays by earlier names, too."""
@@ -154,6 +168,20 @@ class Policy:
             return self.placements[group]
         named = self.arrays.get(array) or self.arrays.get(current_name(array))
         return named or self.placements[group]
+
+    def placement_in(self, array: str, group: str, role: str = "other") -> Placement:
+        """Return where an array of any program goes.
+
+        Examples
+        --------
+        >>> from louvain_um.placement.policy.policy import Policy
+        >>> mine = Policy(name="mine", roles={"targets": "pinned"}, others="managed")
+        >>> str(mine.placement_in("rows", "matrix", "targets")), str(mine.placement_in("x", "y"))
+        ('pinned', 'managed')
+        """
+        named = self.arrays.get(array) or self.roles.get(role) or self.groups.get(group)
+        usual = {str(name): placement for name, placement in self.placements.items()}
+        return named or usual.get(group, self.others)
 
 
 def _all(kind: Kind) -> dict[Group, Placement]:
@@ -164,7 +192,8 @@ def _advised(name: str, *groups: Group) -> Policy:
     """Return Dinçer's configuration that advises these groups."""
     advised = dict.fromkeys(groups, Placement("host_mapped"))
     about = f"preferred on the CPU, accessed by the GPU: {', '.join(groups)}"
-    return Policy(name=name, placements={**_all("managed"), **advised}, about=about)
+    others = Placement("host_mapped" if groups == GROUPS else "managed")
+    return Policy(name=name, placements={**_all("managed"), **advised}, others=others, about=about)
 
 
 AUTO: Final = Policy(name="auto", about="what the cost model chooses for the budget")
@@ -176,6 +205,7 @@ _KNOWN: Final[dict[str, Policy]] = {
         Policy(
             name="base",
             placements=_all("managed"),
+            others=Placement("managed"),
             about="managed memory without advice: pages come when they are touched",
         ),
         _advised("adv1", *GROUPS),

@@ -12,7 +12,9 @@ A file gives each group a placement, and single arrays if need be::
     [arrays]
     "targets.0" = "split(0.5)"
 
-A group left out takes ``others``, and where that is left out, too, is on the device. The policy
+A group left out takes ``others``, and where that is left out, too, is on the device. Tables
+``[groups]`` and ``[roles]`` place arrays of other programs, by their own groups and by what they
+are for. The policy
 is called what the file is (here ``half``), or what ``name`` says. Files are found by path, and by
 name in ``./policies``, in the folders of ``LOUVAIN_UM_POLICIES`` (separated as in ``PATH``), and
 in ``louvain-um/policies`` of the user's configuration.
@@ -49,7 +51,7 @@ MOST_CHARACTERS = 1 << 16
 MOST_NAME = 100
 """Characters of a name; files are not looked for by longer ones."""
 
-FIELDS = ("name", "about", "others", "arrays", *GROUPS)
+FIELDS = ("name", "about", "others", "arrays", "groups", "roles", *GROUPS)
 
 
 def folders() -> list[Path]:
@@ -121,5 +123,8 @@ def _policy(values: dict[str, Any], stem: str) -> Policy:
         name=name,
         placements={group: values.get(group, others) for group in GROUPS},
         arrays=arrays,
+        groups=values.get("groups", {}),
+        roles=values.get("roles", {}),
+        others=others,
         about=str(values.get("about", "")),
     )

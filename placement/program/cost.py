@@ -1,0 +1,246 @@
+"""Seconds of any program under any placement: the terms φ, τ and σ of Hope, Nag and Qasem.
+
+A phase computes, uses device memory, and reads over the bus. The first two overlap wholly, as in a
+roofline; the bus overlaps the more, the more there is to compute (`joined`), so that the exposed
+latency φ of a hosted array vanishes with growing operational intensity. Managed memory pays for the
+pages that are touched, once each time the host has written them, and is local from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from louvain_um.placement.arena_spec import BLOCK
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.model.cost import (
+    BATCHES_A_BLOCK,
+    FRESH,
+    HOST_FILL,
+    PAGEABLE,
+    Estimate,
+    launches,
+)
+from louvain_um.placement.policy.policy import Placement
+from louvain_um.placement.program.accesses import Atomic, Stream
+from louvain_um.placement.program.program import Phase, Program, ProgramArray
+
+OVERLAP: Final = 3.5
+"""Exponent p of ``(work^p + bus^p)^(1/p)``, the seconds of a phase that works and reads over the
+bus at the same time."""
+
+BIG_PAGE: Final = 64 << 10
+"""Bytes that a page fault brings at least."""
+
+SECTOR: Final = 32
+"""Bytes that one access over the bus moves at least."""
+
+
+def joined(work: float, bus: float, *, overlap: bool = True) -> float:
+    """Return the seconds of computing and using device memory (`work`) beside reading the bus.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.program.cost import joined
+    >>> round(joined(0.0, 1.0), 2), round(joined(1.0, 1.0), 2), round(joined(9.0, 1.0) - 9, 3)
+    (1.0, 1.22, 0.001)
+    >>> joined(9.0, 1.0, overlap=False)
+    10.0
+    """
+    most = max(work, bus)
+    if not overlap or most == 0:
+        return work + bus
+    both: float = (1 + (min(work, bus) / most) ** OVERLAP) ** (1 / OVERLAP)
+    return most * both
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What demand paging brings for an array: bytes, 2 MiB blocks, and the seconds it takes."""
+
+    nbytes: float
+    blocks: float
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramCost:
+    """Seconds of a program on a machine.
+
+    Parameters
+    ----------
+    program : Program
+    machine : Machine
+    scale : mapping of str to float
+        Measured seconds of a phase divided by those predicted, from feedback.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.machine.profiles import H200
+    >>> from louvain_um.placement.program.cost import ProgramCost
+    >>> from louvain_um.placement.policy.policy import Placement
+    >>> from louvain_um.placement.program import Program, ProgramArray, Stream
+    >>> data = ProgramArray(name="data", shape=10**8, reads=Stream(passes=20), from_host=1)
+    >>> cost = ProgramCost(program=Program(name="scan", arrays=[data]), machine=H200)
+    >>> here, there = (cost.seconds({"data": Placement(k)}) for k in ("device", "host_mapped"))
+    >>> here < there
+    True
+    """
+
+    program: Program
+    machine: Machine
+    scale: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def _bus(self) -> dict[tuple[str, str, bool], float]:
+        return {
+            (array.name, phase.name, pinned): self._bus_whole(array, phase, pinned)
+            for array in self.program.arrays
+            for phase in self.program.phases
+            for pinned in (False, True)
+        }
+
+    @cached_property
+    def _local(self) -> dict[tuple[str, str], float]:
+        return {
+            (array.name, phase.name): self._local_whole(array, phase)
+            for array in self.program.arrays
+            for phase in self.program.phases
+        }
+
+    def _local_whole(self, array: ProgramArray, phase: Phase) -> float:
+        """Return seconds of device memory for a phase's accesses of an array that lies there."""
+        found = 0.0
+        for access, _ in self.program.accesses(array, phase.name):
+            count = access.elements(array.size)
+            if isinstance(access, Stream):
+                found += count * array.itemsize / self.machine.device_bandwidth
+            elif isinstance(access, Atomic):
+                found += count / self.machine.device_atomic_rate
+            else:
+                found += count / self.machine.device_random_rate
+        return found
+
+    def _bus_whole(self, array: ProgramArray, phase: Phase, pinned: bool) -> float:
+        """Return seconds of the bus for a phase's accesses of an array that is on the host."""
+        machine, found = self.machine, 0.0
+        reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
+        for access, writes in self.program.accesses(array, phase.name):
+            count = access.elements(array.size)
+            rate = machine.remote_write_bandwidth if writes else machine.remote_bandwidth
+            in_order = count * array.itemsize / rate
+            if isinstance(access, Stream):
+                found += in_order
+            elif isinstance(access, Atomic):
+                found += count / (machine.remote_atomic_rate * reads / machine.remote_random_rate)
+            else:
+                found += max(count / reads, in_order if array.itemsize > SECTOR else 0.0)
+        return found
+
+    def paged(self, array: ProgramArray) -> Pages:
+        """Return what demand paging costs an array after the host has written it."""
+        pages, blocks = array.nbytes / BIG_PAGE, array.nbytes / BLOCK
+        missing, apart = 1.0, 1.0
+        for phase in self.program.phases:
+            for access, _ in self.program.accesses(array, phase.name):
+                missing *= 1 - min(1.0, access.touched(pages) / pages) if pages else 0.0
+                apart *= 1 - min(1.0, access.touched(blocks) / blocks) if blocks else 0.0
+        nbytes = array.nbytes * (1 - missing)
+        touched = max(blocks * (1 - apart), nbytes / BLOCK)
+        machine = self.machine
+        batches = BATCHES_A_BLOCK * nbytes / BLOCK + (1.0 if nbytes else 0.0)
+        seconds = nbytes / machine.migrate_to_device + (
+            touched * machine.block_service_seconds + batches * machine.fault_batch_seconds
+        )
+        return Pages(nbytes, touched, seconds)
+
+    def arrival(self, array: ProgramArray, placement: Placement) -> float:
+        """Return seconds of moving an array between host and device in the whole program.
+
+        Explicit copies, migrations by page faults or prefetches, and making fresh memory. What the
+        host writes or reads in memory that it shares with the device needs no copy.
+        """
+        machine, kind, nbytes = self.machine, placement.kind, float(array.nbytes)
+        fresh = nbytes / (FRESH * machine.device_bandwidth)
+        filled = nbytes / HOST_FILL
+        up, down = array.from_host, array.to_host
+        if kind == "split":
+            here, there = Placement("device"), Placement("host_mapped")
+            share = placement.fraction
+            return share * self.arrival(array, here) + (1 - share) * self.arrival(array, there)
+        if kind in ("host_mapped", "pinned"):
+            return filled
+        if kind == "device":
+            return nbytes * (
+                up / min(PAGEABLE, machine.copy_to_device)
+                + down / min(PAGEABLE, machine.copy_to_host)
+            )
+        if kind == "prefetched":
+            written = filled + up * nbytes / machine.prefetch_to_device
+            return (written if up else fresh) + down * nbytes / machine.prefetch_to_host
+        pages = self.paged(array)
+        if kind == "managed":
+            first = filled + up * pages.seconds
+            back = down * pages.nbytes / machine.prefetch_to_host
+            return (first if up else pages.nbytes / machine.migrate_to_device) + back
+        # What is only read keeps its copy on the host.
+        back = down * pages.nbytes / machine.prefetch_to_host if array.written else 0.0
+        copying = 1 / machine.prefetch_duplicate - 1 / machine.migrate_to_device
+        copies = max(up, 1.0) * (pages.seconds + copying * pages.nbytes)
+        return filled + copies + back
+
+    def phase_seconds(self, phase: Phase, placements: Mapping[str, Placement]) -> float:
+        """Return seconds of all runs of a phase."""
+        local = bus = 0.0
+        for array in self.program.arrays:
+            placement = placements[array.name]
+            hosted = 1 - placement.on_device
+            local += (1 - hosted) * self._local[array.name, phase.name]
+            if hosted:
+                bus += hosted * self._bus[array.name, phase.name, placement.kind == "pinned"]
+        work = max(phase.operations / self.machine.operation_rate, local)
+        work *= self.scale.get(phase.name, 1.0)
+        starts = phase.passes * phase.launches * self.machine.launch_seconds
+        return joined(work, bus, overlap=phase.overlap) + starts
+
+    def phases(self, placements: Mapping[str, Placement]) -> dict[str, float]:
+        """Return seconds of each phase."""
+        return {p.name: self.phase_seconds(p, placements) for p in self.program.phases}
+
+    def seconds(self, placements: Mapping[str, Placement]) -> float:
+        """Return seconds of the program."""
+        moving = sum(self.arrival(a, placements[a.name]) for a in self.program.arrays)
+        return sum(self.phases(placements).values()) + moving
+
+    def estimate(
+        self, array: ProgramArray, placements: Mapping[str, Placement], room: int
+    ) -> Estimate:
+        """Return φ, τ and σ of keeping one array on the host, the others as they are placed.
+
+        Parameters
+        ----------
+        array : ProgramArray
+        placements : mapping of str to Placement
+        room : int
+            Bytes of the device that the array may have.
+        """
+        hosted = placements[array.name]
+        if hosted.kind not in ("host_mapped", "pinned"):
+            hosted = Placement("host_mapped")
+        here = {**placements, array.name: Placement("device")}
+        there = {**placements, array.name: hosted}
+        phi = sum(self.phases(there).values()) - sum(self.phases(here).values())
+        mine = [self.program.phase(name) for name in self.program.phases_of(array)]
+        runs = sum(phase.passes for phase in mine)
+        rounds = launches(array.nbytes, room)
+        copied = self.arrival(array, Placement("device"))
+        if rounds > 1:
+            # What does not fit has to come again for every pass.
+            copied = max(copied, runs * array.nbytes / self.machine.copy_to_device)
+        return Estimate(
+            phi=phi,
+            tau=copied - self.arrival(array, hosted),
+            sigma=runs * (rounds - 1) * self.machine.launch_seconds,
+        )

@@ -1,0 +1,250 @@
+"""The plan of a program: where each array lives, what that takes, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from louvain_um.options import Budget
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.model.cost import Estimate
+from louvain_um.placement.planner import CONTEXT
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO, Placement, Policy
+from louvain_um.placement.program.cost import ProgramCost
+from louvain_um.placement.program.program import Program
+from louvain_um.placement.program.solver import device_bytes, held_by_phase, refuse_beyond, solve
+from louvain_um.placement.units import seconds, size
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProgramPlan:
+    """What was decided for a program; `print` shows it as a table.
+
+    Parameters
+    ----------
+    cost : ProgramCost
+        The program, the machine, and what was measured of them.
+    placements : mapping of str to Placement
+        By name of the array.
+    policy : str
+    budget : int or None
+        Bytes of the device that were allowed.
+    limit : int
+        Usable bytes of the device: the budget, or less if the device has less.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.placement.program import Gather, Program, ProgramArray, Stream
+    >>> ranks = Program(name="pagerank", arrays=[
+    ...     ProgramArray(name="targets", shape=10**8, reads=Stream(passes=20), from_host=1),
+    ...     ProgramArray(name="rank", shape=10**7, dtype="f4", reads=Gather(2e9))])
+    >>> plan = lu.plan(ranks, device_budget="30%", machine="h200")
+    >>> str(plan.placements["rank"]), plan.fits, plan.device_bytes["run"] <= plan.limit
+    ('device', False, True)
+    """
+
+    cost: ProgramCost
+    placements: Mapping[str, Placement]
+    policy: str
+    budget: int | None
+    limit: int
+    measured: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def program(self) -> Program:
+        """The program."""
+        return self.cost.program
+
+    @property
+    def bytes_by_phase(self) -> dict[str, int]:
+        """Bytes of all arrays that live in each phase."""
+        return self.program.bytes_by_phase
+
+    @property
+    def in_core_bytes(self) -> int:
+        """Bytes of the device with which everything would be there: 100 % of budgets."""
+        return self.program.peak_bytes
+
+    @cached_property
+    def device_bytes(self) -> dict[str, int]:
+        """Most bytes of the device that are taken in each phase."""
+        return held_by_phase(self.program, self.placements)
+
+    @cached_property
+    def peak_bytes(self) -> dict[str, int]:
+        """Most bytes that each group holds in any one phase, wherever they live."""
+        groups = dict.fromkeys(array.group for array in self.program.arrays)
+        return {
+            group: max(
+                sum(
+                    array.held
+                    for array in self.program.arrays
+                    if array.group == group and phase.name in self.program.phases_of(array)
+                )
+                for phase in self.program.phases
+            )
+            for group in groups
+        }
+
+    @cached_property
+    def phase_seconds(self) -> dict[str, float]:
+        """Predicted seconds of each phase."""
+        return self.cost.phases(self.placements)
+
+    @cached_property
+    def arrival_seconds(self) -> dict[str, float]:
+        """Predicted seconds of moving each array between host and device."""
+        arrays = self.program.arrays
+        return {a.name: self.cost.arrival(a, self.placements[a.name]) for a in arrays}
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of the program, moving included."""
+        return sum(self.phase_seconds.values()) + sum(self.arrival_seconds.values())
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything could be in device memory."""
+        return self.in_core_bytes <= self.limit
+
+    @cached_property
+    def reasons(self) -> dict[str, Estimate]:
+        """φ, τ and σ of keeping each array on the host."""
+        found = {}
+        for array in self.program.arrays:
+            mine = device_bytes(array, self.placements[array.name])
+            held = max((self.device_bytes[p] for p in self.program.phases_of(array)), default=0)
+            room = self.limit - held + mine
+            found[array.name] = self.cost.estimate(array, self.placements, room)
+        return found
+
+    def placement_of(self, name: str) -> Placement:
+        """Return where an array lives."""
+        return self.placements[name]
+
+    def is_host_resident(self, name: str) -> bool:
+        """Whether an array, or some of it, stays on the host: the paper's isHostResident."""
+        return self.placements[name].on_device < 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON holds it, in bytes and seconds."""
+        return {
+            "schema": 1,
+            "program": self.program.name,
+            "machine": self.cost.machine.name,
+            "policy": self.policy,
+            "budget_bytes": self.budget,
+            "limit_bytes": self.limit,
+            "in_core_bytes": self.in_core_bytes,
+            "fits": self.fits,
+            "seconds": self.seconds,
+            "phase_seconds": self.phase_seconds,
+            "arrival_seconds": self.arrival_seconds,
+            "measured_seconds": dict(self.measured),
+            "peak_bytes": self.peak_bytes,
+            "phase_bytes": self.bytes_by_phase,
+            "device_bytes": self.device_bytes,
+            "arrays": [
+                {
+                    "name": array.name,
+                    "group": array.group,
+                    "role": array.role,
+                    "dtype": str(array.dtype),
+                    "shape": list(array.shape if isinstance(array.shape, tuple) else ()),
+                    "bytes": array.nbytes,
+                    "phases": list(self.program.phases_of(array)),
+                    "placement": str(self.placements[array.name]),
+                    "phi": self.reasons[array.name].phi,
+                    "tau": self.reasons[array.name].tau,
+                    "sigma": self.reasons[array.name].sigma,
+                }
+                for array in self.program.arrays
+            ],
+        }
+
+    def __str__(self) -> str:
+        rows = [("array", "group", "bytes", "lives in", "φ − τ − σ", "phases")]
+        for array in self.program.arrays:
+            net = self.reasons[array.name].net
+            phases = ", ".join(self.program.phases_of(array))
+            where = str(self.placements[array.name])
+            rows.append((array.name, array.group, size(array.nbytes), where, seconds(net), phases))
+        widths = [max(len(row[i]) for row in rows) for i in range(5)]
+        lines = [
+            "  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[5]]).rstrip()
+            for row in rows
+        ]
+        held = max(self.device_bytes.values())
+        return "\n".join(
+            [
+                *lines,
+                f"{self.program.name} under {self.policy}: {size(held)} of the device at most, "
+                f"{size(self.limit)} allowed; about {seconds(self.seconds)} on {self.machine_name}",
+            ]
+        )
+
+    @property
+    def machine_name(self) -> str:
+        """Name of the machine that was predicted for."""
+        return self.cost.machine.name
+
+    def __repr__(self) -> str:
+        return f"ProgramPlan({self.program.name}: {self.policy}, {seconds(self.seconds)})"
+
+
+def plan_program(
+    program: Program,
+    machine: Machine,
+    memory: str | Path | Policy = "auto",
+    budget: Budget | int | str | None = None,
+    *,
+    free: int | None = None,
+    managed: bool = True,
+    scale: Mapping[str, float] | None = None,
+) -> ProgramPlan:
+    """Decide where every array of a program will live, and predict what that takes.
+
+    Parameters
+    ----------
+    program : Program
+    machine : Machine
+    memory : str, path or Policy
+        What `find_policy` takes; "auto" decides for all arrays together, by the cost model.
+    budget : Budget, int or str, optional
+        Bytes of the device to use, as a number, like "8GiB", or like "70%" of `Program.peak_bytes`.
+    free : int, optional
+        Bytes that the device has free; by default what the machine has, less a context's.
+    managed : bool
+        Whether the device has managed memory that both sides may touch at any time.
+    scale : mapping of str to float, optional
+        See `ProgramCost`.
+
+    Raises
+    ------
+    OptionError
+        There is no such policy, or the budget is none.
+    MemoryBudgetError
+        What must be on the device, or what the policy places there, exceeds the budget.
+    """
+    policy = find_policy(memory)
+    allowed = Budget.parse(budget).resolve(program.peak_bytes)
+    there = max(1, machine.memory_bytes - CONTEXT) if free is None else free
+    limit = there if allowed is None else min(allowed, there)
+    cost = ProgramCost(program=program, machine=machine, scale=scale or {})
+    if policy.name == AUTO.name:
+        placements = solve(cost, limit, managed=managed)
+    else:
+        placements = {
+            a.name: Placement("device") if a.on_device
+            else policy.placement_in(a.name, a.group, a.role)
+            for a in program.arrays
+        }  # fmt: skip
+        refuse_beyond(program, placements, limit)
+    return ProgramPlan(
+        cost=cost, placements=placements, policy=policy.name, budget=allowed, limit=limit
+    )

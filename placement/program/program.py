@@ -1,0 +1,279 @@
+"""A program as data: arrays, phases, and how the kernels of each phase access each array.
+
+Whoever writes kernels describes them here; placement decides from that alone where each array
+lives. Names, groups and phases are the program's own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Final
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from louvain_um.errors import OptionError
+from louvain_um.placement.program.accesses import (
+    Access,
+    Accesses,
+    Atomic,
+    check_amount,
+    check_name,
+    flat,
+    frozen,
+    part,
+)
+
+ALIGNED: Final = 256
+"""Bytes to whose multiples arrays are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A part of a program: some kernels, run `passes` times.
+
+    Parameters
+    ----------
+    name : str
+    passes : float
+        How often the phase is run.
+    launches : float
+        Kernel launches of one run of it.
+    operations : float
+        Arithmetic operations of all runs together. They hide what is read over the bus.
+    overlap : bool
+        Whether computing and reading over the bus overlap; not if threads wait for each other.
+
+    Raises
+    ------
+    OptionError
+        A count that is negative or no number.
+    """
+
+    name: str
+    passes: float = 1.0
+    launches: float = 1.0
+    operations: float = 0.0
+    overlap: bool = True
+
+    def __post_init__(self) -> None:
+        check_name("phase", self.name)
+        for what in ("passes", "launches", "operations"):
+            check_amount(what, getattr(self, what))
+
+
+ONLY: Final = Phase(name="run")
+"""The phase of programs that name none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramArray:
+    """An array of a program.
+
+    Parameters
+    ----------
+    name : str
+    shape : int or tuple of int
+    dtype : dtype
+    group : str
+        Any word; policies may place groups.
+    role : str
+        What the array is for; policies may place roles.
+    phases : tuple of str, optional
+        Phases in which it lives; all, if left out.
+    reads, writes : Stream, Gather or Atomic, sequence of these, or mapping of phase to these
+        Accesses of kernels. Those without a phase are shared by the array's phases, by their
+        passes. An `Atomic` reads and writes, in whichever of the two it stands.
+    from_host : float
+        How often the host writes the array before kernels use it.
+    to_host : float
+        How often the host reads it after kernels have used it.
+    on_device : bool
+        It must be in device memory.
+
+    Raises
+    ------
+    OptionError
+        A name, shape, dtype, phase or access that is none.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.program import Gather, ProgramArray, Stream
+    >>> rank = ProgramArray(name="rank", shape=(1000, 2), dtype="f4", reads=Gather(5000),
+    ...                     writes=Stream(passes=20))
+    >>> rank.nbytes, rank.itemsize
+    (8000, 4)
+    """
+
+    name: str
+    shape: int | tuple[int, ...]
+    dtype: DTypeLike = "u4"
+    group: str = "arrays"
+    role: str = "other"
+    phases: tuple[str, ...] | None = None
+    reads: Accesses = ()
+    writes: Accesses = ()
+    from_host: float = 0.0
+    to_host: float = 0.0
+    on_device: bool = False
+
+    def __post_init__(self) -> None:
+        for what in ("name", "group", "role"):
+            check_name(what, getattr(self, what))
+        shape = self.shape if isinstance(self.shape, Sequence) else (self.shape,)
+        if not all(isinstance(n, int | np.integer) and 0 <= n < 1 << 50 for n in shape):
+            raise OptionError("shape", self.shape, f"of array {self.name} must be whole numbers")
+        try:
+            kind = np.dtype(self.dtype)
+        except (TypeError, ValueError):
+            kind = np.dtype(object)
+        if kind.hasobject or not kind.itemsize:
+            raise OptionError("dtype", self.dtype, f"of array {self.name} must be one of numbers")
+        for what in ("from_host", "to_host"):
+            check_amount(what, getattr(self, what))
+        for name, value in (
+            ("shape", tuple(map(int, shape))),
+            ("dtype", kind),
+            ("phases", None if self.phases is None else tuple(self.phases)),
+            ("reads", frozen(self.reads, self.name)),
+            ("writes", frozen(self.writes, self.name)),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return int(np.dtype(self.dtype).itemsize)
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return prod(self.shape) if isinstance(self.shape, tuple) else self.shape
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes."""
+        return self.size * self.itemsize
+
+    @property
+    def held(self) -> int:
+        """Bytes that the array is counted with."""
+        return -(-self.nbytes // ALIGNED) * ALIGNED
+
+    @property
+    def written(self) -> bool:
+        """Whether kernels write it."""
+        return bool(self.writes) or any(
+            isinstance(access, Atomic) for _, access in flat(self.reads)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """Arrays and phases.
+
+    Parameters
+    ----------
+    name : str
+    arrays : sequence of ProgramArray
+    phases : sequence of Phase
+        In the order of their first run; one, "run", if left out.
+
+    Raises
+    ------
+    OptionError
+        Two arrays or phases share a name, or an array lives in a phase that there is not.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.program import Gather, Phase, Program, ProgramArray, Stream
+    >>> ranks = Program(
+    ...     name="pagerank",
+    ...     arrays=[
+    ...         ProgramArray(name="targets", shape=10**6, reads=Stream(passes=20), from_host=1),
+    ...         ProgramArray(name="rank", shape=10**5, dtype="f4", reads=Gather(2e7)),
+    ...     ],
+    ...     phases=[Phase(name="iterate", passes=20)],
+    ... )
+    >>> ranks.bytes_by_phase
+    {'iterate': 4400128}
+    """
+
+    name: str
+    arrays: Sequence[ProgramArray]
+    phases: Sequence[Phase] = (ONLY,)
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        object.__setattr__(self, "arrays", tuple(self.arrays))
+        object.__setattr__(self, "phases", tuple(self.phases) or (ONLY,))
+        for what in ("arrays", "phases"):
+            names = [each.name for each in getattr(self, what)]
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise OptionError(
+                    what, twice, "give each a name of its own",
+                    problem=f"program {self.name} has two {what} called {twice!r}",
+                )  # fmt: skip
+        for array in self.arrays:
+            named = [*(array.phases or ()), *(p for p, _ in self._declared(array) if p)]
+            for phase in named:
+                self.phase(phase, f"array {array.name}")
+
+    def phase(self, name: str, asking: str = "") -> Phase:
+        """Return a phase by name.
+
+        Raises
+        ------
+        OptionError
+            There is no such phase.
+        """
+        found = next((phase for phase in self.phases if phase.name == name), None)
+        if found is None:
+            whose = f"{asking}: " if asking else ""
+            raise OptionError(
+                "phase", name, f"use one of {', '.join(p.name for p in self.phases)}",
+                problem=f"{whose}program {self.name} has no phase {str(name)[:40]!r}",
+            )  # fmt: skip
+        return found
+
+    def phases_of(self, array: ProgramArray) -> tuple[str, ...]:
+        """Return the phases in which an array lives, in the program's order."""
+        every = tuple(phase.name for phase in self.phases)
+        return every if array.phases is None else tuple(p for p in every if p in array.phases)
+
+    def accesses(self, array: ProgramArray, phase: str) -> list[tuple[Access, bool]]:
+        """Return an array's accesses in a phase, and whether each writes."""
+        mine = [self.phase(name) for name in self.phases_of(array)]
+        passes = sum(p.passes for p in mine)
+        share = self.phase(phase).passes / passes if passes else 0.0
+        found = list[tuple[Access, bool]]()
+        if not any(p.name == phase for p in mine):
+            return found
+        for writes, accesses in ((False, array.reads), (True, array.writes)):
+            for name, access in flat(accesses):
+                if name is None:
+                    found.append((part(access, share), writes))
+                elif name == phase:
+                    found.append((access, writes))
+        return found
+
+    @cached_property
+    def bytes_by_phase(self) -> dict[str, int]:
+        """Bytes of the arrays that live in each phase, wherever they are."""
+        return {
+            phase.name: sum(a.held for a in self.arrays if phase.name in self.phases_of(a))
+            for phase in self.phases
+        }
+
+    @property
+    def peak_bytes(self) -> int:
+        """Most bytes of arrays alive in one phase: 100 % of budgets."""
+        return max(self.bytes_by_phase.values())
+
+    def _declared(self, array: ProgramArray) -> Iterator[tuple[str | None, Access]]:
+        yield from flat(array.reads)
+        yield from flat(array.writes)

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.placement.machine.profiles import H200
+from louvain_um.placement.policy.policy import Placement
+from louvain_um.placement.program import Gather, Phase, Program, ProgramArray, Stream
+from louvain_um.placement.program.cost import ProgramCost, joined
+from louvain_um.placement.program.solver import device_bytes, held_by_phase, solve
+
+MIB = 1 << 20
+HOT, WARM, COLD = (
+    ProgramArray(name=name, shape=16 * MIB, reads=Gather(count), from_host=1)
+    for name, count in (("hot", 1e10), ("warm", 1e9), ("cold", 1e3))
+)
+
+
+def decide(arrays, budget, phases=(), **options):
+    program = Program(name="p", arrays=arrays, phases=phases)
+    return solve(ProgramCost(program=program, machine=H200), budget, **options)
+
+
+def test_the_hot_array_takes_the_device_even_if_the_cold_one_comes_first():
+    for arrays in ((HOT, COLD), (COLD, HOT)):
+        found = decide(arrays, 64 * MIB)
+        assert found["hot"].on_device == 1
+        assert found["cold"].on_device == 0
+
+
+def test_of_three_arrays_two_fit_in_any_order():
+    arrays = [
+        ProgramArray(name=name, shape=16 * MIB, reads=Stream(passes=passes))
+        for name, passes in (("a", 50), ("b", 40), ("c", 2))
+    ]
+    found = [decide(order, 128 * MIB) for order in itertools.permutations(arrays)]
+    assert all(placements == found[0] for placements in found)
+    assert [found[0][name].on_device for name in "abc"] == [1, 1, 0]
+
+
+def test_the_last_array_is_split_at_whole_blocks():
+    found = decide([HOT, WARM], 64 * MIB + 11 * MIB)
+    assert found["hot"].on_device == 1
+    assert found["warm"].kind == "split"
+    assert device_bytes(WARM, found["warm"]) == 10 * MIB
+
+
+def test_arrays_of_different_phases_take_turns():
+    arrays = [
+        ProgramArray(name=name, shape=16 * MIB, reads=Stream(passes=9), phases=(name,))
+        for name in ("one", "two")
+    ]
+    phases = [Phase(name="one"), Phase(name="two")]
+    found = decide(arrays, 64 * MIB, phases)
+    assert {where.on_device for where in found.values()} == {1}
+    assert held_by_phase(Program(name="p", arrays=arrays, phases=phases), found) == {
+        "one": 64 * MIB,
+        "two": 64 * MIB,
+    }
+
+
+def test_a_few_touched_pages_are_faulted_in_and_local_from_then_on():
+    few = ProgramArray(name="few", shape=1 << 28, reads=Gather(1e9, share=0.01), from_host=1)
+    found = decide([few], 2 << 30)
+    assert found["few"].kind == "managed"
+    dense = ProgramArray(name="dense", shape=1 << 28, reads=Gather(1e9))
+    assert decide([dense], 2 << 30)["dense"].kind == "device"
+
+
+def test_data_read_once_stay_where_they_are():
+    once = ProgramArray(name="once", shape=1 << 28, reads=Stream(), from_host=1)
+    assert decide([once], 2 << 30)["once"].kind == "host_mapped"
+    assert decide([once], 2 << 30, managed=False)["once"].kind == "pinned"
+
+
+def test_results_that_the_host_reads_again_and_again_are_not_copied():
+    array = ProgramArray(name="x", shape=1 << 26, writes=Stream(), to_host=5)
+    assert decide([array], 1 << 30)["x"].on_device == 0
+
+
+def test_what_must_be_on_the_device_is_refused_to_the_byte():
+    arrays = [ProgramArray(name=n, shape=MIB, on_device=True) for n in "ab"]
+    with pytest.raises(MemoryBudgetError, match="1 bytes more") as error:
+        decide(arrays, 8 * MIB - 1)
+    assert (error.value.needed, error.value.budget) == (8 * MIB, 8 * MIB - 1)
+    assert {where.kind for where in decide(arrays, 8 * MIB).values()} == {"device"}
+
+
+def phi(operations, overlap=True):
+    phase = Phase(name="run", operations=operations, overlap=overlap)
+    program = Program(name="p", arrays=[WARM], phases=[phase])
+    cost = ProgramCost(program=program, machine=H200)
+    return cost.estimate(WARM, {"warm": Placement("host_mapped")}, 1 << 30).phi
+
+
+def test_computing_hides_remote_access_entirely_in_the_end():
+    found = [phi(operations) for operations in (0, 1e13, 1e14, 1e15, 1e16)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] == pytest.approx(1e9 / H200.remote_random_rate, rel=0.05)
+    assert found[-1] < 1e-4 * found[0]
+    assert phi(1e16, overlap=False) == pytest.approx(1e9 / H200.remote_random_rate)
+
+
+def test_copies_and_launches_add_up_for_what_does_not_fit():
+    phase = Phase(name="run", passes=10)
+    array = ProgramArray(name="x", shape=10 * MIB, reads=Stream(passes=10), from_host=1)
+    cost = ProgramCost(program=Program(name="p", arrays=[array], phases=[phase]), machine=H200)
+    where = {"x": Placement("host_mapped")}
+    fits, not_all = (cost.estimate(array, where, room) for room in (64 * MIB, 10 * MIB))
+    assert fits.sigma == 0
+    assert not_all.sigma == pytest.approx(10 * 4 * H200.launch_seconds)
+    assert not_all.tau > fits.tau
+
+
+def test_the_terms_are_those_of_the_predicted_times():
+    program = Program(name="p", arrays=[HOT, WARM, COLD])
+    cost = ProgramCost(program=program, machine=H200)
+    there = dict.fromkeys(("hot", "warm", "cold"), Placement("host_mapped"))
+    for array in program.arrays:
+        terms = cost.estimate(array, there, 1 << 40)
+        here = {**there, array.name: Placement("device")}
+        assert cost.seconds(there) - cost.seconds(here) == pytest.approx(terms.phi - terms.tau)
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6))
+def test_both_together_take_at_least_the_longer_and_at_most_the_sum(work, bus):
+    assert max(work, bus) * (1 - 1e-12) <= joined(work, bus) <= (work + bus) * (1 + 1e-12)
+
+
+ARRAYS = st.lists(
+    st.builds(
+        lambda shape, passes, count, host, phases: (shape, passes, count, host, phases),
+        st.integers(0, 40 * MIB), st.floats(0, 50), st.floats(0, 1e10), st.integers(0, 2),
+        st.sampled_from([None, ("a",), ("b",)]),
+    ), max_size=5,
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60)
+@given(ARRAYS, st.integers(1, 600 * MIB), st.randoms(use_true_random=False))
+def test_plans_keep_budgets_whatever_the_order_and_no_fixed_policy_is_faster(
+    drawn, budget, shuffle
+):
+    arrays = [
+        ProgramArray(
+            name=f"x{number}", shape=shape, reads=[Stream(passes=passes), Gather(count)],
+            from_host=host, phases=phases,
+        )
+        for number, (shape, passes, count, host, phases) in enumerate(drawn)
+    ]  # fmt: skip
+    phases = [Phase(name="a"), Phase(name="b")]
+    program = Program(name="p", arrays=arrays, phases=phases)
+    cost = ProgramCost(program=program, machine=H200)
+    found = solve(cost, budget)
+    assert max(held_by_phase(program, found).values()) <= budget
+    shuffle.shuffle(arrays)
+    again = ProgramCost(program=Program(name="p", arrays=arrays, phases=phases), machine=H200)
+    assert solve(again, budget) == found
+    for kind in ("device", "managed", "host_mapped", "prefetched", "read_mostly"):
+        fixed = {array.name: Placement(kind) for array in arrays}
+        if max(held_by_phase(program, fixed).values()) <= budget:
+            assert cost.seconds(found) <= cost.seconds(fixed) * (1 + 1e-6)

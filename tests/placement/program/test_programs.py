@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import louvain_um as lu
+from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import Placement, Policy
+from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
+
+MIB = 1 << 20
+
+
+def two_phases() -> Program:
+    return Program(
+        name="two",
+        arrays=[
+            ProgramArray(name="both", shape=(MIB, 2), dtype="f4", reads=Stream(passes=30)),
+            ProgramArray(name="first", shape=MIB, phases=("load",), writes=Stream()),
+            ProgramArray(
+                name="second", shape=MIB, phases=("iterate",), group="work", role="targets",
+                reads={"iterate": [Gather(1e6), Atomic(5)]},
+            ),
+        ],
+        phases=[Phase(name="load", passes=1), Phase(name="iterate", passes=9)],
+    )  # fmt: skip
+
+
+def test_arrays_count_in_the_phases_in_which_they_live():
+    program = two_phases()
+    assert program.bytes_by_phase == {"load": 12 * MIB, "iterate": 12 * MIB}
+    assert program.peak_bytes == 12 * MIB
+    assert program.phases_of(program.arrays[2]) == ("iterate",)
+
+
+def test_accesses_without_a_phase_are_shared_by_passes():
+    program = two_phases()
+    both, _, second = program.arrays
+    assert program.accesses(both, "load") == [(Stream(passes=3), False)]
+    assert program.accesses(both, "iterate") == [(Stream(passes=27), False)]
+    assert program.accesses(second, "iterate") == [(Gather(1e6), False), (Atomic(5), False)]
+    assert program.accesses(second, "load") == []
+    assert second.written
+    assert not both.written
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: ProgramArray(name="", shape=1), "name"),
+        (lambda: ProgramArray(name="x", shape=-1), "shape"),
+        (lambda: ProgramArray(name="x", shape=(2, 2.5)), "shape"),
+        (lambda: ProgramArray(name="x", shape=1, dtype=object), "dtype"),
+        (lambda: ProgramArray(name="x", shape=1, dtype="nothing"), "dtype"),
+        (lambda: ProgramArray(name="x", shape=1, reads=3), "Stream"),
+        (lambda: Stream(passes=-1), "passes"),
+        (lambda: Stream(share=2), "share"),
+        (lambda: Gather(float("nan")), "count"),
+        (lambda: Phase(name="p", operations=-1), "operations"),
+        (lambda: Program(name="p", arrays=[ProgramArray(name="x", shape=1)] * 2), "two arrays"),
+        (lambda: Program(name="p", arrays=[], phases=[Phase(name="a")] * 2), "two phases"),
+        (
+            lambda: Program(name="p", arrays=[ProgramArray(name="x", shape=1, phases=("no",))]),
+            "array x: program p has no phase 'no'; use one of run",
+        ),
+        (
+            lambda: Program(
+                name="p", arrays=[ProgramArray(name="x", shape=1, reads={"no": Stream()})]
+            ),
+            "no phase 'no'",
+        ),
+    ],
+)
+def test_what_is_no_program_is_refused_in_one_line(make, said):
+    with pytest.raises(OptionError, match=said) as error:
+        make()
+    assert "\n" not in str(error.value)
+
+
+def test_empty_programs_and_arrays_have_plans():
+    for arrays in ([], [ProgramArray(name="nothing", shape=0, reads=Stream())]):
+        plan = lu.plan(Program(name="p", arrays=arrays), device_budget=1, machine="h200")
+        assert plan.device_bytes == {"run": 0}
+        assert str(plan)
+
+
+def test_plans_answer_with_bytes_seconds_and_reasons():
+    plan = lu.plan(two_phases(), device_budget="50%", machine="h200")
+    assert plan.limit == 6 * MIB
+    assert not plan.fits
+    assert all(nbytes <= plan.limit for nbytes in plan.device_bytes.values())
+    assert plan.peak_bytes == {"arrays": 12 * MIB, "work": 4 * MIB}
+    assert plan.seconds == pytest.approx(
+        sum(plan.phase_seconds.values()) + sum(plan.arrival_seconds.values())
+    )
+    found = json.loads(json.dumps(plan.to_dict()))
+    assert [row["name"] for row in found["arrays"]] == ["both", "first", "second"]
+    assert all(row["placement"] in str(plan) for row in found["arrays"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "kinds"),
+    [
+        ("base", ["managed", "managed", "managed"]),
+        ("adv1", ["host_mapped", "host_mapped", "host_mapped"]),
+        ("adv2", ["managed", "managed", "managed"]),
+        ("device", ["device", "device", "device"]),
+        (Policy(name="mine", groups={"work": "pinned"}), ["device", "device", "pinned"]),
+        (
+            Policy(name="mine", roles={"targets": "pinned"}, others="managed"),
+            ["managed", "managed", "pinned"],
+        ),
+        (
+            Policy(name="mine", arrays={"second": "device"}, roles={"targets": "pinned"}),
+            ["device", "device", "device"],
+        ),
+    ],
+)
+def test_policies_place_groups_and_roles_of_any_program(policy, kinds):
+    plan = lu.plan(two_phases(), memory=policy, machine="h200")
+    assert [where.kind for where in plan.placements.values()] == kinds
+
+
+def test_the_four_groups_of_louvain_are_placed_by_their_names():
+    array = ProgramArray(name="x", shape=10, group="graph")
+    for name in ("zero_copy", "adv2", "adv3"):
+        plan = lu.plan(Program(name="p", arrays=[array]), memory=name, machine="h200")
+        assert plan.placements["x"] == find_policy(name).placements["graph"]
+
+
+def test_policy_files_place_groups_and_roles(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('others = "managed"\n[groups]\nwork = "pinned"\n[roles]\nrows = "device"\n')
+    policy = find_policy(path)
+    found = [policy.placement_in("x", *where) for where in (("work",), ("work", "rows"), ("else",))]
+    assert found == [Placement("pinned"), Placement("device"), Placement("managed")]
+
+
+def test_a_fixed_policy_beyond_the_budget_is_refused_to_the_byte():
+    with pytest.raises(MemoryBudgetError, match="phase 'load' of program two") as error:
+        lu.plan(two_phases(), memory="device", device_budget=10 * MIB, machine="h200")
+    assert error.value.needed == 12 * MIB
+    assert error.value.largest[0] == ("both", 8 * MIB)
