@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import GraphError, OptionError
 from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options, with_entries
 from louvain_um.options import Method, Options
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from louvain_um.results.communities import Communities
+
+ROUNDING = 1e-10
+"""Difference of a symmetric matrix and its transpose, relative to its largest entry."""
 
 
 class Louvain:
@@ -76,7 +79,9 @@ class Louvain:
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n), Graph, or anything `as_graph` takes
-            Symmetric, with non-negative weights. A square array is an adjacency matrix.
+            Symmetric, with non-negative weights. A square array is an adjacency matrix. Real
+            entries that differ from their transpose by rounding alone (1e-10 of the largest) are
+            averaged.
         y : ignored
 
         Raises
@@ -159,14 +164,63 @@ def _parameters() -> dict[str, Any]:
 def _graph(adjacency: Any, symmetrize: bool) -> Graph:
     if isinstance(adjacency, Graph):
         return adjacency
+    from scipy.sparse import csr_array, issparse
+
     from louvain_um.formats import as_graph
 
     if isinstance(adjacency, np.ndarray | list):
-        from scipy.sparse import csr_array
-
-        matrix = np.asarray(adjacency)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise OptionError("X", matrix.shape, "must be a square adjacency matrix")
-        adjacency = csr_array(matrix)
+        adjacency = csr_array(_checked(np.asarray(adjacency)))
+    if issparse(adjacency):
+        if adjacency.format in ("dia", "dok", "lil"):
+            adjacency = adjacency.tocsr()
+        _check_values(adjacency.data)
+        if not symmetrize:
+            adjacency = _without_rounding(adjacency)
     graph: Graph = as_graph(adjacency, symmetrize=symmetrize)
     return graph
+
+
+def _checked(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Return a dense square matrix of numbers; scikit-learn prescribes texts and types of errors.
+
+    See `sklearn.utils.estimator_checks.check_estimator`.
+    """
+    if matrix.dtype == object:
+        try:
+            matrix = matrix.astype(np.float64)
+        except TypeError as error:
+            raise TypeError(f"X must hold numbers: {error}") from None
+    _check_values(matrix)
+    if matrix.ndim == 2 and matrix.shape[1] == 0 < matrix.shape[0]:
+        raise OptionError(
+            problem=f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required",
+            remedy="pass a square adjacency matrix",
+        )
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise OptionError("X", matrix.shape, "must be a square adjacency matrix")
+    return matrix
+
+
+def _check_values(values: NDArray[Any]) -> None:
+    """Raise an error unless weights are real, finite and not negative."""
+    problem = ""
+    if values.dtype.kind == "c":
+        problem = "Complex data not supported"
+    elif values.dtype.kind == "f" and np.isnan(values).any():
+        problem = "X contains NaN"
+    elif values.dtype.kind == "f" and np.isinf(values).any():
+        problem = "X contains infinity"
+    elif values.dtype.kind in "if" and (values < 0).any():
+        problem = "Negative values in data passed to Louvain"
+    if problem:
+        raise GraphError(f"{problem}; weights must be real, finite and not negative")
+
+
+def _without_rounding(matrix: Any) -> Any:
+    """Return a real matrix that is symmetric but for rounding as its mean with its transpose."""
+    if matrix.dtype.kind != "f" or matrix.shape[0] != matrix.shape[1] or not matrix.nnz:
+        return matrix
+    difference = abs(matrix - matrix.T).max()
+    if not 0 < difference <= ROUNDING * abs(matrix).max():
+        return matrix
+    return (matrix + matrix.T) / 2

@@ -38,6 +38,7 @@ __all__ = [
     "louvain_communities",
     "louvain_partitions",
     "modularity",
+    "on_start_tests",
     "should_run",
 ]
 
@@ -50,6 +51,14 @@ ABOUT = {
     "leiden_communities": "Communities by descending size, each connected; no seed is seed 0.",
     "modularity": "Exact sums, rounded once.",
 }
+
+OTHER_SHUFFLES = {
+    "test_karate_club_partition",
+    "test_multigraph",
+    "test_none_weight_param",
+    "test_undirected_selfloops",
+}
+"""Tests of networkx that expect the very partition of its own random order of nodes."""
 
 
 def get_info() -> dict[str, Any]:
@@ -89,6 +98,16 @@ def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
         cache = getattr(graph, "__networkx_cache__", None) or {}
         return NAME in cache.get("backends", {}) or "converting takes as long as computing"
     return graph.number_of_edges() >= WORTHWHILE_EDGES or "too few edges to be worth converting"
+
+
+def on_start_tests(items: list[Any]) -> None:
+    """Mark the tests of networkx that expect the outcome of its own random numbers."""
+    import pytest
+
+    reason = "expects the communities of networkx's own random order of nodes"
+    for item in items:
+        if item.path.name == "test_louvain.py" and item.name in OTHER_SHUFFLES:
+            item.add_marker(pytest.mark.xfail(reason=reason))
 
 
 def louvain_communities(

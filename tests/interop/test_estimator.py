@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import clone, is_clusterer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
 import louvain_um as lu
@@ -100,3 +101,34 @@ def test_negative_weights_are_an_error() -> None:
 def test_scikit_learn_is_not_imported() -> None:
     code = "import louvain_um, sys; louvain_um.Louvain(); sys.exit('sklearn' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.filterwarnings("ignore:Estimator Louvain does not inherit:UserWarning")
+def test_scikit_learn_checks_pass() -> None:
+    pytest.importorskip("sklearn", minversion="1.6")  # returns results from then on
+    # Skipped by scikit-learn itself: the array API, which is off unless SCIPY_ARRAY_API is set.
+    results = check_estimator(lu.Louvain(device="cpu"), on_skip=None)
+    assert len(results) > 30
+    skipped = {result["check_name"] for result in results if result["status"] != "passed"}
+    assert skipped <= {"check_array_api_input"}
+
+
+def test_rounding_is_no_asymmetry() -> None:
+    exact = BLOCKS / 3
+    rounded = exact.copy()
+    rounded[0, 1] *= 1 + 1e-12
+    labels = lu.Louvain(device="cpu").fit_predict(exact).tolist()
+    for kind in (np.asarray, sp.csr_array, sp.dia_array, sp.lil_array):
+        assert lu.Louvain(device="cpu").fit_predict(kind(rounded)).tolist() == labels
+    rounded[0, 1] *= 1 + 1e-6
+    with pytest.raises(lu.GraphError, match="not symmetric"):
+        lu.Louvain(device="cpu").fit(rounded)
+
+
+@pytest.mark.parametrize(("value", "text"), [(np.nan, "NaN"), (np.inf, "infinity"), (1j, "omplex")])
+def test_values_that_are_no_weights(value: complex, text: str) -> None:
+    damaged = BLOCKS.astype(type(value))
+    damaged[0, 1] = damaged[1, 0] = value
+    for kind in (np.asarray, sp.csr_array):
+        with pytest.raises(lu.GraphError, match=text):
+            lu.Louvain(device="cpu").fit(kind(damaged))

@@ -1,0 +1,37 @@
+"""networkx's own tests of communities and of backends, run with the backend."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT
+
+MODULES = ("networkx.algorithms.community", "networkx.utils.tests.test_backends")
+
+
+@pytest.mark.parametrize("fall_back", ["", "1"])
+def test_networkx_tests_pass(tmp_path: Path, fall_back: str) -> None:
+    # Its conftest documents the variables; without a fallback, what is not ours is expected to
+    # fail. An empty folder and configuration keep the settings of this repository away.
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    environment = os.environ | {
+        "NETWORKX_TEST_BACKEND": "louvain_um",
+        "NETWORKX_FALLBACK_TO_NX": fall_back,
+        "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))),
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    ran = subprocess.run(
+        [*command, "--pyargs", *MODULES],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert " passed" in ran.stdout
