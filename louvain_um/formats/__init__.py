@@ -19,19 +19,28 @@ from louvain_um.formats.reading import as_graph, read_graph
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
+    from louvain_um.results.communities import Communities
 
 
 @overload
 def write_graph(
-    path: str | os.PathLike[str], graph: Graph, *, format: str | None = ..., force: bool = ...
+    path: str | os.PathLike[str],
+    graph: Graph | Communities,
+    *,
+    format: str | None = ...,
+    force: bool = ...,
 ) -> tuple[str, ...]: ...
 @overload
 def write_graph(
-    path: Graph, graph: str | os.PathLike[str], *, format: str | None = ..., force: bool = ...
+    path: Graph | Communities,
+    graph: str | os.PathLike[str],
+    *,
+    format: str | None = ...,
+    force: bool = ...,
 ) -> tuple[str, ...]: ...
 def write_graph(
-    path: str | os.PathLike[str] | Graph,
-    graph: Graph | str | os.PathLike[str],
+    path: str | os.PathLike[str] | Graph | Communities,
+    graph: Graph | Communities | str | os.PathLike[str],
     *,
     format: str | None = None,
     force: bool = False,
@@ -41,10 +50,12 @@ def write_graph(
     Parameters
     ----------
     path : path
-        Edge list, ``.mtx``, ``.graph``, ``.npz`` (each may end in ``.gz``) or ``.parquet``.
-    graph : Graph
-        Each edge is written once (twice for METIS), real weights exactly. The order of the two
-        is free: ``write_graph(graph, path)`` is the same.
+        Edge list, ``.mtx``, ``.graph``, ``.npz``, ``.graphml``, ``.gexf`` (Gephi), ``.cyjs``
+        (Cytoscape; each may end in ``.gz``) or ``.parquet``.
+    graph : Graph or Communities
+        Each edge is written once (twice for METIS), real weights exactly. GraphML, GEXF and
+        Cytoscape JSON also take a result, and then hold the attribute ``community`` of each
+        vertex. The order of the two is free: ``write_graph(graph, path)`` is the same.
     format : str, optional
         The format, if the suffix does not tell it; names as for `read_graph`.
     force : bool
@@ -74,9 +85,14 @@ def write_graph(
     """
     from louvain_um.formats.write import write
     from louvain_um.graph.graph import Graph
+    from louvain_um.results.communities import Communities
 
-    if isinstance(path, Graph):
+    if isinstance(path, Graph | Communities):
         path, graph = cast("str | os.PathLike[str]", graph), path
+    attributes = {}
+    if isinstance(graph, Communities):
+        attributes = {"community": graph.labels}
+        graph = graph.require_graph()
     if not isinstance(path, str | os.PathLike) or not isinstance(graph, Graph):
         given = f"({type(path).__name__}, {type(graph).__name__})"
         raise OptionError(
@@ -84,7 +100,7 @@ def write_graph(
             remedy="call write_graph('graph.csv', lu.as_graph(obj))",
         )
     check_format(format)
-    return write(os.fspath(path), graph, format, force)
+    return write(os.fspath(path), graph, format, force, attributes)
 
 
 def check_graph_path(
@@ -94,7 +110,7 @@ def check_graph_path(
     from louvain_um.formats.write import writer_for
 
     check_format(format)
-    writer_for(os.fspath(path), format, force)
+    writer_for(os.fspath(path), format, force, {})
 
 
 __all__ = [

@@ -12,6 +12,8 @@ READERS = {
     "metis": "metis:read",
     "gml": "gml:read",
     "graphml": "gml:read_graphml",
+    "gexf": "gml:read_gexf",
+    "cytoscape": "gml:read_cytoscape",
     "npz": "npz:read",
     "parquet": "parquet:read",
 }
@@ -22,11 +24,14 @@ SUFFIXES = {
     ".el": "edges", ".wel": "edges", ".ncol": "edges", ".snap": "edges", ".dat": "edges",
     ".mtx": "matrixmarket", ".mm": "matrixmarket",
     ".graph": "metis", ".metis": "metis",
-    ".gml": "gml", ".graphml": "graphml",
+    ".gml": "gml", ".graphml": "graphml", ".gexf": "gexf", ".cyjs": "cytoscape",
     ".npz": "npz",
     ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
 """Suffix of a file's name (before .gz) → its format."""
+
+ATTRIBUTED = (".gexf", ".graphml", ".cyjs")
+"""Suffixes of files that hold a graph and the communities of its vertices."""
 
 NO_SEPARATORS = "\n\r\0\"'"
 """Characters that end lines, mark binary files or quote fields; digits are refused too."""
@@ -76,3 +81,8 @@ def format_of_content(head: bytes) -> str:
     if head.lstrip().lower().startswith((b"graph [", b"graph\n", b"creator ")):
         return "gml"
     return "edges"
+
+
+def holds_communities(name: str) -> bool:
+    """Return whether a file's suffix is of a format for a graph and its communities."""
+    return name.lower().removesuffix(".gz").endswith(ATTRIBUTED)

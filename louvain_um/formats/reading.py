@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
     from louvain_um.graph.limits import Duplicates
 
+ATTRIBUTED = ("gml", "graphml", "gexf", "cytoscape")
+"""Formats whose weights are an edge attribute."""
+
 
 def read_graph(
     path: str | os.PathLike[str],
@@ -42,12 +45,14 @@ def read_graph(
     ----------
     path : path
         Edge list (``.txt .tsv .csv .edges .edgelist .el .wel .ncol .snap .dat``),
-        MatrixMarket (``.mtx``), METIS (``.graph .metis``), ``.gml``, ``.graphml``, ``.npz``
-        or ``.parquet``; each may be gzipped. ``-`` is standard input, whose format is
-        recognized by its first bytes, or else an edge list. ``example:les-miserables`` and other
-        names of `louvain_um.formats.objects.examples` are small graphs of networkx.
-    format : {"edges", "matrixmarket", "metis", "gml", "graphml", "npz", "parquet"}, optional
-        The format, if the suffix does not tell it.
+        MatrixMarket (``.mtx``), METIS (``.graph .metis``), ``.gml``, ``.graphml``, ``.gexf``,
+        Cytoscape JSON (``.cyjs``), ``.npz`` or ``.parquet``; each may be gzipped. ``-`` is standard
+        input, whose format is recognized by its first bytes, or else an edge list.
+        ``example:les-miserables`` and other names of `louvain_um.formats.objects.examples` are
+        small graphs of networkx.
+    format : str, optional
+        "edges", "matrixmarket", "metis", "gml", "graphml", "gexf", "cytoscape", "npz" or "parquet":
+        the format, if the suffix does not tell it.
     source, target : str or int, optional
         Columns of the two ends of each edge in an edge list or a Parquet table: names, or
         numbers from 1. By default they are the columns with known names, wherever these stand
@@ -250,7 +255,7 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
         if kind in (None, "edges"):
             guess = format_of_content(file.peek(64))
             kind = guess if kind is None or guess == "matrixmarket" else kind
-        fits = {"matrixmarket": (), "metis": (), "gml": ("weight",), "graphml": ("weight",)}
+        fits = {"matrixmarket": (), "metis": (), **dict.fromkeys(ATTRIBUTED, ("weight",))}
         if kind in fits and (problem := options.unsuited(f"a {kind} file", but=fits[kind])):
             raise file.error(problem)
         if kind in ("edges", "matrixmarket", "metis"):

@@ -15,22 +15,23 @@ from numpy.typing import NDArray
 
 from louvain_um.core import atomic_files
 from louvain_um.errors import GraphFormatError
+from louvain_um.formats import attributed
 from louvain_um.formats.edge_list.integer_text import digits
 from louvain_um.formats.file_types import format_of
 from louvain_um.formats.optional_dependencies import require
-from louvain_um.formats.shortest_weights import weights_to_write
+from louvain_um.graph.edges import all_edges, edges, vertex_ranges
+from louvain_um.graph.export import Attributes
 from louvain_um.graph.graph import Graph
-
-BLOCK_ARCS = 1 << 20
-"""Arcs formatted at a time."""
+from louvain_um.graph.shortest_weights import weights_to_write
 
 Writer = Callable[[BinaryIO, Graph, str], tuple[str, ...]]
-Edges = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
 
 
-def write(path: str, graph: Graph, kind: str | None, force: bool) -> tuple[str, ...]:
+def write(
+    path: str, graph: Graph, kind: str | None, force: bool, attributes: Attributes
+) -> tuple[str, ...]:
     """Write a graph; `write_graph` documents it."""
-    writer = writer_for(path, kind, force)
+    writer = writer_for(path, kind, force, attributes)
     with (
         atomic_files.replacing(path, force=force) as part,
         _opened(part, path.lower().endswith(".gz")) as stream,
@@ -38,9 +39,14 @@ def write(path: str, graph: Graph, kind: str | None, force: bool) -> tuple[str, 
         return writer(stream, graph, path)
 
 
-def writer_for(path: str, kind: str | None, force: bool) -> Writer:
+def writer_for(path: str, kind: str | None, force: bool, attributes: Attributes) -> Writer:
     """Return the writer for a path; raise an error if it cannot be written."""
     name = kind or format_of(path)
+    with_attributes: dict[str, Callable[[BinaryIO, Graph, str, Attributes], None]] = {
+        "graphml": attributed.write_graphml,
+        "gexf": attributed.write_gexf,
+        "cytoscape": attributed.write_cytoscape,
+    }
     writers: dict[str, Writer] = {
         "edges": _write_edges,
         "matrixmarket": _write_matrixmarket,
@@ -48,9 +54,25 @@ def writer_for(path: str, kind: str | None, force: bool) -> Writer:
         "npz": _write_npz,
         "parquet": _write_parquet,
     }
+    if name in with_attributes:
+        atomic_files.check_output(path, force=force)
+        require("networkx", path)
+
+        def writer(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
+            with_attributes[name](stream, graph, path, attributes)
+            return ()
+
+        return writer
+    if attributes:
+        raise GraphFormatError(
+            f"{name} has no place for communities; use .gexf, .graphml or .cyjs, or write labels "
+            "(louvain_um.formats.labels.write_labels)",
+            path,
+        )
     if name not in writers:
         raise GraphFormatError(
-            f"{name} can be read but not written; use {', '.join(writers)}", path
+            f"{name} can be read but not written; use {', '.join((*writers, *with_attributes))}",
+            path,
         )
     if name == "parquet" and path.lower().endswith(".gz"):
         raise GraphFormatError("Parquet files are already compressed; drop .gz", path)
@@ -70,38 +92,6 @@ def _opened(part: Path, compressed: bool) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, stream)
 
 
-def _vertex_ranges(graph: Graph) -> Iterator[tuple[int, int]]:
-    """Yield ranges of vertices with about `BLOCK_ARCS` arcs."""
-    n, start = graph.n_vertices, 0
-    while start < n:
-        stop = int(np.searchsorted(graph.offsets, graph.offsets[start] + BLOCK_ARCS, "right")) - 1
-        stop = min(max(stop, start + 1), n, start + BLOCK_ARCS)
-        yield start, stop
-        start = stop
-
-
-def _edges(graph: Graph) -> Iterator[Edges]:
-    """Yield each edge once, loops included, block by block; real weights as floats."""
-    decimals = weights_to_write(graph)
-    for start, stop in _vertex_ranges(graph):
-        low, high = int(graph.offsets[start]), int(graph.offsets[stop])
-        u = np.repeat(np.arange(start, stop), np.diff(graph.offsets[start : stop + 1]))
-        v = graph.targets[low:high].astype(np.int64)
-        upper = u < v
-        u, v = u[upper], v[upper]
-        loops = np.flatnonzero(graph.loops[start:stop]) + start
-        w: NDArray[Any] | None = None
-        if graph.weights is not None:
-            w = graph.weights[low:high][upper].astype(np.int64)
-        if len(loops):
-            u, v = np.concatenate((u, loops)), np.concatenate((v, loops))
-            if w is not None:
-                w = np.concatenate((w, graph.loops[loops]))
-            order = np.lexsort((v, u))
-            u, v, w = u[order], v[order], None if w is None else w[order]
-        yield u, v, None if w is None else decimals(w)
-
-
 def _write_rows(
     stream: BinaryIO,
     graph: Graph,
@@ -112,7 +102,7 @@ def _write_rows(
 ) -> None:
     """Write each edge as a line of ids or names and, if the graph has any, weights."""
     plain = names is None or names.dtype.kind in "iu"
-    for u, v, w in _edges(graph):
+    for u, v, w in edges(graph):
         a, b = (v, u) if swap else (u, v)
         ends = [a + base, b + base] if names is None else [names[a], names[b]]
         if plain and (w is None or w.dtype == np.int64):
@@ -185,7 +175,7 @@ def _write_metis(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     code = " 001" if graph.weighted else ""
     stream.write(f"{graph.n_vertices} {graph.n_arcs // 2}{code}\n".encode())
     decimals = weights_to_write(graph)
-    for start, stop in _vertex_ranges(graph):
+    for start, stop in vertex_ranges(graph):
         low, high = int(graph.offsets[start]), int(graph.offsets[stop])
         columns = graph.targets[low:high].astype(np.int64) + 1
         starts = graph.offsets[start : stop + 1] - low
@@ -217,7 +207,7 @@ def _lists(text: bytes, starts: NDArray[np.int64]) -> bytes:
 
 
 def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
-    u, v, w = _all_edges(graph)
+    u, v, w = all_edges(graph)
     arrays: dict[str, Any] = {"n": np.int64(graph.n_vertices), "u": u, "v": v}
     if w is not None:
         arrays["w"] = w
@@ -241,7 +231,7 @@ def _write_parquet(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]
     from louvain_um.formats.parquet import VERTICES_KEY
 
     arrow, parquet = require("pyarrow", path), require("pyarrow.parquet", path)
-    u, v, w = _all_edges(graph)
+    u, v, w = all_edges(graph)
     columns: dict[str, Any] = {"source": u, "target": v}
     metadata = {VERTICES_KEY: str(graph.n_vertices).encode()}
     notes: tuple[str, ...] = ()
@@ -257,17 +247,6 @@ def _write_parquet(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]
     table = arrow.table(columns).replace_schema_metadata(metadata)
     parquet.write_table(table, stream)
     return notes
-
-
-def _all_edges(graph: Graph) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[Any] | None]:
-    parts = [(u.astype(np.uint32), v.astype(np.uint32), w) for u, v, w in _edges(graph)] or [
-        (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.int64))
-    ]
-    u = np.concatenate([part[0] for part in parts])
-    v = np.concatenate([part[1] for part in parts])
-    if graph.weights is None:
-        return u, v, None
-    return u, v, np.concatenate([part[2] for part in parts if part[2] is not None])
 
 
 def _one_based(graph: Graph) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -212,6 +213,100 @@ class Graph:
         """Bytes of offsets, targets, weights and loops."""
         weights = 0 if self.weights is None else self.weights.nbytes
         return self.offsets.nbytes + self.targets.nbytes + weights + self.loops.nbytes
+
+    def to_networkx(self, attributes: Mapping[str, NDArray[Any]] | None = None) -> Any:
+        """Return the graph as a `networkx.Graph`.
+
+        Parameters
+        ----------
+        attributes : mapping of str to array of length n, optional
+            Values for the nodes, by the name of the attribute.
+
+        Returns
+        -------
+        networkx.Graph
+            Nodes are names, or else ids; the edge attribute ``weight`` holds weights, if there are
+            any. `as_graph` turns it back.
+
+        Raises
+        ------
+        GraphError
+            Two vertices have the same name, or an attribute has another length.
+        LouvainUmError
+            networkx is not installed.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> lu.Graph.from_edges([0, 1], [1, 2], [0.5, 2]).to_networkx().edges[0, 1]
+        {'weight': 0.5}
+        """
+        from louvain_um.graph.export import to_networkx
+
+        return to_networkx(self, attributes or {})
+
+    def to_igraph(self, attributes: Mapping[str, NDArray[Any]] | None = None) -> Any:
+        """Return the graph as an `igraph.Graph`.
+
+        Parameters
+        ----------
+        attributes : mapping of str to array of length n, optional
+            Values for the vertices, by the name of the attribute.
+
+        Returns
+        -------
+        igraph.Graph
+            The attribute ``name`` holds names and ``weight`` weights, if there are any. `as_graph`
+            turns it back.
+
+        Raises
+        ------
+        GraphError
+            An attribute has another length.
+        LouvainUmError
+            igraph is not installed.
+        """
+        from louvain_um.graph.export import to_igraph
+
+        return to_igraph(self, attributes or {})
+
+    def to_scipy(self) -> Any:
+        """Return the adjacency matrix as a SciPy sparse array.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            n × n, symmetric; int64, or float64 for real weights. The diagonal holds the weights of
+            loops. `as_graph` turns it back, without the names.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> lu.Graph.from_edges([0, 1, 1], [1, 1, 0]).to_scipy().toarray().tolist()
+        [[0, 1], [1, 1]]
+        """
+        from louvain_um.graph.export import to_scipy
+
+        return to_scipy(self)
+
+    def to_pandas(self) -> Any:
+        """Return the edges as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``source``, ``target`` (names, or else ids) and, for a weighted graph,
+            ``weight``; each edge once, loops included. `as_graph` turns it back, without vertices
+            that have no edge.
+
+        Raises
+        ------
+        LouvainUmError
+            pandas is not installed.
+        """
+        from louvain_um.graph.export import to_pandas
+
+        return to_pandas(self)
 
     def __repr__(self) -> str:
         kind = "weighted" if self.weighted else "unweighted"

@@ -317,6 +317,14 @@ class Communities:
         """
         return to_frame(self, levels=levels, hierarchy=hierarchy)
 
+    def to_networkx(self) -> Any:
+        """Return the graph as `Graph.to_networkx` does, with the node attribute ``community``."""
+        return self.require_graph().to_networkx({"community": self.labels})
+
+    def to_igraph(self) -> Any:
+        """Return the graph as `Graph.to_igraph` does, with the vertex attribute ``community``."""
+        return self.require_graph().to_igraph({"community": self.labels})
+
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Save everything but the graph to a ``.npz`` file that `load` reads.
 

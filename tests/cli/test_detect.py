@@ -327,3 +327,20 @@ def test_labels_with_the_hierarchy(run, tmp_path, suffix, safe):
 def test_a_hierarchy_needs_a_file(run, two_triangles):
     refused = run("detect", two_triangles, "--hierarchy")
     assert (refused.code, "add -o" in refused.complaint()) == (2, True)
+
+
+@pytest.mark.parametrize("suffix", ["gexf", "graphml", "cyjs", "gexf.gz"])
+def test_a_graph_is_written_with_its_communities(run, two_triangles, tmp_path, suffix):
+    import louvain_um as lu
+
+    out = tmp_path / f"found.{suffix}"
+    done = run("detect", two_triangles, "-o", out)
+    assert "graph with communities of 6 vertices written to" in done.out
+    assert lu.read_graph(out).n_edges == 7
+    refused = run("detect", two_triangles, "-o", out)
+    assert (refused.code, "--force" in refused.complaint()) == (1, True)
+    refused = run("detect", two_triangles, "-o", out, "--force", "--hierarchy")
+    assert (refused.code, "leave it out" in refused.complaint()) == (2, True)
+    other = tmp_path / f"plain.{suffix}"
+    assert run("convert", two_triangles, other).code == 0
+    assert lu.read_graph(other).n_edges == 7

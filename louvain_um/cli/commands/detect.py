@@ -31,7 +31,8 @@ def detect(
             "--output",
             "-o",
             metavar="LABELS",
-            help="File for the community of each vertex: .csv, .tsv, .parquet, .npz or .json.",
+            help="File for the community of each vertex: .csv, .tsv, .parquet, .npz or .json; or "
+            "for the graph with its communities: .gexf (Gephi), .graphml or .cyjs (Cytoscape).",
         ),
     ] = None,
     safe_csv: Annotated[
@@ -120,10 +121,7 @@ def detect(
         if given and output is None:
             raise OptionError(remedy=f"{name} needs a file to write: add -o labels.csv")
     if output is not None:
-        from louvain_um.formats.labels import check_labels_path
-
-        graphs.refuse_same(graph, output)
-        check_labels_path(output, force=force, safe_csv=safe_csv)
+        check_output(output, graph, hierarchy=hierarchy, safe_csv=safe_csv, force=force)
     seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
     with progress_reporter(quiet=quiet) as reporter:
         from louvain_um.api import run
@@ -142,11 +140,9 @@ def detect(
         seconds["detect"] = time.perf_counter() - start - compiling
 
         if output is not None:
-            from louvain_um.formats.labels import write_labels
-
             reporter.step(f"writing {output}")
             start = time.perf_counter()
-            write_labels(output, result, hierarchy=hierarchy, force=force, safe_csv=safe_csv)
+            write_output(output, result, hierarchy=hierarchy, safe_csv=safe_csv, force=force)
             seconds["write"] = time.perf_counter() - start
 
     ran_on = result.provenance.get("device")
@@ -166,6 +162,39 @@ def detect(
         show(result, graph, output, compiling, top=top, verbose=verbose)
     elif output is None:
         show_result(result, compiling, top)
+
+
+def check_output(output: Path, graph: str, *, hierarchy: bool, safe_csv: bool, force: bool) -> None:
+    """Raise if the output cannot be written, before any work is done."""
+    from louvain_um.errors import OptionError
+    from louvain_um.formats.file_types import ATTRIBUTED, holds_communities
+    from louvain_um.formats.labels import check_labels_path
+
+    graphs.refuse_same(graph, output)
+    if not holds_communities(str(output)):
+        check_labels_path(output, force=force, safe_csv=safe_csv)
+    elif hierarchy or safe_csv:
+        name = "--hierarchy" if hierarchy else "--safe-csv"
+        raise OptionError(
+            remedy=f"{name} is for label files such as .csv, not for {', '.join(ATTRIBUTED)}; "
+            "leave it out"
+        )
+    else:
+        graphs.check_output(output, force=force)
+
+
+def write_output(
+    output: Path, result: Communities, *, hierarchy: bool, safe_csv: bool, force: bool
+) -> None:
+    """Write labels, or the graph with its communities."""
+    from louvain_um.formats import write_graph
+    from louvain_um.formats.file_types import holds_communities
+    from louvain_um.formats.labels import write_labels
+
+    if holds_communities(str(output)):
+        write_graph(output, result, force=force)
+    else:
+        write_labels(output, result, hierarchy=hierarchy, force=force, safe_csv=safe_csv)
 
 
 def summary(
@@ -231,7 +260,10 @@ def show(
             console.print(line, soft_wrap=True)
     if output is not None:
         many = count(result.n_vertices, "vertex", "vertices")
-        console.print(f"\nlabels of {many} written to {output}", soft_wrap=True)
+        from louvain_um.formats.file_types import holds_communities
+
+        what = "graph with communities" if holds_communities(str(output)) else "labels"
+        console.print(f"\n{what} of {many} written to {output}", soft_wrap=True)
 
 
 def show_result(result: Communities, compiling: float, top: int) -> None:

@@ -166,7 +166,7 @@ def test_full_disk_behind_stdout(two_triangles, arguments):
 def test_full_disk_behind_the_labels(run, two_triangles, tmp_path, monkeypatch):
     from louvain_um.formats.labels import writer
 
-    def full(file, result):
+    def full(file, *_):
         file.write(b"vertex,")
         raise OSError(errno.ENOSPC, "No space left on device")
 

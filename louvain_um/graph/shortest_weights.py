@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.graph.build import largest_shift
-from louvain_um.graph.graph import Graph
+from louvain_um.graph.graph_data import GraphData
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
 
 MOST_DIGITS = 16
@@ -23,7 +23,7 @@ EXACT_POWERS = 22
 """The largest power of ten among the doubles: dividing by it rounds once."""
 
 
-def weights_to_write(graph: Graph) -> Callable[[NDArray[np.int64]], NDArray[Any]]:
+def weights_to_write(graph: GraphData) -> Callable[[NDArray[np.int64]], NDArray[Any]]:
     """Return a function from a graph's integer weights to the numbers to write.
 
     Whole numbers stay integers. A reader derives the scale from all weights. It finds the same
@@ -33,7 +33,7 @@ def weights_to_write(graph: Graph) -> Callable[[NDArray[np.int64]], NDArray[Any]
     Examples
     --------
     >>> import louvain_um as lu
-    >>> from louvain_um.formats.shortest_weights import weights_to_write
+    >>> from louvain_um.graph.shortest_weights import weights_to_write
     >>> g = lu.Graph.from_edges([0, 1], [1, 2], [0.1, 0.7])
     >>> (g.weights / g.scale).tolist()[:2]
     [0.10000000000000009, 0.10000000000000009]

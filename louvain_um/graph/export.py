@@ -1,0 +1,102 @@
+"""Graphs as objects of networkx, igraph, SciPy and pandas, with attributes of vertices."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import GraphError, LouvainUmError
+from louvain_um.graph.edges import all_edges
+from louvain_um.graph.graph_data import GraphData
+from louvain_um.graph.shortest_weights import weights_to_write
+
+Attributes = Mapping[str, NDArray[Any]]
+"""Values per vertex, by the name of the attribute."""
+
+
+def to_networkx(graph: GraphData, attributes: Attributes) -> Any:
+    """Return a networkx graph; `Graph.to_networkx` documents it."""
+    networkx = _library("networkx")
+    u, v, w = all_edges(graph)
+    found = networkx.Graph()
+    vertices = vertex_names(graph)
+    found.add_nodes_from(vertices)
+    if len(found) < len(vertices):
+        raise GraphError("two vertices have the same name; rename one")
+    ends = ([vertices[place] for place in column.tolist()] for column in (u, v))
+    if w is None:
+        found.add_edges_from(zip(*ends, strict=True))
+    else:
+        found.add_weighted_edges_from(zip(*ends, w.tolist(), strict=True))
+    for name, values in _checked(graph, attributes).items():
+        networkx.set_node_attributes(found, dict(zip(vertices, values, strict=True)), name)
+    return found
+
+
+def to_igraph(graph: GraphData, attributes: Attributes) -> Any:
+    """Return an igraph graph; `Graph.to_igraph` documents it."""
+    igraph = _library("igraph")
+    u, v, w = all_edges(graph)
+    found = igraph.Graph(n=graph.n_vertices, edges=np.stack((u, v), axis=1).tolist())
+    if graph.names is not None:
+        found.vs["name"] = vertex_names(graph)
+    if w is not None:
+        found.es["weight"] = w.tolist()
+    for name, values in _checked(graph, attributes).items():
+        found.vs[name] = values
+    return found
+
+
+def to_scipy(graph: GraphData) -> Any:
+    """Return a symmetric SciPy matrix; `Graph.to_scipy` documents it."""
+    from scipy.sparse import csr_array
+
+    decimals = weights_to_write(graph)
+    weights = np.ones(len(graph.targets), np.int64) if graph.weights is None else graph.weights
+    n = graph.n_vertices
+    arrays = (decimals(weights.astype(np.int64)), graph.targets.astype(np.int64), graph.offsets)
+    matrix = csr_array(arrays, shape=(n, n))
+    if np.any(graph.loops):
+        diagonal = (decimals(graph.loops), np.arange(n), np.arange(n + 1))
+        matrix = csr_array(matrix + csr_array(diagonal, shape=(n, n)))
+    return matrix
+
+
+def to_pandas(graph: GraphData) -> Any:
+    """Return a frame of edges; `Graph.to_pandas` documents it."""
+    u, v, w = all_edges(graph)
+    columns: dict[str, Any] = {"source": u, "target": v}
+    if graph.names is not None:
+        columns = {name: graph.names[ends] for name, ends in columns.items()}
+    if w is not None:
+        columns["weight"] = w
+    return _library("pandas").DataFrame(columns)
+
+
+def vertex_names(graph: GraphData) -> list[Any]:
+    """Return the vertices' names, or their ids if they have none."""
+    return list(range(graph.n_vertices)) if graph.names is None else graph.names.tolist()
+
+
+def _checked(graph: GraphData, attributes: Attributes) -> dict[str, list[Any]]:
+    """Return the values of attributes as lists, one value per vertex."""
+    for name, values in attributes.items():
+        if np.shape(values) != (graph.n_vertices,):
+            raise GraphError(
+                f"attribute {name!r} has shape {np.shape(values)}; pass one value for each of the "
+                f"{graph.n_vertices} vertices"
+            )
+    return {name: np.asarray(values).tolist() for name, values in attributes.items()}
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise LouvainUmError(
+            f"this needs {name}; install it with pip install 'louvain-um[formats]'"
+        ) from None

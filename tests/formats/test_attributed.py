@@ -1,0 +1,96 @@
+"""GEXF, GraphML and Cytoscape JSON: read back as written, with communities as attributes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import louvain_um as lu
+from louvain_um.formats import read_graph, write_graph
+from tests.formats.test_write import same
+from tests.graphs import graphs
+
+SUFFIXES = ["gexf", "graphml", "cyjs", "gexf.gz", "graphml.gz", "cyjs.gz"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@settings(max_examples=40, deadline=None)
+@given(graph=graphs())
+def test_round_trip(tmp_path_factory, suffix: str, graph: lu.Graph) -> None:
+    path = tmp_path_factory.mktemp("trip") / f"g.{suffix}"
+    assert write_graph(path, graph) == ()
+    back = read_graph(path)
+    if graph.n_edges or not graph.weighted:
+        assert same(graph, back)
+    assert back.n_vertices == graph.n_vertices
+    assert back.names is None
+
+
+def communities() -> lu.Communities:
+    edges = (["ann", "bob", "<c&d>", "x", "y", "ümit"], ["bob", "<c&d>", "ann", "y", "ümit", "x"])
+    return lu.louvain(lu.as_graph((*edges, [0.1, 2, 3, 1, 1, 1])), device="cpu")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_names_and_communities_are_attributes(tmp_path: Path, suffix: str) -> None:
+    result = communities()
+    path = tmp_path / f"g.{suffix}"
+    write_graph(path, result)
+    if suffix.startswith("gexf"):
+        found = nx.read_gexf(path)
+    elif suffix.startswith("graphml"):
+        found = nx.read_graphml(path)
+    elif suffix == "cyjs":
+        found = nx.cytoscape_graph(json.loads(path.read_text()))
+    else:
+        return
+    by_name = {data["label"]: data["community"] for _, data in found.nodes(data=True)}
+    assert by_name == result.to_dict()
+    back = read_graph(path)
+    assert sorted(back.names.tolist()) == sorted(by_name)
+    assert sorted((back.weights / back.scale).round(12).tolist())[:2] == [0.1, 0.1]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_same_graph_gives_the_same_bytes(tmp_path: Path, suffix: str, monkeypatch) -> None:
+    import time
+
+    result = communities()
+    write_graph(tmp_path / f"a.{suffix}", result)
+    monkeypatch.setattr(time, "strftime", lambda *_: "2001-01-01")
+    write_graph(tmp_path / f"b.{suffix}", result)
+    assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
+
+
+def test_edge_lists_have_no_place_for_communities(tmp_path: Path) -> None:
+    with pytest.raises(lu.GraphError, match="no place for communities"):
+        write_graph(tmp_path / "g.csv", communities())
+    assert not (tmp_path / "g.csv").exists()
+
+
+@pytest.mark.parametrize("names", [[(1, 2), "a"], [7, "7x"], [None, 1.5]])
+def test_names_of_several_types_are_written_as_text(tmp_path: Path, names: list[object]) -> None:
+    array = np.empty(2, object)
+    array[:] = names
+    graph = lu.Graph.from_edges([0], [1], names=array)
+    for suffix in ("gexf", "graphml", "cyjs"):
+        write_graph(tmp_path / f"g.{suffix}", graph)
+        assert read_graph(tmp_path / f"g.{suffix}").names.tolist() == list(map(str, names))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [("gexf", "<gexf"), ("gexf", "<gexf></gexf>"), ("gexf", ""), ("cyjs", "{"), ("cyjs", "[]"),
+     ("cyjs", '{"elements": 3}'), ("cyjs", '{"data": [], "elements": {"nodes": [{}]}}')],
+)  # fmt: skip
+def test_damaged_files_are_one_line(tmp_path: Path, suffix: str, text: str) -> None:
+    path = tmp_path / f"g.{suffix}"
+    path.write_text(text)
+    with pytest.raises(lu.GraphFormatError, match=r"write it again|empty") as caught:
+        read_graph(path)
+    assert "\n" not in str(caught.value)
