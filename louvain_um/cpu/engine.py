@@ -78,16 +78,16 @@ class CpuEngine:
     def move(self, level: CpuLevel) -> MoveStats:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
         n, empty = level.vertices, self.memory.empty
+        first, last = level.own
         number, tag = level.number, f"{level.cycle}.{level.number}"
         labels = empty(f"labels.{tag}", "community", n, np.uint32)
         labels[:] = np.arange(n, dtype=np.uint32) if level.start is None else level.start
         totals = empty("totals", "community", n, np.int64)
         sizes = empty("sizes", "community", n, np.uint32)
         active = empty("active", "scratch", n, np.uint8)
-        queue = empty("queue", "scratch", n, np.uint32)
-        proposed = empty("proposed", "scratch", n, np.uint32)
+        queue = empty("queue", "scratch", last - first, np.uint32)
+        proposed = empty("proposed", "scratch", last - first, np.uint32)
         tallies = self.tallies(level, min(level.max_degree, n))
-        graph = (*level.rows, level.targets, level.weights, level.degrees)
         state = (labels, totals, sizes, active, proposed)
         if level.start is None:
             totals[:], sizes[:] = level.degrees, 1
@@ -95,21 +95,14 @@ class CpuEngine:
             move.start(level.degrees, labels, totals, sizes)
         active[:] = move.ACTIVE
 
-        rate, seed = self.options.resolution / self.total, np.uint32(self.options.seed)
-        total, iteration, visited, moves, gains, before = float(self.total), 0, 0, 0, 0, 0
+        iteration, visited, moves, gains, before = 0, 0, 0, 0, 0
         while iteration < rules.MAX_ITERATIONS:
             salt = np.uint32(rules.salt(level.cycle, iteration, self.options.seed))
             starts, arcs = self.enqueue(level, active, proposed, queue, salt)
-            visited += arcs
             prunes = rules.prunes(level.start is None, iteration)
             iteration += 1
-            progress, result = np.zeros(2 * move.STAGES, np.int64), np.zeros(2, np.int64)
-            parallel.run(
-                move.sweep, self.threads if arcs >= move.SERIAL_ARCS else 1, graph, state, tallies,
-                queue, starts, rate, total, seed, prunes, progress, result,
-            )  # fmt: skip
-            count, gain = result.tolist()
-            moves, gains = moves + count, gains + gain
+            count, gain, arcs = self.sweep(level, state, tallies, queue, starts, arcs, prunes)
+            moves, gains, visited = moves + count, gains + gain, visited + arcs
             if not prunes:
                 active[:] = move.ACTIVE
             self.show(
@@ -139,6 +132,21 @@ class CpuEngine:
         self.free_tallies()
         return MoveStats(iteration, moves, visited, gains)
 
+    def sweep(
+        self, level: CpuLevel, state: Any, tallies: Any, queue: U32, starts: I64, arcs: int,
+        prunes: bool,
+    ) -> tuple[int, int, int]:  # fmt: skip
+        """Run all sub-rounds; return moves, the sum of their gains, and arcs visited."""
+        graph = (*level.rows, level.targets, level.weights, level.degrees)
+        rate, seed = self.options.resolution / self.total, np.uint32(self.options.seed)
+        progress, result = np.zeros(2 * move.STAGES, np.int64), np.zeros(2, np.int64)
+        parallel.run(
+            move.sweep, self.threads if arcs >= move.SERIAL_ARCS else 1, graph, state, tallies,
+            queue, starts, rate, float(self.total), seed, prunes, progress, result,
+        )  # fmt: skip
+        moves, gain = result.tolist()
+        return moves, gain, arcs
+
     def show(self, phase: Phase, level: CpuLevel, iteration: int = -1, **step: Any) -> None:
         """Show the observer the arrays of a step."""
         arrays, k = level.observed | step, level.number
@@ -149,13 +157,16 @@ class CpuEngine:
     ) -> tuple[I64, int]:
         """Queue the active vertices; return where each sub-round starts, and their arcs.
 
-        `listed` is scratch with one entry per vertex.
+        Only vertices whose rows lie here; `listed` is scratch with one entry for each of them.
         """
-        threads = self.threads if level.vertices >= move.SERIAL_ARCS else 1
+        first, last = level.own
+        threads = self.threads if last - first >= move.SERIAL_ARCS else 1
         counts = np.empty((threads, rules.SUB_ROUNDS + 1), np.int64)
         arcs, starts = np.empty(threads, np.int64), np.empty(rules.SUB_ROUNDS + 1, np.int64)
-        parallel.run(move.list_active, threads, *level.rows, active, salt, listed, counts, arcs)
-        parallel.run(move.fill_queue, threads, active, listed, counts, queue, starts)
+        parallel.run(
+            move.list_active, threads, first, last, *level.rows, active, salt, listed, counts, arcs
+        )
+        parallel.run(move.fill_queue, threads, first, last, active, listed, counts, queue, starts)
         return starts, int(arcs.sum())
 
     def tallies(self, level: CpuLevel, distinct: int) -> tuple[U32, I64, U32, U32, U32 | I64]:
@@ -181,14 +192,15 @@ class CpuEngine:
     def refine(self, level: CpuLevel) -> None:
         """Split communities into sub-communities that are connected (`level.refined`)."""
         n, empty, threads = level.vertices, self.memory.empty, self.threads
+        first, last = level.own
         refined = empty(f"refined.{level.cycle}.{level.number}", "community", n, np.uint32)
         sub_totals = empty("refined_totals", "community", n, np.int64)
         sub_sizes = empty("refined_sizes", "community", n, np.uint32)
         external_weight = empty("external_weight", "community", n, np.int64)
-        queue = empty("queue", "scratch", n, np.uint32)
-        moved = empty("moved", "scratch", n, np.uint32)
-        proposed = empty("proposed", "scratch", n, np.uint32)
-        weight_to_target = empty("weight_to_target", "scratch", n, np.int64)
+        queue = empty("queue", "scratch", last - first, np.uint32)
+        moved = empty("moved", "scratch", last - first, np.uint32)
+        proposed = empty("proposed", "scratch", last - first, np.uint32)
+        weight_to_target = empty("weight_to_target", "scratch", last - first, np.int64)
         tallies = self.tallies(level, min(level.max_degree, n))
         graph = (*level.rows, level.targets, level.weights, level.degrees)
         parallel.run(
@@ -201,6 +213,7 @@ class CpuEngine:
             sub_sizes,
             external_weight,
         )
+        self.share_rows(level, external_weight)
         all_active = np.full(n, move.ACTIVE, np.uint8)
         salt = np.uint32(rules.salt(level.cycle, rules.REFINE_SWEEP, self.options.seed))
         starts, _ = self.enqueue(level, all_active, proposed, queue, salt)
@@ -216,36 +229,72 @@ class CpuEngine:
                 refine.decide, threads, graph, state, tallies, salt, rules.SUB_ROUNDS, r, queue,
                 starts[r], starts[r + 1], rate, seed, claim,
             )  # fmt: skip
-            parallel.run(refine.apply, threads, graph, state, claim)
+            self.apply_refined(level, graph, state, claim)
         level.refined = refined
         self.show("refine", level, queue=queue, starts=starts, refined=refined)
         self.memory.free("refined_totals", "refined_sizes", "external_weight", "weight_to_target")
         self.memory.free("queue", "moved", "proposed")
         self.free_tallies()
 
+    def share_rows(self, level: CpuLevel, values: I64) -> None:
+        """Complete values that were computed from rows; all rows lie here."""
+
+    def apply_refined(self, level: CpuLevel, graph: Any, state: Any, claim: I64) -> None:
+        """Carry out the moves that a sub-round of refinement listed."""
+        parallel.run(refine.apply, self.threads, graph, state, claim)
+
     def aggregate(self, level: CpuLevel) -> CpuLevel:
         """Return the next level; vertices that share a label (or sub-community) become one."""
-        (n, arcs), empty = self.size(level), self.memory.empty
-        number, tag = level.number + 1, f"{level.cycle}.{level.number + 1}"
+        n, empty, tag = level.vertices, self.memory.empty, f"{level.cycle}.{level.number + 1}"
         ranks = empty("ranks", "scratch", n, np.uint32)
         numbers = level.labels if level.refined is None else level.refined
-        coarse = None
+        start = None
         count = aggregate.renumber(numbers, ranks)
         if level.refined is not None:
-            coarse = empty(f"start.{tag}", "community", count, np.uint32)
-            refine.relabel_communities(level.labels, numbers, ranks, coarse)
+            start = empty(f"start.{tag}", "community", count, np.uint32)
+            refine.relabel_communities(level.labels, numbers, ranks, start)
         self.memory.free("ranks")
+        degrees = empty(f"degrees.{level.number + 1}", "community", count, np.int64)
+        degrees[:] = 0
+        move.add_degrees(level.degrees, numbers, degrees)
+        coarse = self.coarse_level(level, numbers, degrees)
+        coarse.start = start
+        # Levels stay alive until the end of the cycle; keep only what the result needs.
+        level.numbers, level.labels = numbers, EMPTY_U32
+        level.totals, level.refined = EMPTY_I64, None
+        return coarse
 
-        members = empty("members", "scratch", n, np.uint32)
-        starts = empty("member_starts", "scratch", count + 1, np.int64)
-        arc_starts = empty("rooms", "scratch", count + 1, np.int64)
-        most = aggregate.group_members(*level.rows, numbers, members, starts, arc_starts)
-        tallies = self.tallies(level, min(most, count))
-        targets = np.empty(arcs, np.uint32)
-        weights = self.weights(arcs)
+    def coarse_level(self, level: CpuLevel, numbers: U32, degrees: I64) -> CpuLevel:
+        """Return the next level from each vertex's number in it."""
+        number, count, empty = level.number + 1, len(degrees), self.memory.empty
         offsets = empty(f"offsets.{number}", "graph", count + 1, np.int64)
         loops = empty(f"loops.{number}", "graph", count, np.int64)
-        graph = (*level.rows, level.targets, level.weights, level.degrees, level.loops)
+        targets, weights = self.coarse_rows(level, numbers, offsets, loops)
+        self.memory.ledger.add(f"targets.{number}", "graph", targets.nbytes, targets.ctypes.data)
+        self.memory.ledger.add(f"weights.{number}", "graph", weights.nbytes, weights.ctypes.data)
+        arrays = (offsets, targets, weights, loops, degrees)
+        return CpuLevel(level.cycle, number, *arrays, max_degree(offsets), len(targets))
+
+    def coarse_rows(
+        self, level: CpuLevel, numbers: U32, offsets: I64, loops: I64
+    ) -> tuple[U32, U32 | I64]:
+        """Fill offsets and loops of the next level's rows from the rows here; return the rows."""
+        (first, last), empty = level.own, self.memory.empty
+        begins, ends = (row[first:last] for row in level.rows)
+        count = len(loops)
+        members = empty("members", "scratch", last - first, np.uint32)
+        starts = empty("member_starts", "scratch", count + 1, np.int64)
+        arc_starts = empty("rooms", "scratch", count + 1, np.int64)
+        most = aggregate.group_members(
+            begins, ends, numbers[first:last], members, starts, arc_starts
+        )
+        arcs = int(arc_starts[-1])
+        tallies = self.tallies(level, min(most, count))
+        targets, weights = np.empty(arcs, np.uint32), self.weights(arcs)
+        graph = (
+            begins, ends, level.targets, level.weights, level.degrees[first:last],
+            level.loops[first:last],
+        )  # fmt: skip
         kept = aggregate.write_rows(
             self.threads if arcs > move.SERIAL_ARCS else 1, graph, numbers, members, starts,
             arc_starts, tallies, targets, weights, loops, offsets,
@@ -257,19 +306,9 @@ class CpuEngine:
         # Shrinking in place frees the unused tail without a copy.
         targets.resize(kept, refcheck=False)
         weights.resize(kept, refcheck=False)
-        self.memory.ledger.add(f"targets.{number}", "graph", targets.nbytes, targets.ctypes.data)
-        self.memory.ledger.add(f"weights.{number}", "graph", weights.nbytes, weights.ctypes.data)
         self.memory.free("members", "member_starts", "rooms")
         self.free_tallies()
-
-        degrees = empty(f"degrees.{number}", "community", count, np.int64)
-        degrees[:] = 0
-        move.add_degrees(level.degrees, numbers, degrees)
-        # Levels stay alive until the end of the cycle; keep only what the result needs.
-        level.numbers, level.labels = numbers, EMPTY_U32
-        level.totals, level.refined = EMPTY_I64, None
-        arrays = (offsets, targets, weights, loops, degrees)
-        return CpuLevel(level.cycle, number, *arrays, max_degree(offsets), kept, start=coarse)
+        return targets, weights
 
     def discard_move(self, level: CpuLevel) -> None:
         """Free temporaries after a move phase without moves."""

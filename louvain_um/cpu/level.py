@@ -70,6 +70,11 @@ class CpuLevel:
         return len(self.loops)
 
     @property
+    def own(self) -> tuple[int, int]:
+        """First vertex whose row lies in this process, and the one behind the last."""
+        return 0, self.vertices
+
+    @property
     def rows(self) -> tuple[I64, I64]:
         """Begin and end of each row in `targets`."""
         return self.apart or (self.offsets[:-1], self.offsets[1:])

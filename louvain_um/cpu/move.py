@@ -59,20 +59,20 @@ def start(degrees, labels, totals, sizes):
 
 
 @kernel()
-def list_active(t, threads, begins, ends, active, salt, listed, counts, arcs):
-    """List a thread's share of the active vertices; count them by sub-round, and their arcs.
+def list_active(t, threads, low, high, begins, ends, active, salt, listed, counts, arcs):
+    """List a thread's share of the active vertices low … high − 1; count them by sub-round.
 
-    Every vertex becomes inactive; those listed store their sub-round.
+    Every vertex becomes inactive; those listed store their sub-round. `arcs` takes their arcs.
     """
-    first, last = len(active) * t // threads, len(active) * (t + 1) // threads
+    share, end = (high - low) * t // threads, (high - low) * (t + 1) // threads
     counts[t] = 0
-    found, visited = first, 0
-    for v in range(first, last):
+    found, visited = share, 0
+    for v in range(low + share, low + end):
         listed[found] = v
         found += active[v] == ACTIVE
-    counts[t, SUB_ROUNDS] = found - first
-    active[first:last] = 0
-    for i in range(first, found):
+    counts[t, SUB_ROUNDS] = found - share
+    active[low + share : low + end] = 0
+    for i in range(share, found):
         v = listed[i]
         r = bucket(v, salt, SUB_ROUNDS)
         active[v] = r + 1
@@ -82,7 +82,7 @@ def list_active(t, threads, begins, ends, active, salt, listed, counts, arcs):
 
 
 @kernel()
-def fill_queue(t, threads, active, listed, counts, queue, starts):
+def fill_queue(t, threads, low, high, active, listed, counts, queue, starts):
     """Sort a thread's list by sub-round, ascending in each, behind those of threads before it.
 
     `starts[r]` becomes the start of a sub-round in the queue.
@@ -98,8 +98,8 @@ def fill_queue(t, threads, active, listed, counts, queue, starts):
             at += counts[other, r]
     if t == 0:
         starts[SUB_ROUNDS] = at
-    first = len(active) * t // threads
-    for i in range(first, first + counts[t, SUB_ROUNDS]):
+    share = (high - low) * t // threads
+    for i in range(share, share + counts[t, SUB_ROUNDS]):
         v = listed[i]
         r = active[v] - 1
         queue[next_[r]] = v
