@@ -159,6 +159,10 @@ class PlacementError(LouvainUmError):
     """A device or its driver rejects a placement; the run stops instead of using another."""
 
 
+class WorkerLostError(LouvainUmError):
+    """A rank of a distributed run is gone, failed or did not answer; the others have stopped."""
+
+
 class KernelCompileError(LouvainUmError):
     """A CUDA kernel did not compile; `log` is the compiler's output."""
 

@@ -1,0 +1,1 @@
+"""Detection over several ranks: threads, processes of a cluster, or GPUs of one host."""

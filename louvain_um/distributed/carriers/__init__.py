@@ -1,0 +1,1 @@
+"""Carriers: how ranks exchange arrays."""

@@ -1,0 +1,136 @@
+"""Ranks as threads of one process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from louvain_um.distributed.communicator import Array, Collectives
+from louvain_um.errors import WorkerLostError
+
+Result = TypeVar("Result")
+
+
+class Meeting:
+    """Where the ranks of one run meet.
+
+    Parameters
+    ----------
+    size : int
+        Number of ranks.
+    patience : float
+        Seconds to wait for the others in a collective.
+    """
+
+    def __init__(self, size: int, patience: float) -> None:
+        self.size = size
+        self.patience = patience
+        self.reason = ""
+        self.boxes: list[list[Array | None]] = [[None] * size for _ in range(size)]
+        self._barrier = threading.Barrier(size)
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Wait for all ranks.
+
+        Raises
+        ------
+        WorkerLostError
+            A rank has aborted, or did not come in time.
+        """
+        try:
+            self._barrier.wait(self.patience)
+        except threading.BrokenBarrierError:
+            reason = self.reason or f"a rank did not answer for {self.patience:g} s"
+            self.abort(reason)
+            raise WorkerLostError(reason) from None
+
+    def abort(self, reason: str) -> None:
+        """Make every wait raise; the first reason counts."""
+        with self._lock:
+            self.reason = self.reason or reason
+        self._barrier.abort()
+
+
+class ThreadCommunicator(Collectives):
+    """A rank's end of a `Meeting`."""
+
+    def __init__(self, meeting: Meeting, rank: int) -> None:
+        super().__init__(rank, meeting.size)
+        self.meeting = meeting
+
+    def exchange(self, arrays: list[Array]) -> list[Array]:
+        """Send array r to rank r; return what each rank sent here, by rank."""
+        meeting = self.meeting
+        for to, array in enumerate(arrays):
+            meeting.boxes[to][self.rank] = array
+        meeting.wait()
+        received = [array.copy() for array in meeting.boxes[self.rank] if array is not None]
+        meeting.wait()  # the sender may write to its array again
+        return received
+
+    def abort(self, reason: str) -> None:
+        """Make every rank's collectives raise, now and later."""
+        self.meeting.abort(reason)
+
+
+def run_threads(
+    task: Callable[[ThreadCommunicator], Result],
+    size: int,
+    *,
+    patience: float = 600.0,
+    communicator: Callable[[Meeting, int], ThreadCommunicator] = ThreadCommunicator,
+) -> list[Result]:
+    """Call a task on every rank, each in a thread of its own; return the results by rank.
+
+    Parameters
+    ----------
+    task : callable
+        Called with the rank's communicator.
+    size : int
+        Number of ranks.
+    patience : float
+        Seconds that a rank waits for the others in a collective.
+    communicator : callable
+        Makes a rank's end of the meeting.
+
+    Raises
+    ------
+    Exception
+        What the first task to fail raised; all other ranks have been told to stop.
+
+    Examples
+    --------
+    >>> from louvain_um.distributed.carriers.threads import run_threads
+    >>> run_threads(lambda ranks: ranks.sum_exact([ranks.rank]).tolist(), 3)
+    [[3], [3], [3]]
+    """
+    meeting = Meeting(size, patience)
+    results: dict[int, Result] = {}
+    failures: list[BaseException] = []
+
+    def run(rank: int) -> None:
+        try:
+            results[rank] = task(communicator(meeting, rank))
+        except BaseException as failure:
+            failures.append(failure)
+            meeting.abort(f"rank {rank} of {size} failed: {failure}")
+
+    threads = [
+        threading.Thread(target=run, args=(rank,), name=f"louvain-um-rank-{rank}", daemon=True)
+        for rank in range(size)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            while thread.is_alive() and not failures:
+                thread.join(0.2)
+            thread.join(patience if failures else None)
+    except BaseException:
+        meeting.abort("interrupted")
+        raise
+    if failures:
+        raise next((f for f in failures if not isinstance(f, WorkerLostError)), failures[0])
+    return [results[rank] for rank in range(size)]

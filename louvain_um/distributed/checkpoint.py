@@ -1,0 +1,159 @@
+"""What moving and refining found, level by level, in a folder that all ranks can write to.
+
+A resumed run repeats the level loop and loads instead of moving. What it loads does not depend on
+how many ranks found it, so that any number of ranks can go on.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.atomic_files import replacing
+from louvain_um.distributed import kernels
+from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.partition import RankGraph
+from louvain_um.distributed.version_digest import version_digest
+from louvain_um.errors import LouvainUmError
+from louvain_um.options import Options
+
+U32 = NDArray[np.uint32]
+
+RUN: Final = "run.json"
+DECISIVE: Final = ("method", "resolution", "threshold", "max_level", "seed")
+"""Options on which labels depend."""
+
+
+def graph_digest(ranks: Communicator, graph: RankGraph) -> str:
+    """Return a digest of a graph's arcs, weights and loops that no partition changes."""
+    block, total = graph.block, np.zeros(1, np.uint64)
+    weights = np.zeros(0, np.uint32) if block.weights is None else block.weights
+    rows = (block.offsets, block.targets, weights, block.loops)
+    kernels.add_digests(np.uint64(block.first), *rows, total)
+    return f"{int(ranks.sum_exact(total.view(np.int64))[0]) % 2**64:016x}"
+
+
+class Checkpoint:
+    """The folder of one run.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A folder that every rank can read and write; made if it is missing.
+    ranks : Communicator
+    graph : RankGraph
+    options : Options
+
+    Raises
+    ------
+    LouvainUmError
+        The folder holds what another graph, other options or another version found, or it
+        cannot be written.
+    """
+
+    def __init__(
+        self, folder: str | Path, ranks: Communicator, graph: RankGraph, options: Options
+    ) -> None:
+        self.folder = Path(folder)
+        self.ranks = ranks
+        found = {
+            "vertices": len(graph.degrees),
+            "arcs": graph.n_arcs,
+            "graph": graph_digest(ranks, graph),
+            "version": version_digest(),
+            **{name: value for name, value in asdict(options).items() if name in DECISIVE},
+        }
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LouvainUmError(
+                f"{folder}: cannot be made ({error.strerror}); name another folder for checkpoints"
+            ) from error
+        if ranks.rank == 0:
+            self._claim(found)
+        ranks.allgatherv(np.zeros(0, np.uint8))  # nobody writes before the folder is known ours
+
+    def _claim(self, found: Mapping[str, Any]) -> None:
+        before = read_json(self.folder / RUN)
+        if before is None:
+            write_json(self.folder / RUN, found)
+            return
+        for name, value in found.items():
+            if before.get(name) != value:
+                raise LouvainUmError(
+                    f"{self.folder}: holds the checkpoints of another run (its {name} is "
+                    f"{before.get(name)}, not {value}); name another folder or empty this one"
+                )
+
+    def load(self, key: str, *, shared: bool) -> tuple[U32, dict[str, int]] | None:
+        """Return an array and the numbers saved with it; None unless every rank can read them.
+
+        Parameters
+        ----------
+        key : str
+        shared : bool
+            Whether all ranks must agree. A level that every rank computes alone needs no
+            agreement: what one computes, another loads.
+        """
+        found = self._read(key)
+        if shared:
+            readable = int(self.ranks.sum_exact([found is not None])[0])
+            if readable < self.ranks.size:
+                return None
+        return found
+
+    def _read(self, key: str) -> tuple[U32, dict[str, int]] | None:
+        seal = read_json(self.folder / f"{key}.json")
+        if seal is None:
+            return None
+        parts = []
+        for name, crc in seal["slices"]:
+            try:
+                part = np.load(self.folder / name, allow_pickle=False)
+            except (OSError, ValueError, EOFError):
+                return None
+            if zlib.crc32(part.tobytes()) != crc:
+                return None
+            parts.append(part)
+        return np.concatenate(parts).astype(np.uint32, copy=False), seal["numbers"]
+
+    def save(
+        self, key: str, first: int, values: U32, numbers: Mapping[str, int], *, shared: bool
+    ) -> None:
+        """Save an array, of which every rank of a shared level has the values from `first` on.
+
+        It counts from the moment its seal has its name, in one step.
+        """
+        if not shared and self.ranks.rank:
+            return
+        last = first + len(values)
+        name = f"{key}.{first}-{last}.npy"
+        with replacing(self.folder / name, force=True) as part, part.open("wb") as file:
+            np.save(file, values)
+        written = np.array([first, last, zlib.crc32(values.tobytes())], np.int64)
+        every = self.ranks.allgatherv(written) if shared else [written]
+        if self.ranks.rank == 0:
+            slices = [(f"{key}.{a}-{b}.npy", crc) for a, b, crc in map(np.ndarray.tolist, every)]
+            write_json(self.folder / f"{key}.json", {"slices": slices, "numbers": dict(numbers)})
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Return what a file of JSON holds; None if it is not there or damaged."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a file of JSON in one step."""
+    with replacing(path, force=True) as part:
+        part.write_text(json.dumps(value), encoding="utf-8")

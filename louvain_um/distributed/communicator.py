@@ -1,0 +1,136 @@
+"""What ranks say to each other: two exchanges of arrays, and two reductions made of them.
+
+Every rank calls the same collectives in the same order. Reductions are of integers and bits, so
+that no result depends on the order in which messages arrive.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What a rank has exchanged.
+
+    Parameters
+    ----------
+    collectives : int
+        Calls of `allgatherv` and `alltoallv`, those inside reductions included.
+    sent, received : int
+        Bytes to and from other ranks.
+    seconds : float
+        Time in collectives, waiting for other ranks included.
+    """
+
+    collectives: int = 0
+    sent: int = 0
+    received: int = 0
+    seconds: float = 0.0
+
+
+class Communicator(Protocol):
+    """One rank's end of the connections between all ranks.
+
+    Parameters
+    ----------
+    rank : int
+        0 … size − 1.
+    size : int
+        Number of ranks.
+    traffic : Traffic
+
+    Raises
+    ------
+    WorkerLostError
+        From every collective: another rank is gone, has aborted, or did not answer in time.
+    """
+
+    rank: int
+    size: int
+    traffic: Traffic
+
+    def allgatherv(self, array: Array) -> list[Array]:
+        """Return every rank's one-dimensional array, by rank; lengths may differ."""
+
+    def alltoallv(self, arrays: list[Array]) -> list[Array]:
+        """Send array r to rank r; return what each rank sent here, by rank."""
+
+    def or_bits(self, bits: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return the bitwise or of all ranks' arrays of equal length."""
+
+    def sum_exact(self, values: ArrayLike) -> NDArray[np.int64]:
+        """Return the sums of all ranks' int64 arrays of equal length."""
+
+    def abort(self, reason: str) -> None:
+        """Make every rank's collectives raise, now and later."""
+
+
+class Collectives(ABC):
+    """A communicator made of one exchange of arrays, which a carrier implements."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank = rank
+        self.size = size
+        self.traffic = Traffic()
+
+    @abstractmethod
+    def exchange(self, arrays: list[Array]) -> list[Array]:
+        """Send array r to rank r; return what each rank sent here, by rank.
+
+        Arrays are contiguous and of one dtype. Those returned may be written to.
+        """
+
+    @abstractmethod
+    def abort(self, reason: str) -> None:
+        """Make every rank's collectives raise, now and later."""
+
+    def gather(self, array: Array) -> list[Array]:
+        """Return every rank's array, by rank."""
+        return self.exchange([array] * self.size)
+
+    def alltoallv(self, arrays: list[Array]) -> list[Array]:
+        """Send array r to rank r; return what each rank sent here, by rank."""
+        since = time.perf_counter()
+        received = self.exchange([np.ascontiguousarray(array) for array in arrays])
+        self._count(sum(map(_bytes, arrays)) - arrays[self.rank].nbytes, received, since)
+        return received
+
+    def allgatherv(self, array: Array) -> list[Array]:
+        """Return every rank's one-dimensional array, by rank; lengths may differ."""
+        since = time.perf_counter()
+        received = self.gather(np.ascontiguousarray(array))
+        self._count(array.nbytes * (self.size - 1), received, since)
+        return received
+
+    def or_bits(self, bits: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return the bitwise or of all ranks' arrays of equal length."""
+        slices = np.array_split(bits, self.size)
+        own = np.bitwise_or.reduce(self.alltoallv(slices), axis=0)
+        return np.concatenate(self.allgatherv(own))
+
+    def sum_exact(self, values: ArrayLike) -> NDArray[np.int64]:
+        """Return the sums of all ranks' int64 arrays of equal length."""
+        sums: NDArray[np.int64] = np.sum(
+            self.allgatherv(np.asarray(values, np.int64)), axis=0, dtype=np.int64
+        )
+        return sums
+
+    def _count(self, sent: int, received: list[Array], since: float) -> None:
+        traffic = self.traffic
+        traffic.collectives += 1
+        traffic.sent += sent
+        traffic.received += sum(map(_bytes, received)) - received[self.rank].nbytes
+        traffic.seconds += time.perf_counter() - since
+
+
+def _bytes(array: Array) -> int:
+    return int(array.nbytes)

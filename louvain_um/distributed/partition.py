@@ -1,0 +1,134 @@
+"""Which rank holds which rows: consecutive vertices, cut so that each has as many arcs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.distributed.communicator import Communicator
+from louvain_um.errors import GraphError
+from louvain_um.graph.build import weighted_degrees
+from louvain_um.graph.graph import Graph
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, slots=True)
+class RowBlock:
+    """The rows of consecutive vertices of an undirected graph.
+
+    Parameters
+    ----------
+    first, n_vertices : int
+        First vertex of the block; vertices of the graph.
+    offsets : int64[k + 1]
+        Row `first + i` is ``targets[offsets[i]:offsets[i + 1]]``.
+    targets : uint32[arcs]
+        Neighbours, under their numbers in the graph.
+    weights : uint32[arcs] or int64[arcs] or None
+        Of one kind in all blocks.
+    loops : int64[k]
+        Weight of each vertex's self-loop.
+    """
+
+    first: int
+    n_vertices: int
+    offsets: I64
+    targets: NDArray[np.uint32]
+    weights: NDArray[np.uint32] | I64 | None
+    loops: I64
+
+    @property
+    def last(self) -> int:
+        """The vertex behind the block's last."""
+        return self.first + len(self.loops)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, slots=True)
+class RankGraph:
+    """What a rank knows of a graph: its own rows, and all degrees.
+
+    Parameters
+    ----------
+    block : RowBlock
+    cuts : int64[ranks + 1]
+        Rank r holds the rows of vertices ``cuts[r]`` … ``cuts[r + 1] − 1``.
+    degrees : int64[n]
+        Weighted degrees of all vertices.
+    n_arcs, total_weight : int
+        Of the whole graph.
+    """
+
+    block: RowBlock
+    cuts: I64
+    degrees: I64
+    n_arcs: int
+    total_weight: int
+
+
+def cut_by_arcs(arcs_before: I64, ranks: int) -> I64:
+    """Return where each rank's vertices begin, int64[ranks + 1].
+
+    Parameters
+    ----------
+    arcs_before : int64[n + 1]
+        Arcs of all vertices before each one.
+    ranks : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.distributed.partition import cut_by_arcs
+    >>> cut_by_arcs(np.array([0, 1, 5, 6, 8]), 2).tolist()
+    [0, 2, 4]
+    """
+    arcs, vertices = int(arcs_before[-1]), len(arcs_before) - 1
+    if arcs == 0:
+        return np.arange(ranks + 1) * vertices // ranks
+    shares = np.arange(1, ranks) * arcs // ranks
+    inner = np.searchsorted(arcs_before, shares)
+    return np.concatenate(([0], inner, [vertices])).astype(np.int64)
+
+
+def blocks_of(graph: Graph, ranks: int) -> list[RowBlock]:
+    """Return a graph's rows in one block for each rank; its arrays are not copied."""
+    blocks = []
+    for first, last in pairwise(cut_by_arcs(graph.offsets, ranks).tolist()):
+        low, high = int(graph.offsets[first]), int(graph.offsets[last])
+        blocks.append(
+            RowBlock(
+                first=first,
+                n_vertices=graph.n_vertices,
+                offsets=graph.offsets[first : last + 1] - low,
+                targets=graph.targets[low:high],
+                weights=None if graph.weights is None else graph.weights[low:high],
+                loops=graph.loops[first:last],
+            )
+        )
+    return blocks
+
+
+def join_blocks(ranks: Communicator, block: RowBlock) -> RankGraph:
+    """Return the graph whose rows the ranks hold in blocks; every rank calls this with its own.
+
+    Raises
+    ------
+    GraphError
+        The blocks are not consecutive, or not all weighted or all unweighted.
+    """
+    numbers = np.array(
+        [block.first, block.last, block.n_vertices, block.weights is not None], np.int64
+    )
+    every = np.stack(ranks.allgatherv(numbers))
+    cuts = np.append(every[:, 0], block.n_vertices)
+    if (every[:, 2:] != every[0, 2:]).any() or (every[:, 1] != cuts[1:]).any() or cuts[0]:
+        raise GraphError("the ranks' rows are not parts of one graph; divide it anew")
+    own = weighted_degrees(block.offsets, block.weights, block.loops)
+    degrees = np.concatenate(ranks.allgatherv(own))
+    arcs = int(ranks.sum_exact([len(block.targets)])[0])
+    return RankGraph(
+        block=block, cuts=cuts, degrees=degrees, n_arcs=arcs, total_weight=int(degrees.sum())
+    )

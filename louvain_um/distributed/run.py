@@ -1,0 +1,82 @@
+"""One detection of all ranks, as each of them runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from louvain_um.core.hierarchy import detect
+from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator, run_threads
+from louvain_um.distributed.checkpoint import Checkpoint
+from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.engine import COLLAPSE_ARCS, RankEngine
+from louvain_um.distributed.partition import RowBlock, blocks_of, join_blocks
+from louvain_um.events import Observer, ignore
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Options
+from louvain_um.results.communities import Communities
+
+
+def detect_on_rank(
+    ranks: Communicator,
+    block: RowBlock,
+    options: Options,
+    observer: Observer = ignore,
+    *,
+    checkpoint: str | Path | None = None,
+    collapse_arcs: int = COLLAPSE_ARCS,
+) -> Communities:
+    """Detect communities with all ranks, each of which calls this with its own rows.
+
+    Parameters
+    ----------
+    ranks : Communicator
+    block : RowBlock
+        The rows of this rank.
+    options : Options
+    observer : callable
+    checkpoint : path, optional
+        Folder in which an interrupted run is resumed, on any number of ranks.
+    collapse_arcs : int
+        Arcs of a level up to which every rank computes it alone.
+
+    Returns
+    -------
+    Communities
+        Of the whole graph, the same on every rank.
+    """
+    graph = join_blocks(ranks, block)
+    saved = None if checkpoint is None else Checkpoint(checkpoint, ranks, graph, options)
+    engine = RankEngine(options, observer, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)
+    result = detect(engine, graph, options, observer)
+    return replace(result, provenance={**result.provenance, "replayed": engine.replayed})
+
+
+def detect_in_threads(
+    graph: Graph,
+    options: Options,
+    observer: Observer = ignore,
+    *,
+    ranks: int,
+    checkpoint: str | Path | None = None,
+    collapse_arcs: int = COLLAPSE_ARCS,
+    patience: float = 600.0,
+    communicator: Callable[[Meeting, int], ThreadCommunicator] = ThreadCommunicator,
+) -> Communities:
+    """Detect communities with ranks that are threads of this process.
+
+    It shows what other carriers do, and does not save time: one process uses all cores anyway.
+    """
+    blocks = blocks_of(graph, ranks)
+    options = replace(options, threads=options.threads or 1)
+
+    def task(own: ThreadCommunicator) -> Communities:
+        rank = own.rank
+        watcher = ignore if rank else observer
+        return detect_on_rank(
+            own, blocks[rank], options, watcher, checkpoint=checkpoint, collapse_arcs=collapse_arcs
+        )
+
+    results = run_threads(task, ranks, patience=patience, communicator=communicator)
+    return replace(results[0], graph=graph)

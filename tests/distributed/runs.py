@@ -1,0 +1,75 @@
+"""Graphs, ranks that fail, and what equal results are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from louvain_um import Graph, api
+from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator
+from louvain_um.distributed.communicator import Array
+from louvain_um.generators import geometric, lfr, rmat, stencil
+from louvain_um.results.communities import Communities
+
+METHODS = ("louvain", "leiden")
+GRAPHS: dict[str, Callable[[], Graph]] = {
+    "lfr": lambda: lfr(1 << 11).graph,
+    "rmat": lambda: rmat(11).graph,
+    "stencil": lambda: stencil((12, 12, 12)).graph,
+    "geometric": lambda: geometric(4000).graph,
+    "weighted lfr": lambda: lfr(1 << 11, weights="uniform").graph,
+    "weighted rmat": lambda: rmat(10, weights="uniform").graph,
+}
+
+
+@cache
+def graph_named(name: str) -> Graph:
+    return GRAPHS[name]()
+
+
+@cache
+def one_process(name: str, method: str, seed: int = 0) -> Communities:
+    return getattr(api, method)(graph_named(name), device="cpu", seed=seed)  # type: ignore[no-any-return]
+
+
+def assert_equal(one: Communities, other: Communities) -> None:
+    """Every number of both results is the same, bit for bit."""
+    assert np.array_equal(one.labels, other.labels)
+    assert one.modularity == other.modularity
+    for a, b in ((one.maps, other.maps), (one.coarse_labels, other.coarse_labels)):
+        assert len(a) == len(b)
+        assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+    shown = [
+        [
+            (
+                level.cycle,
+                level.vertices,
+                level.arcs,
+                level.communities,
+                level.modularity,
+                level.iterations,
+                level.arcs_visited,
+            )
+            for level in result.levels
+        ]
+        for result in (one, other)
+    ]
+    assert shown[0] == shown[1]
+
+
+class Counting(ThreadCommunicator):
+    """Calls `act` before collective `at` of rank `victim`."""
+
+    def __init__(
+        self, meeting: Meeting, rank: int, victim: int, at: int, act: Callable[[], None]
+    ) -> None:
+        super().__init__(meeting, rank)
+        self.victim, self.at, self.act, self.calls = victim, at, act, 0
+
+    def exchange(self, arrays: list[Array]) -> list[Array]:
+        if self.rank == self.victim and self.calls == self.at:
+            self.act()
+        self.calls += 1
+        return super().exchange(arrays)

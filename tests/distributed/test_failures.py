@@ -1,0 +1,169 @@
+"""Ranks that fail, stall or run out of disk: never a hang, never a wrong label."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import time
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from louvain_um import Graph
+from louvain_um.core import atomic_files
+from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator, run_threads
+from louvain_um.distributed.checkpoint import RUN, write_json
+from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.run import detect_in_threads
+from louvain_um.errors import LouvainUmError, WorkerLostError
+from louvain_um.options import Options
+from louvain_um.results.communities import Communities
+from tests.distributed.runs import METHODS, Counting, assert_equal, graph_named, one_process
+
+
+class BrokenRankError(Exception):
+    """What a test breaks a rank with."""
+
+
+def fail() -> None:
+    raise BrokenRankError("broken on purpose")
+
+
+def run(
+    method: str, folder: Path | None = None, *, ranks: int = 3, name: str = "lfr", **values: Any
+) -> Communities:
+    options = Options(method=method, device="cpu")
+    graph = graph_named(name)
+    return detect_in_threads(
+        graph, options, ranks=ranks, collapse_arcs=1 << 10, checkpoint=folder, **values
+    )
+
+
+def collectives_of(method: str, folder: Path) -> int:
+    """Return the number of collectives of a run with checkpoints."""
+    made: list[Counting] = []
+
+    def make(meeting: Meeting, rank: int) -> Counting:
+        made.append(Counting(meeting, rank, -1, 0, fail))
+        return made[-1]
+
+    run(method, folder, communicator=make)
+    return made[0].calls
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_failure_at_any_collective_is_resumed_on_fewer_ranks(method: str, tmp_path: Path) -> None:
+    total = collectives_of(method, tmp_path / "whole")
+    assert total > 50
+    replays = set()
+    for at in range(0, total, max(1, total // 24)):
+        folder = tmp_path / str(at)
+        broken = functools.partial(Counting, victim=1, at=at, act=fail)
+        with pytest.raises(BrokenRankError):
+            run(method, folder, communicator=broken)
+        resumed = run(method, folder, ranks=2)
+        assert_equal(resumed, one_process("lfr", method))
+        replays.add(resumed.provenance["replayed"])
+    assert {0} < replays
+
+
+def test_a_finished_run_is_replayed_on_more_ranks(tmp_path: Path) -> None:
+    run("leiden", tmp_path)
+    again = run("leiden", tmp_path, ranks=5)
+    assert_equal(again, one_process("lfr", "leiden"))
+    assert again.provenance["replayed"] >= len(again.levels)
+
+
+def test_other_ranks_learn_why() -> None:
+    reasons = []
+
+    def task(ranks: Communicator) -> None:
+        if ranks.rank == 2:
+            fail()
+        try:
+            ranks.sum_exact([1])
+        except WorkerLostError as error:
+            reasons.append(str(error))
+            raise
+
+    with pytest.raises(BrokenRankError):
+        run_threads(task, 3)
+    assert reasons == ["rank 2 of 3 failed: broken on purpose"] * 2
+
+
+def test_a_stalled_rank_ends_in_an_error() -> None:
+    stalled = functools.partial(Counting, victim=1, at=20, act=lambda: time.sleep(2))
+    since = time.monotonic()
+    with pytest.raises(WorkerLostError, match=r"did not answer for 0\.5 s"):
+        run("louvain", communicator=stalled, patience=0.5)
+    assert time.monotonic() - since < 30
+
+
+def test_nothing_is_exchanged_after_an_abort() -> None:
+    def task(ranks: ThreadCommunicator) -> None:
+        ranks.abort("enough")
+        for _ in range(2):
+            with pytest.raises(WorkerLostError, match="enough"):
+                ranks.allgatherv(np.zeros(1))
+
+    run_threads(task, 2)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda data: data[:-8], lambda data: data[:200] + b"\1" + data[201:]]
+)
+def test_a_damaged_checkpoint_is_computed_again(tmp_path: Path, change: Any) -> None:
+    run("louvain", tmp_path)
+    damaged = sorted(tmp_path.glob("move.0.0.*.npy"))[1]
+    damaged.write_bytes(change(damaged.read_bytes()))
+    again = run("louvain", tmp_path)
+    assert_equal(again, one_process("lfr", "louvain"))
+
+
+def test_an_unsealed_checkpoint_does_not_count(tmp_path: Path) -> None:
+    run("louvain", tmp_path)
+    for seal in tmp_path.glob("move.*.json"):
+        seal.unlink()
+    again = run("louvain", tmp_path)
+    assert again.provenance["replayed"] == 0
+    assert_equal(again, one_process("lfr", "louvain"))
+
+
+@pytest.mark.parametrize(("name", "method"), [("rmat", "louvain"), ("lfr", "leiden")])
+def test_checkpoints_of_another_run_are_refused(tmp_path: Path, name: str, method: str) -> None:
+    run("louvain", tmp_path)
+    with pytest.raises(LouvainUmError, match=r"another run.*name another folder"):
+        run(method, tmp_path, name=name)
+
+
+def test_a_graph_that_differs_in_one_edge_is_another_run(tmp_path: Path) -> None:
+    apart = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3])
+    crossed = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0])
+    assert np.array_equal(apart.degrees, crossed.degrees)
+    options = Options(device="cpu")
+    detect_in_threads(apart, options, ranks=2, collapse_arcs=0, checkpoint=tmp_path)
+    with pytest.raises(LouvainUmError, match="its graph is"):
+        detect_in_threads(crossed, options, ranks=3, collapse_arcs=0, checkpoint=tmp_path)
+
+
+def test_checkpoints_of_another_version_are_refused(tmp_path: Path) -> None:
+    write_json(tmp_path / RUN, {"version": "older"})
+    with pytest.raises(LouvainUmError, match="another run"):
+        run("louvain", tmp_path)
+
+
+def test_a_full_disk_ends_every_rank_in_one_line(tmp_path: Path) -> None:
+    def full(path: Path) -> None:
+        if path.name.startswith(".move.0.0"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with (
+        mock.patch.object(atomic_files, "flush", full),
+        pytest.raises(LouvainUmError, match=r"disk is full.*free some space"),
+    ):
+        run("louvain", tmp_path)
+    assert not list(tmp_path.glob("move*"))
+    assert_equal(run("louvain", tmp_path), one_process("lfr", "louvain"))
