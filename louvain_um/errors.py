@@ -146,6 +146,32 @@ class MemoryBudgetError(LouvainUmError):
         return type(self), (self.needed, self.budget, self.largest, self.remedy)
 
 
+class HostMemoryError(LouvainUmError):
+    """Host memory is too small for something; told before any of it is allocated.
+
+    Parameters
+    ----------
+    what : str
+        What needs the memory.
+    needed, free : int
+        Bytes that it needs at least, and bytes that can be had.
+    remedy : str
+        What to do next.
+    """
+
+    def __init__(self, what: str, needed: int, free: int, remedy: str) -> None:
+        super().__init__(
+            f"{what} needs {needed:,} bytes of host memory, {free:,} are free; {remedy}"
+        )
+        self.what = what
+        self.needed = needed
+        self.free = free
+        self.remedy = remedy
+
+    def __reduce__(self) -> tuple[type[HostMemoryError], tuple[str, int, int, str]]:
+        return type(self), (self.what, self.needed, self.free, self.remedy)
+
+
 def _size(nbytes: int) -> str:
     """Return bytes as text: MiB, and smaller units below 1 MiB."""
     if nbytes >= 10 << 20:

@@ -6,7 +6,6 @@ import errno
 import math
 import zipfile
 import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import LouvainUmError
 
 MOST_MEMBERS: Final = 1 << 20
@@ -66,30 +66,6 @@ def read_archive(path: str | Path, refusal: str) -> dict[str, NDArray[Any]]:
         raise LouvainUmError(f"{path}: {reason}; check the path") from None
     except DAMAGED:
         raise LouvainUmError(refusal) from None
-
-
-def check_host_memory(needed: int, what: str, remedy: str) -> None:
-    """Raise an error if something takes more memory than the host has left.
-
-    Raises
-    ------
-    LouvainUmError
-        The bytes of both, and what to do.
-    """
-    free = host_memory()
-    if free is not None and needed > free:
-        raise LouvainUmError(
-            f"{what} needs {needed:,} bytes of host memory, {free:,} are free; {remedy}"
-        )
-
-
-def host_memory() -> int | None:
-    """Return the bytes of host memory that are free, where the system says so."""
-    with suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) << 10
-    return None
 
 
 def _check_size(archive: zipfile.ZipFile, path: str | Path) -> None:

@@ -1,20 +1,32 @@
-"""Whether memory is left for what cannot report that there is none: threads and the compiler.
+"""What memory the host has left, before work that would need more.
 
-LLVM, and the thread-local data of shared libraries, end the process if an allocation fails, and a
-Python thread that fails while it starts leaves its starter waiting. Where memory is scarce, a look
-before such a step turns that into a `MemoryError`.
+A process that takes more memory than there is can be ended by the system without a message. LLVM,
+and the thread-local data of shared libraries, end the process if an allocation fails, and a Python
+thread that fails while it starts leaves its starter waiting. A look before such a step turns all
+of these into errors.
 """
 
 from __future__ import annotations
 
 import mmap
+import os
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
+
+from louvain_um.errors import HostMemoryError
 
 KERNEL_BYTES: Final = 32 << 20
 """Room that loading or compiling one function has to find."""
 
 THREAD_BYTES: Final = 12 << 20
 """Room for each new thread: a stack of 8 MiB, and the data that libraries keep per thread."""
+
+SMALL: Final = 16 << 20
+"""Bytes for which it does not pay to ask the system what is free."""
+
+MEMORY_INFO: Final = Path("/proc/meminfo")
+CONTROL_GROUP: Final = Path("/sys/fs/cgroup")
 
 
 def require(count: int) -> None:
@@ -32,3 +44,70 @@ def require(count: int) -> None:
         mmap.mmap(-1, count).close()
     except (OSError, OverflowError, ValueError) as error:
         raise MemoryError(f"no {count >> 20:,} MiB of memory are left") from error
+
+
+def check_host_memory(needed: int, what: str, remedy: str) -> None:
+    """Raise an error if something takes more memory than the host has left.
+
+    Parameters
+    ----------
+    needed : int
+        Bytes that it takes at least: too low a number can let the system end the process, too
+        high a number would refuse what fits.
+    what, remedy : str
+        Beginning and end of the error.
+
+    Raises
+    ------
+    HostMemoryError
+        The bytes of both, and what to do.
+
+    Examples
+    --------
+    >>> from louvain_um.core.headroom import check_host_memory
+    >>> check_host_memory(1 << 20, "a table", "use a smaller one")
+    """
+    if needed <= SMALL:
+        return
+    free = host_memory()
+    if free is not None and needed > free:
+        raise HostMemoryError(what, needed, free, remedy)
+
+
+def host_memory(*, swap: bool = True) -> int | None:
+    """Return the bytes of host memory that can still be had, where the system says so.
+
+    Parameters
+    ----------
+    swap : bool
+        Whether swap space counts; it cannot be page-locked.
+    """
+    found: dict[str, int] = {}
+    with suppress(OSError, ValueError, IndexError):
+        for line in MEMORY_INFO.read_text(encoding="ascii").splitlines():
+            name, _, value = line.partition(":")
+            if name in ("MemAvailable", "SwapFree"):
+                found[name] = int(value.split()[0]) << 10
+    if "MemAvailable" not in found:
+        return None
+    free = found["MemAvailable"] + (found.get("SwapFree", 0) if swap else 0)
+    return min(free, *_limits())
+
+
+def _limits() -> list[int]:
+    """Return the bytes that a container and the shell's ``ulimit -v`` leave; at least one entry."""
+    left = [1 << 62]
+    with suppress(OSError, ValueError, KeyError):
+        limit = int((CONTROL_GROUP / "memory.max").read_text(encoding="ascii"))  # or "max"
+        used = int((CONTROL_GROUP / "memory.current").read_text(encoding="ascii"))
+        lines = (CONTROL_GROUP / "memory.stat").read_text(encoding="ascii").splitlines()
+        cached = dict(line.split() for line in lines)["inactive_file"]
+        left.append(max(0, limit - used + int(cached)))
+    with suppress(ImportError, OSError, ValueError, IndexError):
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+            left.append(max(0, limit - pages * os.sysconf("SC_PAGE_SIZE")))
+    return left

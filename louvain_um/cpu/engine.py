@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from louvain_um.core import parallel, rules
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.hierarchy import MoveStats, Sums
 from louvain_um.core.ledger import HostAllocator
 from louvain_um.core.numbering import number_by_size
@@ -21,6 +22,9 @@ from louvain_um.graph.graph import Graph
 from louvain_um.graph.row_view import RowView
 from louvain_um.options import Options
 from louvain_um.results.quality import sum_of_squares
+
+VERTEX_BYTES: Final = 25
+"""Bytes per vertex that moving on level 0 takes: labels, totals, sizes, queue, moves, flags."""
 
 
 class CpuEngine:
@@ -43,6 +47,11 @@ class CpuEngine:
             rows = {"begins": graph.begins, "ends": graph.ends}
         enter = self.memory.ledger.add
         self.total = view.total_weight
+        check_host_memory(
+            VERTEX_BYTES * len(view.degrees),
+            f"a run on {len(view.degrees):,} vertices",
+            "use a machine with more memory",
+        )
         weights = self.weights(0) if view.weights is None else view.weights
         held: dict[str, Any] = {
             **rows,

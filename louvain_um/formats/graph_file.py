@@ -14,6 +14,7 @@ from typing import BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import GraphFormatError
 
 BLOCK_BYTES = 1 << 20
@@ -172,6 +173,26 @@ class GraphFile:
             raise self.error(
                 f"has {n:,} vertices for {edges:,} edges; correct the number or the ids{TRUST}"
             )
+        # Offsets and loops; beside them, a graph takes 16 bytes per edge while it is built.
+        check_host_memory(
+            16 * (n + edges),
+            f"a graph of {n:,} vertices and {edges:,} edges",
+            "check the number of vertices, or use a machine with more memory",
+        )
+
+    def check_rows(self, rows: int, packed: int) -> None:
+        """Raise an error for a table of more rows than its file or memory can be expected to hold.
+
+        Parameters
+        ----------
+        rows : int
+            Rows that the file announces; two ids of each are read.
+        packed : int
+            Bytes of the file.
+        """
+        if not self.trusted and 8 * rows > max(FREE_BYTES, MOST_UNPACKED * packed):
+            raise self.error(f"unpacks to more than {MOST_UNPACKED} times its size{TRUST}")
+        check_host_memory(16 * rows, f"a table of {rows:,} edges", "use a machine with more memory")
 
     def seekable(self) -> BinaryIO:
         """Return the whole file as a seekable stream, at its start."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.edges import (
     EdgeList,
@@ -99,6 +100,11 @@ def _rows(
 
     Then whether list i is line i after the header.
     """
+    check_host_memory(
+        8 * header.n,
+        f"the {header.n:,} vertices announced",
+        "check the header, or use a machine with more memory",
+    )
     offsets = np.zeros(header.n + 1, np.int64)
     columns: list[NDArray[np.uint32]] = []
     values: list[NDArray[np.float64]] = []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import load_npz
 
-from louvain_um.errors import GraphError, GraphFormatError
+from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.objects.sparse import from_sparse
 from louvain_um.formats.optional_dependencies import first_line_of
@@ -41,7 +41,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         absent = [name for key, name in chosen.items() if name != key and name not in members]
         if "format" in members and not {"u", "v"} <= arrays.keys() and not absent:
             matrix = load_npz(file.seekable())
-    except GraphFormatError:
+    except (GraphFormatError, HostMemoryError):
         raise
     except Exception as error:  # damaged archives raise many types
         raise file.error(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from numpy.typing import NDArray
 
-from louvain_um.errors import GraphError, GraphFormatError
+from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.objects.frames import from_columns
 from louvain_um.formats.optional_dependencies import first_line_of, require
@@ -23,7 +24,9 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     try:
         table = parquet.ParquetFile(file.seekable())
         announced = (table.schema_arrow.metadata or {}).get(VERTICES_KEY)
-        file.check_vertices(int(announced or 0), table.metadata.num_rows)
+        rows, packed = table.metadata.num_rows, file.seekable().seek(0, os.SEEK_END)
+        file.check_rows(rows, packed)
+        file.check_vertices(int(announced or 0), rows)
 
         types = dict(zip(table.schema_arrow.names, table.schema_arrow.types, strict=True))
 
@@ -37,7 +40,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             options,
             int(announced) if announced else None,
         )
-    except GraphFormatError:
+    except (GraphFormatError, HostMemoryError):
         raise
     except GraphError as error:
         raise file.error(str(error)) from None

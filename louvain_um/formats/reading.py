@@ -8,7 +8,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
-from louvain_um.errors import Doubt, GraphError, GraphWarning
+from louvain_um.errors import Doubt, GraphError, GraphWarning, HostMemoryError
 from louvain_um.formats.file_types import READERS, check_format, format_of, format_of_content
 from louvain_um.formats.read_options import Column, ReadOptions, named
 
@@ -264,6 +264,8 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
         read_file = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)
         try:
             graph: Graph = read_file(file, options)
+        except HostMemoryError as error:
+            raise file.error(str(error)) from None
         except MemoryError:
             raise file.error(
                 "needs more memory than available; check the number of vertices that it announces"

@@ -18,7 +18,7 @@ from louvain_um.gpu.aggregate.aggregate import LIMITS, aggregate, prepare
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
-from louvain_um.gpu.memory.planning import plan_run, without_graph
+from louvain_um.gpu.memory.planning import check_host_room, plan_run, without_graph
 from louvain_um.gpu.move.move import move
 from louvain_um.gpu.out_of_core.block_steps import move_blocks, refine_blocks
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
@@ -86,6 +86,7 @@ class GpuEngine:
         unchanged = self.plan.in_core and not self.plan.targets24
         given = graph if isinstance(graph, DeviceGraph) and unchanged else None
         layout = without_graph(self.plan) if given else self.plan.layout
+        check_host_room(layout)
         self.stack.enter_context(held_ballast(self.plan, self.options, device))
         self.memory = Allocator(
             layout,

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import GraphError
 from louvain_um.graph import rows
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
@@ -65,6 +66,13 @@ def build(
     if duplicates not in (None, "once", "sum"):
         raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")
 
+    # Offsets and loops; a record for each arc, with its weight if it has one.
+    summed = weights is not None or duplicates == "sum"
+    check_host_memory(
+        16 * n + (32 if summed else 16) * len(u),
+        f"a graph of {n:,} vertices and {len(u):,} edges",
+        "check the number of vertices, or use a machine with more memory",
+    )
     scale = 1.0
     notes: tuple[str, ...] = ()
     integers: NDArray[np.int64] | None = None

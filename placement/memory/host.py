@@ -13,12 +13,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from louvain_um.core.headroom import host_memory
 from louvain_um.placement.arena_spec import BLOCK
 from louvain_um.placement.memory import cuda_calls
 
@@ -56,12 +56,8 @@ def fill(address: int, nbytes: int, dtype: DTypeLike, value: Any) -> None:
 
 
 def available() -> int | None:
-    """Return the bytes of host memory that can still be had, where the system says so."""
-    with suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) << 10
-    return None
+    """Return the bytes of host memory that can be page-locked, where the system says so."""
+    return host_memory(swap=False)
 
 
 class PageLocked:

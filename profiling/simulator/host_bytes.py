@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from louvain_um.core.archives import check_host_memory
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.profiling.simulator.driver.constants import BLOCK_PAGES
 from louvain_um.profiling.simulator.driver.options import Driver

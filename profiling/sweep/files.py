@@ -8,10 +8,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sweep.partial import is_partial, read_partial
 from louvain_um.profiling.sweep.results import Row, Sweep
 from louvain_um.profiling.sweep.store import POINTS, SUFFIXES, TABLES
+
+CELL_BYTES: Final = 32
+"""Bytes of a value and its entry in a row, at least."""
+
+CSV_BYTES: Final = 8
+"""Bytes of a value in a CSV file, about."""
 
 RESULTS_FILES: Final = tuple(f"{TABLES[0]}{suffix}" for suffix in SUFFIXES)
 
@@ -61,6 +68,11 @@ def read(path: str | Path) -> Sweep:
         raise LouvainUmError(f"{path}: {error}") from None
 
 
+def _check_cells(path: Path, cells: int) -> None:
+    """Refuse a table whose cells alone would fill the host's memory."""
+    check_host_memory(CELL_BYTES * cells, f"{path}: reading it", "use a machine with more memory")
+
+
 def read_rows(path: Path) -> list[Row]:
     """Read the rows of one table; the values of a CSV file are text.
 
@@ -72,11 +84,15 @@ def read_rows(path: Path) -> list[Row]:
     try:
         if path.suffix == ".csv":
             with path.open(newline="", encoding="utf-8") as file:
+                _check_cells(path, path.stat().st_size // CSV_BYTES)
                 return list(csv.DictReader(file))
         from pyarrow import ArrowException, parquet
 
         try:
             with path.open("rb") as file:
+                about = parquet.ParquetFile(file).metadata
+                _check_cells(path, about.num_rows * about.num_columns)
+                file.seek(0)
                 table: list[Row] = parquet.read_table(file).to_pylist()
         except (ArrowException, ValueError, TypeError, OverflowError):
             raise LouvainUmError(f"{path}: is no Parquet file; run the sweep again") from None

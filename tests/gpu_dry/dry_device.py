@@ -297,6 +297,8 @@ def run_dry(
         patch.setattr(allocator, "view", view)
         patch.setattr(allocator, "fill", fill)
         patch.setattr(engine, "Allocator", Watched)
+        # What is laid out exists nowhere: the memory of this host sets no limit.
+        patch.setattr(engine, "check_host_room", lambda layout: None)
         still = SimpleNamespace(need=lambda *_: None, traffic=engine.Traffic())
         patch.setattr(loading, "Residency", lambda *_, **__: still)
         skew = script.survey or loading.survey(graph)

@@ -11,6 +11,7 @@ from typing import Any
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.messages import with_flags
+from louvain_um.core.headroom import host_memory
 
 NEEDED = ("numpy", "scipy", "numba", "typer", "rich")
 OPTIONAL = ("pandas", "pyarrow", "networkx", "igraph", "scikit-learn", "jinja2", "matplotlib")
@@ -64,13 +65,9 @@ def memory() -> dict[str, int | None]:
     for name, pages in (("total", "SC_PHYS_PAGES"), ("available", "SC_AVPHYS_PAGES")):
         known = hasattr(os, "sysconf") and pages in os.sysconf_names
         found[name] = os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") if known else None
-    status = Path("/proc/meminfo")
-    if status.exists():
-        # The kernel's estimate includes caches that it can drop.
-        for line in status.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                found["available"] = int(line.split()[1]) * 1024
-    return found
+    # The kernel's estimate includes caches that it can drop.
+    available = host_memory(swap=False)
+    return found if available is None else found | {"available": available}
 
 
 def gpu() -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.edges import Chunks, EdgeList, exact_weights
 from louvain_um.formats.edge_list.line_format import LineFormat
@@ -24,6 +25,9 @@ MAX_FIXED_WIDTH = 64
 
 BLOCK_BYTES = 1 << 18
 """Bytes of text parsed at a time; the table has space for all names that a block can contain."""
+
+STRING_BYTES, POINTER_BYTES = 49 + 8, 8
+"""Bytes of a Python string beside its characters, and of its place in a list."""
 
 EMPTY = 2**32 - 1
 """Marks an empty slot."""
@@ -111,6 +115,13 @@ class NameTable:
 
     def names(self, file: GraphFile) -> tuple[NDArray[Any], NDArray[np.uint32]]:
         """Return the names in order and, for each name's number, its position in that order."""
+        longest = int(np.diff(self.starts[: self.count + 1]).max(initial=0))
+        width = 4 * longest if longest <= MAX_FIXED_WIDTH else POINTER_BYTES
+        check_host_memory(
+            (STRING_BYTES + width) * self.count + int(self.starts[self.count]),
+            f"{self.count:,} names of vertices",
+            "number the vertices, or use a machine with more memory",
+        )
         ends = self.starts[: self.count + 1].tolist()
         text = self.text[: ends[-1]].tobytes()
         try:

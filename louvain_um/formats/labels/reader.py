@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import sys
 import zlib
@@ -10,10 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import GraphFormatError, LouvainUmError
+from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED
 from louvain_um.formats.labels import columns, text
 from louvain_um.results.comparison import Labels
 
+REMEDY = "use a machine with more memory"
 KNOWN = ".csv, .tsv, .txt, .parquet, .npz, .json"
 
 
@@ -107,6 +111,9 @@ def _read_parquet(path: str | Path) -> Labels:
         ) from None
     try:
         with open(path, "rb") as file:
+            rows = parquet.ParquetFile(file).metadata.num_rows
+            check_host_memory(16 * rows, f"{path}: {rows:,} labels", REMEDY)
+            file.seek(0)
             table = parquet.read_table(file, columns=["vertex", "community"])
         found = [table[name] for name in ("vertex", "community")]
         if any(column.null_count for column in found):
@@ -141,11 +148,25 @@ def _read_json(path: str | Path) -> Labels:
     return Labels(vertices, columns.typed(communities))
 
 
+def _unpacked(raw: bytes, path: str | Path) -> bytes:
+    """Return a gzip stream's content, of a size that an honest stream can have."""
+    most = max(FREE_BYTES, MOST_UNPACKED * len(raw))
+    with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise GraphFormatError(
+            f"unpacks to more than {MOST_UNPACKED} times its size; unpack it first if it comes "
+            "from a trusted source",
+            path,
+        )
+    return content
+
+
 def _text(path: str | Path) -> str:
     try:
         raw = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
         if raw[:2] == b"\x1f\x8b":
-            raw = gzip.decompress(raw)
+            raw = _unpacked(raw, path)
         text = raw.decode("utf-8-sig")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise GraphFormatError(

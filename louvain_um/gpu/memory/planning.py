@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from louvain_um.core.array_spec import ArraySpec
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import sum_type
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
 from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.options import Options
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.arena_spec import ArenaSpec, device_bytes, size_of
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import MARGIN, managed_refusal
@@ -110,6 +111,25 @@ def without_graph(plan: Plan) -> tuple[ArenaSpec, ...]:
         if spec.group in ("graph", None)
         else spec
         for spec in plan.layout
+    )
+
+
+def check_host_room(layout: Sequence[ArenaSpec]) -> None:
+    """Raise an error if the host lacks the memory that a layout takes of it.
+
+    Raises
+    ------
+    HostMemoryError
+        Before anything is allocated.
+    """
+    check_host_memory(
+        sum(
+            size_of(spec) - device_bytes(spec.placement, spec.capacity)
+            for spec in layout
+            if spec.placement.kind in ("host_mapped", "pinned", "split")
+        ),
+        "what the plan leaves on the host",
+        "raise the budget, or use a machine with more memory",
     )
 
 

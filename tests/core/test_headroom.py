@@ -1,0 +1,148 @@
+"""What does not fit into host memory is refused in one line with the bytes, before it is made."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import louvain_um as lu
+from louvain_um.core import headroom
+from louvain_um.core.headroom import check_host_memory, host_memory
+from louvain_um.errors import GraphFormatError, HostMemoryError, LouvainUmError
+from louvain_um.formats.labels import read_labels
+from louvain_um.profiling.sweep.files import read_rows
+
+MANY = 2**32 - 2
+"""Vertices: offsets and loops take 64 GiB."""
+
+
+@pytest.fixture
+def free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[int], None]:
+    """Let the system say that so many bytes are free."""
+
+    def say(count: int) -> None:
+        info = tmp_path / "meminfo"
+        info.write_text(f"MemTotal: 99999999 kB\nMemAvailable: {count >> 10} kB\nSwapFree: 0 kB\n")
+        monkeypatch.setattr(headroom, "MEMORY_INFO", info)
+
+    return say
+
+
+def test_the_smallest_limit_counts(
+    free: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    free(8 << 30)
+    assert host_memory() == 8 << 30
+    files = {"memory.max": 3 << 30, "memory.current": 2 << 30, "memory.stat": "inactive_file 4096"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(str(text))
+    monkeypatch.setattr(headroom, "CONTROL_GROUP", tmp_path)
+    assert host_memory() == (1 << 30) + 4096
+    (tmp_path / "memory.max").write_text("max\n")
+    assert host_memory() == 8 << 30
+
+
+def test_swap_counts_unless_memory_is_to_be_page_locked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    info = tmp_path / "meminfo"
+    info.write_text("MemAvailable: 1024 kB\nSwapFree: 2048 kB\n")
+    monkeypatch.setattr(headroom, "MEMORY_INFO", info)
+    assert (host_memory(), host_memory(swap=False)) == (3 << 20, 1 << 20)
+
+
+def test_the_error_says_both_and_can_be_pickled(free: Callable[[int], None]) -> None:
+    free(1 << 30)
+    with pytest.raises(HostMemoryError) as caught:
+        check_host_memory(1 << 40, "it", "use less")
+    assert (
+        str(pickle.loads(pickle.dumps(caught.value)))
+        == str(caught.value)
+        == ("it needs 1,099,511,627,776 bytes of host memory, 1,073,741,824 are free; use less")
+    )
+
+
+CLAIMS = {
+    "g.mtx": f"%%MatrixMarket matrix coordinate pattern symmetric\n{MANY} {MANY} 1\n2 1\n",
+    "general.mtx": f"%%MatrixMarket matrix coordinate pattern general\n{MANY} {MANY} 1\n1 1\n",
+    "g.graph": f"{MANY} 1\n2\n1\n",
+    "g.txt": f"# Nodes: {MANY} Edges: 1\n0 1\n",
+}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_headers_that_claim_too_many_vertices(
+    tmp_path: Path, free: Callable[[int], None], name: str
+) -> None:
+    free(8 << 30)
+    path = tmp_path / name
+    path.write_text(CLAIMS[name])
+    with pytest.raises(GraphFormatError, match=r"bytes of host memory, 8,589,934,592 are free;"):
+        lu.read_graph(path, trusted=True)
+
+
+def test_ids_that_claim_too_many_vertices(tmp_path: Path, free: Callable[[int], None]) -> None:
+    free(8 << 30)
+    path = tmp_path / "g.txt"
+    path.write_text(f"0 {MANY - 1}\n")
+    with pytest.raises(GraphFormatError, match="of host memory"):
+        lu.read_graph(path, one_based=False, trusted=True)
+    with pytest.raises(HostMemoryError, match=f"a graph of {MANY:,} vertices and 1 edges needs"):
+        lu.Graph.from_edges([0], [1], n_vertices=MANY)
+
+
+def test_names_that_do_not_fit(tmp_path: Path, free: Callable[[int], None]) -> None:
+    path = tmp_path / "names.csv"
+    with path.open("w") as file:
+        file.write("source,target\n")
+        file.writelines(f"{'a' * 50}{i},{'b' * 50}{i}\n" for i in range(60_000))
+    free(36 << 20)  # 120,000 names of 55 characters take more, the graph less
+    with pytest.raises(GraphFormatError, match=r"120,000 names of vertices needs .* are free"):
+        lu.read_graph(path)
+    free(1 << 30)
+    assert lu.read_graph(path).n_vertices == 120_000
+
+
+def test_tables_of_few_bytes_and_many_rows(tmp_path: Path, free: Callable[[int], None]) -> None:
+    rows = 40_000_000
+    zeros = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int8), pa.array([7], pa.int64()))
+    path = tmp_path / "g.parquet"
+    for names in (["source", "target"], ["vertex", "community"], ["policy", "seconds"]):
+        parquet.write_table(pa.table([zeros, zeros], names=names), path)
+        read: Callable[[Path], Any] = {
+            "source": lu.read_graph, "vertex": read_labels, "policy": read_rows
+        }[names[0]]  # fmt: skip
+        free(256 << 20)
+        with pytest.raises(LouvainUmError, match=r"200 times|of host memory") as caught:
+            read(path)
+        assert str(caught.value).startswith(str(path))
+
+
+def test_tables_of_a_sweep_as_text(tmp_path: Path, free: Callable[[int], None]) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text("policy,seconds\n" + "base,1\n" * 1_000_000)
+    free(20 << 20)
+    with pytest.raises(HostMemoryError, match="reading it needs"):
+        read_rows(path)
+
+
+def test_labels_that_unpack_to_far_more(tmp_path: Path) -> None:
+    path = tmp_path / "labels.txt.gz"
+    path.write_bytes(gzip.compress(b"0\n" * (150 << 20), 9))
+    with pytest.raises(GraphFormatError, match="200 times its size"):
+        read_labels(path)
+
+
+def test_a_run_that_does_not_fit(free: Callable[[int], None]) -> None:
+    graph = lu.Graph.from_edges([0], [1], n_vertices=1_000_000)
+    free(20 << 20)
+    with pytest.raises(HostMemoryError, match="a run on 1,000,000 vertices needs"):
+        lu.louvain(graph, device="cpu")
