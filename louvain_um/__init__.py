@@ -11,6 +11,7 @@ from louvain_um.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from louvain_um.api import leiden, louvain
+    from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.errors import (
         DeviceUnavailableError,
         GraphError,
@@ -35,6 +36,7 @@ if FINDER not in sys.meta_path:
 # What stands where; imported on first use, so that `louvain-um --help` answers at once.
 _HOMES = {
     "louvain_um.api": ("leiden", "louvain"),
+    "louvain_um.dynamic.graph": ("DynamicGraph",),
     "louvain_um.results.communities": ("Communities",),
     "louvain_um.errors": (
         "DeviceUnavailableError",
@@ -58,6 +60,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Communities",
     "DeviceUnavailableError",
+    "DynamicGraph",
     "Graph",
     "GraphError",
     "GraphFormatError",

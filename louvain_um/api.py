@@ -23,7 +23,7 @@ def louvain(
 
     Parameters
     ----------
-    graph : Graph, DeviceGraph or anything `as_graph` takes
+    graph : Graph, DynamicGraph, DeviceGraph or anything `as_graph` takes
     **options
         The options of a run; see `louvain_um.options.Options`.
     observer : callable, optional
@@ -69,7 +69,7 @@ def leiden(
 
     Parameters
     ----------
-    graph : Graph, DeviceGraph or anything `as_graph` takes
+    graph : Graph, DynamicGraph, DeviceGraph or anything `as_graph` takes
     **options
         The options of a run; see `louvain_um.options.Options`.
     observer : callable, optional
@@ -97,6 +97,7 @@ def leiden(
 def run(graph: Any, options: Options, observer: Observer | None = None) -> Communities:
     """Detect communities with the options and the device of `options`."""
     from louvain_um.core.hierarchy import detect
+    from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.runtime.device import pick
 
@@ -107,6 +108,8 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
     if isinstance(graph, DeviceGraph):
         if chosen.kind == "cpu":
             graph = graph.to_host()
+    elif isinstance(graph, DynamicGraph):
+        graph = graph.view() if chosen.kind == "cpu" else graph.snapshot()
     elif not isinstance(graph, Graph):
         from louvain_um.formats.reading import graph_of
 

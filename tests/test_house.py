@@ -119,6 +119,7 @@ FORBIDDEN = {
                              "louvain_um.api", "louvain_um.cli"),
     "louvain_um.profiling": ("louvain_um.cli",),
     "louvain_um.api": ("louvain_um.cli",),
+    "louvain_um.dynamic": ("louvain_um.api", "louvain_um.profiling", "louvain_um.cli"),
     "louvain_um.formats": ("louvain_um.api", "louvain_um.cli", "louvain_um.cpu", "louvain_um.gpu"),
 }  # fmt: skip
 

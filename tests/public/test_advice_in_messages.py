@@ -36,9 +36,10 @@ SOURCES = [
 ]
 FUNCTIONS = (
     lu.read_graph, lu.as_graph, lu.louvain, lu.plan, lu.profile, lu.write_graph, Communities.load,
-    Communities.save, register, save_session, simulate,
+    Communities.save, register, save_session, simulate, lu.DynamicGraph, lu.DynamicGraph.apply,
+    lu.DynamicGraph.add_vertices,
 )  # fmt: skip
-PYTHON_ONLY = {"replace=True", "record=True", "graph=..."}
+PYTHON_ONLY = {"replace=True", "record=True", "graph=...", "missing='count'", "reuse=True"}
 OTHER_TOOLS = {"--type", "--trace", "--std", "--fmad", "--generate-line-info"}
 OTHER_PREFIXES = ("--cuda-um-", "--gpu-architecture")
 ARGUMENT = re.compile(r"(?<![\w.?&])([a-z]\w*)=(True|False|'[^']*'|…|\.\.\.)")

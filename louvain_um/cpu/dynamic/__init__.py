@@ -1,0 +1,1 @@
+"""Batches on the CPU: their net, searching and merging rows."""

@@ -1,0 +1,64 @@
+"""Size classes of rows: room for 4·2ᵏ or 6·2ᵏ arcs, at most a third of it unused after growth."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.compiled import kernel
+from louvain_um.core.intrinsics import prefetch
+
+CAPACITIES: Final = np.array([base << k for k in range(31) for base in (4, 6)], np.int64)
+"""Arcs that a page of each class holds, up to more than any row can have."""
+
+AHEAD: Final = 16
+"""Rows ahead whose entries are prefetched."""
+
+NONE: Final = np.uint8(255)
+"""Class of a row without arcs, which has no page."""
+
+
+def classes_for(lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return the smallest class that holds each length; `NONE` for 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.cpu.dynamic.size_classes import classes_for
+    >>> classes_for(np.array([0, 1, 4, 5, 7, 9])).tolist()
+    [255, 0, 0, 1, 2, 3]
+    """
+    classes = np.searchsorted(CAPACITIES, lengths).astype(np.uint8)
+    classes[lengths == 0] = NONE
+    return classes
+
+
+@kernel()
+def want_classes(  # type: ignore[no-untyped-def]
+    t, threads, rows, growth, begins, ends, classes, old_begins, lengths, old, wanted
+):
+    """Write where each touched row lies, its length and class, and the class it wants.
+
+    A row keeps its class unless it no longer fits, or fills less than half of it.
+    """
+    last = len(rows) * (t + 1) // threads
+    for i in range(len(rows) * t // threads, last):
+        near = rows[min(i + AHEAD, last - 1)]
+        prefetch(begins, near)
+        prefetch(ends, near)
+        prefetch(classes, near)
+        row = rows[i]
+        old_begins[i], lengths[i], old[i] = begins[row], ends[row] - begins[row], classes[row]
+        length, size_class = lengths[i] + growth[i], classes[row]
+        wanted[i] = size_class
+        if length == 0:
+            wanted[i] = NONE
+        elif size_class == NONE or not (
+            CAPACITIES[size_class] // 2 <= length <= CAPACITIES[size_class]
+        ):
+            fitting = 0
+            while CAPACITIES[fitting] < length:
+                fitting += 1
+            wanted[i] = fitting

@@ -1,0 +1,192 @@
+"""A batch as users give it, checked and turned into keys and integer weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.cpu.dynamic.net import edge_keys
+from louvain_um.errors import GraphError
+from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
+
+HALF = MAX_TOTAL_WEIGHT // 2
+"""An edge's weight counts twice in 2m."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a graph accepts in a batch.
+
+    Parameters
+    ----------
+    n_vertices : int
+    alive : uint8[n] or None
+        0 for removed vertices; None if there are none.
+    weighted : bool
+    scale : float
+        Real weights are multiplied by it.
+    """
+
+    n_vertices: int
+    alive: NDArray[np.uint8] | None
+    weighted: bool
+    scale: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Operations on edges: deletions, then decreases, then insertions.
+
+    Parameters
+    ----------
+    keys : uint64[b]
+        Edges, smaller end in the upper half.
+    weights : int64[b]
+        Empty where each is 1; those of deletions count for nothing.
+    deletions, decreases : int
+        How many operations are of the first kinds.
+    summing : bool
+        Whether insertions add up, also to the weight of an edge that is there; else the largest
+        weight counts.
+    """
+
+    keys: NDArray[np.uint64]
+    weights: NDArray[np.int64]
+    deletions: int
+    decreases: int
+    summing: bool
+
+
+def read_batch(
+    insert: Any, delete: Any, decrease: Any, duplicates: str | None, limits: Limits
+) -> Batch:
+    """Check the arguments of `DynamicGraph.apply`; nothing of the graph is read but its limits."""
+    if duplicates not in (None, "once", "sum"):
+        raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")
+    if not limits.weighted:
+        if duplicates == "sum":
+            raise GraphError(
+                "duplicates='sum' needs weights; make the graph with DynamicGraph(…, weighted=True)"
+            )
+        if decrease is not None:
+            raise GraphError(
+                "decrease needs weights; use delete, or make the graph with "
+                "DynamicGraph(…, weighted=True)"
+            )
+    parts = [
+        _read("delete", delete, limits, weights="none"),
+        _read("decrease", decrease, limits, weights="needed"),
+        _read("insert", insert, limits, weights="allowed"),
+    ]
+    sizes = [len(keys) for keys, _ in parts]
+    keys = parts[2][0] if sizes[2] == sum(sizes) else np.concatenate([keys for keys, _ in parts])
+    weights = np.zeros(0, np.int64)
+    if any(len(given) for _, given in parts):
+        filled = [g if len(g) else np.ones(len(k), np.int64) for k, g in parts]
+        weights = filled[2] if sizes[2] == sum(sizes) else np.concatenate(filled)
+    summing = limits.weighted if duplicates is None else duplicates == "sum"
+    return Batch(
+        keys=keys, weights=weights, deletions=sizes[0], decreases=sizes[1], summing=summing
+    )
+
+
+def _read(
+    what: str, edges: Any, limits: Limits, *, weights: str
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return keys and integer weights of one argument; weights are empty where each is 1."""
+    none = np.zeros(0, np.int64)
+    if edges is None:
+        return np.zeros(0, np.uint64), none
+    if not isinstance(edges, tuple | list) or len(edges) not in (2, 3):
+        raise GraphError(
+            f"{what} must be arrays (u, v) or (u, v, w), not {type(edges).__name__}; pass "
+            f"{what}=(u, v)"
+        )
+    if weights == "none" and len(edges) == 3:
+        raise GraphError(f"{what} takes (u, v) without weights; use decrease=(u, v, w) to subtract")
+    if weights == "needed" and len(edges) == 2:
+        raise GraphError(f"{what} needs weights; pass {what}=(u, v, w)")
+    u, v = (read_ids(edges[k], f"{what}: {name}", limits) for k, name in ((0, "u"), (1, "v")))
+    if len(u) != len(v):
+        raise GraphError(f"{what}: u has {len(u)} entries and v {len(v)}; they must match")
+    keys = np.empty(len(u), np.uint64)
+    edge_keys(u, v, keys)
+    if len(edges) == 3:
+        if not limits.weighted:
+            raise GraphError(
+                f"{what} has weights, but the graph has none; pass {what}=(u, v), or make the "
+                "graph with DynamicGraph(…, weighted=True)"
+            )
+        return keys, read_weights(edges[2], len(u), what, limits.scale)
+    if limits.weighted and limits.scale != 1.0 and weights == "allowed":
+        return keys, np.full(len(u), int_weight(1.0, limits.scale), np.int64)
+    return keys, none
+
+
+def read_ids(values: Any, what: str, limits: Limits) -> NDArray[Any]:
+    """Return ids of vertices that are in the graph, as an integer array."""
+    ids = values.get() if type(values).__module__.startswith("cupy") else np.asarray(values)
+    if ids.ndim != 1:
+        raise GraphError(f"{what} must be one-dimensional, not of shape {ids.shape}; flatten it")
+    if len(ids) == 0:
+        return np.zeros(0, np.uint32)
+    if ids.dtype.kind not in "iu":
+        raise GraphError(f"{what} must be an array of integers, not {ids.dtype}; convert it")
+    if int(ids.min()) < 0:
+        raise GraphError(f"{what} has the negative vertex {ids.min()}; ids begin at 0")
+    if int(ids.max()) >= limits.n_vertices:
+        raise GraphError(
+            f"{what} has the vertex {ids.max()}, but there are {limits.n_vertices}; call "
+            "add_vertices first"
+        )
+    ids = np.ascontiguousarray(ids, np.uint32)
+    if limits.alive is not None and not (there := limits.alive[ids]).all():
+        gone = ids[np.argmin(there)]
+        raise GraphError(f"{what} has the vertex {gone}, which was removed; use add_vertices")
+    return ids
+
+
+def int_weight(weight: float, scale: float) -> int:
+    """Return a real weight as an integer, times the scale."""
+    return max(1, round(weight * scale))
+
+
+def read_weights(values: Any, count: int, what: str, scale: float) -> NDArray[np.int64]:
+    """Return weights as integers: integers as they are, reals times the scale."""
+    given = values.get() if type(values).__module__.startswith("cupy") else np.asarray(values)
+    if given.shape != (count,):
+        raise GraphError(
+            f"{what}: weights of shape {given.shape} for {count} edges; they must match"
+        )
+    if given.dtype.kind not in "biuf":
+        raise GraphError(f"{what}: weights must be numbers, not {given.dtype}; convert them")
+    if count == 0:
+        return np.zeros(0, np.int64)
+    if given.dtype.kind == "f":
+        given = given.astype(np.float64, copy=False)
+        _refuse(np.isnan(given), given, what, "is not a number; leave the edge out")
+        _refuse(np.isinf(given), given, what, "is infinite; leave the edge out")
+    _refuse(given < 0, given, what, "is negative; use decrease to subtract")
+    if given.dtype.kind == "f":
+        scaled = np.rint(given * scale)
+        lost = (scaled == 0) & (given > 0)
+        _refuse(
+            lost, given, what, f"rounds to 0 at scale {scale:g}; make the graph with a larger scale"
+        )
+        _refuse(
+            scaled >= HALF, given, what, f"is above 2^52 at scale {scale:g}; use a smaller scale"
+        )
+        return scaled.astype(np.int64)
+    _refuse(given >= HALF, given, what, "is above 2^52; use smaller weights")
+    if float(given.sum(dtype=np.float64)) >= 2.0**62:
+        raise GraphError(f"{what}: the weights add up to more than 2^62; split the batch")
+    return np.ascontiguousarray(given, np.int64)
+
+
+def _refuse(bad: NDArray[np.bool_], values: NDArray[Any], what: str, why: str) -> None:
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise GraphError(f"{what}: the weight at index {first} ({values[first]}) {why}")

@@ -1,0 +1,52 @@
+"""Arrays that grow and shrink at their end."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T", bound=np.generic)
+
+
+class Growing(Generic[T]):
+    """An array with room behind its end, so that growing copies each item a few times at most.
+
+    `items` is the array as it is now; earlier views stay valid, but see no later changes once the
+    room has moved.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.dynamic.growing import Growing
+    >>> free = Growing(np.array([1, 2]))
+    >>> free.extend(2, 7)
+    >>> free.drop(1)
+    >>> free.items.tolist()
+    [1, 2, 7]
+    """
+
+    __slots__ = ("_room", "items")
+
+    def __init__(self, items: NDArray[T]) -> None:
+        self._room = self.items = items
+
+    def reserve(self, count: int) -> None:
+        """Make room for `count` more items."""
+        size = len(self.items) + count
+        if size > len(self._room):
+            room = np.empty(size + size // 4, self.items.dtype)
+            room[: len(self.items)] = self.items
+            self._room, self.items = room, room[: len(self.items)]
+
+    def extend(self, count: int, values: Any) -> None:
+        """Append `count` items: an array, or one value for all."""
+        self.reserve(count)
+        old, size = len(self.items), len(self.items) + count
+        self._room[old:size] = values
+        self.items = self._room[:size]
+
+    def drop(self, count: int) -> None:
+        """Remove the last `count` items."""
+        self.items = self.items[: len(self.items) - count]

@@ -1,0 +1,133 @@
+"""What the stores of contiguous ascending rows share: `rows` and `csr`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from louvain_um.core import parallel
+from louvain_um.cpu.dynamic import merge
+from louvain_um.dynamic.stores.store import (
+    EMPTY_U32,
+    I64,
+    NARROW,
+    NO_CHANGES,
+    U32,
+    ArcChanges,
+    Compressed,
+    Rows,
+    Weights,
+)
+from louvain_um.errors import MemoryBudgetError
+
+SMALL = 1 << 11
+"""Items below which a second thread costs more than it saves."""
+
+
+class ContiguousRows:
+    """Rows ``targets[begins[v]:ends[v]]`` with weights at the same places."""
+
+    begins: I64
+    ends: I64
+    targets: U32
+    weights: Weights | None
+    threads: int
+    budget: int | None
+    n_arcs: int
+    moved_bytes: int
+
+    def find(self, u: U32, v: U32) -> I64:
+        """Return the weight of each arc u → v, int64[b]; 0 where there is none."""
+        found = np.empty(len(u), np.int64)
+        parallel.run(
+            merge.find, self.threads_for(len(u)), self.begins, self.ends, self.targets,
+            given(self.weights), u, v, found,
+        )  # fmt: skip
+        return found
+
+    def arcs_of(self, ids: U32) -> tuple[U32, U32]:
+        """Return source and target of all arcs of some vertices."""
+        arcs = int((self.ends[ids] - self.begins[ids]).sum())
+        u, v = np.empty(arcs, np.uint32), np.empty(arcs, np.uint32)
+        merge.gather(self.begins, self.ends, self.targets, ids, u, v)
+        return u, v
+
+    def rows(self) -> Rows:
+        """Return the rows where they lie."""
+        return Rows(begins=self.begins, ends=self.ends, targets=self.targets, weights=self.weights)
+
+    def compressed(self) -> Compressed:
+        """Return a copy as compressed rows."""
+        offsets = offsets_of(self.ends - self.begins)
+        targets, weights = self.copied(NO_CHANGES, offsets[:-1], int(offsets[-1]), self.weights)
+        return Compressed(offsets=offsets, targets=targets, weights=weights)
+
+    def threads_for(self, items: int) -> int:
+        """Return how many threads so many items deserve."""
+        return self.threads if items > SMALL else 1
+
+    def lengths_after(self, changes: ArcChanges) -> I64:
+        """Return the length of every row after a batch."""
+        lengths = self.ends - self.begins
+        lengths[changes.rows] += changes.growth
+        return lengths
+
+    def copied(
+        self, changes: ArcChanges, begins: I64, size: int, like: Weights | None
+    ) -> tuple[U32, Weights | None]:
+        """Return targets and weights in new arrays of `size`, with changes merged in."""
+        targets = np.empty(size, np.uint32)
+        weights = None if like is None else np.empty(size, like.dtype)
+        parallel.run(
+            merge.rebuild, self.threads_for(self.n_arcs), np.zeros(1, np.int64), self.begins,
+            self.ends, self.targets, given(self.weights), changes.arrays, begins, targets,
+            given(weights),
+        )  # fmt: skip
+        return targets, weights
+
+    def wide_enough(self, heaviest: int) -> Weights | None:
+        """Return an empty array of the type that the weights need after a batch; None for none."""
+        if self.weights is None:
+            return None
+        narrow = self.weights.dtype == np.uint32 and heaviest < NARROW
+        return np.empty(0, np.uint32) if narrow else np.empty(0, np.int64)
+
+    def afford(self, arc_bytes: int, row_bytes: int) -> None:
+        """Raise a MemoryBudgetError if so many bytes are beyond the budget."""
+        if self.budget is not None and arc_bytes + row_bytes > self.budget:
+            raise MemoryBudgetError(
+                arc_bytes + row_bytes,
+                self.budget,
+                [("arcs", arc_bytes), ("rows", row_bytes)],
+                "raise device_budget, or delete edges and compact()",
+            )
+
+    def item_bytes(self, weights: Weights | None) -> int:
+        """Bytes of a target and its weight."""
+        return 4 if weights is None else 4 + weights.dtype.itemsize
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of the arcs themselves."""
+        return self.item_bytes(self.weights) * self.n_arcs
+
+    def check(self) -> None:
+        """Raise AssertionError unless rows ascend and add up."""
+        lengths = self.ends - self.begins
+        assert int(lengths.sum()) == self.n_arcs, "the rows do not add up to the arcs"
+        assert int(lengths.min(initial=0)) >= 0, "a row ends before it begins"
+        fault = merge.first_disorder(self.begins, self.ends, self.targets, len(self.begins))
+        assert fault < 0, f"row {fault} does not ascend"
+
+
+def given(weights: Weights | None) -> Weights:
+    """Return weights as kernels take them: empty where each is 1."""
+    return EMPTY_U32 if weights is None else weights
+
+
+def offsets_of(lengths: Any) -> I64:
+    """Return where rows of these lengths begin, and their sum."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets

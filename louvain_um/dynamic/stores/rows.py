@@ -1,0 +1,285 @@
+"""Contiguous rows in pages of size classes, allocated by prefix sum: the default store.
+
+A batch merges into the rows it touches. A row that no longer fits its page, or fills less than
+half of it, moves to a page of another class: from that class's stack of free pages, or else from
+the end of the pool. Rows take pages, and give theirs back, in the order of their vertices, so that
+the layout follows from the batches alone. Batches that touch much of the graph, and batches
+that leave too many pages free, rebuild the pool in the order of the vertices instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core import parallel
+from louvain_um.cpu.dynamic import merge
+from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE, classes_for, want_classes
+from louvain_um.dynamic.growing import Growing
+from louvain_um.dynamic.stores.contiguous import ContiguousRows, given, offsets_of
+from louvain_um.dynamic.stores.store import (
+    EMPTY_I64,
+    I64,
+    NO_CHANGES,
+    U32,
+    ArcChanges,
+    Compressed,
+    Weights,
+)
+
+REBUILD_SHARE: Final = 0.03
+"""Share of the arcs from which on a batch rebuilds: copying all costs less than so many rows."""
+
+MOST_FREE: Final = 0.25
+"""Share of the pool that may be free: stacks of free pages never merge neighbours."""
+
+LEAST_FREE: Final = 1 << 16
+"""Arcs of free pages below which a rebuild is not worth it."""
+
+ROOM: Final = 1.25
+"""Growth of the pool. Pages of it that were never written take no memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """Where the touched rows lie and go.
+
+    Parameters
+    ----------
+    old_begins, lengths, new_begins : int64[r]
+    classes : uint8[r]
+        Class after the batch.
+    taken : dict of int to int
+        Pages taken from the stack of each class.
+    given : dict of int to int64 arrays
+        Pages given back, by class, in the order of their rows.
+    frontier, free_arcs : int
+        End of the used part of the pool, and arcs of free pages, after the batch.
+    moved : int
+        Arcs that change place.
+    """
+
+    old_begins: I64
+    lengths: I64
+    new_begins: I64
+    classes: NDArray[np.uint8]
+    taken: dict[int, int]
+    given: dict[int, I64]
+    frontier: int
+    free_arcs: int
+    moved: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """The whole store after a batch."""
+
+    begins: I64
+    ends: I64
+    classes: NDArray[np.uint8]
+    targets: U32
+    weights: Weights | None
+    frontier: int
+
+
+class RowsStore(ContiguousRows):
+    """Rows in pages of size classes; see the module."""
+
+    name: ClassVar[str] = "rows"
+
+    def __init__(self, rows: Compressed, threads: int, budget: int | None) -> None:
+        self.threads, self.budget = threads, budget
+        self.begins, self.ends = rows.offsets[:-1], rows.offsets[1:]
+        self.targets, self.weights = rows.targets, rows.weights
+        self.n_arcs = self.frontier = len(rows.targets)
+        self.moved_bytes, self.free_arcs = 0, 0
+        self.free = [Growing(EMPTY_I64) for _ in CAPACITIES]
+        self._take(self._rebuilt(NO_CHANGES, self.weights), NO_CHANGES)
+        self.afford(self.held_bytes, self.row_bytes)
+        self.moved_bytes = 0
+
+    def reserve(self, changes: ArcChanges) -> Moves | Rebuilt:
+        """Decide where each touched row goes, and take memory for it."""
+        like = self.wide_enough(changes.heaviest)
+        # Both copies are alive for a while.
+        twice = self.held_bytes + self._rebuilt_bytes(changes, like)
+        if like is not None and self.weights is not None and like.dtype != self.weights.dtype:
+            self.afford(twice, self.row_bytes)
+            return self._rebuilt(changes, like)
+        fits = self.budget is None or twice + self.row_bytes <= self.budget
+        if fits and len(changes.keys) > REBUILD_SHARE * self.n_arcs:
+            return self._rebuilt(changes, like)
+        moves = self._moves(changes)
+        if fits and moves.free_arcs > max(MOST_FREE * moves.frontier, LEAST_FREE):
+            return self._rebuilt(changes, like)
+        self.afford(self.item_bytes(like) * moves.frontier, self.row_bytes)
+        self._grow_pool(moves.frontier)
+        for size_class, begins in moves.given.items():
+            self.free[size_class].reserve(len(begins))
+        return moves
+
+    def commit(self, changes: ArcChanges, reserved: Moves | Rebuilt) -> None:
+        """Merge the changes into the touched rows, or take the rebuilt ones."""
+        if isinstance(reserved, Rebuilt):
+            self._take(reserved, changes)
+            return
+        parallel.run(
+            merge.edit_rows, self.threads_for(len(changes.rows)), np.zeros(1, np.int64),
+            reserved.old_begins, reserved.lengths, reserved.new_begins, changes.arrays,
+            self.begins, self.ends, self.targets, given(self.weights),
+        )  # fmt: skip
+        self.classes[changes.rows] = reserved.classes
+        for size_class, count in reserved.taken.items():
+            self.free[size_class].drop(count)
+        for size_class, begins in reserved.given.items():
+            self.free[size_class].extend(len(begins), begins)
+        self.frontier, self.free_arcs = reserved.frontier, reserved.free_arcs
+        self.n_arcs += changes.arcs
+        self.moved_bytes += self.item_bytes(self.weights) * reserved.moved
+
+    def _moves(self, changes: ArcChanges) -> Moves:
+        """Choose pages for the touched rows; nothing is written to the store."""
+        count = len(changes.rows)
+        old_begins, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
+        old, wanted = np.empty(count, np.uint8), np.empty(count, np.uint8)
+        parallel.run(
+            want_classes, self.threads_for(count), changes.rows, changes.growth, self.begins,
+            self.ends, self.classes, old_begins, lengths, old, wanted,
+        )  # fmt: skip
+        new_begins, frontier, free_arcs = old_begins.copy(), self.frontier, self.free_arcs
+        moving = np.flatnonzero(old != wanted)
+        taken, given_back = dict[int, int](), dict[int, I64]()
+        for size_class, rows in by_class(wanted, moving):
+            stack, capacity = self.free[size_class].items, int(CAPACITIES[size_class])
+            reused = min(len(stack), len(rows))
+            taken[size_class] = reused
+            new_begins[rows[:reused]] = stack[len(stack) - reused :][::-1]
+            fresh = len(rows) - reused
+            new_begins[rows[reused:]] = frontier + capacity * np.arange(fresh)
+            frontier += capacity * fresh
+            free_arcs -= capacity * reused
+        for size_class, rows in by_class(old, moving):
+            given_back[size_class] = old_begins[rows]
+            free_arcs += int(CAPACITIES[size_class]) * len(rows)
+        return Moves(
+            old_begins=old_begins,
+            lengths=lengths,
+            new_begins=new_begins,
+            classes=wanted,
+            taken=taken,
+            given=given_back,
+            frontier=frontier,
+            free_arcs=free_arcs,
+            moved=int(lengths[moving].sum()),
+        )
+
+    def _grow_pool(self, frontier: int) -> None:
+        """Make the pool reach to `frontier`; rows stay where they are."""
+        if frontier <= len(self.targets):
+            return
+        size = int(frontier * ROOM)
+        targets = np.empty(size, np.uint32)
+        weights = None if self.weights is None else np.empty(size, self.weights.dtype)
+        targets[: self.frontier] = self.targets[: self.frontier]
+        if weights is not None and self.weights is not None:
+            weights[: self.frontier] = self.weights[: self.frontier]
+        self.targets, self.weights = targets, weights
+
+    def _rebuilt_bytes(self, changes: ArcChanges, like: Weights | None) -> int:
+        """Return bytes of the pool after a rebuild, at most: pages are at least half full."""
+        return self.item_bytes(like) * (2 * (self.n_arcs + max(changes.arcs, 0)))
+
+    def _rebuilt(self, changes: ArcChanges, like: Weights | None) -> Rebuilt:
+        """Return the store after a batch, rows in the order of their vertices."""
+        lengths = self.lengths_after(changes)
+        classes = classes_for(lengths)
+        begins = offsets_of(np.append(CAPACITIES, [0] * (256 - len(CAPACITIES)))[classes])
+        frontier = int(begins[-1])
+        targets, weights = self.copied(changes, begins[:-1], int(frontier * ROOM), like)
+        return Rebuilt(
+            begins=begins[:-1],
+            ends=begins[:-1] + lengths,
+            classes=classes,
+            targets=targets,
+            weights=weights,
+            frontier=frontier,
+        )
+
+    def _take(self, built: Rebuilt, changes: ArcChanges) -> None:
+        """Replace the store's arrays."""
+        self._begins, self._ends = Growing(built.begins), Growing(built.ends)
+        self._classes = Growing(built.classes)
+        self._show()
+        self.targets, self.weights = built.targets, built.weights
+        self.frontier, self.free_arcs = built.frontier, 0
+        self.free = [Growing(EMPTY_I64) for _ in CAPACITIES]
+        self.n_arcs += changes.arcs
+        self.moved_bytes = self.moved_bytes + self.live_bytes
+
+    def _show(self) -> None:
+        """Let the arrays show all vertices."""
+        self.begins, self.ends = self._begins.items, self._ends.items
+        self.classes = self._classes.items
+
+    def add_vertices(self, count: int) -> None:
+        """Append rows without arcs."""
+        arrays: tuple[Growing[Any], ...] = (self._begins, self._ends, self._classes)
+        for array in arrays:
+            array.reserve(count)
+        for array, value in zip(arrays, (0, 0, NONE), strict=True):
+            array.extend(count, value)
+        self._show()
+
+    def compact(self) -> None:
+        """Rebuild the pool in the order of the vertices, without free pages."""
+        twice = self.held_bytes + self._rebuilt_bytes(NO_CHANGES, self.weights)
+        self.afford(twice, self.row_bytes)
+        self._take(self._rebuilt(NO_CHANGES, self.weights), NO_CHANGES)
+
+    def check(self) -> None:
+        """Raise AssertionError unless rows ascend and pages tile the pool."""
+        super().check()
+        paged = self.classes != NONE
+        assert (self.ends[~paged] == self.begins[~paged]).all(), "a row without a page has arcs"
+        capacities = CAPACITIES[self.classes[paged]]
+        assert (self.ends[paged] - self.begins[paged] <= capacities).all(), "a row is too long"
+        begins, sizes = [self.begins[paged]], [capacities]
+        for free, capacity in zip(self.free, CAPACITIES, strict=True):
+            begins.append(free.items)
+            sizes.append(np.full(len(free.items), capacity))
+        held, size = np.concatenate(begins), np.concatenate(sizes)
+        order = np.argsort(held)
+        ends = np.cumsum(size[order])
+        assert (held[order] == ends - size[order]).all(), "pages overlap or leave a gap"
+        assert self.frontier == (ends[-1] if len(ends) else 0) <= len(self.targets)
+        assert self.free_arcs == size.sum() - capacities.sum(), "free pages do not add up"
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the pool up to its frontier."""
+        return self.item_bytes(self.weights) * self.frontier
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of begins, ends and classes."""
+        return 17 * len(self.begins)
+
+
+def by_class(
+    classes: NDArray[np.uint8], rows: NDArray[np.intp]
+) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Yield each class that some of the rows have, ascending, with these rows in their order."""
+    chosen = classes[rows]
+    order = rows[np.argsort(chosen, kind="stable")]
+    ends = np.cumsum(np.bincount(chosen, minlength=int(NONE) + 1))
+    for size_class in range(len(CAPACITIES)):
+        begin = ends[size_class - 1] if size_class else 0
+        if ends[size_class] > begin:
+            yield size_class, order[begin : ends[size_class]]
+
+
+STORE = RowsStore

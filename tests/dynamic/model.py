@@ -1,0 +1,120 @@
+"""A changing graph as a dict of edges, and random batches for it: what stores are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypothesis import strategies as st
+
+from louvain_um import DynamicGraph, Graph
+
+Edge = tuple[int, int]
+
+
+@dataclass
+class Model:
+    """The contents of a changing graph: weight of each edge, smaller end first."""
+
+    n: int
+    weighted: bool
+    edges: dict[Edge, int] = field(default_factory=dict)
+    dead: set[int] = field(default_factory=set)
+
+    def apply(
+        self, insert, delete, decrease, duplicates
+    ) -> tuple[dict[Edge, tuple[int, int]], int]:
+        """Apply a batch; return each changed edge's weights before and after, and the missing."""
+        before, missing = dict(self.edges), set()
+        gone = {(min(e), max(e)) for e in delete}
+        missing |= gone - self.edges.keys()
+        for edge in gone:
+            self.edges.pop(edge, None)
+        for u, v, w in decrease:
+            edge = min(u, v), max(u, v)
+            if edge not in before:
+                missing.add(edge)
+            elif edge not in gone:
+                self.edges[edge] -= w
+                assert self.edges[edge] >= 0
+        summing = self.weighted if duplicates is None else duplicates == "sum"
+        for u, v, w in insert:
+            edge = min(u, v), max(u, v)
+            old = self.edges.get(edge, 0)
+            self.edges[edge] = old + w if summing else max(old, w)
+        self.edges = {edge: w for edge, w in self.edges.items() if w}
+        changed = {
+            edge: (before.get(edge, 0), self.edges.get(edge, 0))
+            for edge in before.keys() | self.edges.keys()
+            if before.get(edge, 0) != self.edges.get(edge, 0)
+        }
+        return changed, len(missing)
+
+    def graph(self) -> Graph:
+        """Return the contents as a graph."""
+        u, v = (np.array([e[k] for e in self.edges], np.int64) for k in (0, 1))
+        w = np.array(list(self.edges.values()), np.int64) if self.weighted else None
+        return Graph.from_edges(u, v, w, n_vertices=self.n, duplicates="once")
+
+
+def columns(edges: list[tuple[int, ...]], width: int) -> tuple[np.ndarray, ...]:
+    """Return a list of edges as arrays."""
+    return tuple(np.array([e[k] for e in edges], np.int64) for k in range(width))
+
+
+def same_contents(g: DynamicGraph, model: Model) -> None:
+    """Assert that a graph holds what its model does."""
+    expected, found = model.graph(), g.snapshot()
+    for name in ("offsets", "targets", "loops"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+    if model.weighted:
+        assert np.array_equal(found.weights, expected.weights)
+    else:
+        assert found.weights is None
+    assert (g.n_vertices, g.n_edges) == (model.n, len(model.edges))
+    assert set(np.flatnonzero(~g.alive).tolist()) == model.dead
+
+
+WEIGHTS = st.one_of(st.integers(0, 9), st.integers(2**31, 2**33))
+
+
+@st.composite
+def batches(draw: st.DrawFn, model: Model) -> dict[str, list]:
+    """Return a batch for a model: inserts, deletes and decreases that it can take."""
+    living = sorted(set(range(model.n)) - model.dead)
+    if not living:
+        return {"insert": [], "delete": [], "decrease": [], "duplicates": None}
+    hub = living[0]
+    vertex = st.one_of(st.sampled_from(living), st.just(hub))
+    weight = WEIGHTS if model.weighted else st.just(1)
+    present = sorted(model.edges)
+    some = st.tuples(vertex, vertex)
+    known = st.one_of(st.sampled_from(present), some) if present else some
+    insert = draw(st.lists(st.tuples(some, weight), max_size=40))
+    delete = draw(st.lists(known, max_size=20))
+    decrease = []
+    if model.weighted:
+        for edge in draw(st.lists(known, max_size=5, unique_by=lambda e: (min(e), max(e)))):
+            most = model.edges.get((min(edge), max(edge)), 3)
+            decrease.append((*edge, draw(st.sampled_from([most, (most + 1) // 2, 0]))))
+    duplicates = draw(st.sampled_from([None, "once", "sum"] if model.weighted else [None, "once"]))
+    return {
+        "insert": [(*edge, w) for edge, w in insert],
+        "delete": delete,
+        "decrease": decrease,
+        "duplicates": duplicates,
+    }
+
+
+def apply(g: DynamicGraph, batch: dict[str, list], order: np.random.Generator | None = None):
+    """Apply a batch, its edges in another order and direction if `order` is given."""
+    given = {}
+    for name in ("insert", "delete", "decrease"):
+        edges = list(batch[name])
+        if order is not None:
+            edges = [edges[k] for k in order.permutation(len(edges))]
+            edges = [(b, a, *w) if order.random() < 0.5 else (a, b, *w) for a, b, *w in edges]
+        width = 2 if name == "delete" or not g.weighted else 3
+        if edges or name == "insert":
+            given[name] = columns(edges, width)
+    return g.apply(**given, duplicates=batch["duplicates"])

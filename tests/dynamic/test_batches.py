@@ -1,0 +1,182 @@
+"""What a batch means, and what is refused: in one line, with nothing changed."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um import DynamicGraph, Graph
+from louvain_um.dynamic.stores import STORES
+from louvain_um.errors import GraphError, LouvainUmError, MemoryBudgetError, OptionError
+
+
+def small(**options) -> DynamicGraph:
+    g = DynamicGraph(6, **options)
+    g.apply(insert=([0, 1, 2, 4], [1, 2, 0, 4]))
+    return g
+
+
+def test_deletions_precede_insertions():
+    g = small(weighted=True)
+    change = g.apply(insert=([0], [1], [5]), delete=([1], [0]))
+    assert (change.before.tolist(), change.after.tolist()) == ([1], [5])
+    assert len(small().apply(insert=([0], [1]), delete=([0], [1]))) == 0
+
+
+def test_insertions_of_one_edge_count_once_or_add_up():
+    g = small(weighted=True)
+    g.apply(insert=([0, 1], [1, 0], [2, 3]), duplicates="once")
+    assert g.weights_of([0], [1]).tolist() == [3]
+    g.apply(insert=([0, 1], [1, 0], [2, 3]))
+    assert g.weights_of([0], [1]).tolist() == [8]
+    assert g.apply(insert=([0], [1], [7]), duplicates="once").changed.tolist() == []
+
+
+def test_a_decrease_to_zero_deletes_and_an_empty_batch_counts():
+    g = small(weighted=True)
+    change = g.apply(decrease=([1, 0], [0, 0], [1, 4]))
+    assert (change.deleted.tolist(), change.missing) == ([True], 1)
+    assert (len(g.apply()), g.epoch) == (0, 3)
+
+
+def test_everything_can_be_deleted():
+    g = small()
+    g.apply(delete=([0, 1, 2, 4], [1, 2, 0, 4]))
+    assert (g.n_edges, g.total_weight, g.degrees.any()) == (0, 0, False)
+    assert g.digest() == DynamicGraph(6).digest()
+
+
+def test_real_weights_are_scaled_and_a_graphs_scale_is_kept():
+    g = DynamicGraph(3, weighted=True, scale=1024)
+    g.apply(insert=([0, 1], [1, 2], [0.5, 1.25]))
+    g.apply(insert=([0], [2]))
+    assert g.weights_of([0, 1, 0], [1, 2, 2]).tolist() == [512, 1280, 1024]
+    assert g.snapshot().scale == 1024
+    real = Graph.from_edges([0, 1], [1, 2], [0.5, 0.25])
+    assert DynamicGraph(real).scale == real.scale
+    assert DynamicGraph(real, scale=real.scale * 4).total_weight == 4 * real.total_weight
+
+
+def test_weights_widen_in_the_middle():
+    for store in STORES:
+        g = small(weighted=True, store=store)
+        g.apply(insert=([0], [5], [2**40]))
+        g.check()
+        assert g.snapshot().weights.dtype == np.int64
+        assert g.weights_of([5, 1], [0, 0]).tolist() == [2**40, 1]
+
+
+def test_a_removed_vertex_is_isolated_and_its_id_not_reused_unless_asked():
+    g = small()
+    change = g.remove_vertices([2, 4, 2])
+    assert change.removed.tolist() == [2, 4]
+    assert (g.n_edges, g.n_vertices) == (1, 6)
+    assert list(g.add_vertices(1)) == [6]
+    with pytest.raises(GraphError, match="removed"):
+        g.apply(insert=([0], [4]))
+    assert g.add_vertices(3, reuse=True).tolist() == [2, 4, 7]
+    g.apply(insert=([0], [4]))
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_detection_reads_the_rows_where_they_lie(method):
+    graph = lu.as_graph("example:les-miserables")
+    g = DynamicGraph(graph)
+    u, v = np.triu_indices(30, 20)
+    g.apply(insert=(u, v), delete=(u[:40], v[:40] - 1))
+    detect = getattr(lu, method)
+    expected, found = (detect(x, device="cpu", seed=3) for x in (g.snapshot(), g))
+    assert found.labels.tolist() == expected.labels.tolist()
+    assert found.modularity == expected.modularity
+
+
+REFUSED = {
+    "beyond": ({"insert": ([0], [6])}, "vertex 6, but there are 6"),
+    "negative id": ({"delete": ([0], [-1])}, "negative vertex -1"),
+    "id of floats": ({"insert": ([0.0], [1.0])}, "integers"),
+    "lengths": ({"insert": ([0, 1], [1])}, "must match"),
+    "weight lengths": ({"insert": ([0, 1], [1, 2], [1])}, "must match"),
+    "two-dimensional": ({"insert": ([[0, 1]], [[1, 2]])}, "one-dimensional"),
+    "no edges": ({"insert": np.zeros((2, 2, 2))}, "insert=(u, v)"),
+    "negative": ({"insert": ([0], [1], [-2])}, "index 0 (-2) is negative"),
+    "NaN": ({"insert": ([0, 1], [1, 2], [1.0, np.nan])}, "index 1 (nan)"),
+    "infinite": ({"insert": ([0], [1], [np.inf])}, "infinite"),
+    "words": ({"insert": ([0], [1], ["a"])}, "must be numbers"),
+    "too small": ({"insert": ([0], [1], [0.25])}, "larger scale"),
+    "too large": ({"insert": ([0], [1], [2.0**60])}, "smaller scale"),
+    "too large a sum": ({"insert": ([0, 0], [1, 1], [2**51, 2**51])}, "2^52"),
+    "too large a total": ({"insert": ([0, 0, 1], [1, 2, 2], [2**51] * 3)}, "2^53"),
+    "below zero": ({"decrease": ([0], [1], [2])}, "(0, 1) has weight 1"),
+    "missing": ({"delete": ([3, 0], [3, 1]), "missing": "raise"}, "(3, 3); pass missing='count'"),
+    "missing what": ({"missing": "ignore"}, "'count' or 'raise'"),
+    "duplicates": ({"duplicates": "max"}, "'once' or 'sum'"),
+    "weights to delete": ({"delete": ([0], [1], [1])}, "decrease="),
+    "decrease without": ({"decrease": ([0], [1])}, "decrease=(u, v, w)"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_refused_batch_changes_nothing(case):
+    batch, text = REFUSED[case]
+    g = small(weighted=True)
+    before = g.digest(), g.epoch, g.memory
+    batch = {"insert": ([3], [5], [1]), **batch}
+    with pytest.raises(GraphError, match=re.escape(text)) as error:
+        g.apply(**batch)
+    assert "\n" not in str(error.value)
+    assert (g.digest(), g.epoch, g.memory) == before
+    g.check()
+
+
+@pytest.mark.parametrize(
+    "batch", [{"insert": ([0], [1], [1])}, {"decrease": ([0], [1], [1])}, {"duplicates": "sum"}]
+)
+def test_an_unweighted_graph_says_how_to_get_weights(batch):
+    with pytest.raises(GraphError, match="weighted=True"):
+        small().apply(**batch)
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_budget_refuses_before_anything_is_written(store):
+    rng = np.random.default_rng(1)
+    g = DynamicGraph(500, store=store, device_budget="48kB")
+    with pytest.raises(MemoryBudgetError) as raised:  # noqa: PT012
+        for _ in range(60):
+            before = g.digest(), g.epoch
+            g.apply(insert=(rng.integers(0, 500, 100), rng.integers(0, 500, 100)))
+            assert g.memory.total_bytes <= 48_000
+    assert raised.value.needed > raised.value.budget
+    assert "\n" not in str(raised.value)
+    assert (g.digest(), g.epoch) == before
+    assert g.epoch > 0
+    g.check()
+    with pytest.raises(MemoryBudgetError):
+        g.add_vertices(10**6)
+    assert g.n_vertices == 500
+    with pytest.raises(MemoryBudgetError):
+        DynamicGraph(10**5, store=store, device_budget=1000)
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: DynamicGraph(3, store="heap"), OptionError),
+        (lambda: DynamicGraph(-1), GraphError),
+        (lambda: DynamicGraph(3, weighted=True, scale=3), OptionError),
+        (lambda: DynamicGraph(3, scale=4), GraphError),
+        (lambda: DynamicGraph(Graph.from_edges([0], [1], [3]), weighted=False), GraphError),
+        (lambda: DynamicGraph(3, device_budget="70%"), OptionError),
+        (lambda: DynamicGraph(3, device="gpu"), OptionError),
+        (lambda: DynamicGraph(3).add_vertices(-1), GraphError),
+        (lambda: DynamicGraph(3).remove_vertices([3]), GraphError),
+        (lambda: DynamicGraph(3).has_edges([0, 1], [1]), GraphError),
+    ],
+)
+def test_other_bad_input_is_one_line_too(make, error):
+    with pytest.raises(error) as raised:
+        make()
+    assert isinstance(raised.value, LouvainUmError)
+    assert "\n" not in str(raised.value)

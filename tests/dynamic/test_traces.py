@@ -1,0 +1,120 @@
+"""Random histories: every store holds what a dict does after every batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from louvain_um import DynamicGraph, louvain
+from louvain_um.dynamic.stores import STORES
+from tests.dynamic.model import Model, apply, batches, same_contents
+
+
+@pytest.fixture(params=STORES, scope="module")
+def store(request):
+    return request.param
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_store_holds_what_a_dict_does(store, weighted, data):
+    model = Model(data.draw(st.integers(1, 24)), weighted)
+    g = DynamicGraph(model.n, weighted=weighted, store=store, threads=2)
+    for _ in range(data.draw(st.integers(1, 6))):
+        step = data.draw(st.sampled_from(["batch", "batch", "batch", "add", "remove", "compact"]))
+        if step == "batch":
+            batch = data.draw(batches(model))
+            expected, missing = model.apply(**batch)
+            change = apply(g, batch)
+            weights = zip(change.before.tolist(), change.after.tolist(), strict=True)
+            edges = zip(change.u.tolist(), change.v.tolist(), strict=True)
+            assert dict(zip(edges, weights, strict=True)) == expected
+            assert change.missing == missing
+            assert change.total_weight == g.total_weight
+        elif step == "add":
+            count, reuse = data.draw(st.integers(0, 40)), data.draw(st.booleans())
+            again = sorted(model.dead)[: count if reuse else 0]
+            fresh = list(range(model.n, model.n + count - len(again)))
+            assert list(g.add_vertices(count, reuse=reuse)) == again + fresh
+            model.dead -= set(again)
+            model.n += len(fresh)
+        elif step == "remove":
+            living = sorted(set(range(model.n)) - model.dead)
+            ids = data.draw(st.lists(st.sampled_from(living), max_size=4)) if living else []
+            g.remove_vertices(np.array(ids, np.int64))
+            model.edges = {e: w for e, w in model.edges.items() if not set(e) & set(ids)}
+            model.dead |= set(ids)
+        else:
+            g.compact()
+        g.check()
+        same_contents(g, model)
+    again = DynamicGraph(model.graph(), store=store)
+    again.remove_vertices(sorted(model.dead))
+    assert again.digest() == g.digest()
+    snapshot = louvain(g.snapshot(), device="cpu")
+    assert louvain(g, device="cpu").labels.tolist() == snapshot.labels.tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1), weighted=st.booleans())
+def test_the_order_of_a_batch_does_not_matter(data, seed, weighted):
+    model = Model(12, weighted)
+    graphs = [DynamicGraph(12, weighted=weighted, store=store) for store in (*STORES, "rows")]
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        batch = data.draw(batches(model))
+        model.apply(**batch)
+        for k, g in enumerate(graphs):
+            apply(g, batch, rng if k else None)
+    assert len({g.digest() for g in graphs}) == 1
+
+
+def random_edges(rng: np.random.Generator, n: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    return rng.integers(0, n, count), (n * rng.random(count) ** 3).astype(np.int64)
+
+
+def test_large_batches_with_many_threads_and_small_ones_end_alike(store):
+    rng = np.random.default_rng(5)
+    n = 3000
+    edges = [random_edges(rng, n, 60_000) for _ in range(4)]
+    one, many = (DynamicGraph(n, weighted=True, store=store, threads=k) for k in (1, 3))
+    for k, (u, v) in enumerate(edges):
+        gone = edges[k - 1] if k else edges[0]
+        many.apply(insert=(u, v), delete=(gone[0][:9000], gone[1][:9000]))
+        one.apply(delete=(gone[0][:9000], gone[1][:9000]))
+        for part in range(0, len(u), 500):
+            one.apply(insert=(u[part : part + 500], v[part : part + 500]))
+        many.check()
+        one.check()
+        assert one.digest() == many.digest()
+
+
+def test_many_batches_leak_nothing(store):
+    rng = np.random.default_rng(7)
+    g = DynamicGraph(400, store=store)
+    window, peak = [], 0
+    for _ in range(600 if store == "csr" else 3000):
+        fresh = random_edges(rng, 400, 40)
+        gone = window.pop(0) if len(window) == 50 else None
+        window.append(fresh)
+        g.apply(insert=fresh, delete=gone)
+        peak = max(peak, g.memory.live_bytes)
+    g.check()
+    assert g.memory.held_bytes <= max(1.5 * peak, 4 << 16)
+    everything = [np.concatenate(side) for side in zip(*window, strict=True)]
+    g.apply(delete=tuple(everything))
+    assert (g.n_edges, g.total_weight, g.memory.live_bytes) == (0, 0, 0)
+    g.check()
+
+
+def test_a_hub_grows_and_shrinks(store):
+    g = DynamicGraph(1 << 20, store=store)
+    spokes = np.arange(1, 1 << 20)
+    g.apply(insert=(np.zeros_like(spokes), spokes))
+    g.apply(delete=(np.zeros(1 << 19, np.int64), spokes[: 1 << 19]))
+    g.check()
+    assert g.n_edges == (1 << 20) - 1 - (1 << 19)
+    assert g.has_edges([0, 0], [1, (1 << 20) - 1]).tolist() == [False, True]
