@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Unpack
 
-from louvain_um.errors import DeviceUnavailableError, KernelCompileError
+from louvain_um.errors import DeviceUnavailableError, KernelCompileError, OptionError
 from louvain_um.events import Observer, ignore
 from louvain_um.gpu.runtime.preflight import device_of, out_of_memory, refuse_high_degrees
 from louvain_um.graph.graph import Graph
@@ -94,6 +94,22 @@ def leiden(
     return run(graph, Options(method="leiden", **options), observer)
 
 
+def device_for(options: Options) -> str:
+    """Return the device option of a run; the CPU for what only the CPU engine does."""
+    from louvain_um.core.problem import takes_extended_rule
+
+    if not takes_extended_rule(options):
+        return options.device
+    if options.device not in ("auto", "cpu"):
+        raise OptionError(
+            "device",
+            options.device,
+            "use device='cpu'",
+            problem="the GPU engine maximises modularity only, without constraints",
+        )
+    return "cpu"
+
+
 def run(graph: Any, options: Options, observer: Observer | None = None) -> Communities:
     """Detect communities with the options and the device of `options`."""
     from louvain_um.core.hierarchy import detect
@@ -103,7 +119,7 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
 
     observer = observer or ignore
     options = replace(options, memory=find_policy(options.memory))
-    options = replace(options, device=device_of(graph, options.device))
+    options = replace(options, device=device_of(graph, device_for(options)))
     chosen = pick(options.device)
     if isinstance(graph, DeviceGraph):
         if chosen.kind == "cpu":

@@ -9,7 +9,7 @@ from dataclasses import fields
 from inspect import Parameter, cleandoc, signature
 from typing import Any, TypedDict, TypeVar
 
-from louvain_um.options import Budget, Options
+from louvain_um.options import Budget, ObjectiveName, Options
 
 
 class OptionValues(TypedDict, total=False):
@@ -18,6 +18,10 @@ class OptionValues(TypedDict, total=False):
     resolution: float
     threshold: float
     max_level: int | None
+    objective: ObjectiveName
+    initial: Any
+    fixed: Any
+    max_size: int | None
     seed: int
     device: str
     memory: Any

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from louvain_um.errors import OptionError
 
@@ -25,6 +25,10 @@ UNITS = {"": 1, "b": 1} | {
 """Bytes of a unit, by its name in lower case."""
 
 Method = Literal["louvain", "leiden"]
+
+ObjectiveName = Literal["modularity", "cpm", "directed", "bipartite", "signed"]
+
+OBJECTIVES: tuple[ObjectiveName, ...] = get_args(ObjectiveName)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,17 @@ class Options:
         first move phase gains more than 100 × threshold.
     max_level : int, optional
         Maximum number of levels.
+    objective : {"modularity", "cpm", "directed", "bipartite", "signed"}
+        What is maximised: Newman's modularity; the constant Potts model, whose γ is a density;
+        or modularity of directed (Leicht and Newman), two-mode (Barber) or signed graphs (Gómez,
+        Jensen and Arenas).
+    initial : array of int, dict, list of sets or Communities, optional
+        Communities to start from, in any form that `modularity` takes; single vertices by default.
+    fixed : array of bool, or list of vertices, optional
+        Vertices that stay in their communities of `initial`: those of one community stay
+        together, those of different ones apart.
+    max_size : int, optional
+        Maximum number of vertices of a community.
     seed : int
         0 … 2³² − 1. The same seed gives the same labels on every device.
     device : {"auto", "cpu", "cuda", "cuda:N"}
@@ -133,6 +148,10 @@ class Options:
     resolution: float = 1.0
     threshold: float = 1e-7
     max_level: int | None = None
+    objective: ObjectiveName = "modularity"
+    initial: Any = field(default=None, repr=False, compare=False)
+    fixed: Any = field(default=None, repr=False, compare=False)
+    max_size: int | None = None
     seed: int = 0
     device: str = "auto"
     memory: Any = "auto"
@@ -152,6 +171,12 @@ class Options:
             raise OptionError("threshold", self.threshold, "must be a number of at least 0")
         if self.max_level is not None and self.max_level < 1:
             raise OptionError("max_level", self.max_level, "must be at least 1")
+        if self.objective not in OBJECTIVES:
+            listed = ", ".join(f"'{name}'" for name in OBJECTIVES[:-1])
+            remedy = f"must be {listed} or '{OBJECTIVES[-1]}'"
+            raise OptionError("objective", self.objective, remedy)
+        if self.max_size is not None and self.max_size < 1:
+            raise OptionError("max_size", self.max_size, "must be at least 1")
         if not 0 <= self.seed < 2**32:
             raise OptionError("seed", self.seed, "must lie in 0 … 2^32 - 1")
         if self.threads is not None and not 1 <= self.threads <= MAX_THREADS:
@@ -181,7 +206,7 @@ class Options:
         for name in ("resolution", "threshold"):
             if not isinstance(value := getattr(self, name), Real):
                 raise OptionError(name, value, "must be a number")
-        for name in ("max_level", "seed", "threads"):
+        for name in ("max_level", "max_size", "seed", "threads"):
             value = getattr(self, name)
             if not isinstance(value, Integral) and (value is not None or name == "seed"):
                 raise OptionError(name, value, "must be a whole number")

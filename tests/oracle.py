@@ -15,17 +15,50 @@ from louvain_um.core import rules
 
 @dataclass(frozen=True)
 class Net:
-    """A level's graph: for each vertex its neighbours' weights, and its loop."""
+    """A level's graph: for each vertex its neighbours' weights, its loop, and what it stands for.
+
+    Masses and second masses are those of the objective, members the vertices of the input.
+    """
 
     neighbours: list[dict[int, int]]
     loops: list[int]
+    masses: list[int]
+    seconds: list[int]
+    members: list[int]
+    fixed: list[bool]
 
     @property
     def vertices(self) -> range:
         return range(len(self.loops))
 
-    def degree(self, v: int) -> int:
-        return sum(self.neighbours[v].values()) + 2 * self.loops[v]
+
+@dataclass(frozen=True)
+class Aim:
+    """What is maximised, and under which constraints: rates of products of masses, 2m, …"""
+
+    objective: str
+    resolution: float
+    total: int
+    norms: tuple[int, int]
+    scale: float
+    vertices: int
+    start: list[int] | None
+    max_size: int | None
+    extended: bool
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        if self.objective == "cpm":
+            return self.resolution * self.scale, 0.0
+        first, second = (self.resolution / norm if norm else 0.0 for norm in self.norms)
+        return first, second
+
+    def expected(self, mass: int, total: int, second: int, second_total: int) -> float:
+        first_rate, second_rate = self.rates
+        expected = (first_rate * float(mass)) * float(total)
+        if self.norms[1]:
+            expected -= (second_rate * float(second)) * float(second_total)
+        return expected
 
 
 @dataclass(frozen=True)
@@ -38,15 +71,48 @@ class OracleLevel:
     arcs_visited: int
 
 
-def net_of(graph: Graph) -> Net:
+def net_of(graph: Graph, objective: str, fixed: set[int]) -> Net:
     neighbours = []
-    for v in range(graph.n_vertices):
+    n = graph.n_vertices
+    for v in range(n):
         row = slice(int(graph.offsets[v]), int(graph.offsets[v + 1]))
         targets = graph.targets[row].tolist()
         weights = [1] * len(targets) if graph.weights is None else graph.weights[row].tolist()
         pairs = zip(targets, weights, strict=True)
-        neighbours.append({target: weight for target, weight in pairs if weight > 0})
-    return Net(neighbours, graph.loops.tolist())
+        neighbours.append({target: weight for target, weight in pairs if weight != 0})
+    loops = graph.loops.tolist()
+    masses, seconds = [1] * n, [0] * n
+    if objective != "cpm":
+        masses = [sum(neighbours[v].values()) + 2 * loops[v] for v in range(n)]
+    return Net(neighbours, loops, masses, seconds, [1] * n, [v in fixed for v in range(n)])
+
+
+def aim_of(
+    graph: Graph,
+    net: Net,
+    objective: str,
+    resolution: float,
+    initial: list[int] | None,
+    fixed: list[int] | None,
+    max_size: int | None,
+) -> Aim:
+    start = None
+    if initial is not None:
+        start = [initial.index(label) for label in initial]
+    weights = [w for row in net.neighbours for w in row.values()] + [2 * w for w in net.loops]
+    total = sum(abs(w) for w in weights)
+    given = (initial, fixed, max_size)
+    return Aim(
+        objective=objective,
+        resolution=resolution,
+        total=total,
+        norms=(total, 0),
+        scale=graph.scale,
+        vertices=graph.n_vertices,
+        start=start,
+        max_size=max_size,
+        extended=objective != "modularity" or any(each is not None for each in given),
+    )
 
 
 def detect(
@@ -57,35 +123,46 @@ def detect(
     threshold: float = 1e-7,
     max_level: int | None = None,
     seed: int = 0,
+    objective: str = "modularity",
+    initial: list[int] | None = None,
+    fixed: list[int] | None = None,
+    max_size: int | None = None,
 ) -> tuple[list[int], list[OracleLevel]]:
     """Return labels numbered by size, and what each level did."""
-    net = net_of(graph)
-    total = sum(net.degree(v) for v in net.vertices)
-    found = list(net.vertices)
+    net = net_of(graph, objective, set(fixed or ()))
+    aim = aim_of(graph, net, objective, resolution, initial, fixed, max_size)
+    unit = aim.total / (2 * aim.scale) if objective == "cpm" and aim.total else 1.0
+    found = list(net.vertices) if aim.start is None else aim.start
+    if aim.start is not None and method == "leiden":
+        found = split(net, found)
     levels: list[OracleLevel] = []
-    if total == 0:
+    if aim.total == 0:
         return number_by_size(found), levels
-    best = modularity(net, found, total, resolution)
+    best = value_of(net, found, aim)
     start = found
     for cycle in range(rules.CYCLES[method]):
         before = best
         level, reached, path = net, start, []
         while max_level is None or len(levels) < max_level:
-            alone = method == "louvain" if path else cycle == 0
+            alone = method == "louvain" if path else cycle == 0 and aim.start is None
+            # Communities to start from are refined even if no single vertex leaves them.
+            forced = method == "leiden" and aim.start is not None and not path and cycle == 0
             labels, iterations, visited, gain = move(
-                level, reached, total, resolution, seed, cycle, len(path), alone
+                level, reached, aim, seed, cycle, len(path), alone
             )
-            if levels and rules.as_modularity(gain) <= threshold * rules.min_gain_factor(
-                cycle, len(path)
+            if (
+                not forced
+                and levels
+                and rules.as_modularity(gain) <= threshold * rules.min_gain_factor(cycle, len(path))
             ):
                 break
             parts = labels
             if method == "leiden":
-                parts = refine(level, labels, total, resolution, seed, cycle)
+                parts = refine(level, labels, aim, seed, cycle)
             coarse, numbers, carried = aggregate(level, labels, parts)
-            value = modularity(coarse, carried, total, resolution)
-            gained = value - best
-            if gained <= 0:
+            value = value_of(coarse, carried, aim)
+            gained = (value - best) / unit
+            if gained < 0 or (gained == 0 and not forced):
                 break
             best = value
             path.append(numbers)
@@ -93,42 +170,38 @@ def detect(
                 OracleLevel(cycle, len(level.loops), len(set(carried)), value, iterations, visited)
             )
             level, reached = coarse, carried
-            if gained <= threshold:
+            if gained <= threshold and not forced:
                 break
         if not path:
             break
         if method == "leiden":
             reached = split(level, reached)
-            best = modularity(level, reached, total, resolution)
+            best = value_of(level, reached, aim)
             levels[-1] = replace(levels[-1], modularity=best, communities=len(set(reached)))
         found = reached
         for numbers in reversed(path):
             found = [found[number] for number in numbers]
         start = found
-        if best - before <= threshold or (max_level is not None and len(levels) >= max_level):
+        stop = (best - before) / unit <= threshold
+        if stop or (max_level is not None and len(levels) >= max_level):
             break
     return number_by_size(found), levels
 
 
 def move(
-    net: Net,
-    start: list[int],
-    total: int,
-    resolution: float,
-    seed: int,
-    cycle: int,
-    number: int,
-    alone: bool,
+    net: Net, start: list[int], aim: Aim, seed: int, cycle: int, number: int, alone: bool
 ) -> tuple[list[int], int, int, int]:
     """Sweep until the gain dries up; return labels, sweeps, arcs visited and all gains."""
     labels = list(start)
-    degrees = [net.degree(v) for v in net.vertices]
-    totals, sizes = [0] * len(labels), [0] * len(labels)
+    totals, seconds, members = ([0] * len(labels) for _ in range(3))
+    sizes = [0] * len(labels)
     for v in net.vertices:
-        totals[labels[v]] += degrees[v]
+        totals[labels[v]] += net.masses[v]
+        seconds[labels[v]] += net.seconds[v]
+        members[labels[v]] += net.members[v]
         sizes[labels[v]] += 1
+    pinned = {labels[v] for v in net.vertices if net.fixed[v]}
     active = set(net.vertices)
-    rate = resolution / total
     visited, gains, before = 0, 0, 0
     for iteration in range(rules.MAX_ITERATIONS):
         salt = rules.salt(cycle, iteration, seed)
@@ -136,34 +209,63 @@ def move(
         visited += sum(len(net.neighbours[v]) for v in queue)
         moves, gain = 0, 0
         for sub_round in range(rules.SUB_ROUNDS):
-            moved = {}
+            moved: dict[int, int] = {}
+            gained: dict[int, int] = {}
             for v in queue:
                 if rules.bucket(v, salt) != sub_round:
                     continue
                 active.discard(v)
-                if not net.neighbours[v]:
+                if not net.neighbours[v] or net.fixed[v]:
                     continue
                 own = labels[v]
                 weights = {own: 0}
                 for u, weight in net.neighbours[v].items():
                     weights[labels[u]] = weights.get(labels[u], 0) + weight
-                pull = rate * float(degrees[v])
+                mass, second = net.masses[v], net.seconds[v]
                 scores = {
-                    c: float(weight) - pull * float(totals[c] - degrees[v] * (c == own))
+                    c: float(weight)
+                    - aim.expected(
+                        mass,
+                        totals[c] - mass * (c == own),
+                        second,
+                        seconds[c] - second * (c == own),
+                    )
                     for c, weight in weights.items()
+                    if c == own
+                    or aim.max_size is None
+                    or members[c] + net.members[v] <= aim.max_size
                 }
                 stay = scores.pop(own)
-                if not scores:
+                goal, score = own, stay
+                if scores:
+                    goal = min(scores, key=lambda c: (-scores[c], *tie(c, seed)))
+                    score = scores[goal]
+                if score <= stay:
+                    goal, score = own, stay
+                if aim.extended and score < 0.0 and sizes[v] == 0:
+                    goal, score = v, 0.0
+                swaps = sizes[own] == 1 == sizes[goal] and goal > own and goal not in pinned
+                if goal == own or swaps:
                     continue
-                goal = min(scores, key=lambda c: (-scores[c], *tie(c, seed)))
-                if scores[goal] <= stay or (sizes[own] == 1 == sizes[goal] and goal > own):
-                    continue
+                share = (score - stay) / float(aim.total)
+                if aim.extended:
+                    share = min(share, rules.most_gain(len(labels)))
                 moved[v] = goal
-                gain += round((scores[goal] - stay) / float(total) * 2.0**rules.GAIN_BITS)
+                gained[v] = round(share * 2.0**rules.GAIN_BITS)
+            if aim.max_size is not None:
+                for v in refused(net, moved, members, aim.max_size, seed):
+                    del moved[v]
+                    active.add(v)
+            gain += sum(gained[v] for v in moved)
             for v, goal in moved.items():
-                totals[labels[v]] -= degrees[v]
+                for sums, part in (
+                    (totals, net.masses),
+                    (seconds, net.seconds),
+                    (members, net.members),
+                ):
+                    sums[labels[v]] -= part[v]
+                    sums[goal] += part[v]
                 sizes[labels[v]] -= 1
-                totals[goal] += degrees[v]
                 sizes[goal] += 1
                 labels[v] = goal
             for v in moved:
@@ -178,22 +280,34 @@ def move(
     return labels, iteration + 1, visited, gains
 
 
+def refused(
+    net: Net, moved: dict[int, int], members: list[int], max_size: int, seed: int
+) -> list[int]:
+    """Return which moves are refused: where all do not fit, all but the first."""
+    joining: dict[int, list[int]] = {}
+    for v, goal in moved.items():
+        joining.setdefault(goal, []).append(v)
+    found = []
+    for goal, those in joining.items():
+        if members[goal] + sum(net.members[v] for v in those) > max_size:
+            found += sorted(those, key=lambda v: tie(v, seed))[1:]
+    return found
+
+
 def tie(community: int, seed: int) -> tuple[int, int]:
     """Return what orders communities of equal score."""
     return rules.mix32(community ^ seed), community
 
 
-def refine(
-    net: Net, labels: list[int], total: int, resolution: float, seed: int, cycle: int
-) -> list[int]:
+def refine(net: Net, labels: list[int], aim: Aim, seed: int, cycle: int) -> list[int]:
     """Return sub-communities: lone vertices have joined others of their community."""
-    rate = resolution / total
-    degrees = [net.degree(v) for v in net.vertices]
     totals: dict[int, int] = {}
+    seconds: dict[int, int] = {}
     for v in net.vertices:
-        totals[labels[v]] = totals.get(labels[v], 0) + degrees[v]
+        totals[labels[v]] = totals.get(labels[v], 0) + net.masses[v]
+        seconds[labels[v]] = seconds.get(labels[v], 0) + net.seconds[v]
     subs = list(net.vertices)
-    sub_totals, sub_sizes = list(degrees), [1] * len(subs)
+    sub_totals, sub_seconds, sub_sizes = list(net.masses), list(net.seconds), [1] * len(subs)
     cuts = [
         sum(weight for u, weight in net.neighbours[v].items() if labels[u] == labels[v])
         for v in net.vertices
@@ -201,8 +315,9 @@ def refine(
     salt = rules.salt(cycle, rules.REFINE_SWEEP, seed)
 
     def well_connected(sub: int) -> bool:
-        rest = totals[labels[sub]] - sub_totals[sub]
-        return float(cuts[sub]) >= (rate * float(sub_totals[sub])) * float(rest)
+        total, second = sub_totals[sub], sub_seconds[sub]
+        rest, second_rest = totals[labels[sub]] - total, seconds[labels[sub]] - second
+        return float(cuts[sub]) >= aim.expected(total, rest, second, second_rest)
 
     for sub_round in range(rules.SUB_ROUNDS):
         moved = {}
@@ -214,10 +329,12 @@ def refine(
             for u, weight in net.neighbours[v].items():
                 if labels[u] == labels[v]:
                     ties[subs[u]] = ties.get(subs[u], 0) + weight
-            pull = rate * float(degrees[v])
             scores = {}
             for sub, weight in ties.items():
-                score = float(weight) - pull * float(sub_totals[sub])
+                expected = aim.expected(
+                    net.masses[v], sub_totals[sub], net.seconds[v], sub_seconds[sub]
+                )
+                score = float(weight) - expected
                 may_leave = sub_sizes[sub] == 1 and rules.bucket(sub, salt) == sub_round
                 if score > 0.0 and not may_leave and well_connected(sub):
                     scores[sub] = score
@@ -227,7 +344,8 @@ def refine(
         for v, (goal, weight) in moved.items():
             subs[v] = goal
             sub_sizes[v] = 0
-            sub_totals[goal] += degrees[v]
+            sub_totals[goal] += net.masses[v]
+            sub_seconds[goal] += net.seconds[v]
             sub_sizes[goal] += 1
             cuts[goal] += cuts[v] - 2 * weight
     return subs
@@ -242,12 +360,17 @@ def aggregate(net: Net, labels: list[int], parts: list[int]) -> tuple[Net, list[
     rank = {part: number for number, part in enumerate(sorted(set(parts)))}
     numbers = [rank[part] for part in parts]
     neighbours: list[dict[int, int]] = [{} for _ in rank]
-    loops = [0] * len(rank)
+    loops, masses, seconds, members = ([0] * len(rank) for _ in range(4))
+    fixed = [False] * len(rank)
     first: dict[int, int] = {}
     for v in net.vertices:
         a = numbers[v]
         first[labels[v]] = min(first.get(labels[v], a), a)
         loops[a] += net.loops[v]
+        masses[a] += net.masses[v]
+        seconds[a] += net.seconds[v]
+        members[a] += net.members[v]
+        fixed[a] |= net.fixed[v]
         for u, weight in net.neighbours[v].items():
             b = numbers[u]
             if a != b:
@@ -257,11 +380,18 @@ def aggregate(net: Net, labels: list[int], parts: list[int]) -> tuple[Net, list[
     carried = [0] * len(rank)
     for v in net.vertices:
         carried[numbers[v]] = first[labels[v]]
-    return Net(neighbours, loops), numbers, carried
+    return Net(neighbours, loops, masses, seconds, members, fixed), numbers, carried
 
 
 def split(net: Net, labels: list[int]) -> list[int]:
-    """Make every connected part of a community one of its own, named by its smallest vertex."""
+    """Make every connected part of a community one of its own, named by its smallest vertex.
+
+    Parts that hold fixed vertices of one community stay one.
+    """
+    held: dict[int, list[int]] = {}
+    for v in net.vertices:
+        if net.fixed[v]:
+            held.setdefault(labels[v], []).append(v)
     parts = [-1] * len(labels)
     for root in net.vertices:
         if parts[root] >= 0:
@@ -270,21 +400,33 @@ def split(net: Net, labels: list[int]) -> list[int]:
         stack = [root]
         while stack:
             v = stack.pop()
-            for u in net.neighbours[v]:
-                if parts[u] < 0 and labels[u] == labels[v]:
+            near = [u for u in net.neighbours[v] if labels[u] == labels[v]]
+            if net.fixed[v]:
+                near += held[labels[v]]
+            for u in near:
+                if parts[u] < 0:
                     parts[u] = root
                     stack.append(u)
     return parts
 
 
-def modularity(net: Net, labels: list[int], total: int, resolution: float) -> float:
-    inside, totals = 0, dict.fromkeys(labels, 0)
+def value_of(net: Net, labels: list[int], aim: Aim) -> float:
+    inside, totals, seconds = 0, dict.fromkeys(labels, 0), dict.fromkeys(labels, 0)
     for v in net.vertices:
-        totals[labels[v]] += net.degree(v)
+        totals[labels[v]] += net.masses[v]
+        seconds[labels[v]] += net.seconds[v]
         inside += 2 * net.loops[v]
         inside += sum(w for u, w in net.neighbours[v].items() if labels[u] == labels[v])
     squares = sum(value * value for value in totals.values())
-    return inside / total - resolution * (squares / (total * total))
+    if aim.objective == "cpm":
+        pairs = (squares - aim.vertices) // 2
+        return inside / (2 * aim.scale) - aim.resolution * pairs
+    first, second = aim.norms
+    others = sum(value * value for value in seconds.values())
+    above, below = squares, aim.total * (first or 1)
+    if second:
+        above, below = squares * second - others * (first or 1), below * second
+    return inside / aim.total - aim.resolution * (above / below)
 
 
 def number_by_size(labels: list[int]) -> list[int]:

@@ -15,32 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import rules
+from louvain_um.core.objective import Objective, Sums
+from louvain_um.core.problem import Problem
 from louvain_um.events import Event, Observer, Phase
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities, Level
-from louvain_um.results.quality import modularity_of_sums
+from louvain_um.results.quality import modularity
 
 L = TypeVar("L")
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """Exact integers from which the modularity of a partition follows.
-
-    Parameters
-    ----------
-    inside : int
-        Weight of arcs inside communities, both directions, loops twice.
-    squares : int
-        Σ degree_c² over communities.
-    communities : int
-        Number of communities.
-    """
-
-    inside: int
-    squares: int
-    communities: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +50,11 @@ class Engine(Protocol[L]):
     A level `L` holds a graph and the community each of its vertices starts in.
     """
 
+    problem: Problem
+    """What the run is to find; known once a graph is loaded."""
+
     def load(self, graph: Any) -> L:
-        """Return level 0, each vertex its own community."""
+        """Return level 0; its vertices start where the problem says."""
 
     def restart(self, path: list[L]) -> L:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
@@ -140,16 +126,19 @@ class Run:
     engine: Engine[Any]
     options: Options
     watch: Stopwatch
-    total: int
     best: float = 0.0
     gained: float = 0.0
     levels: list[Level] = field(default_factory=list)
 
     def quality(self, level: Any) -> tuple[float, int]:
-        """Return modularity and number of the communities a level starts in."""
+        """Return value and number of the communities a level starts in."""
         sums = self.engine.sums(level)
-        value = modularity_of_sums(sums.inside, sums.squares, self.total, self.options.resolution)
-        return value, sums.communities
+        return self.objective.value(sums), sums.communities
+
+    @property
+    def objective(self) -> Objective:
+        """What is maximised."""
+        return self.engine.problem.objective
 
     @property
     def level_allowed(self) -> bool:
@@ -167,7 +156,9 @@ class Run:
             path.append(coarse)
             self.engine.release(level)
             level = coarse
-            if self.gained <= self.options.threshold:
+            if self.gained <= self.options.threshold and not self.refines_start(
+                number, len(path) - 2
+            ):
                 break
         if self.options.method == "leiden" and len(path) > 1:
             self.engine.split_disconnected(level)
@@ -176,6 +167,14 @@ class Run:
                 self.levels[-1], modularity=self.best, communities=communities
             )
         return path
+
+    def refines_start(self, cycle: int, number: int) -> bool:
+        """Whether a level must be refined although it gains nothing.
+
+        Communities to start from may be too large for any single vertex to leave.
+        """
+        given = self.engine.problem.start is not None and self.options.method == "leiden"
+        return given and cycle == number == 0
 
     def gained_enough(self, moved: MoveStats, cycle: int, number: int) -> bool:
         """Whether a move phase gained enough for aggregation to follow."""
@@ -189,7 +188,9 @@ class Run:
         vertices, arcs = engine.size(level)
         where = {"level": number, "vertices": vertices, "arcs": arcs, "modularity": self.best}
         moved: MoveStats = watch.run("move", engine.move, level, **where)
-        if not moved.moves or (self.levels and not self.gained_enough(moved, cycle, number)):
+        forced = self.refines_start(cycle, number)
+        enough = not self.levels or self.gained_enough(moved, cycle, number)
+        if not forced and not (moved.moves and enough):
             engine.discard_move(level)
             self.gained = 0.0
             return None
@@ -197,8 +198,8 @@ class Run:
             watch.run("refine", engine.refine, level, **where)
         coarse = watch.run("aggregate", engine.aggregate, level, **where)
         value, communities = self.quality(coarse)
-        self.gained = value - self.best
-        if self.gained <= 0:
+        self.gained = (value - self.best) / self.objective.unit
+        if self.gained < 0 or (self.gained == 0 and not forced):
             engine.release(coarse)
             return None
         self.best = value
@@ -222,12 +223,14 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
 
     `graph` is a `Graph`, or another object with a `total_weight` that the engine can load.
     """
-    run = Run(engine, options, Stopwatch(observer), graph.total_weight)
+    run = Run(engine, options, Stopwatch(observer))
     level = run.watch.run("load", engine.load, graph)
+    if options.method == "leiden" and engine.problem.start is not None:
+        engine.split_disconnected(level)
     run.best = run.quality(level)[0]
     path = [level]
     maps, coarse_labels = list[NDArray[np.uint32]](), list[NDArray[np.uint32]]()
-    for number in range(rules.CYCLES[options.method] if run.total else 0):
+    for number in range(rules.CYCLES[options.method] if run.objective.total else 0):
         if number:
             engine.release(path[-1])
             level = engine.restart(path)
@@ -237,20 +240,29 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
             break
         maps.extend(run.watch.run("fetch", engine.coarse_vertices, path))
         coarse_labels.extend(run.watch.run("fetch", engine.coarse_labels, path))
-        if run.best - before <= options.threshold or not run.level_allowed:
+        if (run.best - before) / run.objective.unit <= options.threshold or not run.level_allowed:
             break
     labels = run.watch.run("fetch", engine.labels, path)
     run.watch.seconds["total"] = time.perf_counter() - run.watch.started
+    own = run.objective.name != "cpm"
     return Communities(
         graph=graph if isinstance(graph, Graph) else None,
         labels=labels,
         maps=tuple(maps),
         coarse_labels=tuple(coarse_labels),
         levels=tuple(run.levels),
-        modularity=run.best,
+        modularity=run.best if own else modularity_of(graph, labels),
+        objective=run.objective.name,
+        value=run.best,
         resolution=options.resolution,
         method=options.method,
         timings=run.watch.seconds,
         memory=dict(engine.peak_bytes),
-        provenance={**engine.provenance, "seed": options.seed},
+        provenance={**engine.provenance, "seed": options.seed, "objective": options.objective},
     )
+
+
+def modularity_of(graph: Any, labels: NDArray[np.uint32]) -> float:
+    """Return Newman's modularity of labels, at resolution 1."""
+    host = graph if isinstance(graph, Graph) else graph.to_host()
+    return modularity(host, labels)

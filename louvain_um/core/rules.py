@@ -117,6 +117,15 @@ def min_gain_factor(cycle: int, level: int) -> int:
     return NEW_CYCLE_FACTOR if cycle and not level else 1
 
 
+def most_gain(vertices: int) -> float:
+    """Return what a move counts for at most under the extended rule, as a share of 2m.
+
+    Moves out of communities that are far too large may gain any multiple of 2m; the sums of
+    `MAX_ITERATIONS` sweeps have to stay below 2⁶³ · 2⁻⁵⁰.
+    """
+    return 64.0 / max(vertices, 1)
+
+
 def as_modularity(gain: int) -> float:
     """Return an integer sum of gains as a difference of modularity."""
     return gain / 2.0**GAIN_BITS

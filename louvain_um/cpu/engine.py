@@ -11,12 +11,24 @@ from numpy.typing import DTypeLike
 
 from louvain_um.core import parallel, rules
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.core.hierarchy import MoveStats, Sums
+from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.ledger import HostAllocator
 from louvain_um.core.numbering import number_by_size
+from louvain_um.core.objective import Sums, masses_of
+from louvain_um.core.problem import Problem, problem_of
 from louvain_um.cpu import aggregate, move, refine
+from louvain_um.cpu.extended import ACTIVE, extended_of, new_bytes
 from louvain_um.cpu.hash_table import EMPTY, slots_for
-from louvain_um.cpu.level import EMPTY_I64, EMPTY_U32, I64, U8, U32, CpuLevel, max_degree
+from louvain_um.cpu.level import (
+    EMPTY_I64,
+    EMPTY_U8,
+    EMPTY_U32,
+    I64,
+    U8,
+    U32,
+    CpuLevel,
+    max_degree,
+)
 from louvain_um.events import Event, Observer, Phase, array_listener
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.row_view import RowView
@@ -35,10 +47,10 @@ class CpuEngine:
         self.observer = observer
         self.threads = options.threads or parallel.default_threads()
         self.memory = HostAllocator(array_listener(observer))
-        self.total = 0
+        self.problem: Problem
 
     def load(self, graph: Graph | RowView) -> CpuLevel:
-        """Return level 0, each vertex its own community; shares the graph's arrays."""
+        """Return level 0 with the communities its vertices start in; shares the graph's arrays."""
         if isinstance(graph, Graph):
             view, offsets, apart = RowView.of(graph), graph.offsets, None
             rows = {"offsets": offsets}
@@ -46,12 +58,12 @@ class CpuEngine:
             view, offsets, apart = graph, EMPTY_I64, (graph.begins, graph.ends)
             rows = {"begins": graph.begins, "ends": graph.ends}
         enter = self.memory.ledger.add
-        self.total = view.total_weight
         check_host_memory(
             VERTEX_BYTES * len(view.degrees),
             f"a run on {len(view.degrees):,} vertices",
             "use a machine with more memory",
         )
+        self.problem = problem = problem_of(graph, self.options)
         weights = self.weights(0) if view.weights is None else view.weights
         held: dict[str, Any] = {
             **rows,
@@ -61,13 +73,22 @@ class CpuEngine:
         }
         for name, array in held.items():
             enter(f"{name}.0", "graph", array.nbytes, array.ctypes.data)
-        enter("degrees.0", "community", view.degrees.nbytes, view.degrees.ctypes.data)
-        arrays = (offsets, view.targets, weights, view.loops, view.degrees)
-        return CpuLevel(0, 0, *arrays, view.max_degree, view.n_arcs, apart)
+        degrees, second = masses_of(graph, problem.objective.name)
+        arrays = (offsets, view.targets, weights, view.loops, degrees)
+        level = CpuLevel(0, 0, *arrays, view.max_degree, view.n_arcs, apart)
+        level.start = None if problem.start is None else problem.start.copy()
+        level.second = EMPTY_I64 if second is None else second
+        level.fixed = EMPTY_U8 if problem.fixed is None else problem.fixed
+        if problem.max_size is not None:
+            level.members = np.ones(level.vertices, np.int64)
+        for name, array in level.masses.items():
+            enter(f"{name}.0", "community", array.nbytes, array.ctypes.data)
+        return level
 
     def weights(self, arcs: int) -> U32 | I64:
         """Return an array for weights, of one type at every level so that Numba compiles once."""
-        if self.total < 2**32:
+        objective = self.problem.objective
+        if objective.total < 2**32 and not objective.signed:
             return np.empty(arcs, np.uint32)
         return np.empty(arcs, np.int64)
 
@@ -102,7 +123,10 @@ class CpuEngine:
             totals[:], sizes[:] = level.degrees, 1
         else:
             move.start(level.degrees, labels, totals, sizes)
-        active[:] = move.ACTIVE
+        active[:] = ACTIVE
+        if self.problem.extended:
+            level.extended = extended_of(level, labels, self.problem)
+            self.memory.ledger.add("extended", "community", new_bytes(level.extended))
 
         iteration, visited, moves, gains, before = 0, 0, 0, 0, 0
         while iteration < rules.MAX_ITERATIONS:
@@ -113,7 +137,7 @@ class CpuEngine:
             count, gain, arcs = self.sweep(level, state, tallies, queue, starts, arcs, prunes)
             moves, gains, visited = moves + count, gains + gain, visited + arcs
             if not prunes:
-                active[:] = move.ACTIVE
+                active[:] = ACTIVE
             self.show(
                 "move",
                 level,
@@ -137,6 +161,9 @@ class CpuEngine:
                 break
             before = gain
         level.labels, level.totals = labels, totals
+        if level.extended is not None:
+            level.second_totals, level.extended = level.extended.second_totals, None
+            self.memory.free("extended")
         self.memory.free("totals", "sizes", "active", "queue", "proposed")
         self.free_tallies()
         return MoveStats(iteration, moves, visited, gains)
@@ -147,11 +174,12 @@ class CpuEngine:
     ) -> tuple[int, int, int]:  # fmt: skip
         """Run all sub-rounds; return moves, the sum of their gains, and arcs visited."""
         graph = (*level.rows, level.targets, level.weights, level.degrees)
-        rate, seed = self.options.resolution / self.total, np.uint32(self.options.seed)
+        objective, seed = self.problem.objective, np.uint32(self.options.seed)
         progress, result = np.zeros(2 * move.STAGES, np.int64), np.zeros(2, np.int64)
         parallel.run(
             move.sweep, self.threads if arcs >= move.SERIAL_ARCS else 1, graph, state, tallies,
-            queue, starts, rate, float(self.total), seed, prunes, progress, result,
+            queue, starts, objective.rate, float(objective.total), seed, prunes, level.extended,
+            progress, result,
         )  # fmt: skip
         moves, gain = result.tolist()
         return moves, gain, arcs
@@ -223,7 +251,7 @@ class CpuEngine:
             external_weight,
         )
         self.share_rows(level, external_weight)
-        all_active = np.full(n, move.ACTIVE, np.uint8)
+        all_active = np.full(n, ACTIVE, np.uint8)
         salt = np.uint32(rules.salt(level.cycle, rules.REFINE_SWEEP, self.options.seed))
         starts, _ = self.enqueue(level, all_active, proposed, queue, salt)
         state = (
@@ -231,14 +259,17 @@ class CpuEngine:
             proposed, weight_to_target,
         )  # fmt: skip
         claim = np.zeros(3, np.int64)
-        rate, seed = self.options.resolution / self.total, np.uint32(self.options.seed)
+        rate, seed, second = self.problem.objective.rate, np.uint32(self.options.seed), None
+        if len(level.second):
+            masses = (level.second, level.second_totals, level.second.copy())
+            second = (*masses, self.problem.objective.second_rate)
         for r in range(rules.SUB_ROUNDS):
             claim[:] = 0
             parallel.run(
                 refine.decide, threads, graph, state, tallies, salt, rules.SUB_ROUNDS, r, queue,
-                starts[r], starts[r + 1], rate, seed, claim,
+                starts[r], starts[r + 1], rate, seed, second, claim,
             )  # fmt: skip
-            self.apply_refined(level, graph, state, claim)
+            self.apply_refined(level, graph, state, second, claim)
         level.refined = refined
         self.show("refine", level, queue=queue, starts=starts, refined=refined)
         self.memory.free("refined_totals", "refined_sizes", "external_weight", "weight_to_target")
@@ -248,9 +279,11 @@ class CpuEngine:
     def share_rows(self, level: CpuLevel, values: I64) -> None:
         """Complete values that were computed from rows; all rows lie here."""
 
-    def apply_refined(self, level: CpuLevel, graph: Any, state: Any, claim: I64) -> None:
+    def apply_refined(
+        self, level: CpuLevel, graph: Any, state: Any, second: Any, claim: I64
+    ) -> None:
         """Carry out the moves that a sub-round of refinement listed."""
-        parallel.run(refine.apply, self.threads, graph, state, claim)
+        parallel.run(refine.apply, self.threads, graph, state, second, claim)
 
     def aggregate(self, level: CpuLevel) -> CpuLevel:
         """Return the next level; vertices that share a label (or sub-community) become one."""
@@ -263,14 +296,20 @@ class CpuEngine:
             start = empty(f"start.{tag}", "community", count, np.uint32)
             refine.relabel_communities(level.labels, numbers, ranks, start)
         self.memory.free("ranks")
-        degrees = empty(f"degrees.{level.number + 1}", "community", count, np.int64)
-        degrees[:] = 0
-        move.add_degrees(level.degrees, numbers, degrees)
-        coarse = self.coarse_level(level, numbers, degrees)
+        masses: dict[str, Any] = {}
+        for name, array in level.masses.items():
+            tagged = f"{name}.{level.number + 1}"
+            masses[name] = empty(tagged, "community", count, array.dtype)
+            masses[name][:] = 0
+            if name == "fixed":
+                masses[name][numbers[array > 0]] = 1
+            else:
+                aggregate.add_masses(array, numbers, masses[name])
+        coarse = replace(self.coarse_level(level, numbers, masses["degrees"]), **masses)
         coarse.start = start
         # Levels stay alive until the end of the cycle; keep only what the result needs.
         level.numbers, level.labels = numbers, EMPTY_U32
-        level.totals, level.refined = EMPTY_I64, None
+        level.totals, level.second_totals, level.refined = EMPTY_I64, EMPTY_I64, None
         return coarse
 
     def coarse_level(self, level: CpuLevel, numbers: U32, degrees: I64) -> CpuLevel:
@@ -321,25 +360,30 @@ class CpuEngine:
 
     def discard_move(self, level: CpuLevel) -> None:
         """Free temporaries after a move phase without moves."""
-        level.labels, level.totals = EMPTY_U32, EMPTY_I64
+        level.labels, level.totals, level.second_totals = EMPTY_U32, EMPTY_I64, EMPTY_I64
 
     def sums(self, level: CpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""
         if level.start is None:
-            return Sums(2 * int(level.loops.sum()), sum_of_squares(level.degrees), level.vertices)
-        totals = np.zeros(level.vertices, np.int64)
+            squares, second = sum_of_squares(level.degrees), sum_of_squares(level.second)
+            return Sums(2 * int(level.loops.sum()), squares, level.vertices, second)
+        totals, second_totals = np.zeros(level.vertices, np.int64), np.zeros_like(level.second)
         graph = (*level.rows, level.targets, level.weights, level.degrees, level.loops)
         inside = move.weigh(graph, level.start, totals)
         # Marked, not sorted or hashed: np.unique takes minutes for 10⁸ communities.
         used = np.zeros(level.vertices, np.bool_)
         used[level.start] = True
-        return Sums(int(inside), sum_of_squares(totals), int(np.count_nonzero(used)))
+        if len(level.second):
+            aggregate.add_masses(level.second, level.start, second_totals)
+        squares, second = sum_of_squares(totals), sum_of_squares(second_totals)
+        return Sums(int(inside), squares, int(np.count_nonzero(used)), second)
 
     def split_disconnected(self, level: CpuLevel) -> None:
         """Make every connected component of a community a community of its own."""
         if level.start is None:
             return
-        refine.split(*level.rows, level.targets, level.start, np.empty_like(level.start))
+        parents = np.empty_like(level.start)
+        refine.split(*level.rows, level.targets, level.start, parents, level.fixed)
 
     def release(self, level: CpuLevel) -> None:
         """Free the graph of a level, except the input's, which every cycle needs."""
@@ -347,8 +391,9 @@ class CpuEngine:
         if k == 0:
             return
         self.memory.free(*(f"{name}.{k}" for name in ("offsets", "targets", "weights", "loops")))
-        self.memory.free(f"degrees.{k}")
-        level.offsets = level.degrees = EMPTY_I64
+        self.memory.free(*(f"{name}.{k}" for name in level.masses))
+        level.offsets = level.degrees = level.second = level.members = EMPTY_I64
+        level.fixed = EMPTY_U8
         level.targets, level.weights = EMPTY_U32, EMPTY_I64
 
     def coarse_vertices(self, path: list[CpuLevel]) -> tuple[U32, ...]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 EMPTY_I64 = np.zeros(0, np.int64)
 EMPTY_U32 = np.zeros(0, np.uint32)
+EMPTY_U8 = np.zeros(0, np.uint8)
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
@@ -27,8 +28,10 @@ class CpuLevel:
     Parameters
     ----------
     cycle, number : int
-    offsets, targets, weights, loops, degrees
+    offsets, targets, weights, loops
         As in `Graph`; no weights is an empty array.
+    degrees : int64[n]
+        Mass of each vertex: its degree, or under "cpm" its vertices of the input.
     apart : (int64[n], int64[n]) or None
         Begin and end of each row in `targets`, where rows do not follow each other; `offsets` is
         empty then.
@@ -40,12 +43,18 @@ class CpuLevel:
         Community each vertex starts in; None when each vertex is its own community.
     labels : uint32[n]
         Communities after moving.
-    totals : int64[n]
-        Degree sum of each community.
+    totals, second_totals : int64[n]
+        Mass of each community; its second mass, or empty.
     refined : uint32[n] or None
         Sub-communities after refinement.
     numbers : uint32[n]
         Vertex of the next level for each vertex.
+    second, members : int64[n]
+        Second mass of each vertex, and vertices of the input in it; empty where not in use.
+    fixed : uint8[n]
+        1 for vertices that may not move; empty without any.
+    extended : Extended or None
+        What the extended rule adds while vertices move (`louvain_um.cpu.extended`).
     """
 
     cycle: int
@@ -61,8 +70,13 @@ class CpuLevel:
     start: U32 | None = None
     labels: U32 = field(default_factory=lambda: EMPTY_U32)
     totals: I64 = field(default_factory=lambda: EMPTY_I64)
+    second_totals: I64 = field(default_factory=lambda: EMPTY_I64)
     refined: U32 | None = None
     numbers: U32 = field(default_factory=lambda: EMPTY_U32)
+    second: I64 = field(default_factory=lambda: EMPTY_I64)
+    members: I64 = field(default_factory=lambda: EMPTY_I64)
+    fixed: U8 = field(default_factory=lambda: EMPTY_U8)
+    extended: Any = None
 
     @property
     def vertices(self) -> int:
@@ -78,6 +92,12 @@ class CpuLevel:
     def rows(self) -> tuple[I64, I64]:
         """Begin and end of each row in `targets`."""
         return self.apart or (self.offsets[:-1], self.offsets[1:])
+
+    @property
+    def masses(self) -> dict[str, NDArray[Any]]:
+        """Arrays that aggregation sums by community, those in use."""
+        held = {name: getattr(self, name) for name in ("second", "members", "fixed")}
+        return {"degrees": self.degrees} | {name: a for name, a in held.items() if len(a)}
 
     @property
     def observed(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, prefetch
 from louvain_um.core.parallel import claim, finish, wait
 from louvain_um.core.rules import GAIN_BITS, SUB_ROUNDS
+from louvain_um.cpu.extended import ACTIVE, admit, has_room, is_pinned, second_of
 from louvain_um.cpu.hash_table import (
     AHEAD,
     EMPTY,
@@ -35,12 +36,11 @@ STRETCH = 256
 STAYS = EMPTY
 """Proposal of a vertex that does not move."""
 
-ACTIVE = np.uint8(255)
-"""A vertex's state is ACTIVE, 0 (inactive), or 1 + its sub-round in the current sweep. Until that
-sub-round is over the vertex still decides, so only a later move activates it for the next sweep."""
+STAGES = 4 * SUB_ROUNDS
+"""Stages of a sweep: decide, apply, activate and, under a maximum size, admit of every sub-round.
 
-STAGES = 3 * SUB_ROUNDS
-"""Stages of a sweep: decide, apply and activate of every sub-round."""
+A vertex's state is ACTIVE, 0 (inactive), or 1 + its sub-round in the current sweep. Until that
+sub-round is over the vertex still decides, so only a later move activates it for the next sweep."""
 
 GAIN_UNIT = 2.0**GAIN_BITS
 
@@ -107,10 +107,11 @@ def fill_queue(t, threads, low, high, active, listed, counts, queue, starts):
 
 
 @kernel()
-def decide(graph, state, tally, queue, begin, end, rate, total, seed):
+def decide(graph, state, tally, queue, begin, end, rate, total, seed, extended):
     """Propose a community for each of queue[begin:end]; return moves and the sum of their gains.
 
-    `rate` is γ / 2m and `total` 2m.
+    `rate` is the factor of products of masses (γ / 2m), `total` is 2m, and `extended` is
+    `louvain_um.cpu.extended.Extended` or None.
     """
     begins, ends, targets, weights, degrees = graph
     labels, totals, sizes, _, proposed = state
@@ -137,30 +138,55 @@ def decide(graph, state, tally, queue, begin, end, rate, total, seed):
             inside, outside = high - low - np.int64(count), np.int64(count)
         degree = degrees[v]
         pull = rate * np.float64(degree)
-        stay = np.float64(inside) - pull * np.float64(totals[own] - degree)
+        expected = pull * np.float64(totals[own] - degree)
+        if extended is not None:
+            if low == high or (len(extended.fixed) > 0 and extended.fixed[v]):
+                continue
+            second = second_of(extended.second, v)
+            second_pull = extended.second_rate * second
+            expected -= second_pull * (second_of(extended.second_totals, own) - second)
+        stay = np.float64(inside) - expected
         # No score is above the weight of all arcs that leave: rounding keeps the order.
-        if count == 0 or stay >= np.float64(outside):
+        if extended is None:
+            if count == 0 or stay >= np.float64(outside):
+                continue
+        elif extended.bounded and stay >= max(np.float64(outside), 0.0):
             continue
         n_used = add(keys, sums, used, names, loads, count, bits_for(count), 0)
         best, best_score = own, stay
         for k in range(n_used):
             slot = used[k]
             community = keys[slot]
-            score = np.float64(sums[slot]) - pull * np.float64(totals[community])
+            expected = pull * np.float64(totals[community])
+            if extended is not None:
+                expected -= second_pull * second_of(extended.second_totals, community)
+            score = np.float64(sums[slot]) - expected
             keys[slot] = EMPTY
+            if extended is not None and not has_room(extended, community, v):
+                continue
             if score > best_score or (
                 score == best_score and best != own and wins_tie(community, best, seed)
             ):
                 best, best_score = community, score
-        if best != own and not (sizes[own] == 1 and sizes[best] == 1 and best > own):
-            gain += np.int64(np.rint((best_score - stay) / total * GAIN_UNIT))
+        if extended is not None and best_score < 0.0 and sizes[v] == 0:
+            best, best_score = v, 0.0  # alone, in the empty community of its own number
+        if best != own and not (
+            sizes[own] == 1 and sizes[best] == 1 and best > own and not is_pinned(extended, best)
+        ):
+            gained = (best_score - stay) / total
+            if extended is not None:
+                gained = min(gained, extended.most_gain)
+            units = np.int64(np.rint(gained * GAIN_UNIT))
+            if extended is not None and len(extended.gains) > 0:
+                extended.gains[i] = units
+            gain += units
             moves += 1
             proposed[i] = best
     return moves, gain
 
 
 @kernel()
-def apply(degrees, state, queue, begin, end):
+def apply(degrees, state, queue, begin, end, extended):
     """Carry out the moves of queue[begin:end]."""
     labels, totals, sizes, _, proposed = state
     for i in range(begin, end):
@@ -174,6 +200,13 @@ def apply(degrees, state, queue, begin, end):
         atomic_add(totals, target, degrees[v])
         atomic_add(sizes, own, np.uint32(0xFFFFFFFF))
         atomic_add(sizes, target, np.uint32(1))
+        if extended is not None:
+            if len(extended.second) > 0:
+                atomic_add(extended.second_totals, own, -extended.second[v])
+                atomic_add(extended.second_totals, target, extended.second[v])
+            if len(extended.members) > 0:
+                atomic_add(extended.member_totals, own, -extended.members[v])
+                atomic_add(extended.member_totals, target, extended.members[v])
 
 
 @kernel()
@@ -202,8 +235,9 @@ def activate(graph, state, names, queue, begin, end, sub_round):
 
 @kernel()
 def sweep(
-    t, threads, graph, state, tallies, queue, starts, rate, total, seed, prunes, progress, result
-):
+    t, threads, graph, state, tallies, queue, starts, rate, total, seed, prunes, extended,
+    progress, result,
+):  # fmt: skip
     """Run all sub-rounds of a sweep; add moves and gain to `result`.
 
     Without `prunes` no vertex is activated: the caller keeps all active for the next sweep.
@@ -232,7 +266,7 @@ def sweep(
         begin = first + claim(progress, deciding, step)
         while begin < last:
             end = min(begin + step, last)
-            found = decide(graph, state, tally, queue, begin, end, rate, total, seed)
+            found = decide(graph, state, tally, queue, begin, end, rate, total, seed, extended)
             moves += found[0]
             gain += found[1]
             finish(progress, deciding, end - begin)
@@ -240,10 +274,18 @@ def sweep(
         if r > 0 and prunes:
             wait(progress, activating, starts[r] - starts[r - 1])
         wait(progress, deciding, last - first)
+        if extended is not None and len(extended.gains) > 0:
+            admitting = 3 * SUB_ROUNDS + r
+            if first < last and claim(progress, admitting, last - first) == 0:
+                found = admit(extended, state, queue, first, last, seed)
+                moves += found[0]
+                gain += found[1]
+                finish(progress, admitting, last - first)
+            wait(progress, admitting, last - first)
         begin = first + claim(progress, applying, step)
         while begin < last:
             end = min(begin + step, last)
-            apply(degrees, state, queue, begin, end)
+            apply(degrees, state, queue, begin, end, extended)
             finish(progress, applying, end - begin)
             begin = first + claim(progress, applying, step)
         wait(progress, applying, last - first)
@@ -255,13 +297,6 @@ def sweep(
 def stretch(items, threads):
     """Return how many items a thread claims at a time: several stretches a thread."""
     return max(1, min(STRETCH, items // (8 * threads)))
-
-
-@kernel()
-def add_degrees(degrees, numbers, sums):
-    """Add each vertex's degree to its community's."""
-    for v in range(len(numbers)):
-        sums[numbers[v]] += degrees[v]
 
 
 @kernel()

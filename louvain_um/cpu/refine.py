@@ -46,14 +46,25 @@ def well_connected(external, total, community_total, rate):
     return np.float64(external) >= (rate * np.float64(total)) * np.float64(community_total - total)
 
 
+@kernel(forceinline=True)
+def well_connected_by_both(external, total, community_total, rate, sub, community, second):
+    """Do as `well_connected`, with second masses."""
+    _, totals, sub_totals, second_rate = second
+    own = sub_totals[sub]
+    expected = (rate * np.float64(total)) * np.float64(community_total - total)
+    expected -= (second_rate * np.float64(own)) * np.float64(totals[community] - own)
+    return np.float64(external) >= expected
+
+
 @kernel()
 def decide(
     t, threads, graph, state, tallies, salt, sub_rounds, sub_round, queue, first, last, rate,
-    seed, claim,
+    seed, second, claim,
 ):  # fmt: skip
     """List in `moved` and `proposed` which single vertices join which sub-community.
 
     `weight_to_target` becomes the weight between the vertex and the sub-community it joins.
+    `second` is None, or second masses of vertices, communities and sub-communities and their rate.
     """
     begins, ends, targets, weights, degrees = graph
     labels, totals, refined, sub_totals, sub_sizes, external_weight = state[:6]
@@ -71,8 +82,15 @@ def decide(
             degree, community_total = degrees[v], totals[labels[v]]
             if low == high or refined[v] != v or sub_sizes[v] != 1:
                 continue
-            if not well_connected(external_weight[v], degree, community_total, rate):
-                continue
+            if second is None:
+                if not well_connected(external_weight[v], degree, community_total, rate):
+                    continue
+            else:
+                if not well_connected_by_both(
+                    external_weight[v], degree, community_total, rate, v, labels[v], second
+                ):
+                    continue
+                second_pull = second[3] * np.float64(second[0][v])
             count = np.uint32(0)
             for j in range(low, high):
                 u = targets[np.uint64(j)]
@@ -87,14 +105,26 @@ def decide(
                 slot = used[k]
                 sub, weight = keys[slot], sums[slot]
                 keys[slot] = EMPTY
-                score = np.float64(weight) - pull * np.float64(sub_totals[sub])
+                expected = pull * np.float64(sub_totals[sub])
+                if second is not None:
+                    expected -= second_pull * np.float64(second[2][sub])
+                score = np.float64(weight) - expected
                 if score < best_score or score <= 0.0:
                     continue
                 if score == best_score and not wins_tie(sub, best, seed):
                     continue
                 if sub_sizes[sub] == 1 and bucket(sub, salt, sub_rounds) == sub_round:
                     continue
-                if well_connected(external_weight[sub], sub_totals[sub], community_total, rate):
+                if second is None:
+                    joins = well_connected(
+                        external_weight[sub], sub_totals[sub], community_total, rate
+                    )
+                else:
+                    joins = well_connected_by_both(
+                        external_weight[sub], sub_totals[sub], community_total, rate, sub,
+                        labels[v], second,
+                    )  # fmt: skip
+                if joins:
                     best, best_score, best_weight = sub, score, weight
             if best != v:
                 at = atomic_add(claim, 1, 1)
@@ -104,7 +134,7 @@ def decide(
 
 
 @kernel()
-def apply(t, threads, graph, state, claim):
+def apply(t, threads, graph, state, second, claim):
     """Carry out the listed moves. A vertex that moves leaves an empty sub-community behind."""
     degrees = graph[4]
     _, _, refined, sub_totals, sub_sizes, external_weight, moved, proposed, weight_to_target = state
@@ -116,11 +146,16 @@ def apply(t, threads, graph, state, claim):
         atomic_add(sub_totals, target, degrees[v])
         atomic_add(sub_sizes, target, np.uint32(1))
         atomic_add(external_weight, target, external_weight[v] - 2 * weight_to_target[i])
+        if second is not None:
+            atomic_add(second[2], target, second[0][v])
 
 
 @kernel()
-def split(begins, ends, targets, labels, parents):
-    """Label each connected component of a community with its smallest member, in place."""
+def split(begins, ends, targets, labels, parents, fixed):
+    """Label each connected component of a community with its smallest member, in place.
+
+    Components that hold fixed vertices of one community stay together; `fixed` may be empty.
+    """
     n = len(labels)
     for v in range(n):
         parents[v] = v
@@ -129,6 +164,14 @@ def split(begins, ends, targets, labels, parents):
             u = np.int64(targets[j])
             if u < v and labels[u] == labels[v]:
                 a, b = _root(parents, v), _root(parents, u)
+                parents[max(a, b)] = min(a, b)
+    if len(fixed) > 0:
+        first = np.full(n, n, np.int64)
+        for v in range(n):
+            if fixed[v] and first[labels[v]] == n:
+                first[labels[v]] = v
+            elif fixed[v]:
+                a, b = _root(parents, v), _root(parents, first[labels[v]])
                 parents[max(a, b)] = min(a, b)
     for v in range(n):
         labels[v] = _root(parents, v)

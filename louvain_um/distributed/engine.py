@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 
 from louvain_um.core import parallel, rules
-from louvain_um.core.hierarchy import MoveStats, Sums
-from louvain_um.cpu import move, refine
+from louvain_um.core.hierarchy import MoveStats
+from louvain_um.core.objective import Sums
+from louvain_um.core.problem import problem_of
+from louvain_um.cpu import aggregate, move, refine
 from louvain_um.cpu.engine import CpuEngine
+from louvain_um.cpu.extended import ACTIVE
 from louvain_um.cpu.level import I64, U8, U32, CpuLevel, max_degree
 from louvain_um.distributed import kernels
 from louvain_um.distributed.checkpoint import Checkpoint
@@ -74,7 +77,7 @@ class RankEngine(CpuEngine):
         """Return level 0 from this rank's part of a graph, a `RankGraph`."""
         part: RankGraph = graph
         block = part.block
-        self.total = part.total_weight
+        self.problem = problem_of(part, self.options)
         weights = self.weights(0) if block.weights is None else block.weights
         rows = Rows(block.offsets, block.targets, weights, block.loops)
         return self.level_of(0, 0, rows, part.degrees, part.cuts, part.n_arcs)
@@ -131,7 +134,7 @@ class RankEngine(CpuEngine):
         level.labels = self.memory.empty(name, "community", n, np.uint32)
         level.labels[:] = found[0]
         level.totals = np.zeros(n, np.int64)
-        move.add_degrees(level.degrees, level.labels, level.totals)
+        aggregate.add_masses(level.degrees, level.labels, level.totals)
         return MoveStats(**found[1])
 
     def refine(self, level: CpuLevel) -> None:
@@ -182,13 +185,13 @@ class RankEngine(CpuEngine):
             return super().sweep(level, state, tallies, queue, starts, arcs, prunes)
         labels, totals, sizes, active, proposed = state
         graph = (*level.rows, level.targets, level.weights, level.degrees)
-        rate, seed = self.options.resolution / self.total, np.uint32(self.options.seed)
+        objective, seed = self.problem.objective, np.uint32(self.options.seed)
         result = np.zeros(2, np.int64)
         for r in range(rules.SUB_ROUNDS):
             first, last = int(starts[r]), int(starts[r + 1])
             parallel.run(
-                kernels.decide, self.threads, graph, state, tallies, queue, first, last, rate,
-                float(self.total), seed, np.zeros(1, np.int64), result,
+                kernels.decide, self.threads, graph, state, tallies, queue, first, last,
+                objective.rate, float(objective.total), seed, np.zeros(1, np.int64), result,
             )  # fmt: skip
             moved = proposed[first:last] != move.STAYS
             vertices, targets = self.everyones(
@@ -202,8 +205,8 @@ class RankEngine(CpuEngine):
                     np.zeros(1, np.int64),
                 )  # fmt: skip
         if prunes:
-            bits = self.ranks.or_bits(np.packbits(active == move.ACTIVE))
-            active[np.unpackbits(bits, count=len(active)).view(np.bool_)] = move.ACTIVE
+            bits = self.ranks.or_bits(np.packbits(active == ACTIVE))
+            active[np.unpackbits(bits, count=len(active)).view(np.bool_)] = ACTIVE
         moves, gain, visited = self.ranks.sum_exact([*result, arcs]).tolist()
         return moves, gain, visited
 
@@ -229,12 +232,14 @@ class RankEngine(CpuEngine):
             first, last = level.own
             values[:] = np.concatenate(self.ranks.allgatherv(values[first:last]))
 
-    def apply_refined(self, level: CpuLevel, graph: Any, state: Any, claim: I64) -> None:
+    def apply_refined(
+        self, level: CpuLevel, graph: Any, state: Any, second: Any, claim: I64
+    ) -> None:
         """Carry out the moves that all ranks listed."""
         if is_shared(level):
             listed = self.everyones(*(column[: claim[1]] for column in state[6:]))
             state, claim = (*state[:6], *listed), np.array([0, len(listed[0]), 0], np.int64)
-        super().apply_refined(level, graph, state, claim)
+        super().apply_refined(level, graph, state, second, claim)
 
     def coarse_level(self, level: CpuLevel, numbers: U32, degrees: I64) -> CpuLevel:
         """Return the next level from each vertex's number in it."""
@@ -267,7 +272,7 @@ class RankEngine(CpuEngine):
             super().split_disconnected(level)
             return
         roots, parents = level.start.copy(), np.empty_like(level.start)
-        refine.split(*level.rows, level.targets, roots, parents)
+        refine.split(*level.rows, level.targets, roots, parents, level.fixed)
         alone = np.arange(level.vertices, dtype=np.uint32)
         joined = roots != alone
         vertices, roots = self.everyones(alone[joined], roots[joined])

@@ -12,8 +12,9 @@ from louvain_um.core.intrinsics import atomic_add
 from louvain_um.core.parallel import take
 from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.cpu import move, refine
+from louvain_um.cpu.extended import ACTIVE
 from louvain_um.cpu.hash_table import EMPTY, add, bits_for, of_thread
-from louvain_um.cpu.move import ACTIVE, STRETCH
+from louvain_um.cpu.move import STRETCH
 from louvain_um.cpu.rule import bucket
 
 decide_stretch = move.decide
@@ -48,7 +49,9 @@ def decide(
         if begin >= last:
             break
         end = min(begin + STRETCH, last)
-        moves, gain = decide_stretch(graph, state, tally, queue, begin, end, rate, total, seed)
+        moves, gain = decide_stretch(
+            graph, state, tally, queue, begin, end, rate, total, seed, None
+        )
         atomic_add(result, 0, moves)
         atomic_add(result, 1, gain)
 
@@ -57,7 +60,7 @@ def decide(
 def apply(t, threads, degrees, state, vertices):
     """Carry out the moves of vertices, whose targets are the proposals of `state`."""
     n = len(vertices)
-    apply_stretch(degrees, state, vertices, n * t // threads, n * (t + 1) // threads)
+    apply_stretch(degrees, state, vertices, n * t // threads, n * (t + 1) // threads, None)
 
 
 @kernel()

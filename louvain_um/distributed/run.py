@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from louvain_um.core.hierarchy import detect
+from louvain_um.core.problem import takes_extended_rule
 from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator, run_threads
 from louvain_um.distributed.checkpoint import Checkpoint
 from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.engine import COLLAPSE_ARCS, RankEngine
 from louvain_um.distributed.partition import RowBlock, blocks_of, join_blocks
+from louvain_um.errors import OptionError
 from louvain_um.events import Observer, ignore
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -46,6 +48,11 @@ def detect_on_rank(
     Communities
         Of the whole graph, the same on every rank.
     """
+    if takes_extended_rule(options):
+        raise OptionError(
+            remedy="detect in one process",
+            problem="ranks maximise modularity only, without constraints",
+        )
     graph = join_blocks(ranks, block)
     saved = None if checkpoint is None else Checkpoint(checkpoint, ranks, graph, options)
     engine = RankEngine(options, observer, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)

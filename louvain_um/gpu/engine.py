@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.hierarchy import MoveStats, Sums
+from louvain_um.core.hierarchy import MoveStats
+from louvain_um.core.objective import Sums
+from louvain_um.core.problem import Problem, problem_of
 from louvain_um.events import Event, Observer, array_listener
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import LIMITS, aggregate, prepare
@@ -47,6 +49,7 @@ class GpuEngine:
         self.options = options
         self.observer = observer
         self.total = 0
+        self.problem: Problem
         self.plan: Plan
         self.memory: Allocator
         self.blocks: VertexBlocks | None = None
@@ -70,6 +73,7 @@ class GpuEngine:
         """Plan the run, lay out memory, and put the graph where the plan places it."""
         import cupy
 
+        self.problem = problem_of(graph, self.options)
         self.total = graph.total_weight
         types, coarse = kernel_types(graph, LIMITS.small)
         if isinstance(graph, DeviceGraph):

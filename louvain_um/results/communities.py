@@ -18,6 +18,7 @@ from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.induced import induced_graph
 from louvain_um.graph.subgraph import subgraph
+from louvain_um.options import ObjectiveName
 from louvain_um.results import display, saving
 from louvain_um.results.comparison import Agreement, compare
 from louvain_um.results.dendrogram import labels_at, nested_labels
@@ -52,6 +53,11 @@ class Communities:
         empty where every such vertex is a community (Louvain).
     levels : tuple of Level
     modularity : float
+        The objective's value; for "cpm", Newman's modularity at resolution 1.
+    objective : str
+        What was maximised: "modularity", "cpm", "directed", "bipartite" or "signed".
+    value : float
+        The objective's value, for "cpm" in the units of the graph's weights.
     resolution : float
     method : str
         "louvain" or "leiden".
@@ -82,6 +88,8 @@ class Communities:
     coarse_labels: tuple[NDArray[np.uint32], ...] = ()
     levels: tuple[Level, ...] = ()
     modularity: float
+    objective: ObjectiveName = "modularity"
+    value: float | None = None
     resolution: float = 1.0
     method: str = ""
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -92,6 +100,8 @@ class Communities:
     def __post_init__(self) -> None:
         if self.labels.dtype != np.uint32 or self.labels.ndim != 1:
             raise GraphError("labels must be a one-dimensional uint32 array")
+        if self.value is None:
+            object.__setattr__(self, "value", self.modularity)
         if self.graph is not None and self.graph.n_vertices != len(self.labels):
             raise GraphError(
                 f"{len(self.labels)} labels for a graph of {self.graph.n_vertices} vertices"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.graph.graph import Graph
+from louvain_um.options import ObjectiveName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ class Level:
     communities : int
         Communities the level ended with: the vertices of the next level.
     modularity : float
-        Of the partition the level ended with.
+        Of the partition the level ended with; for an objective other than modularity, its value.
     iterations : int
         Sweeps over the active vertices.
     arcs_visited : int
@@ -84,6 +85,12 @@ class Result(Partition, Protocol):
 
     @property
     def modularity(self) -> float: ...  # noqa: D102
+
+    @property
+    def objective(self) -> ObjectiveName: ...  # noqa: D102
+
+    @property
+    def value(self) -> float | None: ...  # noqa: D102
 
     @property
     def resolution(self) -> float: ...  # noqa: D102

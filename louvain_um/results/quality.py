@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
 from louvain_um.core.numbering import community_sizes, dense_uint32
+from louvain_um.core.objective import Sums, masses_of, objective_of
 from louvain_um.graph.graph import Graph
+from louvain_um.options import ObjectiveName
 from louvain_um.results.frame import require_pandas
 from louvain_um.results.given_labels import Given, labels_of
 
@@ -27,7 +29,10 @@ class Quality:
 
     Parameters
     ----------
-    modularity, resolution : float
+    modularity : float
+        The objective's value.
+    resolution : float
+    objective : str
     coverage : float
         Share of the edges' weight that lies inside communities; 0 without edges.
     sizes : int64[k]
@@ -47,6 +52,7 @@ class Quality:
 
     modularity: float
     resolution: float
+    objective: ObjectiveName = "modularity"
     coverage: float
     sizes: NDArray[np.int64]
     inside: NDArray[np.float64]
@@ -102,13 +108,19 @@ class Quality:
     def __repr__(self) -> str:
         mean = float(self.conductance.mean()) if len(self.conductance) else 0.0
         return (
-            f"Quality(modularity {self.modularity:.4f} at resolution {self.resolution:g}, "
+            f"Quality({self.objective} {self.modularity:.4f} at resolution {self.resolution:g}, "
             f"coverage {self.coverage:.4f}, mean conductance {mean:.4f}, "
             f"{self.disconnected} of {len(self.parts)} communities disconnected)"
         )
 
 
-def modularity(graph: Any, labels: Given, resolution: float = 1.0) -> float:
+def modularity(
+    graph: Any,
+    labels: Given,
+    resolution: float = 1.0,
+    *,
+    objective: ObjectiveName = "modularity",
+) -> float:
     """Return Newman's modularity of a partition, with a resolution (Reichardt and Bornholdt).
 
     Parameters
@@ -119,6 +131,9 @@ def modularity(graph: Any, labels: Given, resolution: float = 1.0) -> float:
         each community, as networkx lists them. Vertices go by their names in the source.
     resolution : float
         γ in Σ_c [ 2·in_c / 2m − γ (degree_c / 2m)² ].
+    objective : {"modularity", "cpm", "directed", "bipartite", "signed"}
+        Another objective, evaluated instead; see `louvain_um.options.Options`. "cpm" is
+        Σ_c [ in_c − γ n_c (n_c − 1) / 2 ], in the units of the weights.
 
     Returns
     -------
@@ -139,13 +154,16 @@ def modularity(graph: Any, labels: Given, resolution: float = 1.0) -> float:
 
         graph = graph_of(graph)
     dense = dense_labels(graph, labels)
-    inside, totals = community_weights(graph, dense)
-    return modularity_of_sums(
-        int(inside.sum()), sum_of_squares(totals), graph.total_weight, resolution
-    )
+    return value_of(graph, dense, *community_weights(graph, dense), resolution, objective)
 
 
-def quality(graph: Graph, labels: Given, resolution: float = 1.0) -> Quality:
+def quality(
+    graph: Graph,
+    labels: Given,
+    resolution: float = 1.0,
+    *,
+    objective: ObjectiveName = "modularity",
+) -> Quality:
     """Report modularity, coverage, and each community's conductance, density and components.
 
     Two passes over the arcs; scratch is 4 bytes per vertex.
@@ -158,6 +176,8 @@ def quality(graph: Graph, labels: Given, resolution: float = 1.0) -> Quality:
         Labels far above n are renumbered in ascending order first.
     resolution : float
         Of the modularity.
+    objective : {"modularity", "cpm", "directed", "bipartite", "signed"}
+        What `modularity` of the result evaluates.
 
     Examples
     --------
@@ -177,10 +197,9 @@ def quality(graph: Graph, labels: Given, resolution: float = 1.0) -> Quality:
     smaller = np.minimum(volumes, total - volumes)
     pairs = sizes * (sizes - 1)
     return Quality(
-        modularity=modularity_of_sums(
-            int(inside.sum()), sum_of_squares(volumes), total, resolution
-        ),
+        modularity=value_of(graph, dense, inside, volumes, resolution, objective),
         resolution=resolution,
+        objective=objective,
         coverage=int(inside.sum()) / total if total else 0.0,
         sizes=sizes,
         inside=inside / (2 * graph.scale),
@@ -191,21 +210,31 @@ def quality(graph: Graph, labels: Given, resolution: float = 1.0) -> Quality:
     )
 
 
-def modularity_of_sums(inside: int, squares: int, total: int, resolution: float) -> float:
-    """Return modularity from exact integers.
+def value_of(
+    graph: Graph,
+    labels: NDArray[np.uint32],
+    inside: NDArray[np.int64],
+    volumes: NDArray[np.int64],
+    resolution: float,
+    objective: ObjectiveName,
+) -> float:
+    """Return the value of an objective, from communities' weights inside and total degrees."""
+    chosen = objective_of(graph, objective, resolution)
+    masses, second = masses_of(graph, objective)
+    own = volumes if objective == "modularity" else community_masses(labels, masses, len(volumes))
+    squares = 0
+    if second is not None:
+        squares = sum_of_squares(community_masses(labels, second, len(volumes)))
+    return chosen.value(Sums(int(inside.sum()), sum_of_squares(own), len(volumes), squares))
 
-    Parameters
-    ----------
-    inside : int
-        Σ_c of the weight of arcs inside, both directions, loops twice.
-    squares : int
-        Σ_c degree_c².
-    total : int
-        2m.
-    """
-    if total == 0:
-        return 0.0
-    return inside / total - resolution * (squares / (total * total))
+
+def community_masses(
+    labels: NDArray[np.uint32], masses: NDArray[np.int64], communities: int
+) -> NDArray[np.int64]:
+    """Return the sum of the masses of each community's vertices, int64[communities]."""
+    totals = np.zeros(communities, np.int64)
+    _add_masses(labels, masses, totals)
+    return totals
 
 
 def dense_labels(graph: Graph, labels: Given) -> NDArray[np.uint32]:
@@ -244,6 +273,12 @@ def _squares(values, parts):
         parts[2] += square >> 27
         parts[3] += square & (2**27 - 1)
     return parts
+
+
+@kernel()
+def _add_masses(labels, masses, totals):
+    for v in range(len(labels)):
+        totals[labels[v]] += masses[v]
 
 
 @kernel()

@@ -41,6 +41,8 @@ def save(result: Result, path: str | Path, *, force: bool = False) -> None:
         "graph": None if result.graph is None else _fingerprint(result.graph),
         "levels": [dataclasses.asdict(level) for level in result.levels],
         "modularity": result.modularity,
+        "objective": result.objective,
+        "value": result.value,
         "resolution": result.resolution,
         "method": result.method,
         "timings": dict(result.timings),
@@ -85,13 +87,18 @@ def _fields(
     if names is not None and (names.ndim != 1 or len(names) != len(labels)):
         raise ValueError("names do not match")
     kept = ("modularity", "resolution", "method", "timings", "memory", "provenance")
-    return {key: about[key] for key in kept} | {
-        "labels": arrays["labels"],
-        "maps": _numbered(arrays, "map_"),
-        "coarse_labels": _numbered(arrays, "cut_"),
-        "levels": tuple(Level(**level) for level in about["levels"]),
-        "vertex_names": names,
-    }
+    later = {key: about[key] for key in ("objective", "value") if key in about}
+    return (
+        {key: about[key] for key in kept}
+        | later
+        | {
+            "labels": arrays["labels"],
+            "maps": _numbered(arrays, "map_"),
+            "coarse_labels": _numbered(arrays, "cut_"),
+            "levels": tuple(Level(**level) for level in about["levels"]),
+            "vertex_names": names,
+        }
+    )
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:

@@ -1,0 +1,150 @@
+"""Objectives: what the weight inside communities is compared with.
+
+Each compares it with the products of the vertices' masses, so that one rule serves all of them::
+
+    score(c) = w(v, c) − rate · mass(v) · mass(c) + second_rate · second(v) · second(c)
+
+Masses are degrees, or numbers of vertices (`cpm`). Directed, bipartite and signed modularity need a
+second mass. For directed graphs, k_out·K_in + k_in·K_out = ½ (d·D − q·Q) with degrees d = k_in +
+k_out and imbalances q = k_out − k_in; a bipartite graph is one whose arcs all lead from the first
+mode to the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.options import ObjectiveName
+
+if TYPE_CHECKING:
+    from louvain_um.graph.graph import Graph
+    from louvain_um.graph.row_view import RowView
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Exact integers from which the value of a partition follows.
+
+    Parameters
+    ----------
+    inside : int
+        Weight of arcs inside communities, both directions, loops twice.
+    squares : int
+        Σ mass_c² over communities.
+    communities : int
+        Number of communities.
+    second_squares : int
+        Σ second_c².
+    """
+
+    inside: int
+    squares: int
+    communities: int
+    second_squares: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """An objective on one graph.
+
+    Parameters
+    ----------
+    name : {"modularity", "cpm", "directed", "bipartite", "signed"}
+    resolution : float
+        γ. For "cpm" in the units of the graph's weights.
+    total : int
+        2m, the sum of all degrees; of absolute weights where some are negative.
+    norm, second_norm : int
+        Sums that the products of masses, and of second masses, are divided by; `second_norm` is 0
+        without second masses.
+    vertices : int
+    scale : float
+        Of the graph's weights.
+    signed : bool
+        Whether weights may be negative.
+    """
+
+    name: ObjectiveName
+    resolution: float
+    total: int
+    norm: int
+    second_norm: int = 0
+    vertices: int = 0
+    scale: float = 1.0
+    signed: bool = False
+
+    @property
+    def rate(self) -> float:
+        """Factor of the products of masses, in integer units of weight."""
+        if self.name == "cpm":
+            return self.resolution * self.scale
+        return self.resolution / self.norm if self.norm else 0.0
+
+    @property
+    def second_rate(self) -> float:
+        """Factor of the products of second masses; 0 without any."""
+        return self.resolution / self.second_norm if self.second_norm else 0.0
+
+    @property
+    def unit(self) -> float:
+        """What a difference of values is divided by before it is compared with a threshold."""
+        return self.total / (2 * self.scale) if self.name == "cpm" and self.total else 1.0
+
+    def value(self, sums: Sums) -> float:
+        """Return the value of a partition: exact up to two roundings; 0 without edges.
+
+        For "cpm", Σ_c [ e_c − γ n_c (n_c − 1) / 2 ] in the units of the graph's weights; else
+        the modularity, between −1 and 1 at resolution 1.
+        """
+        if self.name == "cpm":
+            pairs = (sums.squares - self.vertices) // 2
+            return sums.inside / (2 * self.scale) - self.resolution * pairs
+        if not self.total:
+            return 0.0
+        expected = 0.0
+        if self.second_norm:
+            above = sums.squares * self.second_norm - sums.second_squares * (self.norm or 1)
+            expected = above / (self.total * (self.norm or 1) * self.second_norm)
+        elif self.norm:
+            expected = sums.squares / (self.total * self.norm)
+        return sums.inside / self.total - self.resolution * expected
+
+
+def objective_of(graph: Any, name: ObjectiveName, resolution: float) -> Objective:
+    """Return an objective on a graph.
+
+    Parameters
+    ----------
+    graph : Graph, DeviceGraph, RowView or RankGraph
+    name : {"modularity", "cpm", "directed", "bipartite", "signed"}
+    resolution : float
+
+    Raises
+    ------
+    OptionError
+        The objective is for another kind of graph.
+    """
+    total = graph.total_weight
+    if name == "cpm":
+        return Objective(
+            name=name,
+            resolution=resolution,
+            total=total,
+            norm=0,
+            vertices=graph.n_vertices,
+            scale=graph.scale,
+        )
+    return Objective(name=name, resolution=resolution, total=total, norm=total)
+
+
+def masses_of(graph: Graph | RowView, name: ObjectiveName) -> tuple[I64, I64 | None]:
+    """Return each vertex's mass and second mass, int64[n]; None for objectives without second."""
+    if name == "cpm":
+        return np.ones(graph.n_vertices, np.int64), None
+    return graph.degrees, None
