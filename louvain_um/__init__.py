@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from louvain_um.formats import as_graph, read_graph, write_graph
     from louvain_um.graph.graph import Graph
     from louvain_um.interop.estimator import Louvain
+    from louvain_um.placement.placer import Placer
     from louvain_um.planning import plan
     from louvain_um.profiling import profile
     from louvain_um.results.communities import Communities
@@ -51,6 +52,7 @@ _HOMES = {
     "louvain_um.interop.estimator": ("Louvain",),
     "louvain_um.formats": ("as_graph", "read_graph", "write_graph"),
     "louvain_um.graph.graph": ("Graph",),
+    "louvain_um.placement.placer": ("Placer",),
     "louvain_um.planning": ("plan",),
     "louvain_um.profiling": ("profile",),
     "louvain_um.results.quality": ("modularity",),
@@ -70,6 +72,7 @@ __all__ = [
     "LouvainUmError",
     "MemoryBudgetError",
     "OptionError",
+    "Placer",
     "as_graph",
     "leiden",
     "louvain",

@@ -21,7 +21,6 @@ MODULES: Final[Mapping[str, str]] = {
     "louvain_um.placement.machine_choice": "louvain_um.placement.machine.machine_choice",
     "louvain_um.placement.planned": "louvain_um.placement.plan",
     "louvain_um.placement.policy_files": "louvain_um.placement.policy.policy_files",
-    "louvain_um.placement.smart": "louvain_um.placement.placer",
     "louvain_um.profiling.events": "louvain_um.profiling.session.events",
     "louvain_um.profiling.profiler": "louvain_um.profiling.record.profiler",
     "louvain_um.profiling.recorder": "louvain_um.profiling.access.recorder",
@@ -35,6 +34,12 @@ MODULES: Final[Mapping[str, str]] = {
 """Old path of a module → its current path."""
 
 NAMES: Final[Mapping[str, str]] = {
+    "louvain_um.placement.placer:Work": "louvain_um.placement.smart:Work",
+    "louvain_um.placement.placer:host_residency": "louvain_um.placement.smart:host_residency",
+    "louvain_um.placement.placer:is_host_resident": "louvain_um.placement.smart:is_host_resident",
+    "louvain_um.placement.placer:smart_malloc": "louvain_um.placement.smart:smart_malloc",
+    "louvain_um.placement.placer:initialise": "louvain_um.placement.smart:initialise",
+    "louvain_um.placement.placer:placement_of": "louvain_um.placement.smart:placement_of",
     "louvain_um.profiling.session:Session": "louvain_um.profiling.facade:Session",
     "louvain_um.profiling.simulator:Way": "louvain_um.profiling.simulator:Access",
     "louvain_um.profiling.simulator:join": "louvain_um.profiling.simulator:concatenate_touches",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,8 +22,8 @@ class Event:
         ended; an array was allocated or freed; a step's arrays can be inspected (CPU engine only,
         before its "iteration" or "end").
     phase : str
-        "compile", "load", "move", "refine", "aggregate" or "fetch" (labels to the host); "" for
-        an array, which may outlive phases.
+        "compile", "load", "move", "refine", "aggregate" or "fetch" (labels to the host), or a
+        program's own word; "" for an array, which may outlive phases.
     level, iteration : int
         Position of the run; −1 outside levels or iterations.
     vertices, arcs : int
@@ -45,7 +47,7 @@ class Event:
     """
 
     kind: Literal["plan", "start", "iteration", "end", "array", "freed", "step"]
-    phase: Phase | Literal[""] = ""
+    phase: str = ""
     level: int = -1
     iteration: int = -1
     vertices: int = 0
@@ -79,3 +81,42 @@ def array_listener(observer: Observer) -> Callable[[str, str, str, int, int], No
 
 def ignore(event: Event) -> None:
     """Observe nothing."""
+
+
+_observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Hand an observer what programs in this context `announce`, inside the block.
+
+    Examples
+    --------
+    >>> from louvain_um.events import Event, announce, observing
+    >>> seen = []
+    >>> with observing(seen.append):
+    ...     announce(Event(kind="start", phase="iterate"))
+    >>> seen[0].phase
+    'iterate'
+    """
+    token = _observers.set((*_observers.get(), observer))
+    try:
+        yield
+    finally:
+        _observers.reset(token)
+
+
+def announce(event: Event) -> None:
+    """Tell the observers of this context; there may be none."""
+    for observer in _observers.get():
+        observer(event)
+
+
+@contextmanager
+def announcing(phase: str) -> Iterator[None]:
+    """Announce that a phase of a program begins and, behind the block, that it has ended."""
+    announce(Event(kind="start", phase=phase))
+    try:
+        yield
+    finally:
+        announce(Event(kind="end", phase=phase))

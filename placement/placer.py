@@ -1,238 +1,386 @@
-"""Smart allocation: one call that decides from the cost model where an array lives.
+"""Place the arrays of your own kernels: declare them, let all be decided together, run.
 
-After Hope, Nag and Qasem: `is_host_resident` weighs remote access against the copies and
-launches that it saves, `smart_malloc` allocates accordingly, values are written where the bytes
-live, and nothing is copied to a place where it already is.
+After Hope, Nag and Qasem: the cost model decides from declared, counted and measured accesses
+where each array lives; values are written by the side where they live; nothing is copied to a
+place where it already is.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from louvain_um.core.array_spec import ArraySpec, Stage, Use
-from louvain_um.core.ledger import Group
-from louvain_um.errors import MemoryBudgetError
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.deprecated import getattr_of
+from louvain_um.errors import OptionError, PlacementError
+from louvain_um.events import Event, announce, announcing
+from louvain_um.options import Budget
+from louvain_um.placement.arena_spec import SLACK
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.machine_choice import machine_for
-from louvain_um.placement.memory import colocate, cuda_calls
-from louvain_um.placement.memory.allocator import view
-from louvain_um.placement.memory.arena import Arena
-from louvain_um.placement.memory.guard import guard, managed_refusal
-from louvain_um.placement.model.cost import Estimate, exposed, launches
-from louvain_um.placement.model.remote_access import remote_seconds
-from louvain_um.placement.policy.policy import Placement
-
-HOST_MAPPED = Placement("host_mapped")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What kernels do with one array.
-
-    Parameters
-    ----------
-    touches : mapping of {"stream", "gather", "atomic"} to float
-        Element accesses in all.
-    copies : float
-        How often the array would be copied between host and device if it lived there.
-    passes : float
-        How often kernels go over all of it.
-    computing : float
-        Seconds in which the kernels do other things; they hide remote accesses.
-    """
-
-    touches: Mapping[Use, float]
-    copies: float = 0.0
-    passes: float = 1.0
-    computing: float = 0.0
+from louvain_um.placement.memory.cuda_calls import CudaError
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO, Placement, Policy
+from louvain_um.placement.program.accesses import Accesses
+from louvain_um.placement.program.counts import Counter, counted
+from louvain_um.placement.program.declarations import Declarations
+from louvain_um.placement.program.feedback import reconsidered, with_counts, with_time
+from louvain_um.placement.program.plan import ProgramPlan, plan_program
+from louvain_um.placement.program.program import Phase, Program, ProgramArray
+from louvain_um.placement.program.slots import Slot
+from louvain_um.placement.program.stores import store_of
 
 
-def host_residency(
-    shape: int, dtype: DTypeLike, work: Work, machine: Machine, room: int
-) -> Estimate:
-    """Return φ, τ and σ of keeping an array on the host.
+class Placer:
+    """Places arrays of a program's own kernels on a GPU and its host.
+
+    Declare every array, then `solve`; run kernels in `phase`. The first run of each phase is timed,
+    and arrays move where that pays for the runs to come. On a machine without a GPU arrays are
+    NumPy's, so that the same code runs.
 
     Parameters
     ----------
-    shape : int
-        Elements.
-    dtype : dtype
-    work : Work
-    machine : Machine
-    room : int
-        Bytes of the device that the array may have.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.machine.profiles import H200
-    >>> from louvain_um.placement.placer import Work, host_residency
-    >>> once = Work(touches={"stream": 1e8}, copies=2)
-    >>> host_residency(10**8, "u4", once, H200, 1 << 30).host_pays
-    True
-    >>> often = Work(touches={"gather": 1e10}, copies=1)
-    >>> host_residency(10**8, "u4", often, H200, 1 << 30).host_pays
-    False
-    """
-    item = np.dtype(dtype).itemsize
-    accesses: dict[tuple[Stage, Use], float] = {
-        ("move", use): count for use, count in work.touches.items()
-    }
-    array = ArraySpec(
-        name="array",
-        group="scratch",
-        itemsize=item,
-        size=shape,
-        stages=("move",),
-        accesses=accesses,
-    )
-    rates = {
-        "stream": machine.device_bandwidth / item,
-        "gather": machine.device_random_rate,
-        "atomic": machine.device_atomic_rate,
-    }
-    here = sum(count / rates[use] for use, count in work.touches.items())
-    core: dict[Stage, float] = {"move": here + work.computing}
-    remote = remote_seconds(array, HOST_MAPPED, machine, 0.0)
-    blocks = launches(array.nbytes, room)
-    # What does not fit has to come again for every pass.
-    copies = max(work.copies, work.passes) if blocks > 1 else work.copies
-    return Estimate(
-        phi=exposed(core, remote),
-        tau=copies * array.nbytes / machine.copy_to_device,
-        sigma=work.passes * (blocks - 1) * machine.launch_seconds,
-    )
-
-
-def is_host_resident(shape: int, dtype: DTypeLike, work: Work, machine: Machine, room: int) -> bool:
-    """Say whether an array is better kept on the host, or does not fit anywhere else.
-
-    The parameters are `host_residency`'s.
-    """
-    if shape * np.dtype(dtype).itemsize > room:
-        return True
-    return host_residency(shape, dtype, work, machine, room).host_pays
-
-
-def smart_malloc(
-    shape: int,
-    dtype: DTypeLike,
-    *,
-    name: str = "array",
-    group: Group = "scratch",
-    touches: Mapping[Use, float],
-    copies: float | None = None,
-    passes: float = 1.0,
-    computing: float = 0.0,
-    source: Any = None,
-    machine: Machine | None = None,
-    room: int | None = None,
-    device: int | None = None,
-) -> Any:
-    """Return an array that lives where the cost model puts it.
-
-    Parameters
-    ----------
-    shape : int
-        Elements.
-    dtype : dtype
-    name : str
-        For messages.
-    group : {"graph", "hash", "community", "scratch"}
-    touches, passes, computing
-        See `Work`.
-    copies : float, optional
-        See `Work`; 1 with a `source` in host memory, else 0, if left out.
-    source : numpy.ndarray or cupy.ndarray, optional
-        Values to begin with, written where the array lives.
+    budget : int or str, optional
+        Bytes of the device that the arrays may take, as a number, like "8GiB", or like "70%" of
+        what they take in core; by default what is free.
+    memory : str, path or Policy
+        "auto" decides by the cost model; other policies place groups and roles.
+    device : {"auto", "cpu", "cuda", "cuda:N"} or int
+        "auto" takes the current GPU, if there is one.
     machine : Machine, optional
         Figures to decide by; the device's, if left out.
-    room : int, optional
-        Bytes of the device that the array may have; what is free, if left out.
-    device : int, optional
-        The CUDA device; the current one, if left out.
-
-    Returns
-    -------
-    cupy.ndarray
-        One-dimensional; its memory is freed with the last array that uses it. `placement_of`
-        says where it lives.
+    phases : sequence of Phase or str
+        The program's phases; if left out, those that arrays name. Without any, `phase` takes
+        every name, and arrays live in all of them.
+    name : str
+        Of the program, for messages.
 
     Raises
     ------
-    MemoryBudgetError
-        There is no room on either side.
-    ValueError
-        The source has another dtype or more elements.
+    OptionError, DeviceUnavailableError
+        There is no such policy, budget, phase or device.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import louvain_um as lu
+    >>> from louvain_um.placement.program import Gather, Stream
+    >>> with lu.Placer(budget="64MiB", device="cpu") as place:
+    ...     x = place.array("x", 1000, np.float32, source=np.arange(1000), reads=Stream(20))
+    ...     y = place.array("y", 1000, np.float32, writes=Stream(20), reads=Gather(20_000))
+    ...     plan = place.solve()
+    ...     with place.phase("iterate"):
+    ...         y[...] = 2 * x
+    ...     total = float(y.sum())
+    >>> total, str(plan.placements["y"])
+    (999000.0, 'device')
     """
-    if device is None:
-        device = int(cuda_calls.cupy_runtime().getDevice())
-    kind = np.dtype(dtype)
-    if copies is None:
-        copies = float(isinstance(source, np.ndarray))
-    work = Work(touches=touches, copies=copies, passes=passes, computing=computing)
-    figures = machine or machine_for(device)
-    with cuda_calls.current(device):
-        free = guard.room(device) if room is None else room
-        hosted = is_host_resident(shape, kind, work, figures, free)
-        arena = _arena(name, group, shape * kind.itemsize, hosted, device)
-        owner = _Owner(arena)
-        array = view(arena.whole(), shape, kind, arena, owner)
-        if source is not None:
-            if source.dtype != kind or source.size > shape:
-                raise ValueError(f"{source.size} {source.dtype} do not fit {shape} {kind}")
-            parts = arena.sides(array.data.ptr, source.nbytes)
-            colocate.fill(parts, source, device)
-    return array
 
+    def __init__(
+        self,
+        budget: int | str | None = None,
+        *,
+        memory: str | Path | Policy = "auto",
+        device: str | int = "auto",
+        machine: Machine | None = None,
+        phases: Sequence[Phase | str] = (),
+        name: str = "program",
+    ) -> None:
+        self.budget = Budget.parse(budget)
+        self.policy = find_policy(memory)
+        self.store = store_of(device)
+        self.machine = machine or machine_for(getattr(self.store, "device", None))
+        self.declared = Declarations(name, phases)
+        self.plan: ProgramPlan | None = None
+        self.moved: list[tuple[str, str, str]] = []
+        self.running: str | None = None
+        self._seconds: dict[str, list[float]] = {}
+        self._counting = False
+        self._closed = False
 
-def initialise(array: Any, value: Any) -> None:
-    """Set all elements of an array from `smart_malloc`, by the side that they live on."""
-    arena = _owner(array).arena
-    with cuda_calls.current(arena.device):
-        cuda_calls.synchronize()  # the host may not overtake kernels
-        colocate.initialise(arena.sides(array.data.ptr, array.nbytes), array.dtype, value)
+    def array(
+        self,
+        name: str,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike = np.float32,
+        *,
+        reads: Accesses = (),
+        writes: Accesses = (),
+        group: str = "arrays",
+        role: str = "other",
+        phases: Sequence[str] | None = None,
+        source: Any = None,
+        from_host: float | None = None,
+        to_host: float = 0.0,
+        on_device: bool = False,
+    ) -> Any:
+        """Declare an array; it gets memory when the program is solved.
 
+        Parameters
+        ----------
+        name, shape, dtype, reads, writes, group, role, phases, from_host, to_host, on_device
+            As in `louvain_um.placement.program.ProgramArray`; `from_host` is 1 with a `source` of
+            NumPy, else 0, if left out.
+        source : numpy.ndarray or cupy.ndarray, optional
+            Values that the array has when it gets its memory.
 
-def placement_of(array: Any) -> Placement:
-    """Return where an array from `smart_malloc` lives."""
-    return _owner(array).arena.placement
+        Returns
+        -------
+        cupy.ndarray
+            Or numpy.ndarray without a GPU. It stays the same object when its memory moves. Its
+            `host` is a NumPy array over the same memory, where that is on the host.
 
+        Raises
+        ------
+        OptionError
+            The name is taken, an argument is wrong, or the program is solved already.
+        """
+        if self._closed or self.plan is not None:
+            state = "closed" if self._closed else "solved"
+            raise OptionError(
+                "name", name, "declare every array before solve(), or use another Placer",
+                problem=f"the Placer is {state}: array {str(name)[:40]!r} comes too late",
+            )  # fmt: skip
+        given = isinstance(source, np.ndarray | list | tuple)
+        spec = ProgramArray(
+            name=name,
+            shape=shape,
+            dtype=dtype,
+            group=group,
+            role=role,
+            phases=None if phases is None else tuple(phases),
+            reads=reads,
+            writes=writes,
+            from_host=float(given) if from_host is None else from_host,
+            to_host=to_host,
+            given=given,
+            on_device=on_device,
+        )
+        slot = self.declared.add(spec, np.asarray(source) if given else source)
+        slot.array = self.store.new(slot)
+        return slot.array
 
-class _Owner:
-    """What the views of an arena keep alive; the arena goes with it."""
+    @property
+    def program(self) -> Program:
+        """What was declared so far."""
+        return self.declared.program
 
-    def __init__(self, arena: Arena) -> None:
-        self.arena = arena
-        self.finalizer = weakref.finalize(self, arena.close)
+    @property
+    def slots(self) -> dict[str, Slot]:
+        """Arrays by name."""
+        return self.declared.slots
 
+    def solve(self) -> ProgramPlan:
+        """Decide where all arrays live, and allocate those that live in every phase.
 
-def _owner(array: Any) -> _Owner:
-    owner = getattr(array.data.mem, "_owner", None)
-    if not isinstance(owner, _Owner):
-        raise ValueError("this array was not made by smart_malloc")
-    return owner
+        Called again, it returns the plan as it is now.
 
+        Returns
+        -------
+        ProgramPlan
+            `print` shows it as a table.
 
-def _arena(name: str, group: Group, nbytes: int, hosted: bool, device: int) -> Arena:
-    """Return an arena on the side that was chosen; page-locked if managed memory cannot be."""
-    pinned, mapped = Placement("pinned"), HOST_MAPPED
-    kinds = [Placement("device")]
-    if hosted:
-        kinds = [pinned] if managed_refusal(device) else [mapped, pinned]
-    for placement in kinds[:-1]:
+        Raises
+        ------
+        OptionError
+            An array names a phase that there is not.
+        MemoryBudgetError
+            What must be on the device exceeds the budget; the error has the bytes. Nothing is left
+            allocated.
+        """
+        self._refuse_closed()
+        if self.plan is None:
+            plan = self._decided(self.program)
+            for name, slot in self.slots.items():
+                slot.placement = plan.placements[name]
+            self.store.prepare(list(self.slots.values()))
+            with ExitStack() as undo:
+                for slot in self.slots.values():
+                    undo.callback(self._take, slot, "declared")
+                    if slot.spec.phases is None:
+                        self._give(slot)
+                    else:
+                        slot.state = "outside"
+                undo.pop_all()
+            self.plan = plan
+        return self.plan
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[Placer]:
+        """Run a phase: arrays that live only in it have memory inside the block.
+
+        Its time is measured, from the first launch to the end of the last kernel.
+
+        Raises
+        ------
+        OptionError
+            There is no such phase, or another one runs.
+        MemoryBudgetError
+            There is no memory for its arrays.
+        """
+        self._refuse_closed()
+        if self.running is not None:
+            raise OptionError(
+                "phase", name, "end it before the next begins",
+                problem=f"phase {self.running!r} is running",
+            )  # fmt: skip
+        plan = self.solve()
+        known = self.declared.phase(name)
+        mine = [slot for slot in self.slots.values() if known in (slot.spec.phases or ())]
+        with ExitStack() as inside:
+            for slot in mine:
+                self._give(slot)
+                inside.callback(self._take, slot, "outside")
+            self.running = name
+            inside.callback(setattr, self, "running", None)
+            self.store.wait()
+            with announcing(name):
+                since = time.perf_counter()
+                yield self
+                self._wait_for(name)
+                seconds = time.perf_counter() - since
+            runs = self._seconds.setdefault(known, [])
+            runs.append(seconds)
+        if len(runs) == 1 and not self._counting:
+            self._reconsider(with_time(plan, known, runs[0]))
+
+    @contextmanager
+    def learn(self, name: str, counter: Counter) -> Iterator[Placer]:
+        """Run a phase once under an access counter; counts replace what was declared.
+
+        Arrays are decided anew afterwards, and move where that pays.
+
+        Parameters
+        ----------
+        name : str
+            The phase.
+        counter : Counter
+            Such as `louvain_um.profiling.Tracer`, which instruments kernels; they run slower.
+
+        Raises
+        ------
+        OptionError
+            There is no such phase.
+        SourceUnavailableError
+            Kernels cannot be instrumented here.
+        """
+        plan = self.solve()
+        known = self.declared.phase(name)
+        with counter:
+            for slot in self.slots.values():
+                if slot.state == "live":
+                    counter.observe(_announced("array", slot, self.store.address(slot)))
+            self._counting = True
+            try:
+                with self.phase(name):
+                    for slot in self.slots.values():
+                        if known in (slot.spec.phases or ()):
+                            counter.observe(_announced("array", slot, self.store.address(slot)))
+                    yield self
+            finally:
+                self._counting = False
+                # An instrumented run is slower than any later one.
+                self._seconds.pop(known, None)
+        program = self.program
+        for array, count in counted(counter.result()).items():
+            if array in self.slots:
+                slot = self.slots[array]
+                accesses = count.accesses(slot.spec.size)
+                slot.spec = with_counts(slot.spec, program, known, *accesses)
+        self._reconsider(plan)
+
+    def close(self) -> None:
+        """Free everything; arrays of this Placer cannot be used any more."""
+        self._closed = True
+        for slot in self.slots.values():
+            self._take(slot, "closed")
+
+    def __enter__(self) -> Placer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def is_host_resident(self, name: str) -> bool:
+        """Whether an array, or some of it, stays on the host: the paper's isHostResident."""
+        return self.solve().is_host_resident(name)
+
+    def _decided(self, program: Program) -> ProgramPlan:
+        room = self.store.room()
+        if room is not None:
+            room = max(0, room - SLACK * len(program.arrays))
+        return plan_program(
+            program,
+            self.machine,
+            self.policy,
+            self.budget,
+            free=room,
+            managed=self.store.managed,
+        )
+
+    def _wait_for(self, phase: str) -> None:
+        """Wait for the kernels of a phase; name what may be wrong if one fails."""
         try:
-            return Arena(_spec(name, group, nbytes, placement), device)
-        except MemoryBudgetError:
-            continue
-    return Arena(_spec(name, group, nbytes, kinds[-1]), device)
+            self.store.wait()
+        except CudaError as error:
+            away = [name for name, slot in self.slots.items() if slot.state != "live"]
+            others = f"arrays of other phases are {', '.join(away)}" if away else "check its bounds"
+            raise PlacementError(
+                f"a kernel of phase {phase!r} failed ({error.name}); {others}"
+            ) from None
+
+    def _give(self, slot: Slot) -> None:
+        self.store.give(slot)
+        announce(_announced("array", slot, self.store.address(slot)))
+
+    def _take(self, slot: Slot, state: Any) -> None:
+        if slot.state == "live":
+            announce(_announced("freed", slot, self.store.address(slot)))
+        self.store.take(slot)
+        slot.state = state
+        if state == "closed":
+            slot.source = None
+
+    def _reconsider(self, plan: ProgramPlan) -> None:
+        """Decide anew from what is known now, and move arrays where that pays."""
+        self.plan = plan
+        if self.policy.name != AUTO.name or self.store.room() is None:
+            return
+        runs = {name: len(seconds) for name, seconds in self._seconds.items()}
+        self.plan = reconsidered(plan, self.program, runs, managed=self.store.managed)
+        goals = self.plan.placements
+        # What goes to the host makes room for the rest.
+        for name in sorted(goals, key=lambda name: goals[name].on_device):
+            if goals[name] != plan.placements[name]:
+                self._move(self.slots[name], goals[name])
+
+    def _move(self, slot: Slot, placement: Placement) -> None:
+        self.moved.append((slot.spec.name, str(slot.placement), str(placement)))
+        if slot.state == "live":
+            announce(_announced("freed", slot, self.store.address(slot)))
+            self.store.move(slot, placement)
+            announce(_announced("array", slot, self.store.address(slot)))
+        slot.placement = placement
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise OptionError(remedy="the Placer is closed; use another one")
 
 
-def _spec(name: str, group: Group, nbytes: int, placement: Placement) -> ArenaSpec:
-    return ArenaSpec(name=name, group=group, capacity=nbytes, placement=placement)
+def _announced(kind: Any, slot: Slot, address: int) -> Event:
+    spec = slot.spec
+    return Event(kind=kind, name=spec.name, group=spec.group, address=address, nbytes=spec.nbytes)
+
+
+__getattr__ = getattr_of(__name__)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -58,6 +58,29 @@ def fill(address: int, nbytes: int, dtype: DTypeLike, value: Any) -> None:
 def available() -> int | None:
     """Return the bytes of host memory that can be page-locked, where the system says so."""
     return host_memory(swap=False)
+
+
+def host_array(
+    address: int,
+    shape: tuple[int, ...],
+    dtype: DTypeLike,
+    strides: tuple[int, ...] | None = None,
+    owner: object = None,
+) -> NDArray[Any]:
+    """Return an array over host memory, which keeps an owner of that memory alive."""
+
+    class Interface:
+        __array_interface__: ClassVar[dict[str, Any]] = {
+            "data": (address, False),
+            "shape": tuple(shape),
+            "strides": strides,
+            "typestr": np.dtype(dtype).str,
+            "version": 3,
+        }
+
+    interface = Interface()
+    interface.owner = owner  # type: ignore[attr-defined]
+    return np.asarray(interface)
 
 
 class PageLocked:

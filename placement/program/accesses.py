@@ -44,6 +44,10 @@ class Stream:
         """Return element accesses of an array with so many elements."""
         return float(self.passes * self.share * size)
 
+    def times(self, often: float) -> Stream:
+        """Return the accesses of so many runs of what this is one run of."""
+        return Stream(self.passes * often, self.share)
+
     def touched(self, pages: float) -> float:
         """Return how many of so many pages are touched at all."""
         return pages * self.share * min(1.0, self.passes)
@@ -78,6 +82,10 @@ class Gather:
         """Return element accesses."""
         return float(self.count)
 
+    def times(self, often: float) -> Gather:
+        """Return the accesses of so many runs of what this is one run of."""
+        return type(self)(self.count * often, self.share)
+
     def touched(self, pages: float) -> float:
         """Return how many of so many pages are touched at all: accesses fall on them evenly."""
         inside = max(pages * self.share, 1e-300)
@@ -92,13 +100,6 @@ class Atomic(Gather):
 Access = Stream | Gather
 Accesses = Access | Sequence[Access] | Mapping[str, Access | Sequence[Access]]
 """An access or several, of all phases of an array together; or by phase."""
-
-
-def part(access: Access, share: float) -> Access:
-    """Return a share of an access that was declared for all phases together."""
-    if isinstance(access, Stream):
-        return Stream(access.passes * share, access.share)
-    return type(access)(access.count * share, access.share)
 
 
 def flat(accesses: Any) -> Iterator[tuple[str | None, Access]]:

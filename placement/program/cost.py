@@ -18,6 +18,7 @@ from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import (
     BATCHES_A_BLOCK,
     FRESH,
+    GIVEN_FILL,
     HOST_FILL,
     PAGEABLE,
     Estimate,
@@ -75,6 +76,10 @@ class ProgramCost:
     machine : Machine
     scale : mapping of str to float
         Measured seconds of a phase divided by those predicted, from feedback.
+    left : mapping of str to float
+        Part of a phase's runs that is still to come; all of it, if left out.
+    here : mapping of str to Placement
+        Where arrays are already: moving them elsewhere is what arrival costs then.
 
     Examples
     --------
@@ -92,6 +97,8 @@ class ProgramCost:
     program: Program
     machine: Machine
     scale: Mapping[str, float] = field(default_factory=dict)
+    left: Mapping[str, float] = field(default_factory=dict)
+    here: Mapping[str, Placement] = field(default_factory=dict)
 
     @cached_property
     def _bus(self) -> dict[tuple[str, str, bool], float]:
@@ -163,8 +170,12 @@ class ProgramCost:
         host writes or reads in memory that it shares with the device needs no copy.
         """
         machine, kind, nbytes = self.machine, placement.kind, float(array.nbytes)
+        if array.name in self.here:
+            more = placement.on_device - self.here[array.name].on_device
+            rate = machine.copy_to_device if more > 0 else machine.copy_to_host
+            return abs(more) * nbytes / rate
         fresh = nbytes / (FRESH * machine.device_bandwidth)
-        filled = nbytes / HOST_FILL
+        filled = nbytes / GIVEN_FILL if array.given else self._fresh_on_host(array)
         up, down = array.from_host, array.to_host
         if kind == "split":
             here, there = Placement("device"), Placement("host_mapped")
@@ -191,6 +202,10 @@ class ProgramCost:
         copies = max(up, 1.0) * (pages.seconds + copying * pages.nbytes)
         return filled + copies + back
 
+    def _fresh_on_host(self, array: ProgramArray) -> float:
+        """Return seconds of making pages of host memory; what the host writes has them."""
+        return 0.0 if array.from_host else array.nbytes / HOST_FILL
+
     def phase_seconds(self, phase: Phase, placements: Mapping[str, Placement]) -> float:
         """Return seconds of all runs of a phase."""
         local = bus = 0.0
@@ -201,9 +216,10 @@ class ProgramCost:
             if hosted:
                 bus += hosted * self._bus[array.name, phase.name, placement.kind == "pinned"]
         work = max(phase.operations / self.machine.operation_rate, local)
-        work *= self.scale.get(phase.name, 1.0)
+        both = joined(work, bus, overlap=phase.overlap)
         starts = phase.passes * phase.launches * self.machine.launch_seconds
-        return joined(work, bus, overlap=phase.overlap) + starts
+        times = self.scale.get(phase.name, 1.0) * self.left.get(phase.name, 1.0)
+        return times * (both + starts)
 
     def phases(self, placements: Mapping[str, Placement]) -> dict[str, float]:
         """Return seconds of each phase."""
@@ -235,12 +251,15 @@ class ProgramCost:
         mine = [self.program.phase(name) for name in self.program.phases_of(array)]
         runs = sum(phase.passes for phase in mine)
         rounds = launches(array.nbytes, room)
-        copied = self.arrival(array, Placement("device"))
+        copied = self.arrival(array, Placement("device")) - self.arrival(array, hosted)
+        fresh = 0.0 if array.given or array.name in self.here else self._fresh_on_host(array)
+        saved = copied + fresh
         if rounds > 1:
             # What does not fit has to come again for every pass.
-            copied = max(copied, runs * array.nbytes / self.machine.copy_to_device)
+            rate = min(PAGEABLE, self.machine.copy_to_device)
+            saved = max(saved, runs * array.nbytes / rate)
         return Estimate(
             phi=phi,
-            tau=copied - self.arrival(array, hosted),
-            sigma=runs * (rounds - 1) * self.machine.launch_seconds,
+            tau=saved,
+            sigma=runs * (rounds - 1) * self.machine.launch_seconds - fresh,
         )

@@ -24,7 +24,6 @@ from louvain_um.placement.program.accesses import (
     check_name,
     flat,
     frozen,
-    part,
 )
 
 ALIGNED: Final = 256
@@ -91,6 +90,9 @@ class ProgramArray:
         How often the host writes the array before kernels use it.
     to_host : float
         How often the host reads it after kernels have used it.
+    given : bool
+        Its first values are copied from other memory of the host, wherever it lives; else the
+        host writes them in place where it can.
     on_device : bool
         It must be in device memory.
 
@@ -118,6 +120,7 @@ class ProgramArray:
     writes: Accesses = ()
     from_host: float = 0.0
     to_host: float = 0.0
+    given: bool = False
     on_device: bool = False
 
     def __post_init__(self) -> None:
@@ -256,7 +259,7 @@ class Program:
         for writes, accesses in ((False, array.reads), (True, array.writes)):
             for name, access in flat(accesses):
                 if name is None:
-                    found.append((part(access, share), writes))
+                    found.append((access.times(share), writes))
                 elif name == phase:
                     found.append((access, writes))
         return found

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from louvain_um.placement import placer
 from louvain_um.placement.memory import allocator, arena, cuda_calls
 from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.program import device_arrays
 
 GIB = 1 << 30
 ADVICE = {
@@ -236,7 +236,18 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
         return SimpleNamespace(size=shape, dtype=kind, itemsize=kind.itemsize, data=pointer)
 
     monkeypatch.setattr(allocator, "view", view)
-    monkeypatch.setattr(placer, "view", view)
+
+    def new_array(slot, device):
+        shape, kind = slot.spec.shape, np.dtype(slot.spec.dtype)
+        array = SimpleNamespace(slot=slot, shape=shape, dtype=kind, nbytes=slot.spec.nbytes)
+        point(array, 0, 0, slot, device)
+        return array
+
+    def point(array, address, nbytes, owner, device):
+        array.data = SimpleNamespace(ptr=address, mem=SimpleNamespace(_owner=owner))
+
+    monkeypatch.setattr(device_arrays, "new_array", new_array)
+    monkeypatch.setattr(device_arrays, "point", point)
     # The host's threads would touch addresses that are nobody's.
     touched = lambda address, nbytes: fake.log.append(("touch", address, nbytes, -1))  # noqa: E731
     monkeypatch.setattr(arena, "populate", touched)

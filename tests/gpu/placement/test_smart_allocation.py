@@ -11,7 +11,7 @@ from louvain_um.gpu.runtime.device import Choice
 from louvain_um.placement.machine.probes import Probes
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import guard
-from louvain_um.placement.placer import initialise, placement_of, smart_malloc
+from louvain_um.placement.smart import initialise, placement_of, smart_malloc
 
 pytestmark = pytest.mark.gpu
 

@@ -7,7 +7,7 @@ from fake_cuda import GIB
 
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.profiles import H200
-from louvain_um.placement.placer import (
+from louvain_um.placement.smart import (
     Work,
     host_residency,
     is_host_resident,

@@ -1,0 +1,84 @@
+"""What a user of a Placer declares: arrays, and the phases that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from louvain_um.errors import OptionError
+from louvain_um.placement.program.program import Phase, Program, ProgramArray
+from louvain_um.placement.program.slots import Slot
+
+
+class Declarations:
+    """Arrays by name, in the order of their declaration.
+
+    Parameters
+    ----------
+    name : str
+        Of the program.
+    phases : sequence of Phase or str
+        Its phases; if left out, those that arrays name.
+    """
+
+    def __init__(self, name: str, phases: Sequence[Phase | str] = ()) -> None:
+        self.name = name
+        self.phases = tuple(p if isinstance(p, Phase) else Phase(name=p) for p in phases)
+        self.slots: dict[str, Slot] = {}
+
+    def add(self, spec: ProgramArray, source: Any = None) -> Slot:
+        """Add an array.
+
+        Raises
+        ------
+        OptionError
+            Its name is taken, or its source has another shape.
+        """
+        if spec.name in self.slots:
+            raise OptionError("name", spec.name, "must be another: there is such an array already")
+        if source is not None:
+            _check_source(spec, source)
+        slot = self.slots[spec.name] = Slot(spec, source)
+        return slot
+
+    @property
+    def program(self) -> Program:
+        """What was declared so far."""
+        arrays = [slot.spec for slot in self.slots.values()]
+        phases = self.phases or tuple(Phase(name=name) for name in self._named)
+        return Program(name=self.name, arrays=arrays, phases=phases)
+
+    def phase(self, name: str) -> str:
+        """Return the phase of a name; if no phases were declared, every name is the only one.
+
+        Raises
+        ------
+        OptionError
+            There is no such phase.
+        """
+        program = self.program
+        free = not self.phases and not self._named
+        return program.phases[0].name if free else program.phase(name).name
+
+    @property
+    def _named(self) -> list[str]:
+        """Phases that arrays name, in order."""
+        found = list[str]()
+        for slot in self.slots.values():
+            found += slot.spec.phases or ()
+            for accesses in (slot.spec.reads, slot.spec.writes):
+                found += accesses if isinstance(accesses, Mapping) else ()
+        return list(dict.fromkeys(found))
+
+
+def _check_source(spec: ProgramArray, source: Any) -> None:
+    try:
+        fits = np.broadcast_shapes(source.shape, spec.shape) == spec.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise OptionError(
+            "source", tuple(source.shape), f"of array {spec.name} must fit shape {spec.shape}"
+        )

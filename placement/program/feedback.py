@@ -1,0 +1,89 @@
+"""Corrections of a program's plan by what its first runs showed: times and counted accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from louvain_um.placement.program.accesses import Access
+from louvain_um.placement.program.plan import ProgramPlan
+from louvain_um.placement.program.program import Program, ProgramArray
+from louvain_um.placement.program.solver import solve
+
+MEASURABLE: Final = 1e-4
+"""Seconds of a phase's run from which its measured time corrects predictions: below, launches and
+waiting for the host are measured."""
+
+
+def with_time(plan: ProgramPlan, phase: str, seconds: float) -> ProgramPlan:
+    """Return a plan whose predictions for a phase are those measured in one run of it.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.placement.program import Program, ProgramArray, Stream
+    >>> from louvain_um.placement.program.feedback import with_time
+    >>> x = ProgramArray(name="x", shape=10**6, reads=Stream())
+    >>> plan = lu.plan(Program(name="scan", arrays=[x]), machine="h200")
+    >>> round(with_time(plan, "run", 0.25).phase_seconds["run"], 3)
+    0.25
+    """
+    about = plan.program.phase(phase)
+    predicted = plan.cost.phase_seconds(about, plan.placements) / max(1.0, about.passes)
+    if seconds < MEASURABLE or predicted <= 0:
+        return plan
+    scale = plan.cost.scale.get(phase, 1.0) * seconds / predicted
+    cost = replace(plan.cost, scale={**plan.cost.scale, phase: scale})
+    return replace(plan, cost=cost, measured={**plan.measured, phase: seconds})
+
+
+def with_counts(
+    array: ProgramArray,
+    program: Program,
+    phase: str,
+    reads: Sequence[Access],
+    writes: Sequence[Access],
+) -> ProgramArray:
+    """Return an array with the accesses of a phase replaced by those counted in one run of it."""
+    passes = max(1.0, program.phase(phase).passes)
+    kept: dict[str, dict[str, Any]] = {"reads": {}, "writes": {}}
+    for other in program.phases_of(array):
+        for access, written in program.accesses(array, other):
+            if other != phase:
+                kept["writes" if written else "reads"].setdefault(other, []).append(access)
+    kept["reads"][phase] = [each.times(passes) for each in reads]
+    kept["writes"][phase] = [each.times(passes) for each in writes]
+    return replace(array, reads=kept["reads"], writes=kept["writes"])
+
+
+def reconsidered(
+    plan: ProgramPlan, program: Program, runs: Mapping[str, int], *, managed: bool
+) -> ProgramPlan:
+    """Return a plan for the runs to come, with arrays moved where that pays.
+
+    Parameters
+    ----------
+    plan : ProgramPlan
+        Where arrays are, and what was measured.
+    program : Program
+        With the accesses as they are known now.
+    runs : mapping of str to int
+        How often each phase has run.
+    managed : bool
+        Whether there is managed memory.
+    """
+    left = {p.name: _left(p.passes, runs.get(p.name, 0)) for p in program.phases}
+    coming = replace(plan.cost, program=program, left=left, here=dict(plan.placements))
+    found = solve(coming, plan.limit, managed=managed)
+    # A move between placements of one side gains nothing that is known here.
+    placements = {
+        name: found[name] if found[name].on_device != where.on_device else where
+        for name, where in plan.placements.items()
+    }
+    return replace(plan, cost=replace(plan.cost, program=program), placements=placements)
+
+
+def _left(passes: float, done: int) -> float:
+    """Return which part of a phase's runs is to come; beyond those declared, as many again."""
+    return (passes - done) / passes if passes > done else 1.0

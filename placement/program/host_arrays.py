@@ -1,0 +1,107 @@
+"""Arrays of a Placer where there is no GPU: NumPy's, so that the same code runs on a laptop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from louvain_um.placement.policy.policy import Placement
+from louvain_um.placement.program.slots import Slot
+
+
+class HostArray(np.ndarray[Any, Any]):
+    """An array in host memory; views of it and what is calculated with it are plain arrays."""
+
+    slot: Slot
+
+    @property
+    def host(self) -> Any:
+        """The array itself, as a plain one of NumPy."""
+        return plain(self)
+
+    def get(self) -> Any:
+        """Return a copy, as CuPy's arrays do."""
+        return plain(self).copy()
+
+    def __getitem__(self, key: Any) -> Any:
+        return plain(self)[plain(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        plain(self)[plain(key)] = value
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: Any, *inputs: Any, **options: Any
+    ) -> Any:  # fmt: skip
+        given = options.get("out")
+        if given is not None:
+            options["out"] = tuple(map(plain, given))
+        found = getattr(ufunc, method)(*map(plain, inputs), **options)
+        return given[0] if given is not None and len(given) == 1 else found
+
+    def __array_function__(
+        self, func: Any, types: Any, args: Any, kwargs: Any
+    ) -> Any:  # fmt: skip
+        args = tuple(_plain_inside(each) for each in args)
+        return func(*args, **{name: _plain_inside(each) for name, each in kwargs.items()})
+
+    def __repr__(self) -> str:
+        return repr(plain(self))
+
+    __str__ = __repr__
+
+
+def plain(array: Any) -> Any:
+    """Return a plain array over the same memory; refuse an array without memory."""
+    if not isinstance(array, HostArray):
+        return array
+    slot = getattr(array, "slot", None)
+    if slot is not None:
+        slot.check()
+    return array.view(np.ndarray)
+
+
+def _plain_inside(value: Any) -> Any:
+    """Return an argument of a function of NumPy, with plain arrays in it."""
+    if isinstance(value, list | tuple):
+        return type(value)(_plain_inside(each) for each in value)
+    return plain(value)
+
+
+class HostStore:
+    """Ordinary host memory; placements have no meaning there."""
+
+    managed = True
+    name = "cpu"
+
+    def room(self) -> int | None:
+        """Return None: there is no device."""
+        return None
+
+    def new(self, slot: Slot) -> HostArray:
+        """Return the user's array; the system gives its pages when they are touched."""
+        array = np.ndarray.__new__(HostArray, slot.spec.shape, slot.spec.dtype)
+        array.slot = slot
+        return array
+
+    def prepare(self, slots: list[Slot]) -> None:
+        """Do nothing."""
+
+    def give(self, slot: Slot) -> None:
+        """Write a slot's source."""
+        slot.state = "live"
+        if slot.source is not None:
+            slot.array[...] = slot.source
+
+    def move(self, slot: Slot, placement: Placement) -> None:
+        """Note the placement."""
+
+    def take(self, slot: Slot) -> None:
+        """Do nothing: the memory goes with the array."""
+
+    def address(self, slot: Slot) -> int:
+        """Return where an array begins."""
+        return int(slot.array.ctypes.data)
+
+    def wait(self) -> None:
+        """Do nothing: there are no kernels."""
