@@ -16,6 +16,7 @@ from louvain_um.cli.commands import (
     convert,
     detect,
     doctor,
+    draw,
     generate,
     plan,
     profile,
@@ -41,6 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("detect", cls=Command)(detect.detect)
+app.command("draw", cls=Command)(draw.draw)
 app.command("profile", cls=Command)(profile.profile)
 app.command("report", cls=Command)(report_command.report)
 app.command("sweep", cls=Command)(sweep_command.sweep)

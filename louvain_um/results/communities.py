@@ -327,6 +327,42 @@ class Communities:
         """
         return to_frame(self, levels=levels, hierarchy=hierarchy)
 
+    def plot(self, kind: str | None = None, *, ax: Any = None, seed: int = 0) -> Any:
+        """Draw the communities with Matplotlib.
+
+        Parameters
+        ----------
+        kind : {"graph", "communities", "sizes", "dendrogram"}, optional
+            "graph" draws each vertex, "communities" each community with an area by its size and
+            the weight between them, "sizes" a histogram, and "dendrogram" the tree of
+            `hierarchy`. By default "graph" up to some 1,500 vertices, or else "communities".
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        seed : int
+            Of the positions, which networkx finds.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        LouvainUmError
+            The graph is too large for its vertices to be seen, or a library is missing.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> from matplotlib.figure import Figure
+        >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+        >>> ax = lu.louvain(g, device="cpu").plot("sizes", ax=Figure().add_subplot())
+        >>> ax.get_title()
+        '2 communities, modularity 0.3571'
+        """
+        from louvain_um.drawing.plots import plot
+
+        return plot(self, self.require_graph(), kind, ax, seed)
+
     def to_networkx(self) -> Any:
         """Return the graph as `Graph.to_networkx` does, with the node attribute ``community``."""
         return self.require_graph().to_networkx({"community": self.labels})

@@ -1,0 +1,157 @@
+"""``louvain-um draw``: a picture of a graph's communities, or a page."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from louvain_um.cli import common, graphs
+from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.terminal.output import echo
+from louvain_um.errors import OptionError
+
+if TYPE_CHECKING:
+    from louvain_um.graph.graph import Graph
+    from louvain_um.results.communities import Communities
+
+SUFFIXES = (".png", ".svg", ".pdf", ".html")
+
+
+class Kind(StrEnum):
+    """What a picture shows."""
+
+    auto = "auto"
+    graph = "graph"
+    communities = "communities"
+    sizes = "sizes"
+    dendrogram = "dendrogram"
+
+
+@with_exit_code
+@graphs.with_reading
+def draw(
+    graph: graphs.GraphArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PICTURE",
+            help="File to write: .png, .svg, .pdf, or .html for a page to explore offline.",
+        ),
+    ],
+    kind: Annotated[
+        Kind,
+        typer.Option(
+            help="What a picture shows: each vertex (graph), each community, a histogram of sizes, "
+            "or the hierarchy. auto is graph up to 1,500 vertices, else communities. A page shows "
+            "both."
+        ),
+    ] = Kind.auto,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="LABELS",
+            help="Label file with the communities to draw.  [default: detected]",
+            show_default=False,
+        ),
+    ] = None,
+    method: Annotated[
+        common.Method, typer.Option(help="Method that detects communities.")
+    ] = common.Method.louvain,
+    resolution: common.Resolution = 1.0,
+    seed: common.Seed = 0,
+    device: common.Device = "auto",
+    threads: common.Threads = None,
+    force: common.Force = False,
+    quiet: common.Quiet = False,
+    verbose: common.Verbose = False,
+    reading: graphs.Reading = graphs.DEFAULT_READING,
+) -> None:
+    """Draw a graph with its communities."""
+    from louvain_um.cli.progress import progress_reporter
+    from louvain_um.core.atomic_files import check_output
+    from louvain_um.options import Options
+
+    options = Options(
+        method=method.value, resolution=resolution, seed=seed, device=device, threads=threads
+    )
+    if output.suffix.lower() not in SUFFIXES:
+        raise OptionError("output", output.name, f"must end in {', '.join(SUFFIXES)}")
+    if output.suffix.lower() == ".html" and kind is not Kind.auto:
+        raise OptionError(remedy="a page shows graph and communities; leave out --kind")
+    graphs.refuse_same(graph, output)
+    check_output(output, force=force)
+    with progress_reporter(quiet=quiet) as reporter:
+        from louvain_um.api import run
+        from louvain_um.cpu.compiling import announced
+
+        reporter.step(f"reading {graph}")
+        with announced(reporter):
+            loaded = reading.read(graph)
+            given = None if labels is None else read_given(labels, loaded, resolution)
+        result = run(loaded, options, reporter) if given is None else given
+        reporter.step(f"drawing {output}")
+        with announced(reporter):
+            drawn = write_picture(output, result, kind, graphs.name_of(graph), seed, force=force)
+    if not quiet:
+        for note in loaded.notes:
+            print_note(note)
+        echo(f"{drawn} drawn to {output}")
+
+
+def read_given(path: str, graph: Graph, resolution: float) -> Communities:
+    """Return the communities in a label file, as a result of the graph."""
+    from louvain_um.formats.labels import read_labels
+    from louvain_um.results.communities import Communities
+
+    labels = read_labels(path)
+    given = dict(zip(labels.vertices.tolist(), labels.communities.tolist(), strict=True))
+    if graph.names is not None and graph.names.dtype.kind not in "iu":
+        given = {str(vertex): community for vertex, community in given.items()}
+    return Communities.of(graph, given, resolution=resolution)
+
+
+def write_picture(
+    output: Path, result: Communities, kind: Kind, name: str, seed: int, *, force: bool
+) -> str:
+    """Write the picture or the page; return what it shows."""
+    from louvain_um.core.atomic_files import replacing
+    from louvain_um.drawing.plots import figure, kind_for
+    from louvain_um.results.display import count
+
+    graph = result.require_graph()
+    many = count(result.n_communities, "community", "communities")
+    if output.suffix.lower() == ".html":
+        from louvain_um.drawing.page import page
+
+        text = page(result, graph, name, seed)
+        with replacing(output, force=force) as part:
+            part.write_text(text, "utf-8")
+        return many
+    chosen = kind_for(graph) if kind is Kind.auto else kind.value
+    drawn, axes = figure(chosen)
+    result.plot(chosen, ax=axes, seed=seed)
+    axes.set_title(f"{name}: {axes.get_title()}", fontsize=11)
+    save_figure(drawn, output, force=force)
+    what = {"sizes": "sizes", "dendrogram": "hierarchy"}.get(chosen)
+    return f"{what} of {many}" if what else many
+
+
+def save_figure(figure: object, output: Path, *, force: bool) -> None:
+    """Write a figure; the same figure gives the same bytes."""
+    import matplotlib
+
+    from louvain_um.core.atomic_files import replacing
+
+    kind = output.suffix.lower()[1:]
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with (
+        replacing(output, force=force) as part,
+        matplotlib.rc_context({"svg.hashsalt": "louvain-um", "svg.fonttype": "none"}),
+    ):
+        figure.savefig(part, format=kind, dpi=150, metadata=undated)  # type: ignore[attr-defined]

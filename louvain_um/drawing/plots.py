@@ -1,0 +1,216 @@
+"""Charts of communities by Matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.drawing.colours import colour
+from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.graph.graph import Graph
+from louvain_um.results.display import count, score
+from louvain_um.results.partition import Result
+
+Kind = Literal["graph", "communities", "sizes", "dendrogram"]
+KINDS: Final = ("graph", "communities", "sizes", "dendrogram")
+
+MOST_LEAVES: Final = 150
+"""Leaves of a dendrogram: vertices, or else the communities of its finest partition."""
+
+MOST_NAMED: Final = 120
+MOST_CHARACTERS: Final = 24
+"""Names written beside circles, the largest circles first, and their length."""
+
+INK, FAINT = "#333b46", "#9aa3ad"
+
+
+def kind_for(graph: Graph) -> Kind:
+    """Return what to draw of a graph by default: its vertices if they can be seen."""
+    return "graph" if drawable(graph) else "communities"
+
+
+def plot(result: Result, graph: Graph, kind: str | None, ax: Any, seed: int) -> Any:
+    """Draw a result; `Communities.plot` documents the arguments."""
+    if kind is not None and kind not in KINDS:
+        raise OptionError("kind", kind, f"must be one of {', '.join(KINDS)}")
+    chosen = kind or kind_for(graph)
+    if ax is None:
+        ax = _new_axes(chosen)
+    draw: dict[str, Callable[[], None]] = {
+        "graph": lambda: _draw(ax, draw_vertices(graph, result, seed)),
+        "communities": lambda: _draw(ax, draw_communities(graph, result, seed)),
+        "sizes": lambda: _sizes(ax, result.sizes),
+        "dendrogram": lambda: _dendrogram(ax, result),
+    }
+    draw[chosen]()
+    many = count(result.n_communities, "community", "communities")
+    ax.set_title(f"{many}, modularity {score(result.modularity)}", color=INK, fontsize=11)
+    return ax
+
+
+def figure(kind: str, width: float = 9.0) -> tuple[Any, Any]:
+    """Return a figure that no window shows, and its axes."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise _missing() from None
+    height = 0.55 * width if kind in ("sizes", "dendrogram") else 0.8 * width
+    found = Figure(figsize=(width, height), layout="constrained")
+    return found, found.add_subplot()
+
+
+def _new_axes(kind: str) -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise _missing() from None
+    flat = kind in ("sizes", "dendrogram")
+    return plt.subplots(figsize=(8, 4.5 if flat else 6.4), layout="constrained")[1]
+
+
+def _missing() -> LouvainUmError:
+    return LouvainUmError(
+        "drawing needs Matplotlib; install it with pip install 'louvain-um[formats,charts]'"
+    )
+
+
+def _draw(ax: Any, drawing: Drawing) -> None:
+    """Draw circles and lines."""
+    from matplotlib.collections import EllipseCollection, LineCollection
+
+    at, ends = drawing.positions, drawing.ends
+    joined = drawing.communities[ends[:, 0]]
+    inside = joined == drawing.communities[ends[:, 1]]
+    colours = [colour(c) if same else FAINT for c, same in zip(joined, inside, strict=True)]
+    widths = 0.4 + 2.6 * drawing.weights
+    alpha = float(np.clip(0.7 - len(ends) / 20_000, 0.2, 0.7))
+    ax.add_collection(
+        LineCollection(list(at[ends]), linewidths=widths, colors=colours, alpha=alpha, zorder=1)
+    )
+    ax.add_collection(
+        EllipseCollection(
+            2 * drawing.radii,
+            2 * drawing.radii,
+            np.zeros(len(at)),
+            units="xy",
+            offsets=at,
+            offset_transform=ax.transData,
+            facecolors=[colour(c) for c in drawing.communities.tolist()],
+            edgecolors="white",
+            linewidths=0.6,
+            zorder=2,
+        )
+    )
+    for place in named(drawing):
+        x, y = at[place]
+        large = drawing.radii[place] > 0.03 and len(drawing.names[place]) < 4
+        ax.text(
+            x,
+            y if large else y + drawing.radii[place] + 0.008,
+            drawing.names[place],
+            ha="center",
+            va="center" if large else "bottom",
+            fontsize=8 if large else 7,
+            color="white" if large else INK,
+            zorder=3,
+        )
+    if len(at):
+        low, high = (at - drawing.radii[:, None]).min(0), (at + drawing.radii[:, None]).max(0)
+        ax.set_xlim(low[0] - 0.05, high[0] + 0.05)
+        ax.set_ylim(low[1] - 0.05, high[1] + 0.08)
+    if drawing.left_out:
+        ax.text(0, 0, drawing.left_out, transform=ax.transAxes, fontsize=8, color=FAINT)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+
+
+def named(drawing: Drawing) -> list[int]:
+    """Return the circles to name: the largest first, where names do not cover each other."""
+    boxes = np.empty((0, 4))
+    chosen = []
+    for place in np.argsort(-drawing.radii, kind="stable").tolist():
+        half, name = 0.011 * len(drawing.names[place]), drawing.names[place]
+        if not name or len(name) > MOST_CHARACTERS:
+            continue
+        x, y = drawing.positions[place]
+        low = y + drawing.radii[place]
+        box = np.array([x - half, low, x + half, low + 0.045])
+        if np.any((boxes[:, :2] < box[2:]).all(1) & (box[:2] < boxes[:, 2:]).all(1)):
+            continue
+        boxes = np.vstack((boxes, box))
+        chosen.append(place)
+        if len(chosen) == MOST_NAMED:
+            break
+    return chosen
+
+
+def _sizes(ax: Any, sizes: NDArray[np.int64]) -> None:
+    """Draw a histogram of sizes, in bins of equal width of the logarithm if they vary much."""
+    if len(sizes) == 0:
+        ax.set_axis_off()
+        return
+    low, high = int(sizes.min()), int(sizes.max())
+    if high > 30 * low:
+        bins = np.unique(np.round(np.geomspace(low, high + 1, 24)))
+        ax.set_xscale("log")
+    else:
+        step = max(1, int(np.ceil((high - low + 1) / 24)))
+        bins = np.asarray(np.arange(low, high + step + 1, step) - 0.5, np.float64)
+    ax.hist(sizes, bins=bins, color=colour(0), edgecolor="white", linewidth=0.6)
+    ax.set_xlabel("members of a community", color=INK)
+    ax.set_ylabel("communities", color=INK)
+    ax.yaxis.get_major_locator().set_params(integer=True)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _dendrogram(ax: Any, result: Result) -> None:
+    """Draw the hierarchy as a tree: vertices or finest communities below, communities on top."""
+    levels = [labels.astype(np.int64) for labels in result.hierarchy()]
+    if result.n_vertices <= MOST_LEAVES:
+        levels = [np.arange(result.n_vertices), *levels]
+    levels = [labels for labels in levels if labels.max(initial=-1) < MOST_LEAVES] or levels[-1:]
+    order = np.lexsort(levels)  # by the coarsest partition first
+    last = levels[-1]
+    leaves = levels[0][order]
+    _, first = np.unique(leaves, return_index=True)
+    ranks = np.empty(len(first), np.int64)
+    ranks[leaves[np.sort(first)]] = np.arange(len(first))
+    across: NDArray[Any] = ranks.astype(np.float64)
+    for height, (finer, coarser) in enumerate(pairwise(levels)):
+        parent = np.zeros(len(across), np.int64)
+        parent[finer] = coarser
+        top = np.zeros(len(across), np.int64)
+        top[finer] = last
+        means = np.bincount(parent, across) / np.bincount(parent)
+        for node in range(len(across)):
+            x, up = across[node], means[parent[node]]
+            ax.plot([x, x, up], [height, height + 1, height + 1], color=colour(int(top[node])),
+                    linewidth=1.1, solid_capstyle="round")  # fmt: skip
+        across = means
+    for community, x in enumerate(across.tolist()):
+        size = 60 * np.sqrt(result.sizes[community] / result.sizes[0])
+        ax.scatter([x], [len(levels) - 1], s=20 + size, color=colour(community), zorder=3)
+    ax.set_yticks(range(len(levels)), _level_names(len(levels), result.n_vertices, len(first)))
+    ax.set_ylim(-0.15, len(levels) - 0.6)
+    ax.set_xticks([])
+    if result.n_vertices == len(first):
+        names = range(len(first)) if result.names is None else result.names.tolist()
+        at = {int(rank): str(names[leaf]) for leaf, rank in enumerate(ranks)}
+        ax.set_xticks(range(len(first)), [at[rank] for rank in range(len(first))], rotation=90)
+        ax.tick_params("x", labelsize=6 if len(first) > 40 else 8, length=0)
+    ax.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def _level_names(levels: int, vertices: int, leaves: int) -> list[str]:
+    middle = [f"partition {k}" for k in range(levels - 1)]
+    if leaves == vertices and levels > 1:
+        middle = ["vertices", *middle[: levels - 2]]
+    return [*middle, "communities"]
+
+
+__all__ = ["KINDS", "figure", "kind_for", "named", "plot"]

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import louvain_um as lu
+from louvain_um.drawing.layout import draw_communities, draw_vertices
+from louvain_um.drawing.page import page
+from louvain_um.drawing.plots import KINDS, figure, named
+from louvain_um.results.communities import Communities
+from tests.graphs import graphs
+
+pytest.importorskip("matplotlib")
+
+
+def novel() -> Communities:
+    return lu.louvain(lu.read_graph("example:les-miserables"), device="cpu")
+
+
+@settings(deadline=None, max_examples=30)
+@given(graphs())
+def test_every_vertex_and_edge_has_its_place(graph: lu.Graph) -> None:
+    result = lu.louvain(graph, device="cpu")
+    drawing = draw_vertices(graph, result, 0)
+    assert drawing.positions.shape == (graph.n_vertices, 2)
+    assert np.isfinite(drawing.positions).all()
+    assert len(drawing.ends) == graph.n_arcs // 2
+    assert drawing.communities.tolist() == result.labels.tolist()
+    whole = draw_communities(graph, result, 0)
+    assert len(whole.names) == result.n_communities
+    again = draw_communities(graph, result, 0)
+    assert np.array_equal(whole.positions, again.positions)
+
+
+def test_circles_do_not_overlap() -> None:
+    result = novel()
+    drawing = draw_communities(result.require_graph(), result, 0)
+    gaps = drawing.positions[:, None] - drawing.positions
+    distance = np.hypot(gaps[..., 0], gaps[..., 1]) + 9 * np.eye(len(gaps))
+    assert (distance >= drawing.radii[:, None] + drawing.radii).all()
+
+
+def test_members_are_nearer_than_others() -> None:
+    result = novel()
+    drawing = draw_vertices(result.require_graph(), result, 0)
+    gaps = drawing.positions[:, None] - drawing.positions
+    distance = np.hypot(gaps[..., 0], gaps[..., 1])
+    same = result.labels[:, None] == result.labels
+    assert distance[same].mean() < 0.6 * distance[~same].mean()
+
+
+def test_parts_without_edges_between_them_stay_in_sight() -> None:
+    pairs = np.arange(40)
+    graph = lu.Graph.from_edges(2 * pairs, 2 * pairs + 1, n_vertices=90)
+    drawing = draw_vertices(graph, lu.louvain(graph, device="cpu"), 0)
+    assert np.ptp(drawing.positions, axis=0).max() < 4
+    assert len(np.unique(drawing.positions.round(6), axis=0)) == 90
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("edges", [([0, 1, 2, 4], [1, 2, 0, 4]), ([], []), ([0], [0])])
+def test_every_kind_is_drawn_of_small_graphs(kind: str, edges: tuple[list[int], list[int]]) -> None:
+    graph = lu.Graph.from_edges(*edges)
+    drawn, axes = figure(kind)
+    lu.louvain(graph, device="cpu").plot(kind, ax=axes)
+    drawn.canvas.draw()
+    assert "modularity" in axes.get_title()
+
+
+def test_a_dendrogram_has_a_leaf_per_vertex_with_members_side_by_side() -> None:
+    result = novel()
+    axes = figure("dendrogram")[1]
+    result.plot("dendrogram", ax=axes)
+    leaves = [text.get_text() for text in axes.get_xticklabels()]
+    assert sorted(leaves) == sorted(result.names.tolist())
+    communities = [result.to_dict()[name] for name in leaves]
+    assert sum(a != b for a, b in pairwise(communities)) == 5
+
+
+def test_a_histogram_counts_every_community() -> None:
+    axes = figure("sizes")[1]
+    result = novel()
+    result.plot("sizes", ax=axes)
+    assert sum(bar.get_height() for bar in axes.patches) == result.n_communities
+
+
+def test_kinds_are_checked_and_graphs_too_large_refused() -> None:
+    with pytest.raises(lu.OptionError, match="kind must be one of graph, communities"):
+        novel().plot("tree")
+    ring = lu.Graph.from_edges(np.arange(2000), (np.arange(2000) + 1) % 2000)
+    result = lu.louvain(ring, device="cpu")
+    with pytest.raises(lu.LouvainUmError, match="too many to draw"):
+        result.plot("graph", ax=figure("graph")[1])
+    axes = figure("communities")[1]
+    result.plot(ax=axes)
+    assert len(axes.collections[1].get_offsets()) <= 60
+    with pytest.raises(lu.GraphError, match="without its graph"):
+        Communities(graph=None, labels=np.zeros(2, np.uint32), modularity=0.0).plot()
+
+
+def test_names_that_would_cover_each_other_are_left_out() -> None:
+    result = novel()
+    drawing = draw_vertices(result.require_graph(), result, 0)
+    places = named(drawing)
+    assert 20 < len(places) < 77
+    assert "Valjean" in [drawing.names[place] for place in places]
+
+
+def data_of(text: str) -> dict[str, dict[str, list[object]]]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_a_page_holds_both_views_and_needs_no_network() -> None:
+    result = novel()
+    text = page(result, result.require_graph(), "les-miserables", 0)
+    assert not re.search(r"(src|href)=|https?://|@import|url\(", text)
+    views = data_of(text)
+    assert views["vertices"]["name"] == result.names.tolist()
+    assert len(views["vertices"]["from"]) == 254
+    assert views["vertices"]["community"] == result.labels.tolist()
+    assert len(views["communities"]["x"]) == 6
+    assert "Valjean, Marius, Cosette" in text
+    assert text == page(result, result.require_graph(), "les-miserables", 0)
+
+
+def test_names_cannot_break_out_of_a_page() -> None:
+    evil = "</script><script>alert(1)</script>"
+    graph = lu.as_graph(([evil, "b", "&<b>"], ["b", "&<b>", evil]))
+    result = lu.louvain(graph, device="cpu")
+    text = page(result, graph, evil, 0)
+    assert evil not in text
+    assert evil in data_of(text)["vertices"]["name"]
+    assert text.count("<script") == 2
+
+
+def test_a_page_of_a_large_graph_shows_communities_only() -> None:
+    pairs = np.arange(3000)
+    graph = lu.Graph.from_edges(2 * pairs, 2 * pairs + 1)
+    text = page(lu.louvain(graph, device="cpu"), graph, "pairs", 0)
+    assert list(data_of(text)) == ["communities"]
+    assert "and 2,800 smaller communities" in text
+    assert "2,940 smaller communities are not drawn" in text
+
+
+def test_pictures_are_well_formed(tmp_path) -> None:
+    from louvain_um.cli.commands.draw import save_figure
+
+    for name in ("a.svg", "b.svg"):
+        drawn, axes = figure("graph")
+        novel().plot("graph", ax=axes)
+        save_figure(drawn, tmp_path / name, force=False)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    text = "".join(ElementTree.parse(tmp_path / "a.svg").getroot().itertext())
+    assert "Valjean" in text
