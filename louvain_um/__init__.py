@@ -12,6 +12,7 @@ from louvain_um.version import __version__ as __version__
 if TYPE_CHECKING:
     from louvain_um.api import leiden, louvain
     from louvain_um.dynamic.graph import DynamicGraph
+    from louvain_um.dynamic.streams import read_stream
     from louvain_um.errors import (
         DeviceUnavailableError,
         GraphError,
@@ -38,6 +39,7 @@ if FINDER not in sys.meta_path:
 _HOMES = {
     "louvain_um.api": ("leiden", "louvain"),
     "louvain_um.dynamic.graph": ("DynamicGraph",),
+    "louvain_um.dynamic.streams": ("read_stream",),
     "louvain_um.results.communities": ("Communities",),
     "louvain_um.errors": (
         "DeviceUnavailableError",
@@ -80,6 +82,7 @@ __all__ = [
     "plan",
     "profile",
     "read_graph",
+    "read_stream",
     "write_graph",
 ]
 

@@ -37,7 +37,7 @@ SOURCES = [
 FUNCTIONS = (
     lu.read_graph, lu.as_graph, lu.louvain, lu.plan, lu.profile, lu.write_graph, Communities.load,
     Communities.save, register, save_session, simulate, lu.DynamicGraph, lu.DynamicGraph.apply,
-    lu.DynamicGraph.add_vertices,
+    lu.DynamicGraph.add_vertices, lu.read_stream,
 )  # fmt: skip
 PYTHON_ONLY = {"replace=True", "record=True", "graph=...", "missing='count'", "reuse=True"}
 OTHER_TOOLS = {"--type", "--trace", "--std", "--fmad", "--generate-line-info"}

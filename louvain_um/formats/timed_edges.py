@@ -1,0 +1,230 @@
+"""Timed edge lists: ``u v time [w]`` in text or Parquet, in the order of their times."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
+from louvain_um.formats.edge_list.columns import TIMES
+from louvain_um.formats.edge_list.number_vertices import number_vertices
+from louvain_um.formats.edge_list.roles import Roles, choose
+from louvain_um.formats.graph_file import GraphFile, open_graph_file
+from louvain_um.formats.objects.frames import factorize
+from louvain_um.formats.optional_dependencies import first_line_of, require
+from louvain_um.formats.parquet import from_arrow
+from louvain_um.formats.read_options import ReadOptions
+
+COMMENTS: Final = ("#", "%")
+"""What lines begin with that are no edges: SNAP's and KONECT's files."""
+
+SEPARATORS: Final = ("\t", ";", ",")
+"""Separators of fields, in the order in which they are looked for; else any white space."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedEdges:
+    """Edges in the order of their times.
+
+    Parameters
+    ----------
+    u, v : uint32[e]
+    times : int64[e] or float64[e]
+        Never falling. Dates are seconds since 1970.
+    weights : int64[e] or float64[e] or None
+    n_vertices : int
+    names : array of length n, optional
+        The vertices' names in the source; None when they are 0 … n − 1.
+    """
+
+    u: NDArray[np.uint32]
+    v: NDArray[np.uint32]
+    times: NDArray[Any]
+    weights: NDArray[Any] | None
+    n_vertices: int
+    names: NDArray[Any] | None
+
+
+def read_timed_edges(path: str, options: ReadOptions, *, sort: bool) -> TimedEdges:
+    """Read a timed edge list; `louvain_um.read_stream` documents it."""
+    with open_graph_file(path, trusted=options.trusted) as file:
+        try:
+            if file.peek(4) == b"PAR1":
+                columns, first = _parquet_columns(file, options), None
+            else:
+                file.skip_byte_order_mark()
+                file.end_lines_with_newlines()
+                columns, first = _text_columns(file, options)
+            return _timed(file, columns, first, sort=sort)
+        except (GraphFormatError, HostMemoryError):
+            raise
+        except GraphError as error:
+            raise file.error(str(error)) from None
+
+
+def _roles(titles: Sequence[str] | None, width: int, options: ReadOptions) -> Roles:
+    """Return which columns are what: by name, or else u, v, time and weight in this order."""
+    if titles is None and not options.names_columns:
+        if width < 3:
+            raise GraphError(f"has {width} columns; a timed edge list needs u, v and time")
+        return Roles(source=0, target=1, time=2, weight=3 if width > 3 else None)
+    if options.time is None:
+        known = next((title for title in titles or () if title.lower() in TIMES), None)
+        options = replace(options, time=known)
+    roles = choose(titles, width, options)
+    if roles.time is None:
+        raise GraphError("has no column named time; pass time=… (--time) to choose one")
+    return roles
+
+
+def _parquet_columns(file: GraphFile, options: ReadOptions) -> dict[str, NDArray[Any]]:
+    """Return the columns of a Parquet table that are read."""
+    parquet = require("pyarrow.parquet", file.name)
+    try:
+        table = parquet.ParquetFile(file.seekable())
+        titles = list(table.schema_arrow.names)
+        roles = _roles(titles, len(titles), options)
+        return {
+            role: from_arrow(table.read(columns=[titles[place]]).column(0))
+            for role, place in _places(roles).items()
+        }
+    except GraphError:
+        raise
+    except Exception as error:  # pyarrow raises several types for damaged files
+        raise file.error(
+            f"is not a valid Parquet file ({first_line_of(error)}); write it again"
+        ) from None
+
+
+def _places(roles: Roles) -> dict[str, int]:
+    places = {"source": roles.source, "target": roles.target, "time": roles.time}
+    places |= {"weight": roles.weight} if roles.weight is not None else {}
+    return {role: place for role, place in places.items() if place is not None}
+
+
+def _text_columns(file: GraphFile, options: ReadOptions) -> tuple[dict[str, NDArray[Any]], int]:
+    """Return the columns of a text that are read, and the number of its first edge's line."""
+    pandas = require("pandas", file.name)
+    line, text = 0, ""
+    while not text.strip() or text.startswith(COMMENTS):
+        text = file.read_line()
+        line += 1
+        if not text:
+            raise file.error("has no edges; expected lines such as: 1 2 1082040961", line)
+    found = next((s for s in SEPARATORS if s in text), r"\s+")
+    separator = found if options.separator is None else options.separator
+    fields = text.split(None if separator == r"\s+" else separator)
+    titles = [field.strip().strip('"') for field in fields]
+    header = options.header
+    if header is None:
+        header = not any(_is_number(title) for title in titles)
+    roles = _roles(titles if header else None, len(titles), options)
+    places = _places(roles)
+    first = line + int(header)
+    rest = io.BytesIO((b"" if header else text.encode()) + file.read())
+    try:
+        table = pandas.read_csv(
+            rest, sep=separator, header=None, skipinitialspace=True, engine="c", low_memory=False,
+            skip_blank_lines=False,
+        )  # fmt: skip
+    except Exception as error:  # pandas raises several types
+        longer = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+        if longer is None:
+            raise file.error(
+                f"cannot be split into columns ({first_line_of(error)}); pass separator=…"
+            ) from None
+        raise file.error(
+            f"has {longer[3]} fields instead of {longer[1]}; correct the line",
+            first + int(longer[2]) - 1,
+        ) from None
+    for role, place in places.items():
+        missing = table[place].isna().to_numpy()
+        if missing.any():
+            raise file.error(
+                f"the {role} is missing; the file may be truncated: download it again, or "
+                "complete the line",
+                first + int(np.argmax(missing)),
+            )
+    return {role: table[place].to_numpy() for role, place in places.items()}, first
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _timed(
+    file: GraphFile, columns: dict[str, NDArray[Any]], first: int | None, *, sort: bool
+) -> TimedEdges:
+    """Check the columns and number the vertices; `first` is the line of the first edge."""
+
+    def line(place: Any) -> int | None:
+        return None if first is None else first + int(place)
+
+    times = _seconds(file, columns["time"], line)
+    weights = columns.get("weight")
+    if weights is not None and weights.dtype.kind not in "biuf":
+        at = next(k for k, text in enumerate(weights) if not _is_number(str(text)))
+        raise file.error(f"weight {str(weights[at])!r} is not a number; correct it", line(at))
+    if weights is not None and (bad := ~(np.isfinite(weights) & (weights >= 0))).any():
+        at = int(np.argmax(bad))
+        raise file.error(f"weight {weights[at]} is negative or not finite; correct it", line(at))
+    u, v = columns["source"], columns["target"]
+    if (falls := times[1:] < times[:-1]).any():
+        at = int(np.argmax(falls)) + 1
+        if not sort:
+            raise file.error(
+                f"time {times[at]} comes after {times[at - 1]}: {np.count_nonzero(falls):,} times "
+                "run backwards; sort=True (--sort) sorts the edges by time",
+                line(at),
+            )
+        order = np.argsort(times, kind="stable")
+        u, v, times = u[order], v[order], times[order]
+        weights = None if weights is None else weights[order]
+    names: NDArray[Any] | None
+    if u.dtype.kind in "iu" and v.dtype.kind in "iu":
+        for ids in (u, v):
+            if len(ids) and int(ids.min()) < 0:
+                at = int(np.argmax(ids < 0))
+                raise file.error(f"the id {ids[at]} is negative; correct it", line(at))
+        largest = max(int(u.max(initial=0)), int(v.max(initial=0)))
+        kind = np.uint32 if largest < 2**32 - 1 else np.int64
+        u, v, n, names = number_vertices(u.astype(kind), v.astype(kind))
+    else:
+        u, v, names = factorize(u.astype(object), v.astype(object))
+        n = len(names)
+    return TimedEdges(u=u, v=v, times=times, weights=weights, n_vertices=n, names=names)
+
+
+def _seconds(file: GraphFile, times: NDArray[Any], line: Any) -> NDArray[Any]:
+    """Return times as numbers; dates become seconds since 1970."""
+    if times.dtype.kind in "iu":
+        return times.astype(np.int64)
+    if times.dtype.kind == "f":
+        if not (fine := np.isfinite(times)).all():
+            at = int(np.argmin(fine))
+            raise file.error(f"time {times[at]} is not finite; correct it", line(at))
+        return times.astype(np.float64)
+    pandas = require("pandas", file.name)
+    dates = pandas.to_datetime(pandas.Series(times), errors="coerce", utc=True, format="ISO8601")
+    if (bad := dates.isna().to_numpy()).any():
+        words = bad & pandas.to_numeric(pandas.Series(times), errors="coerce").isna().to_numpy()
+        at = int(np.argmax(words if words.any() else bad))
+        raise file.error(
+            f"time {str(times[at])!r} is neither a number nor a date such as 2026-01-31; correct "
+            "it, or choose the column with time=… (--time)",
+            line(at),
+        )
+    nanoseconds = dates.dt.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
+    whole = (nanoseconds % 1_000_000_000 == 0).all()
+    seconds: NDArray[Any] = nanoseconds // 1_000_000_000 if whole else nanoseconds / 1e9
+    return seconds

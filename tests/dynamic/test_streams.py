@@ -1,0 +1,168 @@
+"""Timed edge lists: read from files, cut into windows, replayed."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import louvain_um as lu
+from louvain_um.dynamic.streams import EdgeStream
+from louvain_um.errors import GraphFormatError, OptionError
+from louvain_um.formats.timed_edges import TimedEdges
+
+LINES = "1 2 10\n3 4 20\n1 2 20\n2 5 35\n"
+
+
+def same(one: EdgeStream, other: EdgeStream) -> None:
+    for name in ("u", "v", "times"):
+        assert np.array_equal(getattr(one.edges, name), getattr(other.edges, name)), name
+    assert one.edges.n_vertices == other.edges.n_vertices
+
+
+def test_every_form_of_a_file_is_read_alike(tmp_path):
+    plain = tmp_path / "edges.txt"
+    plain.write_text("# a comment\n" + LINES)
+    stream = lu.read_stream(plain)
+    assert stream.edges.names.tolist() == [1, 2, 3, 4, 5]
+    assert stream.edges.times.tolist() == [10, 20, 20, 35]
+    with gzip.open(tmp_path / "edges.txt.gz", "wt") as file:
+        file.write(LINES)
+    same(lu.read_stream(tmp_path / "edges.txt.gz"), stream)
+    table = pd.read_csv(plain, sep=" ", comment="#", names=["source", "target", "time"])
+    table[["time", "target", "source"]].to_csv(tmp_path / "edges.csv", index=False)
+    same(lu.read_stream(tmp_path / "edges.csv"), stream)
+    table.to_parquet(tmp_path / "edges.parquet")
+    same(lu.read_stream(tmp_path / "edges.parquet"), stream)
+    table.rename(columns={"time": "clock"}).to_csv(tmp_path / "clock.csv", index=False)
+    same(lu.read_stream(tmp_path / "clock.csv", time="clock"), stream)
+
+
+def test_dates_names_and_weights(tmp_path):
+    path = tmp_path / "calls.csv"
+    path.write_text(
+        "caller,callee,date,weight\nann,bob,2026-01-01 00:00:01,0.5\nbob,cid,2026-02-01,2\n"
+    )
+    edges = lu.read_stream(path).edges
+    assert edges.names.tolist() == ["ann", "bob", "cid"]
+    assert edges.times.tolist() == [1767225601, 1769904000]
+    assert edges.weights.tolist() == [0.5, 2.0]
+    graph = EdgeStream(edges).graph()
+    for step in EdgeStream(edges).steps(every=1, window=1):
+        step.apply(graph)
+    assert graph.weights_of([0, 1], [1, 2]).tolist() == [0, 2 << 20]
+
+
+BAD = {
+    "backwards": (
+        "1 2 20\n3 4 10\n",
+        ":2: time 10 comes after 20: 1 times run backwards; sort=True",
+    ),
+    "truncated": ("1 2 10\n3 4", ":2: the time is missing; the file may be truncated"),
+    "no time": ("1 2\n3 4\n", "needs u, v and time"),
+    "no such time": ("1 2 10\n3 4 soon\n", ":2: time 'soon' is neither a number nor a date"),
+    "weight": ("1 2 10 -1\n", ":1: weight -1 is negative"),
+    "word": ("1 2 10 x\n", ":1: weight 'x' is not a number"),
+    "id": ("1 2 10\n-1 2 11\n", ":2: the id -1 is negative"),
+    "empty": ("# nothing\n", "has no edges"),
+    "unnamed": ("source,target,clock\n1,2,3\n", "time=…"),
+    "more fields": ("1 2 10\n1 2 11 5 6\n", ":2: has 5 fields instead of 3"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_are_one_line(case, tmp_path):
+    text, expected = BAD[case]
+    path = tmp_path / "edges.txt"
+    path.write_text(text)
+    with pytest.raises(GraphFormatError) as error:
+        lu.read_stream(path)
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_truncated_gzip_file_and_sorting(tmp_path):
+    path = tmp_path / "edges.txt.gz"
+    path.write_bytes(gzip.compress((LINES * 500).encode())[:-9])
+    with pytest.raises(GraphFormatError, match="ends early"):
+        lu.read_stream(path)
+    path = tmp_path / "edges.txt"
+    path.write_text("1 2 20\n3 4 10\n5 6 20\n")
+    assert lu.read_stream(path, sort=True).edges.u.tolist() == [2, 0, 4]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    gaps=st.lists(st.integers(0, 50), max_size=40),
+    every=st.sampled_from([1, 7, "20s", "1m"]),
+    window=st.sampled_from([None, 3, 20, "10s", "2m"]),
+)
+def test_a_window_holds_its_edges_and_nothing_else(gaps, every, window):
+    rng = np.random.default_rng(len(gaps))
+    times = np.cumsum(np.array(gaps, np.int64))
+    u, v = (rng.integers(0, 5, len(gaps)).astype(np.uint32) for _ in range(2))
+    stream = EdgeStream(TimedEdges(u=u, v=v, times=times, weights=None, n_vertices=5, names=None))
+    graph, seen = stream.graph(), 0
+    for step in stream.steps(every=every, window=window):
+        change = step.apply(graph)
+        assert change.missing == 0
+        seen = seen + every if isinstance(every, int) else int(np.sum(times < step.time))
+        seen = min(seen, len(times))
+        if window is None:
+            inside = range(seen)
+        elif isinstance(window, int):
+            inside = range(max(0, seen - window), seen)
+        else:
+            length = {"10s": 10, "2m": 120}[window]
+            inside = [k for k in range(seen) if times[k] >= step.time - length]
+        held = Counter((min(a, b), max(a, b)) for a, b in ((u[k], v[k]) for k in inside))
+        assert graph.n_edges == len(held)
+        for (a, b), weight in held.items():
+            assert graph.weights_of([a], [b]).tolist() == [weight]
+    assert seen == len(times)
+
+
+@pytest.mark.parametrize("value", ["soon", 0, "0d", -1, 1.5, "3 fortnights", ""])
+def test_a_span_is_edges_or_time(value):
+    stream = EdgeStream(
+        TimedEdges(
+            u=np.zeros(1, np.uint32), v=np.zeros(1, np.uint32), times=np.zeros(1), weights=None,
+            n_vertices=1, names=None,
+        )
+    )  # fmt: skip
+    with pytest.raises(OptionError, match="every must be a number of edges"):
+        list(stream.steps(every=value))
+
+
+def test_too_many_steps_are_refused():
+    times = np.array([0, 10**9])
+    ids = np.zeros(2, np.uint32)
+    stream = EdgeStream(
+        TimedEdges(u=ids, v=ids, times=times, weights=None, n_vertices=1, names=None)
+    )
+    with pytest.raises(OptionError, match="longer"):
+        next(stream.steps(every="1s"))
+
+
+def test_a_real_stream(shared_data):
+    stream = lu.read_stream(shared_data / "CollegeMsg.txt.gz")
+    graph = stream.graph()
+    for step in stream.steps(every="1w", window="30d"):
+        step.apply(graph)
+    graph.check()
+    edges = stream.edges
+    stays = edges.times >= step.time - 30 * 86_400
+    expected = lu.Graph.from_edges(
+        edges.u[stays], edges.v[stays], np.ones(stays.sum(), np.int64),
+        n_vertices=edges.n_vertices,
+    )  # fmt: skip
+    assert np.array_equal(graph.snapshot().offsets, expected.offsets)
+    assert np.array_equal(graph.snapshot().weights, expected.weights)
+    with pytest.raises(GraphFormatError, match="run backwards"):
+        lu.read_stream(shared_data / "sx-mathoverflow.txt.gz")
+    assert len(lu.read_stream(shared_data / "sx-mathoverflow.txt.gz", sort=True)) == 506_550
