@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from louvain_um.api import leiden, louvain
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.dynamic.streams import read_stream
+    from louvain_um.dynamic.tracker import Tracker
     from louvain_um.errors import (
         DeviceUnavailableError,
         GraphError,
@@ -39,6 +40,7 @@ if FINDER not in sys.meta_path:
 _HOMES = {
     "louvain_um.api": ("leiden", "louvain"),
     "louvain_um.dynamic.graph": ("DynamicGraph",),
+    "louvain_um.dynamic.tracker": ("Tracker",),
     "louvain_um.dynamic.streams": ("read_stream",),
     "louvain_um.results.communities": ("Communities",),
     "louvain_um.errors": (
@@ -75,6 +77,7 @@ __all__ = [
     "MemoryBudgetError",
     "OptionError",
     "Placer",
+    "Tracker",
     "as_graph",
     "leiden",
     "louvain",

@@ -189,9 +189,19 @@ def detect(
 
 
 def move(
-    net: Net, start: list[int], aim: Aim, seed: int, cycle: int, number: int, alone: bool
+    net: Net,
+    start: list[int],
+    aim: Aim,
+    seed: int,
+    cycle: int,
+    number: int,
+    alone: bool,
+    first: set[int] | None = None,
 ) -> tuple[list[int], int, int, int]:
-    """Sweep until the gain dries up; return labels, sweeps, arcs visited and all gains."""
+    """Sweep until the gain dries up; return labels, sweeps, arcs visited and all gains.
+
+    Only vertices of `first` decide in the first sweep; all without it.
+    """
     labels = list(start)
     totals, seconds, members = ([0] * len(labels) for _ in range(3))
     sizes = [0] * len(labels)
@@ -201,7 +211,7 @@ def move(
         members[labels[v]] += net.members[v]
         sizes[labels[v]] += 1
     pinned = {labels[v] for v in net.vertices if net.fixed[v]}
-    active = set(net.vertices)
+    active = set(net.vertices) if first is None else set(first)
     visited, gains, before = 0, 0, 0
     for iteration in range(rules.MAX_ITERATIONS):
         salt = rules.salt(cycle, iteration, seed)

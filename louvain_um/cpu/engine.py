@@ -124,6 +124,8 @@ class CpuEngine:
         else:
             move.start(level.degrees, labels, totals, sizes)
         active[:] = ACTIVE
+        if level.active is not None:
+            active *= level.active
         if self.problem.extended:
             level.extended = extended_of(level, labels, self.problem)
             self.memory.ledger.add("extended", "community", new_bytes(level.extended))

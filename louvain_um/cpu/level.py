@@ -41,6 +41,8 @@ class CpuLevel:
         Largest number of arcs of a vertex.
     start : uint32[n] or None
         Community each vertex starts in; None when each vertex is its own community.
+    active : bool[n] or None
+        Vertices that decide in the first sweep; None when all do.
     labels : uint32[n]
         Communities after moving.
     totals, second_totals : int64[n]
@@ -68,6 +70,7 @@ class CpuLevel:
     arcs: int
     apart: tuple[I64, I64] | None = None
     start: U32 | None = None
+    active: NDArray[np.bool_] | None = None
     labels: U32 = field(default_factory=lambda: EMPTY_U32)
     totals: I64 = field(default_factory=lambda: EMPTY_I64)
     second_totals: I64 = field(default_factory=lambda: EMPTY_I64)

@@ -1,0 +1,218 @@
+"""One batch of a tracker: the steps of each mode, renewals and audits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, Protocol, get_args
+
+import numpy as np
+
+from louvain_um.cpu import follow
+from louvain_um.dynamic import partition as steps
+from louvain_um.dynamic.change import Change
+from louvain_um.dynamic.partition import Marks, Partition, Work
+from louvain_um.graph.row_view import RowView
+from louvain_um.options import Options
+
+Mode = Literal["follow", "frontier", "screening", "naive", "static"]
+MODES: Final = get_args(Mode)
+
+Connected = Literal["renewal", "always"]
+CONNECTED: Final = get_args(Connected)
+
+FIRST_PERIOD: Final = 32
+MIN_PERIOD: Final = 8
+MAX_PERIOD: Final = 1024
+"""Batches between two audits: fewer where the last one found something better, more otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowOptions:
+    """How a tracker follows; see `louvain_um.dynamic.tracker.Tracker`."""
+
+    mode: Mode = "follow"
+    renew: float = 0.02
+    audit: float | None = 0.003
+    connected: Connected = "renewal"
+    run: Options = field(default_factory=lambda: Options(method="leiden", device="cpu"))
+
+    @property
+    def moving(self) -> Options:
+        """Options of moves without levels."""
+        return replace(self.run, method="louvain")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """The state of a tracker between two batches.
+
+    Parameters
+    ----------
+    partition : Partition
+    touched : bool[n]
+        Vertices marked since the last renewal.
+    turned : int
+        Weight changed since the last renewal, both directions.
+    period, due : int
+        Batches between audits, and until the next one.
+    """
+
+    partition: Partition
+    touched: Marks
+    turned: int = 0
+    period: int = FIRST_PERIOD
+    due: int = FIRST_PERIOD
+
+
+@dataclass(slots=True)
+class Report:
+    """What following one batch took.
+
+    Parameters
+    ----------
+    work : Work
+    marked : int
+        Vertices that the batch marked.
+    split : int
+        Vertices in parts that fell off their communities.
+    renewed : bool
+        Whether a renewal ran, and whether its result was taken.
+    lead : float
+        Relative lead in modularity of the run that audited this batch; NaN without an audit.
+    """
+
+    work: Work = field(default_factory=Work)
+    marked: int = 0
+    split: int = 0
+    renewed: bool = False
+    lead: float = float("nan")
+
+
+class Step(Protocol):
+    """A mode: how communities follow one batch."""
+
+    def __call__(
+        self, view: RowView, state: Followed, marks: Marks, options: FollowOptions, work: Work
+    ) -> Partition:
+        """Return the partition that follows, its sums included."""
+
+
+def follow_batch(
+    view: RowView, state: Followed, change: Change, options: FollowOptions
+) -> tuple[Followed, Report]:
+    """Return the state after a batch; the given one is left as it was.
+
+    Parameters
+    ----------
+    view : RowView
+        The graph after the batch.
+    """
+    report = Report()
+    n, total, gamma = view.n_vertices, view.total_weight, options.run.resolution
+    before, turned = steps.carry(state.partition, change, n)
+    marks = np.zeros(n, np.bool_)
+    columns = change.u, change.v, change.before, change.after
+    follow.mark_changes(*columns, before.names, marks)
+    flags = steps.loosened(view, before, change, report.work)
+    whole = steps.split(view, before, flags, report.work)
+    renamed = whole.names != before.names
+    marks |= renamed
+    report.marked, report.split = int(marks.sum()), int(renamed.sum())
+    touched = np.zeros(n, np.bool_)
+    touched[: len(state.touched)] = state.touched
+    touched |= marks
+    state = replace(state, touched=touched, turned=state.turned + turned, due=state.due - 1)
+
+    found = STEPS[options.mode](view, state_with(state, whole), marks, options, report.work)
+    if options.mode == "follow" and state.turned > options.renew * total > 0:
+        report.renewed = True
+        renewed = steps.renew(view, found, touched, options.run, report.work)
+        if renewed and renewed.quality(total, gamma) >= found.quality(total, gamma):
+            found = renewed
+        state = replace(state, touched=np.zeros(n, np.bool_), turned=0)
+    if options.connected == "always":
+        left, flags = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        left[whole.names[found.names != whole.names]] = True
+        flags[found.names[left[whole.names]]] = True
+        parts = steps.split(view, found, flags, report.work)
+        found = replace(parts, squares=steps.squares_of(view, parts.names))
+    state = state_with(state, found)
+    if options.mode == "follow" and options.audit is not None and state.due <= 0 and total:
+        state, report.lead = audit(view, state, options, report.work)
+    return state, report
+
+
+def state_with(state: Followed, partition: Partition) -> Followed:
+    """Return a state with another partition."""
+    return replace(state, partition=partition)
+
+
+def audit(
+    view: RowView, state: Followed, options: FollowOptions, work: Work
+) -> tuple[Followed, float]:
+    """Compare with a run from single vertices; take its communities where they lead."""
+    assert options.audit is not None
+    total, gamma = view.total_weight, options.run.resolution
+    fresh = steps.detect(view, options.run, work)
+    own, other = state.partition.quality(total, gamma), fresh.quality(total, gamma)
+    lead = (other - own) / abs(other) if other else 0.0
+    period = state.period
+    if lead > options.audit:
+        untouched = np.zeros_like(state.touched)
+        state = replace(state, partition=fresh, touched=untouched, turned=0)
+        period = max(MIN_PERIOD, period // 2)
+    elif lead < options.audit / 2:
+        period = min(MAX_PERIOD, 2 * period)
+    return replace(state, period=period, due=period), lead
+
+
+def frontier_alone(
+    view: RowView, state: Followed, marks: Marks, options: FollowOptions, work: Work
+) -> Partition:
+    """Move what the batch marked, and what that activates."""
+    return steps.move_marked(view, state.partition, marks, options.moving, work)
+
+
+def with_levels(
+    view: RowView, state: Followed, marks: Marks, options: FollowOptions, work: Work
+) -> Partition:
+    """Move marked vertices, then aggregate and go on, as Louvain does."""
+    found = steps.run_cycle(view, state.partition.names, marks, options.moving, work)
+    return found or steps.moved(view, state.partition, state.partition.names, work)
+
+
+def screening(
+    view: RowView, state: Followed, marks: Marks, options: FollowOptions, work: Work
+) -> Partition:
+    """Mark the neighbours and the communities of changed vertices, too (Zarayeneh et al. 2021)."""
+    wide = marks.copy()
+    names = state.partition.names
+    communities = np.zeros(len(names), np.bool_)
+    for v in np.flatnonzero(marks):
+        wide[view.targets[view.begins[v] : view.ends[v]]] = True
+    communities[names[marks]] = True
+    wide |= communities[names]
+    return with_levels(view, state, wide, options, work)
+
+
+def naive(
+    view: RowView, state: Followed, marks: Marks, options: FollowOptions, work: Work
+) -> Partition:
+    """Start Louvain from the communities before, every vertex active."""
+    return with_levels(view, state, np.ones(len(marks), np.bool_), options, work)
+
+
+def static(
+    view: RowView, state: Followed, marks: Marks, options: FollowOptions, work: Work
+) -> Partition:
+    """Run again from single vertices."""
+    return steps.detect(view, options.run, work)
+
+
+STEPS: Final[dict[Mode, Step]] = {
+    "follow": frontier_alone,
+    "frontier": with_levels,
+    "screening": screening,
+    "naive": naive,
+    "static": static,
+}

@@ -1,0 +1,187 @@
+"""A partition that follows a changing graph: one batch carries it from one state to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core import hierarchy
+from louvain_um.core.objective import Objective, Sums
+from louvain_um.cpu import aggregate, follow
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.cpu.level import CpuLevel
+from louvain_um.dynamic.change import Change
+from louvain_um.events import ignore
+from louvain_um.graph.row_view import RowView
+from louvain_um.options import Options
+from louvain_um.results.quality import sum_of_squares
+
+U32 = NDArray[np.uint32]
+I64 = NDArray[np.int64]
+Marks = NDArray[np.bool_]
+
+FOLLOWING_CYCLE = 1
+"""Cycle of the sweeps that follow a change: the salts of a run that continues, not of a first one.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Communities of the vertices of a graph, each named after its smallest member.
+
+    The name of a vertex that leaves its community is therefore free.
+
+    Parameters
+    ----------
+    names : uint32[n]
+    inside : int
+        Weight of arcs inside communities, both directions, loops twice.
+    squares : int
+        Σ degree_c² over communities.
+    """
+
+    names: U32
+    inside: int
+    squares: int
+
+    @classmethod
+    def of(cls, view: RowView, labels: U32) -> Self:
+        """Return a partition with its sums, from a pass over the arcs."""
+        names = named(labels)
+        engine, level = loaded(view, Options(device="cpu"))
+        sums = engine.sums(replace(level, start=names))
+        return cls(names=names, inside=sums.inside, squares=sums.squares)
+
+    def quality(self, total: int, resolution: float) -> float:
+        """Return the modularity."""
+        objective = Objective(name="modularity", resolution=resolution, total=total, norm=total)
+        return objective.value(Sums(self.inside, self.squares, communities=0))
+
+
+@dataclass(slots=True)
+class Work:
+    """What carrying a partition along cost: arcs of vertices that decided, arcs otherwise read."""
+
+    arcs_visited: int = 0
+    arcs_checked: int = 0
+    moves: int = 0
+
+
+def named(labels: U32) -> U32:
+    """Return labels with every community named after its smallest member."""
+    names = labels.copy()
+    follow.name_by_smallest(names, np.empty(len(names), np.uint32))
+    return names
+
+
+def loaded(view: RowView, options: Options) -> tuple[CpuEngine, CpuLevel]:
+    """Return an engine and the graph as its level 0."""
+    engine = CpuEngine(options, ignore)
+    return engine, replace(engine.load(view), cycle=FOLLOWING_CYCLE)
+
+
+def squares_of(view: RowView, names: U32) -> int:
+    """Return Σ degree_c² over communities, from a pass over the vertices."""
+    totals = np.zeros(len(names), np.int64)
+    aggregate.add_masses(view.degrees, names, totals)
+    return sum_of_squares(totals)
+
+
+def carry(partition: Partition, change: Change, n_vertices: int) -> tuple[Partition, int]:
+    """Return a partition with the sums of the changed graph, and the weight that changed.
+
+    Vertices that the graph gained are communities of their own. `squares` waits for the moves.
+    """
+    new = np.arange(len(partition.names), n_vertices, dtype=np.uint32)
+    names = np.concatenate([partition.names, new])
+    columns = change.u, change.v, change.before, change.after
+    inside, turned = follow.add_changes(*columns, names)
+    carried = replace(partition, names=names, inside=partition.inside + int(inside))
+    return carried, int(turned)
+
+
+def split(view: RowView, partition: Partition, flags: Marks, work: Work) -> Partition:
+    """Return a partition in which the flagged communities are their connected parts."""
+    if not flags.any():
+        return partition
+    names = partition.names.copy()
+    scratch = np.empty(len(names), np.uint32)
+    work.arcs_checked += int(
+        follow.split_flagged((view.begins, view.ends), view.targets, names, flags, scratch)
+    )
+    return replace(partition, names=names)
+
+
+def loosened(view: RowView, partition: Partition, change: Change, work: Work) -> Marks:
+    """Return, by name, which communities lost an edge that may have held them together."""
+    flags = np.zeros(len(partition.names), np.bool_)
+    work.arcs_checked += int(
+        follow.flag_loosened(
+            change.u, change.v, change.after, (view.begins, view.ends), view.targets,
+            partition.names, flags,
+        )
+    )  # fmt: skip
+    return flags
+
+
+def move_marked(
+    view: RowView, partition: Partition, marks: Marks, options: Options, work: Work
+) -> Partition:
+    """Let marked vertices move, and those that their moves activate."""
+    names = partition.names
+    if marks.any() and view.total_weight:
+        engine, level = loaded(view, options)
+        level = replace(level, start=names, active=marks)
+        stats = engine.move(level)
+        work.arcs_visited += stats.arcs_visited
+        work.moves += stats.moves
+        names = level.labels
+    return moved(view, partition, names, work)
+
+
+def moved(view: RowView, partition: Partition, labels: U32, work: Work) -> Partition:
+    """Return the partition of labels reached by moves, with its sums."""
+    weights = np.zeros(0, np.uint32) if view.weights is None else view.weights
+    rows = view.begins, view.ends
+    change = follow.add_moved(rows, view.targets, weights, partition.names, labels)
+    names = named(labels)
+    inside = partition.inside + int(change)
+    return Partition(names=names, inside=inside, squares=squares_of(view, names))
+
+
+def run_cycle(
+    view: RowView, start: U32, marks: Marks, options: Options, work: Work
+) -> Partition | None:
+    """Run one cycle of levels from given communities; None where it gained nothing.
+
+    Only marked vertices decide in the first sweep.
+    """
+    engine, level = loaded(view, options)
+    run = hierarchy.Run(engine, options, hierarchy.Stopwatch(ignore))
+    level = replace(level, start=start, active=marks)
+    run.best = run.quality(level)[0]
+    path = run.cycle(level, FOLLOWING_CYCLE)
+    if len(path) == 1:
+        return None
+    work.arcs_visited += sum(level.arcs_visited for level in run.levels)
+    sums = engine.sums(path[-1])
+    return Partition(names=named(engine.compose(path)), inside=sums.inside, squares=sums.squares)
+
+
+def renew(
+    view: RowView, partition: Partition, touched: Marks, options: Options, work: Work
+) -> Partition | None:
+    """Free touched vertices from their communities and run a cycle from there."""
+    start = partition.names.copy()
+    follow.release(start, touched, np.empty(len(start), np.uint32))
+    return run_cycle(view, start, touched, options, work)
+
+
+def detect(view: RowView, options: Options, work: Work) -> Partition:
+    """Return the communities of a run from single vertices."""
+    found = hierarchy.detect(CpuEngine(options, ignore), view, options, ignore)
+    work.arcs_visited += sum(level.arcs_visited for level in found.levels)
+    return Partition.of(view, found.labels)

@@ -1,0 +1,276 @@
+"""Communities that follow a changing graph."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.numbering import number_by_size
+from louvain_um.dynamic import following, identity
+from louvain_um.dynamic.change import Change
+from louvain_um.dynamic.following import CONNECTED, MODES, Connected, Followed, FollowOptions, Mode
+from louvain_um.dynamic.graph import DynamicGraph
+from louvain_um.dynamic.identity import NO_EVENTS, NO_ID, Identity
+from louvain_um.dynamic.partition import Work, detect
+from louvain_um.errors import GraphError, OptionError
+from louvain_um.options import Method, Options
+from louvain_um.results.communities import Communities
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TrackedCommunities(Communities):
+    """The communities of a changing graph after a batch.
+
+    Parameters
+    ----------
+    ids : int64[n]
+        Id of each vertex's community, which persists from batch to batch; −1 for removed vertices.
+    changed : uint32[c]
+        Vertices whose id is another than before the batch, ascending.
+    events : structured array
+        What happened to communities of two vertices and more that gained or lost members; its
+        fields are those of `louvain_um.dynamic.identity.EVENT`.
+    epoch : int
+        The graph's epoch.
+    n_communities : int
+        Communities of vertices that were not removed.
+    """
+
+    ids: NDArray[np.int64]
+    changed: NDArray[np.uint32]
+    events: NDArray[np.void] = field(default_factory=lambda: NO_EVENTS)
+    epoch: int = 0
+
+    @property
+    def n_communities(self) -> int:
+        """Number of communities; removed vertices are in none."""
+        return len(self.sizes) - int(np.count_nonzero(self.ids == NO_ID))
+
+    def events_frame(self) -> pd.DataFrame:
+        """Return the events as a table, one row each.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]))
+        >>> t = lu.Tracker(g)
+        >>> r = t.update(g.apply(insert=([2, 2, 2], [3, 4, 5])))
+        >>> r.events_frame()[["kind", "id", "size_before", "size"]].to_dict("list")
+        {'kind': [], 'id': [], 'size_before': [], 'size': []}
+        """
+        import pandas as pd
+
+        return pd.DataFrame({name: self.events[name] for name in self.events.dtype.names or ()})
+
+
+class Tracker:
+    """Communities that follow a `DynamicGraph`, batch by batch.
+
+    After each batch, communities that fell apart are split, and vertices next to what changed move
+    (a *frontier*). That alone would rot; so each time a share `renew` of the weight has turned
+    against the communities, a *renewal* frees the vertices concerned and runs a cycle of Leiden
+    from there; its result is taken unless modularity is lower. An *audit* now and then compares
+    with a run from nothing. Modularity is exact after every batch. The result depends on the
+    graph at the beginning, its batches, their boundaries, the options and the seed: not on
+    threads or the store.
+
+    Parameters
+    ----------
+    graph : DynamicGraph
+        Every batch applied to it is to be passed to `update`.
+    seed : int
+        0 … 2³² − 1.
+    renew : float
+        Share of 2m that may turn against the communities (weight lost inside them or gained
+        between them) before they are renewed.
+    audit : float or None
+        Relative lead in modularity from which the communities of an audit are taken; None for no
+        audits.
+    method : {"leiden", "louvain"}
+        Of renewals and audits. With "leiden" no community is disconnected after a renewal.
+    resolution : float
+        γ; larger values give smaller communities.
+    connected : {"renewal", "always"}
+        Whether communities that vertices left are split after renewals only, or after every
+        batch.
+    mode : {"follow", "frontier", "screening", "naive", "static"}
+        "follow" as above. The others are there to be compared with: Louvain from the communities
+        before, at first with the vertices next to the change active ("frontier": Dynamic Frontier,
+        Sahu 2024), also their neighbours and communities ("screening": delta-screening,
+        Zarayeneh and Kalyanaraman 2021), or all ("naive": Aynaud and Guillaume 2010); or the
+        method from single vertices after each batch ("static").
+    threads : int, optional
+        All cores by default. Labels do not depend on it.
+
+    Raises
+    ------
+    OptionError
+        A value outside its range.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]))
+    >>> t = lu.Tracker(g)
+    >>> t.communities.ids.tolist()
+    [0, 0, 0, 1, 1, 1]
+    >>> r = t.update(g.apply(insert=([2, 2], [4, 5]), delete=([2, 2], [0, 1])))
+    >>> r.ids.tolist(), r.changed.tolist(), r.events["kind"].tolist()
+    ([0, 0, 1, 1, 1, 1], [2], ['shrank', 'grew'])
+    """
+
+    def __init__(
+        self,
+        graph: DynamicGraph,
+        seed: int = 0,
+        renew: float = 0.02,
+        audit: float | None = 0.003,
+        *,
+        method: Method = "leiden",
+        resolution: float = 1.0,
+        connected: Connected = "renewal",
+        mode: Mode = "follow",
+        threads: int | None = None,
+    ) -> None:
+        if not isinstance(graph, DynamicGraph):
+            raise OptionError("graph", type(graph).__name__, "pass a DynamicGraph")
+        _refuse("renew", renew, 0, 1)
+        if audit is not None:
+            _refuse("audit", audit, 0, 1)
+        for name, value, values in (("connected", connected, CONNECTED), ("mode", mode, MODES)):
+            if value not in values:
+                known = ", ".join(f"'{known}'" for known in values)
+                raise OptionError(name, value, f"must be one of {known}")
+        run = Options(
+            method=method, resolution=resolution, seed=seed, device="cpu", threads=threads
+        )
+        self.options = FollowOptions(
+            mode=mode, renew=renew, audit=audit, connected=connected, run=run
+        )
+        self.graph = graph
+        self.epoch = graph.epoch
+        """Epoch of the graph that the communities are of."""
+        view = graph.view()
+        partition = detect(view, run, Work())
+        self._state = Followed(partition=partition, touched=np.zeros(view.n_vertices, np.bool_))
+        self._identity = Identity.of(partition.names, graph.alive, view.degrees)
+        self._total = view.total_weight
+        self._rows: list[dict[str, Any]] = []
+        self.communities = self._result(np.zeros(0, np.uint32), NO_EVENTS, {})
+        """The communities as they are now."""
+
+    def update(self, change: Change) -> TrackedCommunities:
+        """Follow a batch that was just applied to the graph.
+
+        Parameters
+        ----------
+        change : Change
+            What `apply` or `remove_vertices` returned.
+
+        Returns
+        -------
+        TrackedCommunities
+
+        Raises
+        ------
+        GraphError
+            The change is not the next one, or the graph has changed again since. The tracker is
+            as it was.
+        """
+        if not isinstance(change, Change):
+            raise GraphError(
+                f"update takes what DynamicGraph.apply returned, not {type(change).__name__}"
+            )
+        if change.epoch != self.epoch + 1:
+            raise GraphError(
+                f"the change is batch {change.epoch}, but the tracker has followed {self.epoch}; "
+                "pass each change once, in order, or start another Tracker"
+            )
+        if self.graph.epoch != change.epoch:
+            raise GraphError(
+                f"the graph has been changed since batch {change.epoch}; call update after each "
+                "batch, or start another Tracker"
+            )
+        since = time.perf_counter()
+        view = self.graph.view()
+        state, report = following.follow_batch(view, self._state, change, self.options)
+        names, alive = state.partition.names, self.graph.alive
+        known, changed, events = identity.succeed(self._identity, names, alive, view.degrees)
+        self._state, self._identity, self._total = state, known, view.total_weight
+        self.epoch = change.epoch
+        seconds = time.perf_counter() - since
+        self.communities = self._result(changed, events, {"total": seconds})
+        self._rows.append(
+            {
+                "epoch": self.epoch,
+                "modularity": self.modularity,
+                "communities": self.communities.n_communities,
+                "edges_changed": len(change),
+                "marked": report.marked,
+                "split": report.split,
+                "moves": report.work.moves,
+                "changed": len(changed),
+                "renewed": report.renewed,
+                "audit_lead": report.lead,
+                "arcs_visited": report.work.arcs_visited,
+                "arcs_checked": report.work.arcs_checked,
+                "seconds": seconds,
+            }
+        )
+        return self.communities
+
+    @property
+    def modularity(self) -> float:
+        """Modularity of the communities, exact."""
+        return self._state.partition.quality(self._total, self.options.run.resolution)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the history: one row per batch.
+
+        Returns
+        -------
+        DataFrame
+            `epoch`, `modularity`, `communities`, `edges_changed`, `marked` (vertices),
+            `split` (vertices of parts that fell off), `moves`, `changed` (vertices with another
+            id), `renewed`, `audit_lead` (NaN without an audit), `arcs_visited` (of vertices that
+            decided), `arcs_checked` (read to find what fell apart), `seconds`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self._rows)
+
+    def _result(
+        self, changed: NDArray[np.uint32], events: NDArray[np.void], timings: dict[str, float]
+    ) -> TrackedCommunities:
+        run = self.options.run
+        names = self._state.partition.names
+        return TrackedCommunities(
+            graph=None,
+            labels=number_by_size(names),
+            modularity=self.modularity,
+            resolution=run.resolution,
+            method=run.method,
+            timings=timings,
+            provenance={"device": "cpu", "seed": run.seed, "mode": self.options.mode},
+            ids=self._identity.ids,
+            changed=changed,
+            events=events,
+            epoch=self.epoch,
+        )
+
+
+def _refuse(name: str, value: float, low: float, high: float) -> None:
+    """Raise unless a value is a number between two others."""
+    try:
+        fits = low <= float(value) <= high
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise OptionError(name, value, f"must be a number from {low} to {high}")

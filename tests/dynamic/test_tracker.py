@@ -1,0 +1,238 @@
+"""Communities that follow a changing graph: against the rule in plain Python, and its promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import louvain_um as lu
+from louvain_um.core.numbering import number_by_size
+from louvain_um.errors import GraphError, OptionError
+from tests import oracle
+from tests.dynamic.tracker_oracle import Following, smallest
+
+
+def random_batch(rng: np.random.Generator, n: int, size: int, weighted: bool) -> dict[str, Any]:
+    """Return arguments of `apply`: insertions and deletions, denser inside four groups."""
+    u, v = rng.integers(0, n, (2, size))
+    near = rng.random(size) < 0.7
+    v = np.where(near, (v // 4 * 4 + u % 4) % n, v)
+    keep = rng.random(size) < 0.6
+    insert: tuple[Any, ...] = (u[keep], v[keep])
+    if weighted:
+        insert += (rng.integers(1, 9, keep.sum()),)
+    return {"insert": insert, "delete": (u[~keep], v[~keep])}
+
+
+def grown(n: int, edges: int, weighted: bool, seed: int) -> lu.DynamicGraph:
+    """Return a graph with random edges."""
+    graph = lu.DynamicGraph(n, weighted=weighted)
+    batch = random_batch(np.random.default_rng(seed), n, edges, weighted)
+    graph.apply(insert=batch["insert"])
+    return graph
+
+
+@pytest.mark.parametrize("always", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_a_tracker_follows_the_rule(method: Any, weighted: bool, always: bool) -> None:
+    renewals = audits = 0
+    for seed in range(2):
+        graph = grown(60, 240, weighted, seed)
+        connected: Any = "always" if always else "renewal"
+        tracker = lu.Tracker(
+            graph, seed, renew=0.05, audit=0.001, method=method, connected=connected
+        )
+        start = graph.snapshot()
+        slow = Following(
+            oracle.net_of(start, "modularity", set()), method, 0.05, 0.001, always, seed=seed,
+            names=smallest(tracker.communities.labels.tolist()),
+        )  # fmt: skip
+        assert slow.names == slow.static(start)
+        rng = np.random.default_rng(100 + seed)
+        for _ in range(34):
+            found = tracker.update(graph.apply(**random_batch(rng, 60, 8, weighted)))
+            names = slow.update(graph.snapshot())
+            assert found.labels.tolist() == oracle.number_by_size(names)
+            assert found.modularity == pytest.approx(slow.quality(names), abs=1e-12)
+        history = tracker.to_frame()
+        renewals += int(history["renewed"].sum())
+        audits += int(history["audit_lead"].notna().sum())
+    assert renewals > 5
+    assert audits >= 2
+
+
+def test_modularity_is_that_of_the_labels() -> None:
+    graph = grown(200, 800, True, 1)
+    tracker = lu.Tracker(graph, resolution=1.3)
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        found = tracker.update(graph.apply(**random_batch(rng, 200, 20, True)))
+        expected = lu.modularity(graph.snapshot(), found.labels, resolution=1.3)
+        assert found.modularity == pytest.approx(expected, abs=1e-12)
+
+
+def test_communities_hang_together_always() -> None:
+    graph = grown(150, 400, False, 3)
+    tracker = lu.Tracker(graph, renew=1.0, audit=None, method="louvain", connected="always")
+    rng = np.random.default_rng(4)
+    split = 0
+    for _ in range(60):
+        found = tracker.update(graph.apply(**random_batch(rng, 150, 15, False)))
+        net = oracle.net_of(graph.snapshot(), "modularity", set())
+        names = smallest(found.labels.tolist())
+        assert oracle.split(net, names) == names
+        split += int(tracker.to_frame()["split"].iloc[-1])
+    assert split > 0
+
+
+def test_no_community_is_disconnected_after_a_renewal() -> None:
+    graph = grown(150, 400, False, 5)
+    tracker = lu.Tracker(graph, renew=0.01, audit=None)
+    rng, renewals = np.random.default_rng(6), 0
+    for _ in range(40):
+        found = tracker.update(graph.apply(**random_batch(rng, 150, 15, False)))
+        if tracker.to_frame()["renewed"].iloc[-1]:
+            renewals += 1
+            names = smallest(found.labels.tolist())
+            parts = oracle.split(oracle.net_of(graph.snapshot(), "modularity", set()), names)
+            assert parts == names
+    assert renewals > 5
+
+
+def test_results_depend_on_neither_threads_nor_store_nor_the_order_within_a_batch() -> None:
+    rng = np.random.default_rng(7)
+    batches = [random_batch(rng, 300, 40, True) for _ in range(25)]
+    found = []
+    for threads, store, turn in ((1, "rows", 1), (2, "rows", -1), (2, "csr", 1)):
+        graph = grown(300, 1500, True, 8)
+        graph = lu.DynamicGraph(graph.snapshot(), store=store)
+        tracker = lu.Tracker(graph, threads=threads)
+        for batch in batches:
+            turned = {
+                name: tuple(column[::turn] for column in columns) for name, columns in batch.items()
+            }
+            r = tracker.update(graph.apply(**turned))
+        found.append((r.labels.tolist(), r.ids.tolist(), r.modularity))
+    assert found[0] == found[1] == found[2]
+
+
+def test_modularity_is_never_below_the_frontiers() -> None:
+    graph = grown(200, 900, False, 9)
+    rng = np.random.default_rng(10)
+    for _ in range(20):
+        alone = lu.Tracker(graph, renew=1.0, audit=None)
+        renewing = lu.Tracker(graph, renew=0.0, audit=None)
+        change = graph.apply(**random_batch(rng, 200, 30, False))
+        assert renewing.update(change).modularity >= alone.update(change).modularity
+
+
+def test_everything_goes_and_comes_back() -> None:
+    graph = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3]))
+    tracker = lu.Tracker(graph)
+    edges = ([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+    empty = tracker.update(graph.apply(delete=edges))
+    assert empty.modularity == 0.0
+    assert empty.n_communities == 6
+    assert len(set(empty.ids.tolist())) == 6
+    full = tracker.update(graph.apply(insert=edges))
+    assert full.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert full.modularity == pytest.approx(0.35714285714285715)
+
+
+def test_vertices_come_and_go() -> None:
+    graph = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3]))
+    tracker = lu.Tracker(graph)
+    graph.add_vertices(2)
+    r = tracker.update(graph.apply(insert=([6, 6, 7, 7, 6], [0, 1, 0, 1, 7])))
+    assert r.ids.tolist() == [0, 0, 0, 1, 1, 1, 0, 0]
+    assert r.changed.tolist() == [6, 7]
+    r = tracker.update(graph.remove_vertices([3, 4, 5]))
+    assert r.ids[3:6].tolist() == [-1, -1, -1]
+    assert r.n_communities == 1
+    assert ("died", 1) in [(str(e["kind"]), int(e["id"])) for e in r.events]
+
+
+def test_ids_follow_the_weight_of_members() -> None:
+    clique = [(a, b) for a in range(6) for b in range(a)]
+    edges = [(u + 6 * k, v + 6 * k) for k in range(3) for u, v in clique] + [(0, 6), (6, 12)]
+    graph = lu.DynamicGraph(lu.Graph.from_edges(*zip(*edges, strict=True)))
+    tracker = lu.Tracker(graph, renew=0.0)
+    before = tracker.communities
+    a, b, c = before.ids[0], before.ids[6], before.ids[12]
+    joined = [(u, v + 6) for u in range(6) for v in range(6)]
+    r = tracker.update(graph.apply(insert=tuple(zip(*joined, strict=True))))
+    assert set(r.ids[:12].tolist()) == {b}, "its members weigh more: one bridge more"
+    assert r.ids[12] == c
+    merged = r.events[r.events["kind"] == "merged"]
+    assert merged[["id", "other"]].tolist() == [(a, b)]
+    r = tracker.update(graph.apply(delete=tuple(zip(*joined, strict=True))))
+    parts = r.events[r.events["kind"] == "split"]
+    assert parts["other"].tolist() == [b]
+    assert parts["id"].tolist() == [3]
+    assert len(set(r.ids[:6].tolist())) == len(set(r.ids[6:12].tolist())) == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 60))
+def test_ids_and_labels_are_one_partition(seed: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    graph = grown(80, 200, False, seed)
+    tracker = lu.Tracker(graph)
+    seen = set(tracker.communities.ids.tolist())
+    for _ in range(8):
+        before = tracker.communities
+        r = tracker.update(graph.apply(**random_batch(rng, 80, size, False)))
+        pairs = set(zip(r.labels.tolist(), r.ids.tolist(), strict=True))
+        assert len(pairs) == len(set(r.labels.tolist())) == len(set(r.ids.tolist()))
+        assert np.flatnonzero(before.ids != r.ids).tolist() == r.changed.tolist()
+        fresh = set(r.ids.tolist()) - seen
+        assert not fresh or min(fresh) > max(seen)
+        seen |= fresh
+
+
+@pytest.mark.parametrize("mode", ["frontier", "screening", "naive", "static"])
+def test_published_ways_are_there_to_compare(mode: Any) -> None:
+    graph = grown(120, 600, False, 11)
+    tracker = lu.Tracker(graph, mode=mode)
+    rng = np.random.default_rng(12)
+    for _ in range(10):
+        r = tracker.update(graph.apply(**random_batch(rng, 120, 10, False)))
+        assert r.modularity == pytest.approx(lu.modularity(graph.snapshot(), r.labels), abs=1e-12)
+    if mode == "static":
+        labels = lu.leiden(graph.snapshot(), device="cpu").labels
+        assert r.labels.tolist() == number_by_size(labels).tolist()
+
+
+def test_changes_out_of_order_are_refused() -> None:
+    graph = grown(30, 60, False, 13)
+    tracker = lu.Tracker(graph)
+    labels = tracker.communities.labels.tolist()
+    first = graph.apply(insert=([0], [1]))
+    second = graph.apply(insert=([0], [2]))
+    with pytest.raises(GraphError, match="changed since batch"):
+        tracker.update(first)
+    with pytest.raises(GraphError, match="in order"):
+        tracker.update(second)
+    with pytest.raises(GraphError, match="apply"):
+        tracker.update("change")  # type: ignore[arg-type]
+    assert tracker.communities.labels.tolist() == labels
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"renew": -1}, {"renew": "x"}, {"audit": 2}, {"connected": "never"}, {"mode": "slow"},
+     {"resolution": 0}, {"seed": -1}, {"method": "infomap"}],
+)  # fmt: skip
+def test_options_are_checked(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError):
+        lu.Tracker(lu.DynamicGraph(3), **options)
+
+
+def test_a_tracker_takes_a_dynamic_graph() -> None:
+    with pytest.raises(OptionError, match="DynamicGraph"):
+        lu.Tracker(lu.Graph.from_edges([0], [1]))  # type: ignore[arg-type]

@@ -1,0 +1,142 @@
+"""The rule of a tracker once more, slowly: plain Python, each step from the whole graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from louvain_um.graph.graph import Graph
+from tests import oracle
+from tests.oracle import Aim, Net
+
+Edges = dict[tuple[int, int], int]
+
+
+def edges_of(net: Net) -> Edges:
+    """Return the weight of each edge, smaller end first."""
+    edges = {(v, v): loop for v, loop in enumerate(net.loops) if loop}
+    for v in net.vertices:
+        edges |= {(v, u): weight for u, weight in net.neighbours[v].items() if v < u}
+    return edges
+
+
+def smallest(labels: list[int]) -> list[int]:
+    """Name each community after its smallest member."""
+    first: dict[int, int] = {}
+    return [first.setdefault(label, v) for v, label in enumerate(labels)]
+
+
+@dataclass
+class Following:
+    """A tracker's state: the graph before the next batch and its communities."""
+
+    net: Net
+    method: str
+    renew: float
+    audit: float | None
+    always: bool = False
+    resolution: float = 1.0
+    seed: int = 0
+    names: list[int] = field(default_factory=list)
+    aim: Aim = field(init=False)
+    touched: set[int] = field(default_factory=set)
+    turned: int = 0
+    period: int = 32
+    due: int = 32
+
+    def static(self, graph: Graph) -> list[int]:
+        labels, _ = oracle.detect(graph, self.method, resolution=self.resolution, seed=self.seed)
+        return smallest(labels)
+
+    def quality(self, names: list[int]) -> float:
+        return oracle.value_of(self.net, names, self.aim) if self.aim.total else 0.0
+
+    def update(self, graph: Graph) -> list[int]:
+        """Follow to the next graph; return communities named after their smallest members."""
+        old, self.net = edges_of(self.net), oracle.net_of(graph, "modularity", set())
+        self.aim = oracle.aim_of(graph, self.net, "modularity", self.resolution, None, None, None)
+        new, names = edges_of(self.net), list(self.names)
+        names += range(len(names), graph.n_vertices)
+        marks, loose = set[int](), set[int]()
+        for u, v in sorted(old.keys() | new.keys()):
+            delta = new.get((u, v), 0) - old.get((u, v), 0)
+            if not delta:
+                continue
+            against = (names[u] == names[v]) == (delta < 0)
+            self.turned += 2 * abs(delta) * against
+            if against and u != v:
+                marks |= {u, v}
+            common = self.net.neighbours[u].keys() & self.net.neighbours[v].keys()
+            held = any(names[w] == names[u] for w in common)
+            if u != v and names[u] == names[v] and (u, v) not in new and not held:
+                loose.add(names[u])
+        whole = self.split(names, loose)
+        marks |= {v for v in self.net.vertices if whole[v] != names[v]}
+        self.touched |= marks
+        self.due -= 1
+        total = self.aim.total
+        found = self.cycle(whole, marks, levels=False) if marks and total else whole
+        if self.turned > self.renew * total > 0:
+            stay = smallest(
+                [len(found) + v if v in self.touched else name for v, name in enumerate(found)]
+            )
+            released = [v if v in self.touched else name for v, name in enumerate(stay)]
+            renewed = self.cycle(released, self.touched, levels=True)
+            if renewed and self.quality(renewed) >= self.quality(found):
+                found = renewed
+            self.touched, self.turned = set(), 0
+        if self.always:
+            left = {name for v, name in enumerate(whole) if found[v] != name}
+            loose = {found[v] for v, name in enumerate(whole) if name in left}
+            found = self.split(found, loose)
+        self.names = found
+        if self.audit is not None and self.due <= 0 and total:
+            fresh = self.static(graph)
+            own, other = self.quality(found), self.quality(fresh)
+            lead = (other - own) / abs(other) if other else 0.0
+            if lead > self.audit:
+                self.names, self.touched, self.turned = fresh, set(), 0
+                self.period = max(8, self.period // 2)
+            elif lead < self.audit / 2:
+                self.period = min(1024, 2 * self.period)
+            self.due = self.period
+        return self.names
+
+    def split(self, names: list[int], loose: set[int]) -> list[int]:
+        parts = oracle.split(self.net, names)
+        return [parts[v] if name in loose else name for v, name in enumerate(names)]
+
+    def cycle(self, start: list[int], first: set[int], *, levels: bool) -> list[int]:
+        """Move the first vertices and what they activate; with levels, go on as Leiden does."""
+        rule = self.aim, self.seed, 1
+        labels, *_ = oracle.move(self.net, start, *rule, 0, False, first)
+        if not levels:
+            return smallest(labels)
+        level, reached, path = self.net, start, []
+        best = self.quality(start)
+        while True:
+            if path:
+                alone = self.method == "louvain"
+                labels, _, _, gain = oracle.move(level, reached, *rule, len(path), alone)
+                if oracle.rules.as_modularity(gain) <= 1e-7 * oracle.rules.min_gain_factor(
+                    1, len(path)
+                ):
+                    break
+            parts = labels
+            if self.method == "leiden":
+                parts = oracle.refine(level, labels, *rule)
+            coarse, numbers, carried = oracle.aggregate(level, labels, parts)
+            value = oracle.value_of(coarse, carried, self.aim)
+            gained, best = value - best, max(value, best)
+            if gained <= 0:
+                break
+            path.append(numbers)
+            level, reached = coarse, carried
+            if gained <= 1e-7:
+                break
+        if not path:
+            return []
+        if self.method == "leiden":
+            reached = oracle.split(level, reached)
+        for numbers in reversed(path):
+            reached = [reached[number] for number in numbers]
+        return smallest(reached)
