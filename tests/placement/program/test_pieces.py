@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
+from louvain_um.gpu.runtime import compile, nvrtc
+from louvain_um.placement.policy.policy import Placement
+from louvain_um.placement.program import (
+    HEADER,
+    Program,
+    ProgramArray,
+    Stream,
+    blocked_grid,
+    first_touch,
+    launches_for,
+    tune_blocking,
+)
+from louvain_um.profiling.views.blocking import blocking_chart
+
+SUM = """
+template <class T>
+__global__ void sum(const T* data, unsigned long long count, unsigned pages, T* out) {
+  T mine = 0;
+  blocked_for(i, count, sizeof *data, pages) mine += data[i];
+  atomicAdd(out, mine);
+}
+"""
+
+
+@pytest.mark.parametrize("architecture", [75, 80, 90, 100])
+def test_the_loop_compiles_for_every_architecture(architecture):
+    try:
+        option = compile.target(architecture)
+    except DeviceUnavailableError as error:
+        pytest.skip(error.reason)
+    names = ["sum<float>", "sum<unsigned>"]
+    image = nvrtc.compile_source("sum.cu", HEADER + SUM, {}, names, ("--std=c++17", option))
+    assert sorted(image.names) == sorted(names)
+
+
+def test_steps_of_32_elements_are_unrolled():
+    try:
+        options = ("--std=c++17", "--gpu-architecture=compute_90")
+        ptx = nvrtc.compile_source("sum.cu", HEADER + SUM, {}, ["sum<float>"], options).code
+    except DeviceUnavailableError as error:
+        pytest.skip(error.reason)
+    offsets = {int(n) for n in re.findall(rb"ld\.global(?:\.nc)?\.f32\s+%f\d+, \[%rd\d+\+(\d+)\]",
+                                          ptx)}  # fmt: skip
+    assert {128, 256, 384, 512, 640, 768, 896} <= offsets
+
+
+def test_a_grid_gives_every_warp_one_set():
+    assert blocked_grid(0, 4, 1) == 1
+    assert blocked_grid(8 * 1024, 4, 1) == 1
+    assert blocked_grid(8 * 1024 + 1, 4, 1) == 2
+    for bad in ({"pages_per_warp": 0}, {"threads": 100}, {"itemsize": 0}):
+        with pytest.raises(OptionError):
+            blocked_grid(**{"count": 8, "itemsize": 4, "pages_per_warp": 1} | bad)
+
+
+def test_launches_follow_from_the_bytes_on_the_device():
+    device, host = Placement("device"), Placement("host_mapped")
+    for here, capacity, count in ((0, 100, 1), (99, 100, 1), (100, 100, 2), (250, 100, 3)):
+        slices = launches_for({"in": (device, here), "out": (host, 10**9)}, 1001,
+                              capacity=capacity)  # fmt: skip
+        assert len(slices) == count
+        assert slices[0].begin == 0
+        assert slices[-1].end == 1001
+        assert [s.end for s in slices[:-1]] == [s.begin for s in slices[1:]]
+        assert all(256 * (s.grid - 1) < s.end - s.begin <= 256 * s.grid for s in slices)
+    half = {"in": (Placement("split", 0.5), 250)}
+    assert len(launches_for(half, 1001, capacity=100)) == 2
+
+
+def test_a_plan_that_fits_needs_one_launch():
+    array = ProgramArray(name="x", shape=1 << 20, reads=Stream(9))
+    plan = lu.plan(Program(name="p", arrays=[array]), device_budget="8MiB", machine="h200")
+    assert [(s.begin, s.end) for s in launches_for(plan, 1 << 20)] == [(0, 1 << 20)]
+    with pytest.raises(OptionError, match="capacity"):
+        launches_for({}, 3)
+
+
+def test_the_whole_curve_of_blocking_factors_is_kept_and_drawn(tmp_path):
+    asked = []
+    curve = tune_blocking(lambda pages: asked.append(pages) or (pages - 3) ** 2 + 1)
+    assert asked == list(range(1, 11))
+    assert curve.best == 3
+    path = tmp_path / "curve.svg"
+    figure = blocking_chart({"bfs": curve}, unblocked={"bfs": 4.0}, save_to=path)
+    line = figure.axes[0].get_lines()[0]
+    assert line.get_ydata()[2] == 4.0
+    assert path.stat().st_size
+    with pytest.raises(LouvainUmError, match="force"):
+        blocking_chart({"bfs": curve}, save_to=path)
+
+
+def test_first_touch_is_given_parts_with_their_beginnings():
+    with lu.Placer(device="cpu") as place:
+        x = place.array("x", (3, 4), "i8")
+        place.solve()
+        first_touch(lambda part, begin: np.copyto(part, begin + np.arange(part.size)), x)
+        assert (x == np.arange(12).reshape(3, 4)).all()
+    with pytest.raises(OptionError, match="of a Placer"):
+        first_touch(lambda part, begin: None, np.zeros(3))
