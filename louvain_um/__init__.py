@@ -10,6 +10,13 @@ from louvain_um.deprecated import FINDER
 from louvain_um.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from louvain_um.algorithms.bfs import bfs
+    from louvain_um.algorithms.components import connected_components
+    from louvain_um.algorithms.pagerank import pagerank
+    from louvain_um.algorithms.spanning_forest import minimum_spanning_forest
+    from louvain_um.algorithms.spmv import spmv
+    from louvain_um.algorithms.sssp import sssp
+    from louvain_um.algorithms.triangles import triangles
     from louvain_um.api import leiden, louvain
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.dynamic.streams import read_stream
@@ -38,6 +45,13 @@ if FINDER not in sys.meta_path:
 
 # What stands where; imported on first use, so that `louvain-um --help` answers at once.
 _HOMES = {
+    "louvain_um.algorithms.bfs": ("bfs",),
+    "louvain_um.algorithms.components": ("connected_components",),
+    "louvain_um.algorithms.pagerank": ("pagerank",),
+    "louvain_um.algorithms.spanning_forest": ("minimum_spanning_forest",),
+    "louvain_um.algorithms.spmv": ("spmv",),
+    "louvain_um.algorithms.sssp": ("sssp",),
+    "louvain_um.algorithms.triangles": ("triangles",),
     "louvain_um.api": ("leiden", "louvain"),
     "louvain_um.dynamic.graph": ("DynamicGraph",),
     "louvain_um.dynamic.tracker": ("Tracker",),
@@ -79,13 +93,20 @@ __all__ = [
     "Placer",
     "Tracker",
     "as_graph",
+    "bfs",
+    "connected_components",
     "leiden",
     "louvain",
+    "minimum_spanning_forest",
     "modularity",
+    "pagerank",
     "plan",
     "profile",
     "read_graph",
     "read_stream",
+    "spmv",
+    "sssp",
+    "triangles",
     "write_graph",
 ]
 

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Phase = Literal["compile", "load", "move", "refine", "aggregate", "fetch"]
+Phase = Literal["compile", "load", "move", "refine", "aggregate", "fetch", "run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Event:
     vertices, arcs : int
         Size of the level's graph.
     moved : int
-        Vertices moved in the iteration.
+        Vertices moved in the iteration; of "run", what is left of `vertices` parts of the work.
     modularity : float
         Best modularity so far; NaN before the first.
     arrays : tuple of str

@@ -32,6 +32,30 @@ def _atomic_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 @intrinsic
+def _atomic_min(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Lower ``array[index]`` to `value`, if that is less, atomically; return the old value."""
+    less = "min" if array.dtype.signed else "umin"
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, sig.args[0], *args[:2])
+        return builder.atomic_rmw(less, pointer, args[2], "acq_rel")
+
+    return array.dtype(array, types.intp, array.dtype), codegen
+
+
+@intrinsic
+def _compare_and_swap(typingctx: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
+    """Replace ``array[index]`` if it is `expected`, atomically; return the old value."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, sig.args[0], *args[:2])
+        outcome = builder.cmpxchg(pointer, args[2], args[3], "acq_rel", "acquire")
+        return builder.extract_value(outcome, 0)
+
+    return array.dtype(array, types.intp, array.dtype, array.dtype), codegen
+
+
+@intrinsic
 def _atomic_load(typingctx: Any, array: Any, index: Any) -> Any:
     """Return ``array[index]``; later operations are not moved before it (acquire)."""
 
@@ -75,5 +99,7 @@ def _give_way(typingctx: Any) -> Any:
 
 atomic_add: Any = _atomic_add
 atomic_load: Any = _atomic_load
+atomic_min: Any = _atomic_min
+compare_and_swap: Any = _compare_and_swap
 prefetch: Any = _prefetch
 give_way: Any = _give_way

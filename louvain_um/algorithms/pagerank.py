@@ -1,0 +1,106 @@
+"""PageRank: how often a random walk that now and then starts anew visits each vertex.
+
+Returns ranks, float64[n], which sum to 1. Special is the arithmetic: ranks are integers in units of
+2^-60, so that sums are exact and the answer does not depend on their order. Arcs are followed in
+proportion to their weights; a loop is one arc. The rank of vertices without arcs is spread evenly.
+
+Reference: Page, Brin, Motwani, Winograd: The PageRank Citation Ranking, 1999.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.pagerank_rule import UNIT
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.events import Observer
+
+
+def pagerank(
+    graph: Any,
+    damping: float = 0.85,
+    *,
+    tolerance: float = 1e-8,
+    max_iterations: int = 500,
+    device: str = "auto",
+    threads: int | None = None,
+    observer: Observer | None = None,
+) -> NDArray[np.float64]:
+    """Rank vertices by a random walk.
+
+    Parameters
+    ----------
+    graph : Graph, DeviceGraph or anything `as_graph` takes
+    damping : float
+        Probability, 0 … 1, of following an arc; else the walk starts anew at any vertex.
+    tolerance : float
+        Stop when an iteration changes all ranks by no more than this together.
+    max_iterations : int
+        Give up after so many iterations.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+    threads : int, optional
+        CPU threads; all cores by default. The result does not depend on them.
+    observer : callable, optional
+        Called with events (`louvain_um.events.Event`).
+
+    Returns
+    -------
+    float64[n]
+        Ranks, which sum to 1.
+
+    Raises
+    ------
+    OptionError
+        A value outside its range.
+    LouvainUmError
+        Ranks still change after `max_iterations`.
+    GraphError
+        The object is no undirected graph.
+    DeviceUnavailableError
+        The device is not available.
+
+    References
+    ----------
+    Page, Brin, Motwani, Winograd: The PageRank Citation Ranking: Bringing Order to the Web, 1999.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> g = lu.Graph.from_edges([0, 0, 0], [1, 2, 3])
+    >>> lu.pagerank(g).round(3).tolist()
+    [0.48, 0.173, 0.173, 0.173]
+    """
+    from louvain_um.algorithms.running import running
+
+    if not isinstance(damping, Real) or not 0 <= damping <= 1:
+        raise OptionError("damping", damping, "must lie in 0 … 1")
+    if not isinstance(tolerance, Real) or not (math.isfinite(tolerance) and tolerance >= 0):
+        raise OptionError("tolerance", tolerance, "must be a number of at least 0")
+    if not isinstance(max_iterations, Integral) or max_iterations < 1:
+        raise OptionError("max_iterations", max_iterations, "must be a whole number of at least 1")
+    change = int(min(tolerance, 2.0) * UNIT)
+    with running(graph, device, threads, observer) as run:
+        from louvain_um.cpu.algorithms.pagerank import pagerank as iterate
+
+        if run.rows.n_vertices == 0:
+            return np.zeros(0)
+
+        def iterated(iteration: int, moved: int) -> None:
+            # Ranks change less by a constant factor in each iteration.
+            left = math.log1p(moved / (change + 1)) / math.log1p(UNIT / (change + 1))
+            run.progress(iteration, round(1000 * left), 1000)
+
+        ranks, moved = iterate(
+            run.rows, float(damping), change, int(max_iterations), run.threads, iterated
+        )
+        if moved > change:
+            raise LouvainUmError(
+                f"PageRank still changes by {moved / UNIT:.2g} after {max_iterations} iterations; "
+                "allow more of them, or a larger tolerance"
+            )
+        return ranks / float(ranks.sum())

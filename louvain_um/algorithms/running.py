@@ -1,0 +1,120 @@
+"""Where an algorithm runs and on what: its device, the rows of its graph, its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from louvain_um.core import parallel
+from louvain_um.cpu.compiling import announced
+from louvain_um.errors import DeviceUnavailableError, GraphError
+from louvain_um.events import Event, Observer, ignore
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.runtime.device import pick
+from louvain_um.gpu.runtime.preflight import device_of
+from louvain_um.graph.graph import Graph
+from louvain_um.graph.row_view import RowView
+from louvain_um.options import Options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of an algorithm.
+
+    Parameters
+    ----------
+    graph : Graph or a store of rows
+        As the user gave it, converted where it was no graph.
+    rows : RowView
+        Its rows in host memory.
+    threads : int
+    observer : callable
+    """
+
+    graph: Any
+    rows: RowView
+    threads: int
+    observer: Observer
+
+    def progress(self, iteration: int, left: int, total: int) -> None:
+        """Announce that an iteration has ended, with so much of the work left."""
+        self.observer(
+            Event(kind="iteration", phase="run", iteration=iteration, vertices=total, moved=left)
+        )
+
+    def real(self, weights: Any) -> Any:
+        """Return sums of weights in units of the input."""
+        scale = self.graph.scale
+        return weights if scale == 1.0 else weights / scale
+
+
+@contextmanager
+def running(
+    graph: Any, device: str, threads: int | None, observer: Observer | None
+) -> Iterator[Run]:
+    """Yield a run on a device; kernels that are compiled meanwhile are announced.
+
+    Raises
+    ------
+    OptionError
+        No such device, or threads out of range.
+    GraphError
+        The object is no undirected graph.
+    DeviceUnavailableError
+        The device is not available.
+    """
+    observer = observer or ignore
+    options = Options(device=device_of(graph, device), threads=threads)
+    if options.device != "auto" and pick(options.device).kind == "cuda":
+        raise DeviceUnavailableError("algorithms run on the CPU only; use device='cpu'")
+    if isinstance(graph, DeviceGraph):
+        graph = graph.to_host()
+    elif not isinstance(graph, Graph) and not has_rows(graph):
+        from louvain_um.formats.reading import graph_of
+
+        graph = graph_of(graph)
+    with announced(observer):
+        yield Run(
+            graph=graph,
+            rows=RowView.of(graph) if isinstance(graph, Graph) else graph.view(),
+            threads=options.threads or parallel.default_threads(),
+            observer=observer,
+        )
+
+
+def has_rows(graph: Any) -> bool:
+    """Tell whether an object is a store that shows its rows, such as a changing graph."""
+    return hasattr(graph, "view") and hasattr(graph, "snapshot")
+
+
+def vertex_of(graph: Any, name: Any) -> int:
+    """Return the number of a vertex, given by its name where the graph has names.
+
+    Raises
+    ------
+    GraphError
+        There is no such vertex.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.algorithms.running import vertex_of
+    >>> vertex_of(lu.as_graph((["ann", "bob"], ["bob", "cid"])), "cid")
+    2
+    """
+    n, names = graph.n_vertices, getattr(graph, "names", None)
+    name = name.item() if isinstance(name, np.generic) else name
+    if names is None:
+        if type(name) is int and 0 <= name < n:
+            return name
+        known = f"0 … {n - 1}" if n else "of which there are none"
+    else:
+        for number, other in enumerate(names.tolist()):
+            if type(other) is type(name) and other == name:
+                return number
+        known = f"such as {names.tolist()[0]!r}" if n else "of which there are none"
+    raise GraphError(f"{name!r} is no vertex of the graph; use one of its vertices, {known}")

@@ -1,0 +1,81 @@
+"""Minimum spanning forest: a tree of least weight for every component.
+
+Returns the edges, ascending by their ends. Edges are ordered by (weight, smaller end, larger end),
+so that no two are equal and the forest is unique. Special are the rounds: every component chooses
+its smallest edge to another one, all at once, and is joined along it.
+
+Reference: Borůvka: O jistém problému minimálním, 1926; Nešetřil, Milková, Nešetřilová: Otakar
+Borůvka on minimum spanning tree problem, 2001.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.events import Observer
+
+
+class Forest(NamedTuple):
+    """Edges of a spanning forest: ends u < v, uint32[k], and weights, ascending by (u, v)."""
+
+    u: NDArray[np.uint32]
+    v: NDArray[np.uint32]
+    weights: NDArray[np.int64] | NDArray[np.float64]
+
+
+def minimum_spanning_forest(
+    graph: Any,
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+    observer: Observer | None = None,
+) -> Forest:
+    """Find the spanning forest of least weight.
+
+    Parameters
+    ----------
+    graph : Graph, DeviceGraph or anything `as_graph` takes
+        Without weights every edge weighs 1.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+    threads : int, optional
+        CPU threads; all cores by default. The result does not depend on them.
+    observer : callable, optional
+        Called with events (`louvain_um.events.Event`).
+
+    Returns
+    -------
+    Forest
+        `u` and `v`, uint32[k], with u < v, ascending by (u, v), and `weights`, int64[k], or
+        float64[k] where weights are real. Of edges that weigh the same, the one with the smaller
+        (u, v) comes first. k is the number of vertices less the number of components.
+
+    Raises
+    ------
+    GraphError
+        The object is no undirected graph.
+    DeviceUnavailableError
+        The device is not available.
+
+    References
+    ----------
+    Nešetřil, Milková, Nešetřilová: Otakar Borůvka on minimum spanning tree problem, 2001.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> g = lu.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 4], [3, 1, 2, 7])
+    >>> u, v, weights = lu.minimum_spanning_forest(g)
+    >>> list(zip(u.tolist(), v.tolist(), weights.tolist()))
+    [(0, 2, 2), (1, 2, 1), (3, 4, 7)]
+    """
+    from louvain_um.algorithms.running import running
+
+    with running(graph, device, threads, observer) as run:
+        from louvain_um.cpu.algorithms.spanning_forest import spanning_forest
+
+        edges, weights = spanning_forest(run.rows, run.threads)
+        u, v = (edges >> np.uint64(32)).astype(np.uint32), edges.astype(np.uint32)
+        return Forest(u, v, run.real(weights))

@@ -1,0 +1,82 @@
+"""Product of the weighted adjacency matrix and a vector.
+
+Returns float64[n]. The matrix is the one that networkx and SciPy show: symmetric, with the weight
+of a loop, once, on the diagonal. Special is the order of additions, which is fixed: 32 partial sums
+per row, arc k in sum k mod 32, added up in a tree, each operation rounded on its own; so CPU and
+GPU agree bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from louvain_um.errors import GraphError
+from louvain_um.events import Observer
+
+
+def spmv(
+    graph: Any,
+    x: ArrayLike,
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+    observer: Observer | None = None,
+) -> NDArray[np.float64]:
+    """Multiply the adjacency matrix with a vector.
+
+    Parameters
+    ----------
+    graph : Graph, DeviceGraph or anything `as_graph` takes
+        Without weights every entry is 1.
+    x : array of numbers, length n
+        Converted to float64.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+    threads : int, optional
+        CPU threads; all cores by default. The result does not depend on them.
+    observer : callable, optional
+        Called with events (`louvain_um.events.Event`).
+
+    Returns
+    -------
+    float64[n]
+        A x; a loop is one entry of the diagonal.
+
+    Raises
+    ------
+    GraphError
+        `x` is no vector of one number per vertex, or the object no undirected graph.
+    DeviceUnavailableError
+        The device is not available.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> g = lu.Graph.from_edges([0, 1, 2], [1, 2, 2], [2, 3, 5])
+    >>> lu.spmv(g, [1.0, 10.0, 100.0]).tolist()
+    [20.0, 302.0, 530.0]
+    """
+    from louvain_um.algorithms.running import running
+
+    with running(graph, device, threads, observer) as run:
+        from louvain_um.cpu.algorithms.spmv import spmv as multiply
+
+        vector = vector_of(x, run.rows.n_vertices)
+        return multiply(run.rows, vector, run.graph.scale, run.threads)
+
+
+def vector_of(x: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Return a vector of `n` doubles.
+
+    Raises
+    ------
+    GraphError
+        Of another length or shape, or no real numbers.
+    """
+    array = np.asarray(x)
+    if array.shape != (n,) or array.dtype.kind not in "biuf":
+        got = f"{array.dtype} of shape {array.shape}"
+        raise GraphError(f"x must hold one real number for each of the {n} vertices, not {got}")
+    return np.ascontiguousarray(array, np.float64)

@@ -1,0 +1,88 @@
+"""Shortest paths from one source along weighted arcs.
+
+Returns distances, int64[n] or, of real weights, float64[n], and parents int64[n], −1 for vertices
+that are not reached. The parent of a vertex is its smallest neighbour on a shortest path to it;
+so both are unique. Special are two piles instead of a queue by distance: vertices nearer than a
+limit are worked on until none is left, the others wait. Distances are sums of integers: exact.
+
+References: Davidson, Baxter, Garland, Owens: Work-Efficient Parallel GPU Methods for Single-Source
+Shortest Paths, 2014; Meyer, Sanders: Δ-stepping: a parallelizable shortest path algorithm, 2003.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.events import Observer
+
+
+class ShortestPaths(NamedTuple):
+    """Distances, int64[n] or float64[n], and parents int64[n] from one source; −1: not reached."""
+
+    distances: NDArray[np.int64] | NDArray[np.float64]
+    parents: NDArray[np.int64]
+
+
+def sssp(
+    graph: Any,
+    source: Any,
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+    observer: Observer | None = None,
+) -> ShortestPaths:
+    """Find the shortest paths from one vertex to all others.
+
+    Parameters
+    ----------
+    graph : Graph, DeviceGraph or anything `as_graph` takes
+        Weights are lengths; without weights each arc has length 1.
+    source : int or name
+        As of `bfs`.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+    threads : int, optional
+        CPU threads; all cores by default. The result does not depend on them.
+    observer : callable, optional
+        Called with events (`louvain_um.events.Event`).
+
+    Returns
+    -------
+    ShortestPaths
+        `distances`, int64[n], or float64[n] where weights are real, and `parents`, int64[n], the
+        smallest neighbour on a shortest path. Both are −1 for vertices that are not reached. The
+        source is its own parent. Real weights are rounded when a graph is built (`Graph`).
+
+    Raises
+    ------
+    GraphError
+        The source is no vertex, or the object no undirected graph; graphs have no negative
+        weights.
+    DeviceUnavailableError
+        The device is not available.
+
+    References
+    ----------
+    Davidson, Baxter, Garland, Owens: Work-Efficient Parallel GPU Methods for Single-Source
+    Shortest Paths, 2014.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> g = lu.Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3], [5, 1, 1, 1], n_vertices=5)
+    >>> distances, parents = lu.sssp(g, 0)
+    >>> distances.tolist(), parents.tolist()
+    ([0, 3, 1, 2, -1], [0, 3, 0, 2, -1])
+    """
+    from louvain_um.algorithms.running import running, vertex_of
+
+    with running(graph, device, threads, observer) as run:
+        from louvain_um.cpu.algorithms.sssp import sssp as settle
+
+        start = vertex_of(run.graph, source)
+        distances, parents = settle(run.rows, start, run.threads)
+        if run.graph.scale == 1.0:
+            return ShortestPaths(distances, parents)
+        return ShortestPaths(np.where(distances < 0, -1.0, run.real(distances)), parents)

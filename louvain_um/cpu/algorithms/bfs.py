@@ -1,0 +1,194 @@
+"""Breadth-first search on the CPU: pushed from narrow frontiers, pulled into wide ones."""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core import parallel
+from louvain_um.core.bfs_rule import pulls, pushes_again
+from louvain_um.core.compiled import kernel
+from louvain_um.core.intrinsics import atomic_add, atomic_min, compare_and_swap
+from louvain_um.cpu.algorithms.operators import (
+    INLINE,
+    SERIAL_ARCS,
+    advance,
+    arcs_before,
+    arrays,
+    claim_rows,
+    row,
+)
+
+WORDS = 32
+"""Words of the bitmap, of 64 vertices each, that a thread claims at a time."""
+
+
+def bfs(rows: Any, source: int, threads: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return distances int32[n] and parents int64[n], −1 for what is not reached."""
+    n, tuple_ = rows.n_vertices, arrays(rows)
+    distances, parents = np.full(n, -1, np.int32), np.full(n, -1, np.int64)
+    queue, before = np.empty(n, np.uint32), np.empty(n + 1, np.int64)
+    smallest = parents.view(np.uint64)  # in which −1 is the largest number
+    distances[source], parents[source], queue[0] = 0, source, source
+    unvisited, begin, end, level = rows.n_arcs, 0, 1, 0
+    arcs = int(rows.ends[source] - rows.begins[source])
+    while begin < end:
+        if arcs < SERIAL_ARCS or (threads == 1 and not pulls(arcs, unvisited)):
+            begin, end, level, arcs, passed = push_serially(
+                tuple_, queue, begin, end, distances, smallest, level, arcs, unvisited, threads
+            )
+            unvisited -= passed
+        elif not pulls(arcs, unvisited):
+            unvisited -= arcs
+            arcs_before(tuple_, queue[begin:end], end - begin, before)
+            found = np.array([end, 0], np.int64)
+            parallel.run(
+                push, threads, tuple_, queue[begin:end], before[: end - begin + 1],
+                np.zeros(1, np.int64), queue, found, distances, smallest, level,
+            )  # fmt: skip
+            begin, end, arcs, level = end, int(found[0]), int(found[1]), level + 1
+        else:
+            front = np.zeros((n + 63) // 64, np.uint64)
+            mark(queue[begin:end], front)
+            width = end - begin
+            while True:
+                unvisited -= arcs
+                next_, found = np.zeros_like(front), np.zeros(2, np.int64)
+                parallel.run(
+                    pull, threads, tuple_, np.zeros(1, np.int64), front, next_, found, distances,
+                    smallest, level,
+                )  # fmt: skip
+                before_width, width, arcs = width, int(found[0]), int(found[1])
+                front, level = next_, level + 1
+                if pushes_again(width, before_width, n):
+                    break
+            begin, end = end, end + width
+            unmark(front, queue, begin)
+            # What was pulled before the last level is in no queue, and need not be.
+    return distances, parents
+
+
+@kernel(**INLINE)
+def reach(state, u, arc):
+    """Reach an arc's target from `u`, in the frontier of `level`; the smallest `u` is its parent.
+
+    Any thread may be the first to reach a target, and then queues it.
+    """
+    targets, distances, parents, level, found, count = state
+    v = targets[arc]
+    distance = distances[v]
+    if distance == -1:
+        distance = compare_and_swap(distances, v, np.int32(-1), np.int32(level + 1))
+        if distance == -1:
+            distance = np.int32(level + 1)
+            found[count[0]] = v
+            count[0] += 1
+    if distance == level + 1 and parents[v] > u:
+        atomic_min(parents, v, np.uint64(u))
+
+
+@kernel()
+def push(t, threads, rows, frontier, before, counter, queue, tail, distances, parents, level):
+    """Reach the targets of a frontier; append them to `queue` at tail[0], add arcs to tail[1]."""
+    # At most so many targets are reached here: all that a thread could claim.
+    found = np.empty(min(len(distances), before[len(frontier)]), np.uint32)
+    count = np.zeros(1, np.int64)
+    state = (rows[2], distances, parents, level, found, count)
+    advance(rows, frontier, before, counter, reach, state)
+    at = atomic_add(tail, 0, count[0])
+    arcs = 0
+    for i in range(count[0]):
+        queue[at + i] = found[i]
+        begin, end = row(rows, found[i])
+        arcs += np.int64(end - begin)
+    atomic_add(tail, 1, arcs)
+
+
+@kernel()
+def push_serially(rows, queue, begin, end, distances, parents, level, arcs, unvisited, threads):
+    """Push level by level until the frontier is empty, or worth several threads or a pull.
+
+    Return the frontier's begin and end in the queue, the level, its arcs, and arcs passed.
+    """
+    targets = rows[2]
+    passed = 0
+    while begin < end and (
+        arcs < SERIAL_ARCS or (threads == 1 and not pulls(arcs, unvisited - passed))
+    ):
+        passed += arcs
+        arcs = 0
+        last = end
+        for i in range(begin, last):
+            u = queue[i]
+            first, stop = row(rows, u)
+            for arc in range(first, stop):
+                v = targets[arc]
+                if distances[v] == -1:
+                    distances[v] = level + 1
+                    parents[v] = u
+                    queue[end] = v
+                    end += 1
+                    low, high = row(rows, v)
+                    arcs += np.int64(high - low)
+                elif distances[v] == level + 1 and parents[v] > u:
+                    parents[v] = u
+        begin, level = last, level + 1
+    return begin, end, level, arcs, passed
+
+
+@kernel()
+def pull(t, threads, rows, counter, front, next_, found, distances, parents, level):
+    """Let each vertex that is not reached look for its smallest neighbour in the frontier.
+
+    Count those found, and their arcs. Threads own whole words of the bitmaps.
+    """
+    targets = rows[2]
+    n, reached, arcs = len(distances), 0, 0
+    low, high = claim_rows(counter, len(front), WORDS)
+    while low < high:
+        for word in range(low, high):
+            bits = np.uint64(0)
+            for v in range(64 * word, min(64 * word + 64, n)):
+                if distances[v] != -1:
+                    continue
+                begin, end = row(rows, v)
+                for arc in range(begin, end):
+                    u = targets[arc]
+                    if front[u >> np.uint32(6)] >> np.uint64(u & np.uint32(63)) & np.uint64(1):
+                        distances[v] = level + 1
+                        parents[v] = u
+                        bits |= np.uint64(1) << np.uint64(v & 63)
+                        reached += 1
+                        arcs += np.int64(end - begin)
+                        break
+            next_[word] = bits
+        low, high = claim_rows(counter, len(front), WORDS)
+    atomic_add(found, 0, reached)
+    atomic_add(found, 1, arcs)
+
+
+@kernel()
+def mark(items, bits):
+    """Set the bits of some vertices."""
+    for i in range(len(items)):
+        v = items[i]
+        bits[v >> np.uint32(6)] |= np.uint64(1) << np.uint64(v & np.uint32(63))
+
+
+@kernel()
+def unmark(bits, queue, end):
+    """Append the vertices whose bits are set, ascending."""
+    for word in range(len(bits)):
+        left = bits[word]
+        v = 64 * word
+        while left:
+            if left & np.uint64(1):
+                queue[end] = v
+                end += 1
+            left >>= np.uint64(1)
+            v += 1

@@ -1,0 +1,125 @@
+"""Three operators that the algorithms are written with: `filter`, `advance` and `intersect`.
+
+Each takes a compiled function and a tuple of arrays, its `state`, and is inlined into the kernel
+that calls it. Rows are a tuple (begins, ends, targets, weights): row `v` is
+``targets[begins[v]:ends[v]]``, ascending; no weights is an empty array. For compressed rows
+`begins` and `ends` are two views of the offsets; other stores have arrays of their own.
+
+Threads claim stretches of work from a shared counter. None of the operators orders its calls, so
+that their functions must commute: minima, integer sums, marks.
+"""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um.core.compiled import kernel
+from louvain_um.core.intrinsics import atomic_add
+
+INLINE: Final = {"forceinline": True, "_nrt": False}
+"""Options of functions called per arc. Without `_nrt`, Numba would count references to the arrays
+of `state` in every call, with atomic operations: ten times the time of a walk."""
+
+STRETCH = 512
+"""Rows, or items of a frontier, that a thread claims at a time."""
+
+ARCS = 4096
+"""Arcs of a frontier that a thread claims at a time: rows are cut, so that hubs are shared."""
+
+SERIAL_ARCS = 1 << 14
+"""Arcs below which a second thread costs more than it saves."""
+
+
+def arrays(rows: Any) -> tuple[Any, ...]:
+    """Return begins, ends, targets and weights of a view of rows: what kernels take."""
+    weights = np.empty(0, np.uint32) if rows.weights is None else rows.weights
+    return rows.begins, rows.ends, rows.targets, weights
+
+
+@kernel(**INLINE)
+def row(rows, v):
+    """Return begin and end of a row, unsigned so that Numba omits checks for negative indices."""
+    return np.uint64(rows[0][np.uint64(v)]), np.uint64(rows[1][np.uint64(v)])
+
+
+@kernel(**INLINE)
+def filter(frontier, begin, end, keep, state, kept, tail):
+    """Append the items of frontier[begin:end] with keep(state, item) to `kept`.
+
+    `tail[0]` is the length of `kept`, shared by threads; items stay in order within one call.
+    """
+    count = 0
+    for i in range(begin, end):
+        count += keep(state, frontier[i])
+    at = atomic_add(tail, 0, count)
+    for i in range(begin, end):
+        if count and keep(state, frontier[i]):
+            kept[at] = frontier[i]
+            at += 1
+            count -= 1
+
+
+@kernel(**INLINE)
+def advance(rows, frontier, before, counter, visit, state):
+    """Call visit(state, u, arc) for all arcs of a frontier, cut into stretches of equal arcs.
+
+    ``before[i]`` is the number of arcs of items before the i-th; the last entry is their sum.
+    """
+    items, arcs = len(frontier), before[len(frontier)]
+    first = atomic_add(counter, 0, ARCS)
+    while first < arcs:
+        last = min(first + ARCS, arcs)
+        low, high = 0, items
+        while high - low > 1:
+            middle = (low + high) // 2
+            if before[middle] <= first:
+                low = middle
+            else:
+                high = middle
+        at = first
+        while at < last:
+            u = frontier[low]
+            begin = rows[0][u] + (at - before[low])
+            stop = min(before[low + 1], last)
+            for arc in range(np.uint64(begin), np.uint64(begin + (stop - at))):
+                visit(state, u, arc)
+            at = stop
+            low += 1
+        first = atomic_add(counter, 0, ARCS)
+
+
+@kernel(**INLINE)
+def claim_rows(counter, n, step):
+    """Return begin and end of the next unclaimed rows; begin is `n` if there are none left."""
+    begin = min(atomic_add(counter, 0, step), n)
+    return begin, min(begin + step, n)
+
+
+@kernel(**INLINE)
+def intersect(rows, u, marked, visit, state):
+    """Call visit(state, u, w) for every w of row `u` that is marked; return how many there are."""
+    targets = rows[2]
+    begin, end = row(rows, u)
+    found = 0
+    for arc in range(begin, end):
+        w = targets[arc]
+        if marked[w]:
+            visit(state, u, w)
+            found += 1
+    return found
+
+
+@kernel()
+def arcs_before(rows, frontier, count, before):
+    """Fill before[: count + 1] with the running sum of the lengths of a frontier's rows."""
+    total = 0
+    for i in range(count):
+        before[i] = total
+        begin, end = row(rows, frontier[i])
+        total += np.int64(end - begin)
+    before[count] = total
