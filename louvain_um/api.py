@@ -121,10 +121,12 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
     options = replace(options, memory=find_policy(options.memory))
     options = replace(options, device=device_of(graph, device_for(options)))
     chosen = pick(options.device)
+    names = None
     if isinstance(graph, DeviceGraph):
         if chosen.kind == "cpu":
             graph = graph.to_host()
     elif isinstance(graph, DynamicGraph):
+        names = graph.names
         graph = graph.view() if chosen.kind == "cpu" else graph.snapshot()
     elif not isinstance(graph, Graph):
         from louvain_um.formats.reading import graph_of
@@ -137,7 +139,8 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
         from louvain_um.cpu.engine import CpuEngine
 
         with announced(observer):
-            return detect(CpuEngine(options, observer), graph, options, observer)
+            found = detect(CpuEngine(options, observer), graph, options, observer)
+            return found if names is None else replace(found, vertex_names=names)
     from cupy.cuda import compiler, driver, memory, runtime
 
     from louvain_um.gpu.engine import GpuEngine

@@ -100,11 +100,6 @@ def _read(
     none = np.zeros(0, np.int64)
     if edges is None:
         return np.zeros(0, np.uint64), none
-    if not isinstance(edges, tuple | list) or len(edges) not in (2, 3):
-        raise GraphError(
-            f"{what} must be arrays (u, v) or (u, v, w), not {type(edges).__name__}; pass "
-            f"{what}=(u, v)"
-        )
     if weights == "none" and len(edges) == 3:
         raise GraphError(f"{what} takes (u, v) without weights; use decrease=(u, v, w) to subtract")
     if weights == "needed" and len(edges) == 2:

@@ -79,7 +79,7 @@ def _roles(titles: Sequence[str] | None, width: int, options: ReadOptions) -> Ro
         options = replace(options, time=known)
     roles = choose(titles, width, options)
     if roles.time is None:
-        raise GraphError("has no column named time; pass time=… (--time) to choose one")
+        raise GraphError("has no column named time; pass time=… to choose one")
     return roles
 
 
@@ -184,7 +184,7 @@ def _timed(
         if not sort:
             raise file.error(
                 f"time {times[at]} comes after {times[at - 1]}: {np.count_nonzero(falls):,} times "
-                "run backwards; sort=True (--sort) sorts the edges by time",
+                "run backwards; pass sort=True to sort the edges",
                 line(at),
             )
         order = np.argsort(times, kind="stable")
@@ -221,7 +221,7 @@ def _seconds(file: GraphFile, times: NDArray[Any], line: Any) -> NDArray[Any]:
         at = int(np.argmax(words if words.any() else bad))
         raise file.error(
             f"time {str(times[at])!r} is neither a number nor a date such as 2026-01-31; correct "
-            "it, or choose the column with time=… (--time)",
+            "it, or choose the column with time=…",
             line(at),
         )
     nanoseconds = dates.dt.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)

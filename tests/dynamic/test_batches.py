@@ -84,7 +84,7 @@ def test_a_removed_vertex_is_isolated_and_its_id_not_reused_unless_asked():
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_detection_reads_the_rows_where_they_lie(method):
     graph = lu.as_graph("example:les-miserables")
-    g = DynamicGraph(graph)
+    g = DynamicGraph(graph, names=False)
     u, v = np.triu_indices(30, 20)
     g.apply(insert=(u, v), delete=(u[:40], v[:40] - 1))
     detect = getattr(lu, method)

@@ -61,7 +61,7 @@ def test_dates_names_and_weights(tmp_path):
 BAD = {
     "backwards": (
         "1 2 20\n3 4 10\n",
-        ":2: time 10 comes after 20: 1 times run backwards; sort=True",
+        ":2: time 10 comes after 20: 1 times run backwards; pass sort=True",
     ),
     "truncated": ("1 2 10\n3 4", ":2: the time is missing; the file may be truncated"),
     "no time": ("1 2\n3 4\n", "needs u, v and time"),

@@ -39,7 +39,14 @@ FUNCTIONS = (
     Communities.save, register, save_session, simulate, lu.DynamicGraph, lu.DynamicGraph.apply,
     lu.DynamicGraph.add_vertices, lu.read_stream,
 )  # fmt: skip
-PYTHON_ONLY = {"replace=True", "record=True", "graph=...", "missing='count'", "reuse=True"}
+PYTHON_ONLY = {
+    "replace=True",
+    "record=True",
+    "graph=...",
+    "missing='count'",
+    "reuse=True",
+    "sort=True",
+}
 OTHER_TOOLS = {"--type", "--trace", "--std", "--fmad", "--generate-line-info"}
 OTHER_PREFIXES = ("--cuda-um-", "--gpu-architecture")
 ARGUMENT = re.compile(r"(?<![\w.?&])([a-z]\w*)=(True|False|'[^']*'|…|\.\.\.)")

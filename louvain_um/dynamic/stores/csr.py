@@ -67,6 +67,10 @@ class CsrStore(ContiguousRows):
         """Append rows without arcs."""
         self.offsets = np.concatenate([self.offsets, np.full(count, self.n_arcs, np.int64)])
 
+    def drop_vertices(self, count: int) -> None:
+        """Remove the last rows, which have no arcs."""
+        self.offsets = self.offsets[: len(self.offsets) - count]
+
     def compact(self) -> None:
         """Nothing is unused."""
 

@@ -234,6 +234,13 @@ class RowsStore(ContiguousRows):
             array.extend(count, value)
         self._show()
 
+    def drop_vertices(self, count: int) -> None:
+        """Remove the last rows, which have no arcs."""
+        arrays: tuple[Growing[Any], ...] = (self._begins, self._ends, self._classes)
+        for array in arrays:
+            array.drop(count)
+        self._show()
+
     def compact(self) -> None:
         """Rebuild the pool in the order of the vertices, without free pages."""
         twice = self.held_bytes + self._rebuilt_bytes(NO_CHANGES, self.weights)

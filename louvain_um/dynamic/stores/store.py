@@ -117,6 +117,9 @@ class Store(Protocol):
     def add_vertices(self, count: int) -> None:
         """Append rows without arcs."""
 
+    def drop_vertices(self, count: int) -> None:
+        """Remove the last rows, which have no arcs."""
+
     def arcs_of(self, ids: U32) -> tuple[U32, U32]:
         """Return source and target of all arcs of some vertices."""
 

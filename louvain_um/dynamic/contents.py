@@ -1,0 +1,257 @@
+"""What a changing graph holds, and how it is read."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from louvain_um.core import parallel
+from louvain_um.cpu.dynamic import net
+from louvain_um.dynamic.batch import Limits, read_ids
+from louvain_um.dynamic.changes import weights_before
+from louvain_um.dynamic.growing import Growing
+from louvain_um.dynamic.names import Names
+from louvain_um.dynamic.stores.contiguous import given
+from louvain_um.dynamic.stores.store import Rows, Store
+from louvain_um.errors import GraphError
+from louvain_um.graph.graph import Graph
+from louvain_um.graph.row_view import RowView
+
+VERTEX_BYTES = 17
+"""Bytes of a vertex's loop, degree, and whether it is alive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreMemory:
+    """Bytes of a changing graph.
+
+    Parameters
+    ----------
+    live_bytes : int
+        Targets and weights of the arcs.
+    held_bytes : int
+        Places that arcs occupy or left: live ones, room in pages, free pages.
+    row_bytes, vertex_bytes : int
+        What finds the rows; loops, degrees and which vertices are alive.
+    moved_bytes : int
+        Bytes of rows that batches copied from one place to another so far.
+    bytes_per_arc : float
+        `held_bytes` over the number of arcs; 0 without arcs.
+    """
+
+    live_bytes: int
+    held_bytes: int
+    row_bytes: int
+    vertex_bytes: int
+    moved_bytes: int
+    bytes_per_arc: float
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes held in all."""
+        return self.held_bytes + self.row_bytes + self.vertex_bytes
+
+
+class Contents:
+    """A changing graph as it is now: `DynamicGraph` without what changes it."""
+
+    scale: float
+    """Power of two by which real weights were multiplied; divide by it to show them."""
+
+    total_weight: int
+    """Sum of all degrees, 2m, as an integer (real weights times `scale`)."""
+
+    epoch: int
+    """Batches applied so far."""
+
+    threads: int
+    _store: Store
+    _weighted: bool
+    _loops: Growing[np.int64]
+    _degrees: Growing[np.int64]
+    _alive: Growing[np.uint8]
+    _dead: int
+    _names: Names | None
+
+    @property
+    def store(self) -> str:
+        """Name of the store."""
+        return self._store.name
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices, isolated and removed ones included."""
+        return len(self._loops.items)
+
+    @property
+    def n_arcs(self) -> int:
+        """Number of arcs: twice the edges that are not loops."""
+        return self._store.n_arcs
+
+    @property
+    def n_edges(self) -> int:
+        """Number of distinct edges, loops included."""
+        return self.n_arcs // 2 + int(np.count_nonzero(self._loops.items))
+
+    @property
+    def weighted(self) -> bool:
+        """Whether edges have weights."""
+        return self._weighted
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """Weighted degree of each vertex, int64[n]; a loop counts twice. A copy."""
+        return self._degrees.items.copy()
+
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        """Which vertices were not removed, bool[n]. A copy."""
+        return self._alive.items.astype(np.bool_)
+
+    @property
+    def names(self) -> NDArray[Any] | None:
+        """Name of each vertex, None for removed ones; None in a graph whose vertices have none."""
+        return None if self._names is None else self._names.array()
+
+    @property
+    def memory(self) -> StoreMemory:
+        """Bytes of the graph."""
+        store = self._store
+        return StoreMemory(
+            live_bytes=store.live_bytes,
+            held_bytes=store.held_bytes,
+            row_bytes=store.row_bytes,
+            vertex_bytes=VERTEX_BYTES * self.n_vertices,
+            moved_bytes=store.moved_bytes,
+            bytes_per_arc=store.held_bytes / store.n_arcs if store.n_arcs else 0.0,
+        )
+
+    def has_edges(self, u: ArrayLike, v: ArrayLike) -> NDArray[np.bool_]:
+        """Return which edges are in the graph, bool[b].
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1], [1, 2]))
+        >>> g.has_edges([1, 0], [0, 2]).tolist()
+        [True, False]
+        """
+        return self.weights_of(u, v) > 0
+
+    def weights_of(self, u: ArrayLike, v: ArrayLike) -> NDArray[np.int64]:
+        """Return the integer weight of each edge, int64[b]: 0 where there is none.
+
+        In an unweighted graph every weight is 1. Divide by `scale` for real weights.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1], [1, 1], [4, 3]))
+        >>> g.weights_of([1, 1, 0], [0, 1, 0]).tolist()
+        [4, 3, 0]
+        """
+        limits = Limits(
+            n_vertices=self.n_vertices, alive=None, weighted=self.weighted, scale=self.scale
+        )
+        if self._names:
+            u, v = self._names.ids_of(u, "u"), self._names.ids_of(v, "v")
+        a, b = read_ids(u, "u", limits), read_ids(v, "v", limits)
+        if len(a) != len(b):
+            raise GraphError(f"u has {len(a)} entries and v {len(b)}; they must match")
+        return weights_before(self._store, self._loops.items, a, b)
+
+    def view(self) -> RowView:
+        """Return the rows for engines and algorithms: where they lie, or as a compressed copy.
+
+        The stores "rows" and "csr" copy nothing; their view is valid until the next batch.
+        """
+        rows = self._rows()
+        return RowView(
+            begins=rows.begins,
+            ends=rows.ends,
+            targets=rows.targets,
+            weights=rows.weights,
+            loops=self._loops.items,
+            degrees=self._degrees.items,
+            n_arcs=self.n_arcs,
+            total_weight=self.total_weight,
+        )
+
+    def snapshot(self) -> Graph:
+        """Return the graph as it is now, in arrays of its own; removed vertices are isolated."""
+        rows = self._store.compressed()
+        return Graph(
+            rows.offsets,
+            rows.targets,
+            rows.weights,
+            self._loops.items.copy(),
+            self.scale,
+            self.names,
+            check=False,
+        )
+
+    def digest(self) -> str:
+        """Return a hash of vertices, edges and weights, 32 hexadecimal digits.
+
+        Equal for equal contents, in every store, after whatever batches.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> g = lu.Graph.from_edges([0, 1], [1, 2])
+        >>> lu.DynamicGraph(g).digest() == lu.DynamicGraph(g, store="csr").digest()
+        True
+        """
+        rows = self._rows()
+        threads = self.threads if self.n_arcs > 1 << 15 else 1
+        sums = np.zeros((threads, 2), np.uint64)
+        parallel.run(
+            net.digest, threads, rows.begins, rows.ends, rows.targets, given(rows.weights),
+            self._loops.items, self._alive.items, sums,
+        )  # fmt: skip
+        first, second = (int(total) for total in sums.sum(axis=0, dtype=np.uint64))
+        text = f"{self.n_vertices} {self.weighted} {self.scale.hex()} {first} {second}"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def check(self) -> None:
+        """Raise AssertionError unless store, degrees and totals agree; takes passes over all."""
+        self._store.check()
+        graph = self.snapshot()
+        graph.validate()
+        assert np.array_equal(graph.degrees, self._degrees.items), "degrees do not add up"
+        assert graph.total_weight == self.total_weight, "the total weight does not add up"
+        assert graph.n_arcs == self.n_arcs, "the arcs do not add up"
+        assert not graph.degrees[self._alive.items == 0].any(), "a removed vertex has edges"
+
+    def __repr__(self) -> str:
+        kind = "weighted" if self.weighted else "unweighted"
+        return (
+            f"DynamicGraph({self.n_vertices:,} vertices, {self.n_edges:,} edges, {kind}, store "
+            f"{self.store!r}, epoch {self.epoch:,})"
+        )
+
+    @property
+    def _limits(self) -> Limits:
+        return Limits(
+            n_vertices=self.n_vertices,
+            alive=self._alive.items if self._dead else None,
+            weighted=self.weighted,
+            scale=self.scale,
+        )
+
+    def _rows(self) -> Rows:
+        """Return the rows where they lie, or a compressed copy."""
+        rows = self._store.rows()
+        if rows is not None:
+            return rows
+        copy = self._store.compressed()
+        return Rows(
+            begins=copy.offsets[:-1],
+            ends=copy.offsets[1:],
+            targets=copy.targets,
+            weights=copy.weights,
+        )

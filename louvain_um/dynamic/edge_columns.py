@@ -1,0 +1,69 @@
+"""Edges in the forms that users have them in, as columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from louvain_um.errors import GraphError
+from louvain_um.formats.edge_list.roles import choose
+from louvain_um.formats.objects.networks import DIRECTED
+from louvain_um.formats.read_options import ReadOptions
+
+
+def edge_columns(what: str, edges: Any, *, weighted: bool) -> tuple[Any, ...] | None:
+    """Return two columns of ends, and one of weights if there are any; None for no edges.
+
+    Parameters
+    ----------
+    what : str
+        Name of the argument in errors.
+    edges : tuple of arrays, array of shape (b, 2), list of tuples, table or networkx graph
+    weighted : bool
+        Whether weights of a table or a networkx graph are read.
+    """
+    if edges is None:
+        return None
+    if isinstance(edges, tuple | list) and len(edges) == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if isinstance(edges, list) and all(isinstance(edge, tuple) for edge in edges):
+        widths = {len(edge) for edge in edges}
+        if len(widths) == 1 and widths <= {2, 3}:
+            return tuple(list(column) for column in zip(*edges, strict=True))
+    elif isinstance(edges, tuple | list) and len(edges) in (2, 3):
+        return tuple(edges)
+    elif hasattr(edges, "is_directed") and hasattr(edges, "edges"):
+        return _of_network(edges, weighted)
+    elif hasattr(edges, "columns") and hasattr(edges, "__getitem__"):
+        return _of_table(edges, weighted)
+    elif getattr(edges, "ndim", 0) == 2 and edges.shape[1] == 2:
+        return edges[:, 0], edges[:, 1]
+    raise GraphError(
+        f"{what} must be arrays (u, v) or (u, v, w), a list of edges, a table or a networkx graph; "
+        f"pass {what}=(u, v)"
+    )
+
+
+def _of_table(table: Any, weighted: bool) -> tuple[Any, ...]:
+    """Return the columns of a pandas or Polars table with known names, or else the first two."""
+    titles = list(table.columns)
+    if len(titles) < 2:
+        raise GraphError(f"an edge table needs two columns; got {titles}")
+    roles = choose(titles, len(titles), ReadOptions())
+    places = [roles.source, roles.target]
+    if weighted and roles.weight is not None:
+        places.append(roles.weight)
+    return tuple(np.asarray(table[titles[place]]) for place in places)
+
+
+def _of_network(graph: Any, weighted: bool) -> tuple[Any, ...]:
+    """Return the ends of a networkx graph's edges, and their attribute `weight` if any has it."""
+    if graph.is_directed():
+        raise GraphError(DIRECTED.partition(";")[0] + "; pass graph.to_undirected()")
+    edges = list(graph.edges(data="weight"))
+    columns = [edge[0] for edge in edges], [edge[1] for edge in edges]
+    weights = [edge[2] for edge in edges]
+    if weighted and any(weight is not None for weight in weights):
+        return *columns, [1 if weight is None else weight for weight in weights]
+    return columns

@@ -1,0 +1,122 @@
+"""Vertices by name, and edges in the forms that users have them in."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import louvain_um as lu
+from louvain_um import DynamicGraph
+from louvain_um.errors import GraphError, MemoryBudgetError
+
+
+def friends() -> DynamicGraph:
+    g = DynamicGraph(weighted=True)
+    g.apply(insert=(["cid", "ann"], ["bob", "bob"]))
+    return g
+
+
+def test_new_names_make_vertices_in_sorted_order():
+    g = friends()
+    assert g.names.tolist() == ["ann", "bob", "cid"]
+    g.apply(insert=(["eve", "dan"], ["ann", "eve"]), delete=(["bob"], ["ann"]))
+    assert g.names.tolist() == ["ann", "bob", "cid", "dan", "eve"]
+    assert g.has_edges(["dan", "ann"], ["eve", "bob"]).tolist() == [True, False]
+    assert g.snapshot().names.tolist() == g.names.tolist()
+    g.check()
+
+
+def test_a_removed_name_comes_back_as_another_vertex():
+    g = friends()
+    g.remove_vertices(["bob"])
+    assert g.names.tolist() == ["ann", None, "cid"]
+    g.apply(insert=(["bob"], ["cid"]))
+    assert g.names.tolist() == ["ann", None, "cid", "bob"]
+    assert list(g.add_vertices(["zoe"])) == [4]
+
+
+def test_names_of_a_given_graph_are_kept_unless_declined():
+    graph = lu.as_graph((["ann", "bob"], ["bob", "cid"]))
+    g = DynamicGraph(graph)
+    g.apply(insert=(["ann"], ["cid"]))
+    result = lu.louvain(g, device="cpu")
+    assert set(result.to_dict()) == {"ann", "bob", "cid"}
+    g = DynamicGraph(graph, names=False)
+    g.apply(insert=([0], [2]))
+    assert (g.names, g.n_edges) == (None, 3)
+
+
+def test_numbers_that_name_vertices_are_names():
+    g = DynamicGraph(lu.as_graph(pd.DataFrame({"source": [10, 20], "target": [20, 40]})))
+    assert g.has_edges([10, 10], [20, 40]).tolist() == [True, False]
+    g.apply(insert=(np.array([10]), np.array([50])))
+    assert g.names.tolist() == [10, 20, 40, 50]
+
+
+def test_every_form_of_edges_is_taken():
+    table = pd.DataFrame({"weight": [2, 3], "target": ["bob", "cid"], "source": ["ann", "bob"]})
+    network = nx.Graph()
+    network.add_edge("ann", "bob", weight=2)
+    network.add_edge("bob", "cid", weight=3)
+    forms = [
+        (["ann", "bob"], ["bob", "cid"], [2, 3]),
+        [("ann", "bob", 2), ("bob", "cid", 3)],
+        table,
+        network,
+    ]
+    digests = set()
+    for edges in forms:
+        g = DynamicGraph(weighted=True)
+        g.apply(insert=edges)
+        digests.add(g.digest())
+        g.apply(delete=[("ann", "bob")])
+        assert g.n_edges == 1
+    assert len(digests) == 1
+    g = DynamicGraph(4)
+    g.apply(insert=np.array([[0, 1], [1, 2]]))
+    assert g.n_edges == 2
+
+
+def test_a_refused_batch_adds_no_names():
+    g = friends()
+    before = g.digest(), g.names.tolist()
+    for batch, error in (
+        ({"insert": (["zoe"], ["ann"], [-1])}, GraphError),
+        ({"insert": (["zoe"], ["ann"]), "decrease": (["ann"], ["bob"], [7])}, GraphError),
+        ({"insert": (["zoe"], [None])}, GraphError),
+        ({"insert": (["zoe"], [["a"]])}, GraphError),
+        ({"delete": (["zoe"], ["ann"])}, GraphError),
+    ):
+        with pytest.raises(error) as raised:
+            g.apply(**batch)
+        assert "\n" not in str(raised.value)
+        assert (g.digest(), g.names.tolist()) == before
+    small = DynamicGraph(device_budget=400)
+    small.apply(insert=(["a"], ["b"]))
+    with pytest.raises(MemoryBudgetError):
+        small.apply(insert=([str(k) for k in range(8)], ["a"] * 8))
+    assert small.names.tolist() == ["a", "b"]
+    small.check()
+    assert DynamicGraph().apply(insert=([], [])).epoch == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: DynamicGraph(3).apply(insert=(["a"], ["b"])), "have no names"),
+        (lambda: friends().add_vertices(2), "add_vertices"),
+        (lambda: friends().add_vertices(["ann"]), "is there"),
+        (lambda: friends().remove_vertices(["zoe"]), "no vertex is named 'zoe'"),
+        (lambda: friends().apply(insert=nx.DiGraph([("a", "b")])), "to_undirected"),
+        (lambda: friends().apply(insert=pd.DataFrame({"a": ["x"]})), "two columns"),
+        (lambda: friends().apply(insert=7), "insert=(u, v)"),
+        (lambda: friends().apply(insert=[("a", "b"), ("c",)]), "insert=(u, v)"),
+    ],
+)
+def test_bad_names_are_one_line(call, text):
+    with pytest.raises(GraphError) as raised:
+        call()
+    assert text in str(raised.value)
+    assert "\n" not in str(raised.value)
