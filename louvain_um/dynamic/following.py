@@ -150,10 +150,15 @@ def state_with(state: Followed, partition: Partition) -> Followed:
 def audit(
     view: RowView, state: Followed, options: FollowOptions, work: Work
 ) -> tuple[Followed, float]:
-    """Compare with a run from single vertices; take its communities where they lead."""
+    """Compare with a cycle from single vertices; take its communities where they lead.
+
+    Further cycles would gain a little: the renewals that follow do so anyway.
+    """
     assert options.audit is not None
     total, gamma = view.total_weight, options.run.resolution
-    fresh = steps.detect(view, options.run, work)
+    fresh = steps.run_cycle(view, None, None, options.run, work)
+    if fresh is None:
+        return replace(state, due=state.period), 0.0
     own, other = state.partition.quality(total, gamma), fresh.quality(total, gamma)
     lead = (other - own) / abs(other) if other else 0.0
     period = state.period

@@ -23,6 +23,7 @@ from louvain_um.dynamic.start import graph_of_start, refuse_scale, weights_at
 from louvain_um.dynamic.stores import store_class
 from louvain_um.dynamic.stores.store import Compressed
 from louvain_um.errors import DeviceUnavailableError, GraphError, MemoryBudgetError, OptionError
+from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
 from louvain_um.options import Budget, Options
 
@@ -125,6 +126,27 @@ class DynamicGraph(Contents):
         self.epoch = 0
         self._refuse_total(self.total_weight)
         self._store = chosen(rows, self.threads, self._budget_of_arcs(graph.n_vertices))
+
+    @classmethod
+    def restored(
+        cls, graph: Graph, alive: NDArray[np.bool_], epoch: int, **options: Any
+    ) -> DynamicGraph:
+        """Return a graph that was saved: a snapshot, which vertices are alive, and its epoch.
+
+        Raises
+        ------
+        GraphError
+            `alive` does not fit the graph, or a removed vertex has edges.
+        """
+        if alive.dtype != np.bool_ or alive.shape != (graph.n_vertices,):
+            raise GraphError(f"alive must be bool[{graph.n_vertices}]")
+        if graph.degrees[~alive].any():
+            raise GraphError("a removed vertex has edges")
+        restored = cls(graph, **options)
+        restored._alive.items[:] = alive
+        restored._dead = int(np.count_nonzero(~alive))
+        restored.epoch = epoch
+        return restored
 
     def apply(
         self,

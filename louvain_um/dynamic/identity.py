@@ -79,6 +79,13 @@ class Identity:
         of_name = np.full(len(names), NO_ID, np.int64)
         if alive.any():
             of_name[names[alive]] = number_by_size(names[alive])
+        return cls.restored(names, alive, degrees, of_name, int(of_name.max(initial=-1)) + 1)
+
+    @classmethod
+    def restored(
+        cls, names: U32, alive: NDArray[np.bool_], degrees: I64, of_name: I64, next_id: int
+    ) -> Self:
+        """Return ids that were saved."""
         sizes, weights = members_of(names, alive, degrees)
         return cls(
             names=names,
@@ -86,7 +93,7 @@ class Identity:
             of_name=of_name,
             sizes=sizes,
             weights=weights,
-            next_id=int(of_name.max(initial=-1)) + 1,
+            next_id=next_id,
         )
 
     @property

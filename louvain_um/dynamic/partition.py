@@ -153,17 +153,19 @@ def moved(view: RowView, partition: Partition, labels: U32, work: Work) -> Parti
 
 
 def run_cycle(
-    view: RowView, start: U32, marks: Marks, options: Options, work: Work
+    view: RowView, start: U32 | None, marks: Marks | None, options: Options, work: Work
 ) -> Partition | None:
     """Run one cycle of levels from given communities; None where it gained nothing.
 
-    Only marked vertices decide in the first sweep.
+    Only marked vertices decide in the first sweep. Without a start it is the first cycle of a run
+    from single vertices.
     """
     engine, level = loaded(view, options)
     run = hierarchy.Run(engine, options, hierarchy.Stopwatch(ignore))
-    level = replace(level, start=start, active=marks)
+    cycle = 0 if start is None else FOLLOWING_CYCLE
+    level = replace(level, cycle=cycle, start=start, active=marks)
     run.best = run.quality(level)[0]
-    path = run.cycle(level, FOLLOWING_CYCLE)
+    path = run.cycle(level, cycle)
     if len(path) == 1:
         return None
     work.arcs_visited += sum(level.arcs_visited for level in run.levels)

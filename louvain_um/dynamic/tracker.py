@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import number_by_size
-from louvain_um.dynamic import following, identity
+from louvain_um.dynamic import following, tracker_file
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.following import CONNECTED, MODES, Connected, Followed, FollowOptions, Mode
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.identity import NO_EVENTS, NO_ID, Identity
+from louvain_um.dynamic.identity import NO_EVENTS, NO_ID, Identity, succeed
 from louvain_um.dynamic.partition import Work, detect
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.options import Method, Options
@@ -154,17 +155,88 @@ class Tracker:
         self.options = FollowOptions(
             mode=mode, renew=renew, audit=audit, connected=connected, run=run
         )
+        view = graph.view()
+        partition = detect(view, run, Work())
+        state = Followed(partition=partition, touched=np.zeros(view.n_vertices, np.bool_))
+        self._begin(graph, state, Identity.of(partition.names, graph.alive, view.degrees), [])
+
+    def _begin(
+        self,
+        graph: DynamicGraph,
+        state: Followed,
+        identity: Identity,
+        rows: list[dict[str, Any]],
+    ) -> None:
+        """Set out from a state that was found or saved."""
         self.graph = graph
         self.epoch = graph.epoch
         """Epoch of the graph that the communities are of."""
-        view = graph.view()
-        partition = detect(view, run, Work())
-        self._state = Followed(partition=partition, touched=np.zeros(view.n_vertices, np.bool_))
-        self._identity = Identity.of(partition.names, graph.alive, view.degrees)
-        self._total = view.total_weight
-        self._rows: list[dict[str, Any]] = []
+        self.state, self.identity, self.rows = state, identity, rows
+        self._total = graph.total_weight
         self.communities = self._result(np.zeros(0, np.uint32), NO_EVENTS, {})
         """The communities as they are now."""
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write tracker and graph to one file, from which `load` goes on.
+
+        Parameters
+        ----------
+        path : path
+            Ends in ``.npz``.
+        force : bool
+            Whether an existing file is replaced.
+
+        Raises
+        ------
+        LouvainUmError
+            The file exists or cannot be written, or the graph is ahead of the tracker.
+        """
+        if self.graph.epoch != self.epoch:
+            raise GraphError(
+                f"the graph is at batch {self.graph.epoch}, the tracker at {self.epoch}; call "
+                "update before save"
+            )
+        parts = tracker_file.Following(
+            graph=self.graph,
+            options=self.options,
+            state=self.state,
+            identity=self.identity,
+            rows=self.rows,
+        )
+        tracker_file.save(parts, path, force=force)
+
+    @classmethod
+    def load(cls, path: str | Path, *, threads: int | None = None) -> Self:
+        """Return a tracker that was saved; its graph is `tracker.graph`.
+
+        What follows is as if it had never been saved.
+
+        Parameters
+        ----------
+        path : path
+        threads : int, optional
+
+        Raises
+        ------
+        LouvainUmError
+            The file is no saved tracker, is damaged or cannot be read.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import louvain_um as lu
+        >>> t = lu.Tracker(lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2], [1, 2, 0])))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     t.save(pathlib.Path(folder, "state.npz"))
+        ...     t = lu.Tracker.load(pathlib.Path(folder, "state.npz"))
+        >>> t.update(t.graph.apply(insert=([0], [0]))).ids.tolist()
+        [0, 0, 0]
+        """
+        saved = tracker_file.load(path, threads)
+        tracker = cls.__new__(cls)
+        tracker.options = saved.options
+        tracker._begin(saved.graph, saved.state, saved.identity, saved.rows)
+        return tracker
 
     def update(self, change: Change) -> TrackedCommunities:
         """Follow a batch that was just applied to the graph.
@@ -200,14 +272,14 @@ class Tracker:
             )
         since = time.perf_counter()
         view = self.graph.view()
-        state, report = following.follow_batch(view, self._state, change, self.options)
+        state, report = following.follow_batch(view, self.state, change, self.options)
         names, alive = state.partition.names, self.graph.alive
-        known, changed, events = identity.succeed(self._identity, names, alive, view.degrees)
-        self._state, self._identity, self._total = state, known, view.total_weight
+        known, changed, events = succeed(self.identity, names, alive, view.degrees)
+        self.state, self.identity, self._total = state, known, view.total_weight
         self.epoch = change.epoch
         seconds = time.perf_counter() - since
         self.communities = self._result(changed, events, {"total": seconds})
-        self._rows.append(
+        self.rows.append(
             {
                 "epoch": self.epoch,
                 "modularity": self.modularity,
@@ -229,7 +301,7 @@ class Tracker:
     @property
     def modularity(self) -> float:
         """Modularity of the communities, exact."""
-        return self._state.partition.quality(self._total, self.options.run.resolution)
+        return self.state.partition.quality(self._total, self.options.run.resolution)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the history: one row per batch.
@@ -244,13 +316,13 @@ class Tracker:
         """
         import pandas as pd
 
-        return pd.DataFrame(self._rows)
+        return pd.DataFrame(self.rows)
 
     def _result(
         self, changed: NDArray[np.uint32], events: NDArray[np.void], timings: dict[str, float]
     ) -> TrackedCommunities:
         run = self.options.run
-        names = self._state.partition.names
+        names = self.state.partition.names
         return TrackedCommunities(
             graph=None,
             labels=number_by_size(names),
@@ -259,7 +331,7 @@ class Tracker:
             method=run.method,
             timings=timings,
             provenance={"device": "cpu", "seed": run.seed, "mode": self.options.mode},
-            ids=self._identity.ids,
+            ids=self.identity.ids,
             changed=changed,
             events=events,
             epoch=self.epoch,

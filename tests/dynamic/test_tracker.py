@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um.core.numbering import number_by_size
-from louvain_um.errors import GraphError, OptionError
+from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from tests import oracle
 from tests.dynamic.tracker_oracle import Following, smallest
 
@@ -236,3 +237,44 @@ def test_options_are_checked(options: dict[str, Any]) -> None:
 def test_a_tracker_takes_a_dynamic_graph() -> None:
     with pytest.raises(OptionError, match="DynamicGraph"):
         lu.Tracker(lu.Graph.from_edges([0], [1]))  # type: ignore[arg-type]
+
+
+def test_a_saved_tracker_goes_on_as_if_it_had_never_been_saved(tmp_path: Path) -> None:
+    rng = np.random.default_rng(14)
+    graph = grown(200, 900, True, 15)
+    tracker, path = lu.Tracker(graph, seed=3), tmp_path / "state.npz"
+    for _ in range(12):
+        tracker.update(graph.apply(**random_batch(rng, 200, 25, True)))
+    gone = tracker.update(graph.remove_vertices([5, 6]))
+    tracker.save(path)
+    again = lu.Tracker.load(path)
+    assert again.graph.digest() == graph.digest()
+    assert again.communities.ids.tolist() == gone.ids.tolist()
+    graph.add_vertices(3)
+    again.graph.add_vertices(3)
+    for _ in range(40):
+        batch = random_batch(rng, 203, 25, True)
+        alive = {k: tuple(x[~np.isin(c[0], [5, 6]) & ~np.isin(c[1], [5, 6])] for x in c)
+                 for k, c in batch.items()}  # fmt: skip
+        a = tracker.update(graph.apply(**alive))
+        b = again.update(again.graph.apply(**alive))
+        assert (a.ids.tolist(), a.modularity) == (b.ids.tolist(), b.modularity)
+        assert a.events.tolist() == b.events.tolist()
+    columns = ["epoch", "modularity", "renewed", "arcs_visited"]
+    assert tracker.to_frame()[columns].equals(again.to_frame()[columns])
+    with pytest.raises(LouvainUmError, match="exists"):
+        tracker.save(path)
+
+
+@pytest.mark.parametrize("name", ["names", "touched", "ids", "alive", "head", "targets"])
+def test_damaged_files_are_refused(tmp_path: Path, name: str) -> None:
+    tracker = lu.Tracker(grown(20, 40, False, 16))
+    tracker.save(tmp_path / "state.npz")
+    arrays = dict(np.load(tmp_path / "state.npz"))
+    damaged = arrays | {name: arrays[name][:-1]}
+    np.savez(tmp_path / "short.npz", **damaged)  # type: ignore[arg-type]
+    arrays[name] = arrays[name] + 1 if name != "head" else arrays[name][::-1].copy()
+    np.savez(tmp_path / "other.npz", **arrays)
+    for file in ("short.npz", "other.npz", "none.npz"):
+        with pytest.raises(LouvainUmError, match=file):
+            lu.Tracker.load(tmp_path / file)

@@ -90,7 +90,7 @@ class Following:
             found = self.split(found, loose)
         self.names = found
         if self.audit is not None and self.due <= 0 and total:
-            fresh = self.static(graph)
+            fresh = self.cycle(list(self.net.vertices), None, levels=True)
             own, other = self.quality(found), self.quality(fresh)
             lead = (other - own) / abs(other) if other else 0.0
             if lead > self.audit:
@@ -105,10 +105,14 @@ class Following:
         parts = oracle.split(self.net, names)
         return [parts[v] if name in loose else name for v, name in enumerate(names)]
 
-    def cycle(self, start: list[int], first: set[int], *, levels: bool) -> list[int]:
-        """Move the first vertices and what they activate; with levels, go on as Leiden does."""
-        rule = self.aim, self.seed, 1
-        labels, *_ = oracle.move(self.net, start, *rule, 0, False, first)
+    def cycle(self, start: list[int], first: set[int] | None, *, levels: bool) -> list[int]:
+        """Move the first vertices and what they activate; with levels, go on as Leiden does.
+
+        Without first vertices it is the first cycle of a run from single ones.
+        """
+        cycle = 0 if first is None else 1
+        rule = self.aim, self.seed, cycle
+        labels, *_ = oracle.move(self.net, start, *rule, 0, first is None, first)
         if not levels:
             return smallest(labels)
         level, reached, path = self.net, start, []
@@ -118,7 +122,7 @@ class Following:
                 alone = self.method == "louvain"
                 labels, _, _, gain = oracle.move(level, reached, *rule, len(path), alone)
                 if oracle.rules.as_modularity(gain) <= 1e-7 * oracle.rules.min_gain_factor(
-                    1, len(path)
+                    cycle, len(path)
                 ):
                     break
             parts = labels

@@ -1,0 +1,175 @@
+"""Save a tracker with its graph to one `.npz` file and load them again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.archives import read_archive
+from louvain_um.core.atomic_files import replacing
+from louvain_um.core.plain_data import Within, build
+from louvain_um.dynamic.following import Connected, Followed, FollowOptions, Mode
+from louvain_um.dynamic.graph import DynamicGraph
+from louvain_um.dynamic.identity import Identity
+from louvain_um.dynamic.partition import Partition, named
+from louvain_um.errors import LouvainUmError
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Method, Options
+
+SCHEMA: Final = "louvain-um/tracker"
+VERSION: Final = 1
+
+Whole = Annotated[int, Within(0)]
+Share = Annotated[float, Within(0, 1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What a file says beside its arrays."""
+
+    schema: Literal["louvain-um/tracker"]
+    schema_version: Literal[1]
+    store: str
+    weighted: bool
+    scale: float
+    epoch: Whole
+    mode: Mode
+    renew: Share
+    audit: Share | None
+    connected: Connected
+    method: Method
+    resolution: float
+    seed: Whole
+    turned: Whole
+    period: Annotated[int, Within(1)]
+    due: int
+    next_id: Whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """A tracker's parts: its graph, how it follows, the state reached, and its history."""
+
+    graph: DynamicGraph
+    options: FollowOptions
+    state: Followed
+    identity: Identity
+    rows: list[dict[str, Any]]
+
+
+def save(tracker: Following, path: str | Path, *, force: bool = False) -> None:
+    """Write a tracker's parts; `Tracker.save` documents the arguments."""
+    if Path(path).suffix != ".npz":
+        raise LouvainUmError(f"{path}: a tracker is saved as .npz; name it so")
+    options, state, known = tracker.options, tracker.state, tracker.identity
+    graph, snapshot = tracker.graph, tracker.graph.snapshot()
+    head = Head(
+        schema=SCHEMA,
+        schema_version=VERSION,
+        store=graph.store,
+        weighted=graph.weighted,
+        scale=graph.scale,
+        epoch=graph.epoch,
+        mode=options.mode,
+        renew=options.renew,
+        audit=options.audit,
+        connected=options.connected,
+        method=options.run.method,
+        resolution=options.run.resolution,
+        seed=options.run.seed,
+        turned=state.turned,
+        period=state.period,
+        due=state.due,
+        next_id=known.next_id,
+    )
+    arrays: dict[str, NDArray[Any]] = {
+        "offsets": snapshot.offsets,
+        "targets": snapshot.targets,
+        "loops": snapshot.loops,
+        "alive": graph.alive,
+        "names": state.partition.names,
+        "touched": state.touched,
+        "ids": known.of_name,
+        "head": _text(dataclasses.asdict(head)),
+        "history": _text(tracker.rows),
+    }
+    if snapshot.weights is not None:
+        arrays["weights"] = snapshot.weights
+    with replacing(path, force=force) as part, part.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes `allow_pickle` for one
+
+
+def load(path: str | Path, threads: int | None = None) -> Following:
+    """Read what `save` wrote.
+
+    Raises
+    ------
+    LouvainUmError
+        The file is no tracker, is damaged or cannot be read.
+    """
+    refusal = f"{path}: is no saved tracker, or is damaged; write it with Tracker.save"
+    arrays = read_archive(path, refusal)
+    try:
+        return _saved(arrays, threads)
+    except (LouvainUmError, KeyError, TypeError, ValueError, IndexError, OverflowError):
+        raise LouvainUmError(refusal) from None
+
+
+def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
+    head: Head = build(Head, json.loads(arrays["head"].tobytes()), "tracker")
+    weights = arrays.get("weights")
+    if (weights is not None) != head.weighted:
+        raise ValueError("weights are missing or too many")
+    rows = (arrays["offsets"], arrays["targets"], weights, arrays["loops"], head.scale)
+    graph = DynamicGraph.restored(
+        Graph(*rows), arrays["alive"], head.epoch, store=head.store, threads=threads
+    )
+    n, view = graph.n_vertices, graph.view()
+    names, touched, ids = arrays["names"], arrays["touched"], arrays["ids"]
+    for array, dtype in ((names, np.uint32), (touched, np.bool_), (ids, np.int64)):
+        if array.dtype != dtype or array.shape != (n,):
+            raise ValueError("an array has another length or type")
+    if n and (names.max() >= n or not np.array_equal(named(names), names)):
+        raise ValueError("communities are not named after their smallest members")
+    own = np.unique(names[graph.alive])
+    given = ids[own]
+    if (
+        np.count_nonzero(ids >= 0) != len(own)
+        or (given < 0).any()
+        or (given >= head.next_id).any()
+        or len(np.unique(given)) != len(given)
+    ):
+        raise ValueError("ids do not fit the communities")
+    run = Options(
+        method=head.method,
+        resolution=head.resolution,
+        seed=head.seed,
+        device="cpu",
+        threads=threads,
+    )
+    return Following(
+        graph=graph,
+        options=FollowOptions(
+            mode=head.mode, renew=head.renew, audit=head.audit, connected=head.connected, run=run
+        ),
+        state=Followed(
+            partition=Partition.of(view, names),
+            touched=touched,
+            turned=head.turned,
+            period=head.period,
+            due=head.due,
+        ),
+        identity=Identity.restored(names, graph.alive, view.degrees, ids, head.next_id),
+        rows=[dict(row) for row in json.loads(arrays["history"].tobytes())],
+    )
+
+
+def _text(value: object) -> NDArray[np.uint8]:
+    """Return JSON as bytes."""
+    return np.frombuffer(json.dumps(value).encode(), np.uint8)
