@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Unpack
+from pathlib import Path
+from typing import Any, Literal, Unpack
 
+from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError, OptionError
 from louvain_um.events import Observer, ignore
 from louvain_um.gpu.runtime.preflight import device_of, out_of_memory, refuse_high_degrees
@@ -17,7 +19,13 @@ from louvain_um.results.communities import Communities
 
 @takes_options()
 def louvain(
-    graph: Any, *, observer: Observer | None = None, **options: Unpack[OptionValues]
+    graph: Any,
+    *,
+    observer: Observer | None = None,
+    cluster: Any = None,
+    checkpoint: str | Path | None = None,
+    on_loss: Literal["raise", "resume"] = "raise",
+    **options: Unpack[OptionValues],
 ) -> Communities:
     """Detect communities by the Louvain method.
 
@@ -28,6 +36,13 @@ def louvain(
         The options of a run; see `louvain_um.options.Options`.
     observer : callable, optional
         Called with every phase and iteration (`louvain_um.events.Event`).
+    cluster : distributed.Client or str, optional
+        Where to run instead of in this process: a Dask client or cluster, "local:N" for N
+        processes, a scheduler's address, or "mpi". Labels do not depend on it.
+    checkpoint : path, optional
+        Folder, shared by all workers of the cluster, from which an interrupted run goes on.
+    on_loss : {"raise", "resume"}
+        Whether the loss of a worker is an error, or the others go on from the checkpoint.
 
     Returns
     -------
@@ -43,6 +58,8 @@ def louvain(
         The device is not available.
     MemoryBudgetError
         The run does not fit into device memory or the budget.
+    WorkerLostError
+        A worker of the cluster was lost.
 
     References
     ----------
@@ -56,12 +73,19 @@ def louvain(
     >>> lu.louvain(g, device="cpu").labels.tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    return run(graph, Options(method="louvain", **options), observer)
+    clustered = ClusterRun(cluster=cluster, checkpoint=checkpoint, on_loss=on_loss)
+    return run(graph, Options(method="louvain", **options), observer, clustered)
 
 
 @takes_options()
 def leiden(
-    graph: Any, *, observer: Observer | None = None, **options: Unpack[OptionValues]
+    graph: Any,
+    *,
+    observer: Observer | None = None,
+    cluster: Any = None,
+    checkpoint: str | Path | None = None,
+    on_loss: Literal["raise", "resume"] = "raise",
+    **options: Unpack[OptionValues],
 ) -> Communities:
     """Detect communities by the Leiden method, which guarantees that each is connected.
 
@@ -74,6 +98,13 @@ def leiden(
         The options of a run; see `louvain_um.options.Options`.
     observer : callable, optional
         Called with every phase and iteration (`louvain_um.events.Event`).
+    cluster : distributed.Client or str, optional
+        Where to run instead of in this process: a Dask client or cluster, "local:N" for N
+        processes, a scheduler's address, or "mpi". Labels do not depend on it.
+    checkpoint : path, optional
+        Folder, shared by all workers of the cluster, from which an interrupted run goes on.
+    on_loss : {"raise", "resume"}
+        Whether the loss of a worker is an error, or the others go on from the checkpoint.
 
     Returns
     -------
@@ -91,7 +122,8 @@ def leiden(
     >>> lu.leiden(g, device="cpu").sizes.tolist()
     [3, 3]
     """
-    return run(graph, Options(method="leiden", **options), observer)
+    clustered = ClusterRun(cluster=cluster, checkpoint=checkpoint, on_loss=on_loss)
+    return run(graph, Options(method="leiden", **options), observer, clustered)
 
 
 def device_for(options: Options) -> str:
@@ -110,14 +142,21 @@ def device_for(options: Options) -> str:
     return "cpu"
 
 
-def run(graph: Any, options: Options, observer: Observer | None = None) -> Communities:
-    """Detect communities with the options and the device of `options`."""
+def run(
+    graph: Any,
+    options: Options,
+    observer: Observer | None = None,
+    clustered: ClusterRun | None = None,
+) -> Communities:
+    """Detect communities with the options and the device of `options`, or on a cluster."""
     from louvain_um.core.hierarchy import detect
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.runtime.device import pick
 
     observer = observer or ignore
+    if clustered is not None and clustered.cluster is not None:
+        return run_on_cluster(clustered, graph, options, observer)
     options = replace(options, memory=find_policy(options.memory))
     options = replace(options, device=device_of(graph, device_for(options)))
     chosen = pick(options.device)
@@ -158,3 +197,21 @@ def run(graph: Any, options: Options, observer: Observer | None = None) -> Commu
         raise DeviceUnavailableError(
             f"{chosen} stopped working ({error}); start again, or use device='cpu'"
         ) from error
+
+
+def run_on_cluster(
+    clustered: ClusterRun, graph: Any, options: Options, observer: Observer
+) -> Communities:
+    """Detect communities on a cluster, which takes the graph from the host."""
+    from louvain_um.dynamic.graph import DynamicGraph
+    from louvain_um.gpu.graph import DeviceGraph
+
+    if isinstance(graph, DeviceGraph):
+        graph = graph.to_host()
+    elif isinstance(graph, DynamicGraph):
+        graph = graph.snapshot()
+    elif not isinstance(graph, Graph):
+        from louvain_um.formats.reading import graph_of
+
+        graph = graph_of(graph)
+    return detect_on_cluster(clustered, graph, options, observer)

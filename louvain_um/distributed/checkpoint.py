@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,7 +67,7 @@ class Checkpoint:
             "arcs": graph.n_arcs,
             "graph": graph_digest(ranks, graph),
             "version": version_digest(),
-            **{name: value for name, value in asdict(options).items() if name in DECISIVE},
+            **{name: getattr(options, name) for name in DECISIVE},
         }
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

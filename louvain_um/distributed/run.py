@@ -48,16 +48,21 @@ def detect_on_rank(
     Communities
         Of the whole graph, the same on every rank.
     """
-    if takes_extended_rule(options):
-        raise OptionError(
-            remedy="detect in one process",
-            problem="ranks maximise modularity only, without constraints",
-        )
+    refuse_extended_rule(options)
     graph = join_blocks(ranks, block)
     saved = None if checkpoint is None else Checkpoint(checkpoint, ranks, graph, options)
     engine = RankEngine(options, observer, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)
     result = detect(engine, graph, options, observer)
     return replace(result, provenance={**result.provenance, "replayed": engine.replayed})
+
+
+def refuse_extended_rule(options: Options) -> None:
+    """Raise for what ranks do not do: other objectives, and constraints."""
+    if takes_extended_rule(options):
+        raise OptionError(
+            remedy="detect in one process",
+            problem="ranks maximise modularity only, without constraints",
+        )
 
 
 def detect_in_threads(

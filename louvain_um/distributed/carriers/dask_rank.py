@@ -1,0 +1,183 @@
+"""A rank on a Dask worker: arrays travel over the workers' own connections (TCP, TLS, UCX)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from distributed import WorkerPlugin, get_worker
+from distributed.protocol import to_serialize
+
+from louvain_um.distributed.carriers.mailbox import close_mailbox, mailbox
+from louvain_um.distributed.communicator import Array, Collectives
+from louvain_um.distributed.partition import RowBlock
+from louvain_um.distributed.run import detect_on_rank
+from louvain_um.distributed.version_digest import version_digest
+from louvain_um.errors import LouvainUmError, WorkerLostError
+from louvain_um.events import Event, Observer, ignore
+from louvain_um.options import Options
+from louvain_um.results.communities import Communities
+
+SHOWN = ("kind", "phase", "level", "iteration", "vertices", "arcs", "moved", "modularity")
+"""What of an event is told to the client."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What every rank knows of a run on a cluster.
+
+    Parameters
+    ----------
+    name : str
+    addresses : tuple of str
+        Workers by rank.
+    patience : float
+        Seconds that a rank waits for another one.
+    version : str
+        Digest of the client's rules and kernels.
+    """
+
+    name: str
+    addresses: tuple[str, ...]
+    patience: float
+    version: str
+
+    @property
+    def topic(self) -> str:
+        """Name under which the ranks tell the client how far they are."""
+        return f"louvain-um-{self.name}"
+
+    def worker(self, rank: int) -> str:
+        """Return a worker's name for messages."""
+        return f"worker {self.addresses[rank]} (rank {rank} of {len(self.addresses)})"
+
+
+def receive(session: str, step: int, rank: int, data: Any) -> str:
+    """Put a message that another worker sent into its session's mailbox."""
+    array = data if isinstance(data, np.ndarray) else data.data
+    mailbox(session).put(step, rank, array if array.flags.writeable else array.copy())
+    return "OK"
+
+
+def tell_lost(session: str, reason: str) -> None:
+    """Make the rank of this worker stop; the client calls this on every worker left."""
+    mailbox(session).abort(reason)
+
+
+class Doors(WorkerPlugin):
+    """Opens every worker to messages before any rank sends one."""
+
+    name = "louvain-um-doors"
+
+    def setup(self, worker: Any) -> None:
+        """Add the handler of messages."""
+        worker.handlers["louvain_um_receive"] = receive
+
+
+class DaskCommunicator(Collectives):
+    """One rank of a session, on the worker that calls this."""
+
+    def __init__(self, session: Session, rank: int) -> None:
+        super().__init__(rank, len(session.addresses))
+        self.session = session
+        self.step = 0
+        self._worker = get_worker()
+        self._mailbox = mailbox(session.name)
+
+    def exchange(self, arrays: list[Array]) -> list[Array]:
+        """Send array r to rank r; return what each rank sent here, by rank."""
+        session = self.session
+        self.step += 1
+        others = [to for to in range(self.size) if to != self.rank]
+
+        async def send(to: int) -> None:
+            message = {"session": session.name, "step": self.step, "rank": self.rank}
+            peer = self._worker.rpc(session.addresses[to])
+            try:
+                await peer.louvain_um_receive(**message, data=to_serialize(arrays[to]))
+            except OSError as error:
+                raise WorkerLostError(f"{session.worker(to)} went away") from error
+
+        async def send_all() -> None:
+            await asyncio.gather(*map(send, others))
+
+        sending = asyncio.run_coroutine_threadsafe(send_all(), self._worker.loop.asyncio_loop)
+
+        def check() -> None:
+            if sending.done():
+                sending.result()
+
+        received: list[Array] = [arrays[self.rank]] * self.size
+        try:
+            for other in others:
+                name = session.worker(other)
+                received[other] = self._mailbox.take(
+                    self.step, other, session.patience, check, name
+                )
+            sending.result(session.patience)
+        except TimeoutError:
+            raise WorkerLostError(f"a worker took nothing for {session.patience:g} s") from None
+        finally:
+            sending.cancel()
+        return received
+
+    def abort(self, reason: str) -> None:
+        """Make this rank's collectives raise; the client tells the others."""
+        self._mailbox.abort(reason)
+
+
+def teller(session: Session) -> Observer:
+    """Return an observer that tells the client of phases and iterations."""
+    worker = get_worker()
+
+    def tell(event: Event) -> None:
+        if event.kind in ("start", "iteration", "end"):
+            worker.log_event(session.topic, {name: getattr(event, name) for name in SHOWN})
+
+    return tell
+
+
+def event_of(told: Mapping[str, Any]) -> Event:
+    """Return the event that `teller` told."""
+    return Event(**{name: told[name] for name in SHOWN})
+
+
+def run_rank(
+    session: Session, rank: int, block: RowBlock, options: Options, values: dict[str, Any]
+) -> Communities | None:
+    """Run one rank to its end; the first one returns the communities.
+
+    Raises
+    ------
+    LouvainUmError
+        This worker runs another version than the client.
+    """
+    if version_digest() != session.version:
+        raise LouvainUmError(
+            f"{session.worker(rank)} runs another version of louvain-um than the client; install "
+            "the same version on all machines"
+        )
+    ranks = DaskCommunicator(session, rank)
+    try:
+        options = replace(options, threads=options.threads or get_worker().state.nthreads)
+        watcher = ignore if rank else teller(session)
+        found = detect_on_rank(ranks, own_arrays(block), options, watcher, **values)
+    finally:
+        close_mailbox(session.name)
+    return None if rank else found
+
+
+def own_arrays(block: RowBlock) -> RowBlock:
+    """Return a block that may be written to: arrays that arrive in a message may not."""
+    arrays: dict[str, Array | None] = {
+        name: getattr(block, name) for name in ("offsets", "targets", "weights", "loops")
+    }
+    copied: dict[str, Any] = {
+        name: np.require(array, requirements=["C", "W"])
+        for name, array in arrays.items()
+        if array is not None
+    }
+    return replace(block, **copied)

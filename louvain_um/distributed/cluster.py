@@ -1,0 +1,135 @@
+"""Where the ranks of a run are: what `cluster=` of `louvain` and `leiden` may be."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
+from louvain_um.events import Observer
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Options
+from louvain_um.results.communities import Communities
+
+LOCAL: Final = re.compile(r"local(?::([1-9][0-9]{0,3}))?")
+ADDRESS: Final = re.compile(r"[a-z]+://\S+")
+RANK_TIMEOUT: Final = "LOUVAIN_UM_RANK_TIMEOUT"
+PATIENCE_SECONDS: Final = 600.0
+"""How long a rank waits for another one: longer than any sub-round of a graph that fits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRun:
+    """How a run is distributed.
+
+    Parameters
+    ----------
+    cluster : distributed.Client, cluster object or str
+        A client of a Dask cluster; an object with `get_client`, as dask-jobqueue and
+        dask-kubernetes have them; "local:N", N processes of this machine; the address of a Dask
+        scheduler such as "tcp://head:8786"; or "mpi", the processes that `mpiexec` started.
+    checkpoint : path, optional
+        Folder that every worker can read and write. A run that was interrupted goes on from
+        what it holds, on any number of workers.
+    on_loss : {"raise", "resume"}
+        What to do when a worker is lost: raise `WorkerLostError`, or go on from the checkpoint
+        with the workers left.
+
+    Raises
+    ------
+    OptionError
+        A value outside its range.
+    """
+
+    cluster: Any
+    checkpoint: str | Path | None = None
+    on_loss: Literal["raise", "resume"] = "raise"
+
+    def __post_init__(self) -> None:
+        if self.on_loss not in ("raise", "resume"):
+            raise OptionError("on_loss", self.on_loss, "must be 'raise' or 'resume'")
+        if self.on_loss == "resume" and self.checkpoint is None:
+            problem = "on_loss='resume' has nothing to resume from"
+            raise OptionError("checkpoint", None, "name a folder", problem=problem)
+        if self.cluster is None and self.checkpoint is not None:
+            problem = "checkpoints are written by the ranks of a cluster"
+            raise OptionError("cluster", None, "pass cluster='local:2', say", problem=problem)
+        known = self.cluster in (None, "mpi") or not isinstance(self.cluster, str)
+        if not known and not LOCAL.fullmatch(self.cluster) and not ADDRESS.fullmatch(self.cluster):
+            raise OptionError(
+                "cluster", self.cluster, "must be 'local:N', a scheduler's address or 'mpi'"
+            )
+
+    @property
+    def folder(self) -> Path | None:
+        """The checkpoint's folder, wherever a worker runs."""
+        return None if self.checkpoint is None else Path(self.checkpoint).absolute()
+
+
+def detect_on_cluster(
+    run: ClusterRun, graph: Graph, options: Options, observer: Observer
+) -> Communities:
+    """Detect communities with the ranks of a cluster.
+
+    Raises
+    ------
+    OptionError
+        A device other than the CPU.
+    WorkerLostError
+        A worker is gone, or did not answer in time.
+    LouvainUmError
+        The cluster cannot be reached, or runs another version.
+    """
+    if options.device not in ("auto", "cpu"):
+        problem = "the ranks of a cluster run on CPUs"
+        raise OptionError("device", options.device, "use device='cpu'", problem=problem)
+    from louvain_um.distributed.run import refuse_extended_rule
+
+    refuse_extended_rule(options)
+    require("distributed", "Dask")
+    from louvain_um.distributed.carriers import dask_session
+
+    with dask_session.client_of(run.cluster) as client:
+        try:
+            return dask_session.detect_with_client(
+                client, graph, options, observer, patience=patience(),
+                resume=run.on_loss == "resume", checkpoint=run.folder,
+            )  # fmt: skip
+        except WorkerLostError as error:
+            raise WorkerLostError(f"{error}; {remedy(run)}") from error
+
+
+def remedy(run: ClusterRun) -> str:
+    """Return what to do after a worker was lost."""
+    if run.checkpoint is None:
+        return "run again, with checkpoint=FOLDER to be able to resume"
+    return f"resume with checkpoint={str(run.checkpoint)!r}"
+
+
+def patience() -> float:
+    """Return the seconds that a rank waits for another one."""
+    given = os.environ.get(RANK_TIMEOUT, "")
+    if not given:
+        return PATIENCE_SECONDS
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise OptionError(RANK_TIMEOUT, given, "must be a number of seconds above 0")
+    return seconds
+
+
+def require(module: str, library: str) -> None:
+    """Raise an error that says how to install a library that is missing."""
+    import importlib
+
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise LouvainUmError(
+            f"cluster runs need {library}; install it with pip install 'louvain-um[cluster]'"
+        ) from error

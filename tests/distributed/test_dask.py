@@ -1,0 +1,198 @@
+"""Ranks on Dask workers: processes of their own, real connections, real deaths."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import louvain_um as lu
+from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
+from louvain_um.events import Event, ignore
+from louvain_um.options import Options
+from louvain_um.results.communities import Communities
+from tests.distributed.runs import METHODS, assert_equal, graph_named, one_process
+
+distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[[int], Any]]:
+    """Return what starts workers and returns their client; stop them in the end."""
+    from contextlib import ExitStack
+
+    from louvain_um.distributed.carriers.dask_session import local_client
+
+    with ExitStack() as stack:
+        yield lambda workers: stack.enter_context(local_client(workers))
+
+
+def run(
+    client: Any,
+    method: str = "louvain",
+    checkpoint: Path | None = None,
+    observer: Any = ignore,
+    **values: Any,
+) -> Communities:
+    """Run with levels shared that are as small as those of the tests."""
+    from louvain_um.distributed.carriers.dask_session import detect_with_client
+
+    values = {"patience": 60.0, **values}
+    options = Options(method=method, device="cpu")  # type: ignore[arg-type]
+    return detect_with_client(
+        client, graph_named("lfr"), options, observer, collapse_arcs=1 << 10,
+        checkpoint=checkpoint, **values,
+    )  # fmt: skip
+
+
+def before_exchange(client: Any, worker: str, step: int, act: Callable[[], None]) -> None:
+    """Make one worker act before a collective of its next session."""
+
+    def inject() -> None:
+        from louvain_um.distributed.carriers.dask_rank import DaskCommunicator
+
+        exchange = DaskCommunicator.exchange
+
+        def acting(self: Any, arrays: Any) -> Any:
+            if self.step == step:
+                DaskCommunicator.exchange = exchange  # type: ignore[method-assign]
+                act()
+            return exchange(self, arrays)
+
+        DaskCommunicator.exchange = acting  # type: ignore[method-assign]
+
+    client.run(inject, workers=[worker])
+
+
+def kill_function() -> Callable[[], None]:
+    """Return a function that kills its process; nested, so that workers need not import it."""
+
+    def kill() -> None:
+        import os
+        import signal
+
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return kill
+
+
+def workers_of(client: Any) -> list[str]:
+    return sorted(client.nthreads())
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_labels_are_those_of_one_process(start: Any, workers: int) -> None:
+    client, events = start(workers), list[Event]()
+    for method in METHODS:
+        assert_equal(run(client, method, observer=events.append), one_process("lfr", method))
+        found = getattr(lu, method)(graph_named("lfr"), cluster=client)
+        assert_equal(found, one_process("lfr", method))
+        assert found.provenance["ranks"] == workers
+    assert {event.phase for event in events} >= {"move", "refine", "aggregate"}
+
+
+def test_workers_of_this_machine_are_started_and_stopped() -> None:
+    found = lu.louvain(graph_named("lfr"), cluster="local:2")
+    assert_equal(found, one_process("lfr", "louvain"))
+
+
+def test_a_killed_worker_ends_in_one_line(start: Any, tmp_path: Path) -> None:
+    client = start(4)
+    victim = workers_of(client)[2]
+    before_exchange(client, victim, 4, kill_function())
+    since = time.monotonic()
+    with pytest.raises(WorkerLostError) as caught:
+        lu.leiden(graph_named("stencil"), cluster=client, checkpoint=tmp_path)
+    assert time.monotonic() - since < 60
+    text = str(caught.value)
+    assert "\n" not in text
+    assert re.fullmatch(
+        rf"worker {victim} \(rank 2 of 4\) went away in level \d; "
+        rf"resume with checkpoint='{tmp_path}'",
+        text,
+    )
+
+
+@pytest.mark.parametrize("steps", [(3, 100, 200), (10, 150, 60), (90, 30, 120), (1,)])
+def test_killed_workers_are_done_without(start: Any, tmp_path: Path, steps: Any) -> None:
+    client = start(len(steps) + 1)
+    for step, worker in zip(steps, workers_of(client), strict=False):
+        before_exchange(client, worker, step, kill_function())
+    found = run(client, "leiden", tmp_path, resume=True)
+    assert_equal(found, one_process("lfr", "leiden"))
+    assert found.provenance["ranks"] < len(steps) + 1
+    if max(steps) > 81:
+        assert found.provenance["replayed"] > 0
+
+
+def test_an_exception_in_one_rank_stops_all(start: Any) -> None:
+    client = start(3)
+
+    def fail() -> None:
+        raise ValueError("broken on purpose")
+
+    before_exchange(client, workers_of(client)[1], 20, fail)
+    with pytest.raises(LouvainUmError, match="a rank failed: ValueError: broken on purpose"):
+        run(client)
+    assert_equal(run(client), one_process("lfr", "louvain"))  # the workers are free again
+
+
+def test_a_stalled_worker_ends_in_one_line(start: Any) -> None:
+    client = start(2)
+
+    def stall() -> None:
+        import time
+
+        time.sleep(8)
+
+    before_exchange(client, workers_of(client)[0], 30, stall)
+    with pytest.raises(WorkerLostError, match=r"rank 0 of 2\) did not answer for 2 s in level 0"):
+        run(client, patience=2.0)
+
+
+def test_a_full_disk_under_a_checkpoint_ends_in_one_line(start: Any, tmp_path: Path) -> None:
+    client = start(2)
+
+    def fill_disk() -> None:
+        import errno
+
+        from louvain_um.core import atomic_files
+
+        def full(path: Any) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        atomic_files.flush = full
+
+    client.run(fill_disk, workers=[workers_of(client)[1]])
+    with pytest.raises(LouvainUmError, match=r"disk is full.*free some space"):
+        run(client, checkpoint=tmp_path)
+
+
+def test_a_worker_of_another_version_is_refused(start: Any) -> None:
+    client = start(2)
+
+    def change() -> None:
+        from louvain_um.distributed.carriers import dask_rank
+
+        dask_rank.version_digest = lambda: "another"  # type: ignore[assignment]
+
+    client.run(change, workers=[workers_of(client)[1]])
+    with pytest.raises(LouvainUmError, match=r"rank 1 of 2\) runs another version.*install"):
+        run(client)
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch: Any) -> None:
+    from louvain_um.distributed.carriers import dask_session
+
+    monkeypatch.setattr(dask_session, "CONNECT_SECONDS", 1)
+    with pytest.raises(LouvainUmError, match="start one with 'dask scheduler'"):
+        lu.louvain(graph_named("lfr"), cluster="tcp://127.0.0.1:9")
+
+
+def test_ranks_run_on_cpus(start: Any) -> None:
+    with pytest.raises(OptionError, match="use device='cpu'"):
+        lu.louvain(graph_named("lfr"), cluster="local:2", device="cuda")
