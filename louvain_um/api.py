@@ -206,12 +206,15 @@ def run_on_cluster(
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.gpu.graph import DeviceGraph
 
-    if isinstance(graph, DeviceGraph):
+    if clustered.follows:
+        graph = None
+    elif isinstance(graph, DeviceGraph):
         graph = graph.to_host()
     elif isinstance(graph, DynamicGraph):
         graph = graph.snapshot()
     elif not isinstance(graph, Graph):
         from louvain_um.formats.reading import graph_of
 
-        graph = graph_of(graph)
+        with clustered.leading():
+            graph = graph_of(graph)
     return detect_on_cluster(clustered, graph, options, observer)

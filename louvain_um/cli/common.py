@@ -65,6 +65,13 @@ class Method(StrEnum):
     leiden = "leiden"
 
 
+class OnLoss(StrEnum):
+    """What to do when a worker is lost."""
+
+    fail = "raise"
+    resume = "resume"
+
+
 def ignored_memory_options(
     device: object, memory: str, default: str, budget: str | None
 ) -> tuple[str, ...]:

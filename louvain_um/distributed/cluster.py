@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
-from louvain_um.events import Observer
+from louvain_um.events import Observer, ignore
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
 
 LOCAL: Final = re.compile(r"local(?::([1-9][0-9]{0,3}))?")
 ADDRESS: Final = re.compile(r"[a-z]+://\S+")
-RANK_TIMEOUT: Final = "LOUVAIN_UM_RANK_TIMEOUT"
+PATIENCE: Final = "LOUVAIN_UM_PATIENCE"
 PATIENCE_SECONDS: Final = 600.0
 """How long a rank waits for another one: longer than any sub-round of a graph that fits."""
 
@@ -68,9 +70,32 @@ class ClusterRun:
         """The checkpoint's folder, wherever a worker runs."""
         return None if self.checkpoint is None else Path(self.checkpoint).absolute()
 
+    @property
+    def follows(self) -> bool:
+        """Whether this is a process of MPI other than the first, which reads and prints."""
+        if self.cluster != "mpi":
+            return False
+        require("mpi4py.MPI", "mpi4py", "mpi")
+        from louvain_um.distributed.carriers.mpi import is_follower
+
+        return is_follower()
+
+    @contextmanager
+    def leading(self) -> Iterator[None]:
+        """Tell the other processes of MPI if what is done inside fails."""
+        try:
+            yield
+        except BaseException:
+            if self.cluster == "mpi" and not self.follows:
+                from louvain_um.distributed.carriers.mpi import give_up
+
+                with suppress(WorkerLostError):
+                    give_up()
+            raise
+
 
 def detect_on_cluster(
-    run: ClusterRun, graph: Graph, options: Options, observer: Observer
+    run: ClusterRun, graph: Graph | None, options: Options, observer: Observer = ignore
 ) -> Communities:
     """Detect communities with the ranks of a cluster.
 
@@ -89,7 +114,14 @@ def detect_on_cluster(
     from louvain_um.distributed.run import refuse_extended_rule
 
     refuse_extended_rule(options)
-    require("distributed", "Dask")
+    if run.cluster == "mpi":
+        require("mpi4py.MPI", "mpi4py", "mpi")
+        from louvain_um.distributed.carriers.mpi import detect_with_mpi
+
+        return detect_with_mpi(graph, options, observer, patience=patience(), checkpoint=run.folder)
+    if graph is None:
+        raise OptionError("graph", None, "must be a graph")
+    require("distributed", "Dask", "cluster")
     from louvain_um.distributed.carriers import dask_session
 
     with dask_session.client_of(run.cluster) as client:
@@ -111,7 +143,7 @@ def remedy(run: ClusterRun) -> str:
 
 def patience() -> float:
     """Return the seconds that a rank waits for another one."""
-    given = os.environ.get(RANK_TIMEOUT, "")
+    given = os.environ.get(PATIENCE, "")
     if not given:
         return PATIENCE_SECONDS
     try:
@@ -119,17 +151,17 @@ def patience() -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 1e6:
-        raise OptionError(RANK_TIMEOUT, given, "must be a number of seconds above 0")
+        raise OptionError(PATIENCE, given, "must be a number of seconds above 0")
     return seconds
 
 
-def require(module: str, library: str) -> None:
+def require(module: str, library: str, extra: str) -> None:
     """Raise an error that says how to install a library that is missing."""
     import importlib
 
     try:
         importlib.import_module(module)
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:  # mpi4py without an MPI library
         raise LouvainUmError(
-            f"cluster runs need {library}; install it with pip install 'louvain-um[cluster]'"
+            f"this needs {library}; install it with pip install 'louvain-um[{extra}]'"
         ) from error

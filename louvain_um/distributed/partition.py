@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.distributed.communicator import Communicator
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, WorkerLostError
 from louvain_um.graph.build import weighted_degrees
 from louvain_um.graph.graph import Graph
 
@@ -109,6 +110,43 @@ def blocks_of(graph: Graph, ranks: int) -> list[RowBlock]:
             )
         )
     return blocks
+
+
+def deal(ranks: Communicator, graph: Graph | None) -> RowBlock:
+    """Send each rank its rows of the first rank's graph; every rank calls this.
+
+    Raises
+    ------
+    WorkerLostError
+        The first rank has no graph.
+    """
+    header = np.zeros(3, np.int64)
+    if graph is not None:
+        header[:] = 1, graph.n_vertices, 0 if graph.weights is None else graph.weights.itemsize
+    here, vertices, itemsize = ranks.allgatherv(header)[0].tolist()
+    if not here:
+        raise WorkerLostError("the first process has no graph; see its message")
+    blocks = blocks_of(graph, ranks.size) if graph is not None and not ranks.rank else None
+    empty = {
+        "offsets": np.zeros(0, np.int64),
+        "targets": np.zeros(0, np.uint32),
+        "weights": np.zeros(0, np.uint32 if itemsize == 4 else np.int64),
+        "loops": np.zeros(0, np.int64),
+        "first": np.zeros(0, np.int64),
+    }
+    own: dict[str, Any] = {}
+    for name, nothing in empty.items():
+        sent: list[Any]
+        if blocks is None:
+            sent = [nothing] * ranks.size
+        elif name == "first":
+            sent = [np.array([block.first], np.int64) for block in blocks]
+        else:
+            sent = [nothing if getattr(b, name) is None else getattr(b, name) for b in blocks]
+        own[name] = ranks.alltoallv(sent)[0]
+    first = int(own.pop("first")[0])
+    own["weights"] = own["weights"] if itemsize else None
+    return RowBlock(first=first, n_vertices=vertices, **own)
 
 
 def join_blocks(ranks: Communicator, block: RowBlock) -> RankGraph:

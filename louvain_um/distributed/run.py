@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from louvain_um.core.hierarchy import detect
 from louvain_um.core.problem import takes_extended_rule
 from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator, run_threads
@@ -13,7 +15,8 @@ from louvain_um.distributed.checkpoint import Checkpoint
 from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.engine import COLLAPSE_ARCS, RankEngine
 from louvain_um.distributed.partition import RowBlock, blocks_of, join_blocks
-from louvain_um.errors import OptionError
+from louvain_um.distributed.version_digest import version_digest
+from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Observer, ignore
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -49,11 +52,22 @@ def detect_on_rank(
         Of the whole graph, the same on every rank.
     """
     refuse_extended_rule(options)
+    refuse_mixed_versions(ranks)
     graph = join_blocks(ranks, block)
     saved = None if checkpoint is None else Checkpoint(checkpoint, ranks, graph, options)
     engine = RankEngine(options, observer, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)
     result = detect(engine, graph, options, observer)
     return replace(result, provenance={**result.provenance, "replayed": engine.replayed})
+
+
+def refuse_mixed_versions(ranks: Communicator) -> None:
+    """Raise unless all ranks run the same rules and kernels."""
+    own = np.frombuffer(bytes.fromhex(version_digest()), np.uint8)
+    every = ranks.allgatherv(own)
+    if any(not np.array_equal(one, own) for one in every):
+        raise LouvainUmError(
+            "the ranks run different versions of louvain-um; install the same one everywhere"
+        )
 
 
 def refuse_extended_rule(options: Options) -> None:

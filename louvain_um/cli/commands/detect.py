@@ -90,6 +90,28 @@ def detect(
         ),
     ] = False,
     threads: common.Threads = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="Run on several processes or machines: local:N, the address of a Dask scheduler "
+            "such as tcp://head:8786, or mpi (under mpiexec).  [default: this process]",
+            show_default=False,
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder shared by the workers of --cluster, from which an interrupted run is "
+            "resumed.  [default: none]",
+            show_default=False,
+        ),
+    ] = None,
+    on_loss: Annotated[
+        common.OnLoss,
+        typer.Option(help="What to do when a worker of --cluster is lost."),
+    ] = common.OnLoss.fail,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
@@ -98,6 +120,7 @@ def detect(
 ) -> None:
     """Find the communities of a graph and print the largest ones."""
     from louvain_um.cli.progress import progress_reporter
+    from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster
     from louvain_um.errors import OptionError
     from louvain_um.options import Options
     from louvain_um.placement.policy.find import find_policy
@@ -117,11 +140,15 @@ def detect(
         allow_driver_eviction=allow_driver_eviction,
     )
     find_policy(options.memory)
+    clustered = ClusterRun(cluster=cluster, checkpoint=checkpoint, on_loss=on_loss.value)
     for given, name in ((safe_csv, "--safe-csv"), (hierarchy, "--hierarchy")):
         if given and output is None:
             raise OptionError(remedy=f"{name} needs a file to write: add -o labels.csv")
     if output is not None:
         check_output(output, graph, hierarchy=hierarchy, safe_csv=safe_csv, force=force)
+    if clustered.follows:  # the first process of MPI reads, prints and writes
+        detect_on_cluster(clustered, None, options)
+        return
     seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
     with progress_reporter(quiet=quiet) as reporter:
         from louvain_um.api import run
@@ -129,13 +156,17 @@ def detect(
 
         reporter.step(f"reading {graph}")
         start = time.perf_counter()
-        with announced(reporter):
+        with announced(reporter), clustered.leading():
             loaded = reading.read(graph)
         compiling_while_reading = reporter.compiled
         seconds["read"] = time.perf_counter() - start - compiling_while_reading
 
         start = time.perf_counter()
-        result = run(loaded, options, reporter)
+        result = (
+            run(loaded, options, reporter)
+            if cluster is None
+            else detect_on_cluster(clustered, loaded, options, reporter)
+        )
         compiling = reporter.compiled - compiling_while_reading
         seconds["detect"] = time.perf_counter() - start - compiling
 

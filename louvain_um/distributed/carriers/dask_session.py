@@ -8,6 +8,7 @@ import queue
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from distributed import Client, Future
@@ -174,7 +175,7 @@ def run_session(
             level = next_level(events, observer, level)
             check(client, session, futures)
         found: Communities = futures[0].result()
-        return found
+        return replace(found, graph=graph)
     except WorkerLostError as error:
         stop(client, session, futures, str(error))
         raise WorkerLostError(f"{error} in level {max(level, 0)}") from error

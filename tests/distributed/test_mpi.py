@@ -1,0 +1,102 @@
+"""Ranks that mpiexec starts: two processes that run the same program."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from tests.distributed.runs import graph_named, one_process
+from tests.paths import ROOT
+
+pytest.importorskip(
+    "mpi4py.MPI", reason="mpi4py or an MPI library is not installed", exc_type=ImportError
+)
+
+
+def mpiexec(*command: str, ranks: int = 2) -> subprocess.CompletedProcess[str]:
+    """Run a command on ranks; skip where no mpiexec is beside Python or on the path."""
+    import shutil
+
+    places = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    program = shutil.which("mpiexec", path=os.pathsep.join(places))
+    if program is None:
+        pytest.skip("mpiexec is not installed")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LOUVAIN_UM_PATIENCE": "60"}
+    return subprocess.run(
+        [program, "-n", str(ranks), sys.executable, *command],
+        capture_output=True, text=True, timeout=300, env=environment, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "graph.npz"
+    lu.write_graph(path, graph_named("lfr"))
+    return path
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_labels_are_those_of_one_process(tmp_path: Path, file: Path, method: str) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, numpy as np, louvain_um as lu\n"
+        "from mpi4py import MPI\n"
+        "from louvain_um.distributed.carriers.mpi import detect_with_mpi\n"
+        "from louvain_um.events import ignore\n"
+        "from louvain_um.options import Options\n"
+        "rank = MPI.COMM_WORLD.Get_rank()\n"
+        "graph = None if rank else lu.read_graph(sys.argv[1])\n"
+        f"found = detect_with_mpi(graph, Options(method='{method}', device='cpu'), ignore, "
+        "patience=60.0, collapse_arcs=1 << 10)\n"
+        "np.savez(f'{sys.argv[2]}/{rank}.npz', labels=found.labels, value=found.modularity)\n"
+    )
+    done = mpiexec(str(script), str(file), str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    one = one_process("lfr", method)
+    for rank in range(2):
+        with np.load(tmp_path / f"{rank}.npz") as found:
+            assert np.array_equal(found["labels"], one.labels)
+            assert found["value"] == one.modularity
+
+
+def test_the_command_line_prints_once(file: Path) -> None:
+    done = mpiexec("-m", "louvain_um", "detect", str(file), "--cluster", "mpi", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["modularity"] == one_process("lfr", "louvain").modularity
+
+
+def test_a_file_that_is_not_there_ends_all_ranks(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing.npz")
+    done = mpiexec("-m", "louvain_um", "detect", missing, "--cluster", "mpi")
+    assert done.returncode != 0
+    assert "missing.npz" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_exception_in_one_rank_ends_all(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from louvain_um.distributed.carriers import mpi\n"
+        "from louvain_um.events import ignore\n"
+        "from louvain_um.generators import lfr\n"
+        "from louvain_um.options import Options\n"
+        "class Failing(mpi.MpiCommunicator):\n"
+        "    def exchange(self, arrays):\n"
+        "        if self.rank == 1 and self.traffic.collectives > 40:\n"
+        "            raise ValueError('broken on purpose')\n"
+        "        return super().exchange(arrays)\n"
+        "mpi.MpiCommunicator = Failing\n"
+        "graph = lfr(1 << 10).graph\n"
+        "options = Options(device='cpu')\n"
+        "mpi.detect_with_mpi(graph, options, ignore, patience=60.0, collapse_arcs=0)\n"
+    )
+    done = mpiexec(str(script))
+    assert done.returncode != 0
+    assert "rank 1 of 2 failed: broken on purpose" in done.stderr
