@@ -23,6 +23,7 @@ from louvain_um.cli.commands import (
 )
 from louvain_um.cli.commands import report as report_command
 from louvain_um.cli.commands import simulate as simulate_command
+from louvain_um.cli.commands import stream as stream_command
 from louvain_um.cli.commands import sweep as sweep_command
 from louvain_um.cli.exit_codes import open_standard_streams, report_error
 from louvain_um.cli.heap import mmap_large_arrays
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 app.command("detect", cls=Command)(detect.detect)
 app.command("draw", cls=Command)(draw.draw)
+app.command("stream", cls=Command)(stream_command.stream)
 app.command("profile", cls=Command)(profile.profile)
 app.command("report", cls=Command)(report_command.report)
 app.command("sweep", cls=Command)(sweep_command.sweep)

@@ -25,8 +25,9 @@ class Names:
 
     def __init__(self, names: Iterable[Hashable]) -> None:
         self.of: list[Any] = list(names)
-        self.ids: dict[Any, int] = {name: place for place, name in enumerate(self.of)}
-        if len(self.ids) != len(self.of):
+        named = [(name, place) for place, name in enumerate(self.of) if name is not None]
+        self.ids: dict[Any, int] = dict(named)
+        if len(self.ids) != len(named):
             raise GraphError("some vertices have the same name; make the names different")
 
     def add(self, names: list[Any]) -> None:

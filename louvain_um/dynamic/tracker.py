@@ -330,6 +330,7 @@ class Tracker:
             resolution=run.resolution,
             method=run.method,
             timings=timings,
+            vertex_names=self.graph.names,
             provenance={"device": "cpu", "seed": run.seed, "mode": self.options.mode},
             ids=self.identity.ids,
             changed=changed,

@@ -1,0 +1,225 @@
+"""``louvain-um stream``: communities that follow timed edges."""
+
+from __future__ import annotations
+
+import time as clock
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from louvain_um.cli import common
+from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.terminal.output import echo
+from louvain_um.errors import OptionError
+
+if TYPE_CHECKING:
+    from louvain_um.cli.progress import Reporter
+    from louvain_um.dynamic.stream_folder import StreamFolder
+    from louvain_um.dynamic.streams import EdgeStream
+    from louvain_um.dynamic.tracker import Tracker
+
+CHECKPOINT_SECONDS = 30.0
+"""Time between checkpoints: what a kill may cost, at most."""
+
+COLUMNS = "Columns of the file"
+
+
+class Connected(StrEnum):
+    """When communities are split into their connected parts."""
+
+    renewal = "renewal"
+    always = "always"
+
+
+def column(what: str) -> Any:
+    """Return an option that names a column."""
+    return typer.Option(
+        metavar="COLUMN",
+        help=f"{what}: a name, or a number from 1.",
+        show_default=False,
+        rich_help_panel=COLUMNS,
+    )
+
+
+@with_exit_code
+def stream(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Timed edges: lines `u v time [weight]`, CSV or Parquet; - for "
+            "standard input.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="DIR",
+            help="Folder for tables and report; an interrupted stream continues there.",
+        ),
+    ],
+    every: Annotated[
+        str, typer.Option(metavar="N|TIME", help="Edges or time of a batch: 1000, or 1d.")
+    ] = "1000",
+    window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|TIME", help="Edges or time that stay: 100000, or 30d.  [default: all]",
+            show_default=False,
+        ),
+    ] = None,
+    method: Annotated[
+        common.Method, typer.Option(help="Method that renews communities.")
+    ] = common.Method.leiden,
+    resolution: common.Resolution = 1.0,
+    seed: common.Seed = 0,
+    renew: Annotated[
+        float,
+        typer.Option(
+            metavar="X",
+            help="Share of the weight that may turn against communities before they are renewed.",
+        ),
+    ] = 0.02,
+    audit: Annotated[
+        float,
+        typer.Option(
+            metavar="X",
+            help="Lead in modularity from which the communities of an audit are taken; 1 for no "
+            "audits.",
+        ),
+    ] = 0.003,
+    connected: Annotated[
+        Connected, typer.Option(help="When communities are split into connected parts.")
+    ] = Connected.renewal,
+    source: Annotated[str | None, column("First end")] = None,
+    target: Annotated[str | None, column("Second end")] = None,
+    time: Annotated[str | None, column("Time")] = None,
+    weight: Annotated[str | None, column("Weight")] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="C", help="Character between fields.", show_default=False,
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    sort: Annotated[
+        bool, typer.Option("--sort", help="Sort edges by time.", rich_help_panel=COLUMNS)
+    ] = False,
+    threads: common.Threads = None,
+    json: common.Json = False,
+    force: common.Force = False,
+    quiet: common.Quiet = False,
+    verbose: common.Verbose = False,
+) -> None:  # fmt: skip
+    """Follow communities through timed edges; write them as they change."""
+    from louvain_um.cli.progress import progress_reporter
+    from louvain_um.cpu.compiling import announced
+    from louvain_um.dynamic.stream_folder import StreamFolder, fingerprint
+    from louvain_um.dynamic.streams import read_stream, span
+
+    for name, value in (("every", every), ("window", window)):
+        if value is not None:
+            span(name, value)
+    options: dict[str, Any] = {
+        "seed": seed, "renew": renew, "audit": None if audit >= 1 else audit,
+        "method": method.value, "resolution": resolution, "connected": connected.value,
+    }  # fmt: skip
+    refuse_options(options, threads)
+    with progress_reporter(quiet=quiet) as reporter, announced(reporter):
+        reporter.step(f"reading {file}")
+        columns: dict[str, Any] = {
+            "source": source,
+            "target": target,
+            "time": time,
+            "weight": weight,
+        }
+        edges = read_stream(file, **columns, separator=separator, sort=sort)
+        if not len(edges):
+            raise OptionError(
+                remedy="name another file", problem=f"{file}: holds no edges to follow"
+            )
+        settings = {"edges": fingerprint(edges), "every": every, "window": window, **options}
+        folder = StreamFolder(output, settings, edges.edges.names, force=force)
+        try:
+            tracker = folder.resume(threads)
+            begun = 0 if tracker is None else tracker.epoch
+            if tracker is None:
+                from louvain_um.dynamic.tracker import Tracker
+
+                tracker = Tracker(edges.graph(threads=threads), threads=threads, **options)
+            seconds = follow(edges, tracker, folder, every, window, reporter)
+        finally:
+            folder.close()
+        reporter.step("drawing the report")
+        from louvain_um.drawing.stream_report import write_report
+
+        write_report(output, f"{Path(file).name}", force=True)
+    about = summary(edges, tracker, begun, seconds)
+    if json:
+        common.print_json({"schema": 1, "folder": str(output), **about})
+        return
+    echo(
+        f"{about['batches']:,} batches, {about['edges']:,} edges of {about['vertices']:,} "
+        f"vertices: {about['communities']:,} communities, modularity {about['modularity']:.4f}"
+    )
+    if not quiet:
+        if begun:
+            print_note(f"went on after batch {begun:,}")
+        print_note(f"communities.csv, events.csv, history.csv and report.html are in {output}")
+
+
+def column_of(given: str | None) -> str | int | None:
+    """Return a column as readers take it."""
+    return int(given) if given is not None and given.isdecimal() else given
+
+
+def refuse_options(options: dict[str, Any], threads: int | None) -> None:
+    """Raise for options that a tracker refuses, before anything is read."""
+    from louvain_um.dynamic.graph import DynamicGraph
+    from louvain_um.dynamic.tracker import Tracker
+
+    Tracker(DynamicGraph(0), threads=threads, **options)
+
+
+def follow(
+    edges: EdgeStream, tracker: Tracker, folder: StreamFolder, every: str, window: str | None,
+    reporter: Reporter,
+) -> float:  # fmt: skip
+    """Follow all batches that are left; return the seconds they took."""
+    since = saved = clock.perf_counter()
+    seen, begun, first_edges = 0, tracker.epoch, 0
+    for number, step in enumerate(edges.steps(every=every, window=window), 1):
+        seen += 0 if step.insert is None else len(step.insert[0])
+        if number <= begun:
+            first_edges = seen
+            continue
+        found = tracker.update(step.apply(tracker.graph))
+        folder.add(step.time, seen, found, tracker.rows[-1])
+        now = clock.perf_counter()
+        if now - saved > CHECKPOINT_SECONDS:
+            folder.save(tracker)
+            saved = now
+        rate = (seen - first_edges) / max(now - since, 1e-9)
+        reporter.step(
+            f"batch {number:,} · {seen:,} of {len(edges):,} edges · {rate:,.0f} edges/s · "
+            f"{found.n_communities:,} communities · modularity {found.modularity:.4f}"
+        )
+    folder.save(tracker)
+    return clock.perf_counter() - since
+
+
+def summary(edges: EdgeStream, tracker: Tracker, begun: int, seconds: float) -> dict[str, Any]:
+    """Return what the command says at its end."""
+    history = tracker.rows
+    return {
+        "edges": len(edges),
+        "vertices": tracker.graph.n_vertices,
+        "batches": tracker.epoch,
+        "resumed_after": begun,
+        "communities": tracker.communities.n_communities,
+        "modularity": tracker.modularity,
+        "renewals": sum(bool(row["renewed"]) for row in history),
+        "audits": sum(row["audit_lead"] == row["audit_lead"] for row in history),
+        "seconds": seconds,
+    }

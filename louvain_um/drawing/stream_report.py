@@ -1,0 +1,159 @@
+"""The page of a followed stream: its communities over time, from the tables of its folder."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from louvain_um.core.atomic_files import replacing
+from louvain_um.drawing import over_time
+from louvain_um.errors import LouvainUmError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REPORT: Final = "report.html"
+
+EPOCH_FROM: Final = 10**8
+"""Times from here on are shown as dates, seconds since 1970: since March 1973."""
+
+KINDS: Final = ("born", "split", "merged", "died", "grew", "shrank", "continued")
+
+
+def write_report(folder: str | Path, title: str, *, force: bool = False) -> Path:
+    """Write the page of a stream's folder; return its path.
+
+    Parameters
+    ----------
+    folder : path
+        What `louvain-um stream` wrote.
+    title : str
+    force : bool
+        Whether an existing page is replaced.
+
+    Raises
+    ------
+    LouvainUmError
+        A table is missing or damaged.
+    """
+    folder = Path(folder)
+    history = read_table(folder / "history.csv")
+    changes = read_table(folder / "communities.csv")
+    events = read_table(folder / "events.csv")
+    path = folder / REPORT
+    text = page(title, history, changes, events)
+    with replacing(path, force=force) as part:
+        part.write_text(text, encoding="utf-8")
+    return path
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Return a table; names of vertices stay text."""
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path, dtype={"vertex": str}, keep_default_na=False, na_values=["nan"])
+    except (OSError, ValueError) as error:
+        raise LouvainUmError(
+            f"{path}: cannot be read ({type(error).__name__}); follow the stream again"
+        ) from None
+
+
+def page(title: str, history: pd.DataFrame, changes: pd.DataFrame, events: pd.DataFrame) -> str:
+    """Return a page that needs no network."""
+    try:
+        import jinja2
+    except ImportError:
+        raise LouvainUmError(
+            "pages need Jinja; install it with pip install 'louvain-um[report]'"
+        ) from None
+    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
+        files("louvain_um.drawing").joinpath("stream.html.j2").read_text("utf-8")
+    )
+    times = history["time"].to_numpy()
+    shown = show_times(times)
+    stays = over_time.Stays.of(changes, times)
+    charts = [
+        chart(
+            "Members and where they went",
+            "Bars are communities at a moment, ribbons the members that went on. Communities that "
+            "were largest at some time have colours; all others are grey.",
+            4.6,
+            lambda ax: over_time.draw_flows(ax, stays, shown),
+        ),
+        chart(
+            "Sizes of the largest communities",
+            "Each labelled with its id at its peak; gaps where fewer than two vertices were in it.",
+            3.0,
+            lambda ax: over_time.draw_sizes(ax, stays, shown),
+        ),
+        chart(
+            "Modularity",
+            "After every batch.",
+            2.4,
+            lambda ax: over_time.draw_quality(ax, history, shown),
+        ),
+    ]
+    if history["audit_lead"].notna().any():
+        charts.append(
+            chart(
+                "Is the answer still good?",
+                "How far a run from nothing led or trailed when communities were audited.",
+                2.2,
+                lambda ax: over_time.draw_leads(ax, history, shown),
+            )
+        )
+    last = history.iloc[-1]
+    facts = (
+        f"{len(history):,} batches · {int(last['edges']):,} edges · "
+        f"{int(last['communities']):,} communities · modularity {last['modularity']:.4f} · "
+        f"{int((history['renewed'].astype(str) == 'True').sum()):,} renewals · "
+        f"{int(history['audit_lead'].notna().sum()):,} audits · "
+        f"{history['seconds'].sum():.1f} s"
+    )
+    counted = events["kind"].value_counts()
+    return template.render(
+        title=title,
+        facts=facts,
+        charts=charts,
+        kinds=KINDS,
+        counts=[f"{int(counted.get(kind, 0)):,}" for kind in KINDS],
+    )
+
+
+def chart(title: str, about: str, height: float, draw: Callable[[Any], None]) -> dict[str, str]:
+    """Return a chart as SVG text with its title."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    # Without a salt and a date, the same stream gives the same page.
+    with mpl.rc_context({"svg.hashsalt": title, "svg.fonttype": "none"}):
+        figure = Figure(figsize=(10, height), layout="constrained")
+        draw(figure.add_subplot())
+        text = io.StringIO()
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    svg = text.getvalue()
+    return {"title": title, "about": about, "svg": svg[svg.index("<svg") :]}
+
+
+def show_times(times: Any) -> list[str]:
+    """Return times as people write them: dates where they are seconds since 1970.
+
+    Examples
+    --------
+    >>> from louvain_um.drawing.stream_report import show_times
+    >>> show_times([1769817600, 1769904000]), show_times([1, 2.5])
+    (['2026-01-31 00:00', '2026-02-01 00:00'], ['1', '2.5'])
+    """
+    values = np.asarray(times, float)
+    if len(values) and values[0] >= EPOCH_FROM and values[-1] < 10**10:
+        long = values[-1] - values[0] > 20 * 86_400
+        form = "%Y-%m-%d" if long else "%Y-%m-%d %H:%M"
+        return [datetime.fromtimestamp(value, UTC).strftime(form) for value in values.tolist()]
+    return [f"{value:g}" if value < 10**6 else f"{value:,.0f}" for value in values.tolist()]

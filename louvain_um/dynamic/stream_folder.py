@@ -1,0 +1,211 @@
+"""The folder that a followed stream is written to, and where an interrupted one goes on.
+
+Rows are appended as the batches are followed; a checkpoint says how long the tables were when the
+tracker was saved. Going on cuts them to that length and follows the batches since again, which
+gives the same rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.atomic_files import replacing
+from louvain_um.dynamic.identity import EVENT
+from louvain_um.dynamic.streams import EdgeStream
+from louvain_um.dynamic.tracker import TrackedCommunities, Tracker
+from louvain_um.errors import LouvainUmError
+
+SETTINGS: Final = "stream.json"
+STATE: Final = "tracker.npz"
+CHECKPOINTS: Final = "checkpoints.json"
+
+HISTORY: Final = (
+    "time", "epoch", "edges", "modularity", "communities", "edges_changed", "marked", "split",
+    "moves", "changed", "renewed", "audit_lead", "arcs_visited", "seconds",
+)  # fmt: skip
+TABLES: Final[dict[str, tuple[str, ...]]] = {
+    "communities": ("time", "vertex", "community"),
+    "events": ("time", *(EVENT.names or ())),
+    "history": HISTORY,
+}
+"""Tables of a followed stream, and their columns."""
+
+
+class StreamFolder:
+    """The tables and the state of a followed stream.
+
+    Parameters
+    ----------
+    folder : path
+        Created if missing.
+    settings : mapping
+        What the rows depend on; a folder with other settings is refused.
+    names : array, optional
+        The vertices' names.
+    force : bool
+        Start again, whatever the folder holds.
+
+    Raises
+    ------
+    LouvainUmError
+        The folder holds something else, or cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        settings: Mapping[str, Any],
+        names: NDArray[Any] | None = None,
+        *,
+        force: bool = False,
+    ) -> None:
+        self.folder, self.names = Path(folder), names
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = (error.strerror or "cannot be written").lower()
+            raise LouvainUmError(f"{self.folder}: {reason}; name another folder") from None
+        self.tables: dict[str, BinaryIO] = {}
+        self._check(dict(settings), force=force)
+        self._lengths: dict[str, dict[str, int]] = {}
+
+    def _check(self, settings: dict[str, Any], *, force: bool) -> None:
+        """Refuse a folder of something else; write down what this one is of."""
+        path = self.folder / SETTINGS
+        if not force and path.exists():
+            if _read_json(path) != settings:
+                raise LouvainUmError(
+                    f"{self.folder}: holds a stream of another file or with other options; name "
+                    "another folder, or pass --force to start again"
+                )
+            return
+        if not force and any(self.folder.iterdir()):
+            raise LouvainUmError(
+                f"{self.folder}: is not empty; name another folder, or pass --force"
+            )
+        for name in (STATE, CHECKPOINTS):
+            (self.folder / name).unlink(missing_ok=True)
+        with replacing(path, force=True) as part:
+            part.write_text(json.dumps(settings), encoding="utf-8")
+
+    def resume(self, threads: int | None = None) -> Tracker | None:
+        """Open the tables; return the tracker as it was last saved, None to begin.
+
+        Raises
+        ------
+        LouvainUmError
+            The state is damaged.
+        """
+        state, lengths = self.folder / STATE, dict.fromkeys(TABLES, 0)
+        tracker = None
+        if state.exists():
+            tracker = Tracker.load(state, threads=threads)
+            self._lengths = _read_json(self.folder / CHECKPOINTS)
+            try:
+                lengths = {name: int(self._lengths[str(tracker.epoch)][name]) for name in TABLES}
+            except (KeyError, TypeError, ValueError):
+                raise LouvainUmError(
+                    f"{self.folder / CHECKPOINTS}: does not fit {STATE}; pass --force to start "
+                    "again"
+                ) from None
+        for name, length in lengths.items():
+            path = self.table(name)
+            file = path.open("r+b" if path.exists() else "w+b")
+            self.tables[name] = file
+            if file.seek(0, os.SEEK_END) < length:
+                raise LouvainUmError(f"{path}: has lost rows; pass --force to start again")
+            file.truncate(length)
+            file.seek(length)
+            if not length:
+                self._write(name, [TABLES[name]])
+        return tracker
+
+    def table(self, name: str) -> Path:
+        """Return the file of a table."""
+        return self.folder / f"{name}.csv"
+
+    def add(
+        self, time: float, edges: int, found: TrackedCommunities, row: Mapping[str, Any]
+    ) -> None:
+        """Append what a batch changed.
+
+        Parameters
+        ----------
+        time : int or float
+            End of the batch.
+        edges : int
+            Timed edges so far.
+        found : TrackedCommunities
+        row : mapping
+            The batch's row of the tracker's history.
+        """
+        changed = found.changed
+        vertices = changed if self.names is None else self.names[changed]
+        ids = found.ids[changed]
+        pairs = zip(np.asarray(vertices).tolist(), ids.tolist(), strict=True)
+        self._write("communities", ((time, *pair) for pair in pairs))
+        self._write("events", ((time, *event.tolist()) for event in found.events))
+        full = {**row, "time": time, "edges": edges}
+        self._write("history", [[full[name] for name in HISTORY]])
+
+    def save(self, tracker: Tracker) -> None:
+        """Make a checkpoint: a stream that is killed goes on from here."""
+        lengths = {}
+        for name, file in self.tables.items():
+            file.flush()
+            os.fsync(file.fileno())
+            lengths[name] = file.tell()
+        # The last checkpoint stays known until the state of this one is in its place.
+        kept = list(self._lengths.items())[-1:]
+        self._lengths = {**dict(kept), str(tracker.epoch): lengths}
+        with replacing(self.folder / CHECKPOINTS, force=True) as part:
+            part.write_text(json.dumps(self._lengths), encoding="utf-8")
+        tracker.save(self.folder / STATE, force=True)
+
+    def close(self) -> None:
+        """Close the tables."""
+        for file in self.tables.values():
+            file.close()
+
+    def _write(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
+        text = _Encoded(self.tables[name])
+        csv.writer(text, lineterminator="\n").writerows(rows)
+
+
+class _Encoded:
+    """What `csv` writes to: text, kept as bytes so that lengths are those of the file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+
+    def write(self, text: str) -> int:
+        return self.file.write(text.encode("utf-8", "surrogateescape"))
+
+
+def fingerprint(stream: EdgeStream) -> str:
+    """Return a digest of a stream's edges and times."""
+    edges, digest = stream.edges, hashlib.sha256()
+    for column in (edges.u, edges.v, edges.times, edges.weights):
+        if column is not None:
+            digest.update(np.ascontiguousarray(column).data)
+    return digest.hexdigest()[:32]
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """Return an object of a file written here."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        raise LouvainUmError(f"{path}: is damaged; pass --force to start again")
+    return found

@@ -1,0 +1,158 @@
+"""``louvain-um stream``: tables, report, going on after an interruption, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import louvain_um as lu
+from louvain_um.cli import app
+from louvain_um.cli.commands import stream as command
+from louvain_um.dynamic.stream_folder import StreamFolder
+
+TABLES = ("communities", "events", "history")
+
+
+@pytest.fixture
+def timed(tmp_path: Path) -> Path:
+    """Return timed edges: four groups, one of which moves over to another."""
+    rng = np.random.default_rng(1)
+    lines = []
+    for second in range(3000):
+        u = int(rng.integers(0, 60))
+        group = u // 15 if second < 1500 or u // 15 else 1
+        v = (
+            int(group * 15 + rng.integers(0, 15))
+            if rng.random() < 0.9
+            else int(rng.integers(0, 60))
+        )
+        if u != v:
+            lines.append(f"p{u} p{v} {1_700_000_000 + 60 * second}")
+    path = tmp_path / "calls.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def run(*arguments: Any) -> Any:
+    return CliRunner().invoke(app, ["stream", *map(str, arguments)], catch_exceptions=False)
+
+
+def tables(folder: Path) -> dict[str, Any]:
+    found = {name: pd.read_csv(folder / f"{name}.csv") for name in TABLES}
+    found["history"] = found["history"].drop(columns="seconds")
+    return found
+
+
+def test_tables_hold_the_communities_as_they_change(timed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    result = run(timed, "-o", folder, "--every", "2h", "--window", "1d", "--json")
+    assert result.exit_code == 0, result.output
+    about = json.loads(result.stdout)
+    found = tables(folder)
+    assert about["batches"] == len(found["history"]) == 25
+    assert about["edges"] == len(timed.read_text().splitlines())
+    # The last row of each vertex is its community at the end.
+    last = found["communities"].groupby("vertex")["community"].last()
+    stream = lu.read_stream(timed)
+    tracker = lu.Tracker(graph := stream.graph())
+    for step in stream.steps(every="2h", window="1d"):
+        r = tracker.update(step.apply(graph))
+    assert stream.edges.names is not None
+    expected = dict(zip(stream.edges.names.tolist(), r.ids.tolist(), strict=True))
+    assert {name: expected[name] for name in last.index} == last.to_dict()
+    assert about["modularity"] == pytest.approx(r.modularity)
+    page = (folder / "report.html").read_text()
+    assert "calls.txt" in page
+    assert page.count("<svg") >= 3
+
+
+@pytest.mark.parametrize("batches", [1, 7, 24])
+def test_an_interrupted_stream_goes_on_where_it_was(
+    timed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int
+) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    options = ("--every", "2h", "--window", "1d", "-q")
+    assert run(timed, "-o", whole, *options).exit_code == 0
+    real, left = StreamFolder.add, [batches]
+
+    def add(self: StreamFolder, *values: Any) -> None:
+        if left[0] == 0:
+            self.tables["communities"].write(b"half a row")
+            raise KeyboardInterrupt
+        left[0] -= 1
+        real(self, *values)
+
+    monkeypatch.setattr(command, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(StreamFolder, "add", add)
+    assert run(timed, "-o", cut, *options).exit_code != 0
+    monkeypatch.setattr(StreamFolder, "add", real)
+    result = run(timed, "-o", cut, *options, "--json")
+    assert json.loads(result.stdout)["resumed_after"] == batches
+    for name, table in tables(whole).items():
+        pd.testing.assert_frame_equal(table, tables(cut)[name])
+    again = run(timed, "-o", cut, *options, "--json")
+    assert json.loads(again.stdout)["resumed_after"] == 25
+
+
+def test_a_folder_of_something_else_is_left_alone(timed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("keep")
+    result = run(timed, "-o", folder)
+    assert result.exit_code == 1
+    assert "not empty" in result.output
+    assert [file.name for file in folder.iterdir()] == ["mine.txt"]
+    other = tmp_path / "other"
+    assert run(timed, "-o", other, "-q").exit_code == 0
+    result = run(timed, "-o", other, "--seed", 3)
+    assert result.exit_code == 1
+    assert "other options" in result.output
+    assert run(timed, "-o", other, "--seed", 3, "--force", "-q").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--every", "0"), "every"),
+        (("--every", "1d", "--window", "soon"), "window"),
+        (("--renew", "7"), "renew"),
+        (("--resolution", "-1"), "resolution"),
+        (("--time", "when"), "when"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_written(
+    timed: Path, tmp_path: Path, options: tuple[str, ...], told: str
+) -> None:
+    result = run(timed, "-o", tmp_path / "out", *options)
+    assert result.exit_code in (1, 2)
+    assert told in result.output
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_times_that_run_backwards_and_truncated_lines_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bad.txt"
+    for text, told in (("a b 5\nb c 4\n", "sort"), ("a b 5\nb c\n", ":2:"), ("", "edges")):
+        path.write_text(text)
+        result = run(path, "-o", tmp_path / "out")
+        assert result.exit_code == 1
+        assert told in result.output
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("file", ["tracker.npz", "checkpoints.json", "communities.csv"])
+def test_a_damaged_state_is_refused(timed: Path, tmp_path: Path, file: str) -> None:
+    folder = tmp_path / "out"
+    assert run(timed, "-o", folder, "-q").exit_code == 0
+    path = folder / file
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    result = run(timed, "-o", folder)
+    assert result.exit_code == 1
+    assert "--force" in result.output or "Tracker.save" in result.output
+    assert "Traceback" not in result.output
