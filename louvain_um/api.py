@@ -170,7 +170,7 @@ def run(
     elif not isinstance(graph, Graph):
         from louvain_um.formats.reading import graph_of
 
-        graph = graph_of(graph)
+        graph = graph_of(graph, options.objective)
     if chosen.kind == "cpu" and options.ballast_bytes:
         raise DeviceUnavailableError(f"ballast takes device memory: {chosen.reason}")
     if chosen.kind == "cpu":

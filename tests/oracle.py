@@ -82,8 +82,19 @@ def net_of(graph: Graph, objective: str, fixed: set[int]) -> Net:
         neighbours.append({target: weight for target, weight in pairs if weight != 0})
     loops = graph.loops.tolist()
     masses, seconds = [1] * n, [0] * n
-    if objective != "cpm":
+    if objective == "signed":
+        signs: list[list[int]] = []
+        for sign in (1, -1):
+            rows = [[max(sign * w, 0) for w in row.values()] for row in neighbours]
+            signs.append(
+                [sum(row) + 2 * max(sign * w, 0) for row, w in zip(rows, loops, strict=True)]
+            )
+        masses, seconds = signs
+    elif objective != "cpm":
         masses = [sum(neighbours[v].values()) + 2 * loops[v] for v in range(n)]
+    if objective in ("directed", "bipartite"):
+        assert graph.imbalance is not None
+        seconds = graph.imbalance.tolist()
     return Net(neighbours, loops, masses, seconds, [1] * n, [v in fixed for v in range(n)])
 
 
@@ -102,11 +113,13 @@ def aim_of(
     weights = [w for row in net.neighbours for w in row.values()] + [2 * w for w in net.loops]
     total = sum(abs(w) for w in weights)
     given = (initial, fixed, max_size)
+    norms = {"signed": (sum(net.masses), sum(net.seconds))}
+    norms |= dict.fromkeys(("directed", "bipartite"), (total, total))
     return Aim(
         objective=objective,
         resolution=resolution,
         total=total,
-        norms=(total, 0),
+        norms=norms.get(objective, (total, 0)),
         scale=graph.scale,
         vertices=graph.n_vertices,
         start=start,

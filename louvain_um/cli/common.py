@@ -72,6 +72,16 @@ class OnLoss(StrEnum):
     resume = "resume"
 
 
+class Objective(StrEnum):
+    """What detection maximises."""
+
+    modularity = "modularity"
+    cpm = "cpm"
+    directed = "directed"
+    bipartite = "bipartite"
+    signed = "signed"
+
+
 def ignored_memory_options(
     device: object, memory: str, default: str, budget: str | None
 ) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,6 +128,22 @@ Symmetrize = Annotated[
         rich_help_panel=READING,
     ),
 ]
+Directed = Annotated[
+    bool,
+    typer.Option(
+        "--directed",
+        help="Keep directions, for --objective directed.",
+        rich_help_panel=READING,
+    ),
+]
+Signed = Annotated[
+    bool,
+    typer.Option(
+        "--signed",
+        help="Accept negative weights, for --objective signed.",
+        rich_help_panel=READING,
+    ),
+]
 OneBased = Annotated[
     bool | None,
     typer.Option(
@@ -194,6 +210,8 @@ class Reading:
     weighted: Weighted = None
     duplicates: Repeats = None
     symmetrize: Symmetrize = False
+    directed: Directed = False
+    signed: Signed = False
     bipartite: Bipartite = False
     one_based: OneBased = None
     header: Header = None
@@ -206,6 +224,12 @@ class Reading:
     def chooses_columns(self) -> bool:
         """Whether an option chooses columns or says what they hold."""
         return self.bipartite or any((self.source, self.target, self.weight, self.time))
+
+    def suited_to(self, objective: str) -> Reading:
+        """Return options that keep what an objective needs."""
+        if objective == "directed":
+            return replace(self, directed=True)
+        return replace(self, signed=True) if objective == "signed" else self
 
     def read(self, name: str) -> Graph:
         """Read a graph from a file, standard input or the examples.
@@ -226,6 +250,8 @@ class Reading:
             weighted=self.weighted,
             duplicates=None if self.duplicates is None else self.duplicates.value,
             symmetrize=self.symmetrize,
+            directed=self.directed,
+            signed=self.signed,
             bipartite=self.bipartite,
             one_based=self.one_based,
             header=self.header,

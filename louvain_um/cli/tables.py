@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from louvain_um.cli.terminal.output import safe_console
-from louvain_um.results.display import count, listable, score
+from louvain_um.results.display import count, listable, objective_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,8 +46,7 @@ def result_line(result: Communities, compiling: float = 0.0) -> str:
     seconds = max(result.timings.get("total", 0.0) - compiling, 0.0)
     device = result.provenance.get("device", "cpu")
     return (
-        f"{many}, modularity {score(result.modularity)} "
-        f"({result.method}, {levels}, {seconds:.2f} s on {device})"
+        f"{many}, {objective_text(result)} ({result.method}, {levels}, {seconds:.2f} s on {device})"
     )
 
 

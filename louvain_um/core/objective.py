@@ -12,12 +12,16 @@ mode to the second.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.errors import OptionError
+from louvain_um.graph.kinds import two_colouring
+from louvain_um.graph.limits import GraphKind
 from louvain_um.options import ObjectiveName
 
 if TYPE_CHECKING:
@@ -25,6 +29,14 @@ if TYPE_CHECKING:
     from louvain_um.graph.row_view import RowView
 
 I64 = NDArray[np.int64]
+
+SUITS: Final[Mapping[GraphKind, tuple[ObjectiveName, ...]]] = {
+    "undirected": ("modularity", "cpm", "bipartite", "signed"),
+    "directed": ("directed",),
+    "bipartite": ("modularity", "cpm", "bipartite", "signed"),
+    "signed": ("cpm", "signed"),
+}
+"""Objectives by kind of graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +142,11 @@ def objective_of(graph: Any, name: ObjectiveName, resolution: float) -> Objectiv
     OptionError
         The objective is for another kind of graph.
     """
-    total = graph.total_weight
+    kind: GraphKind = getattr(graph, "kind", "undirected")
+    if name not in SUITS[kind]:
+        raise OptionError("objective", name, remedy(kind, name), problem=f"the graph is {kind}")
+    signed = kind == "signed"
+    total = int(graph.absolute_degrees.sum()) if signed else graph.total_weight
     if name == "cpm":
         return Objective(
             name=name,
@@ -139,12 +155,40 @@ def objective_of(graph: Any, name: ObjectiveName, resolution: float) -> Objectiv
             norm=0,
             vertices=graph.n_vertices,
             scale=graph.scale,
+            signed=signed,
         )
-    return Objective(name=name, resolution=resolution, total=total, norm=total)
+    norm, second = total, 0 if name == "modularity" else total
+    if name == "signed":
+        net = graph.total_weight
+        norm, second = (total + net) // 2, (total - net) // 2
+    return Objective(
+        name=name,
+        resolution=resolution,
+        total=total,
+        norm=norm,
+        second_norm=second,
+        signed=signed,
+    )
+
+
+def remedy(kind: GraphKind, name: ObjectiveName) -> str:
+    """Return what to do about an objective that does not suit a kind of graph."""
+    if name == "directed":
+        return "read it with directed=True (--directed)"
+    if kind == "directed" and name != "modularity":
+        return "read it with symmetrize=True (--symmetrize)"
+    return f"pass objective='{kind}'"
 
 
 def masses_of(graph: Graph | RowView, name: ObjectiveName) -> tuple[I64, I64 | None]:
     """Return each vertex's mass and second mass, int64[n]; None for objectives without second."""
     if name == "cpm":
         return np.ones(graph.n_vertices, np.int64), None
-    return graph.degrees, None
+    host: Any = graph
+    signed = getattr(graph, "kind", "undirected") == "signed"
+    if name == "modularity" or (name == "signed" and not signed):
+        return host.degrees, None
+    if name == "signed":
+        absolute = host.absolute_degrees
+        return (absolute + host.degrees) // 2, (absolute - host.degrees) // 2
+    return host.degrees, two_colouring(host) if host.imbalance is None else host.imbalance

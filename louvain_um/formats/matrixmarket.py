@@ -24,12 +24,21 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     weighted = field != "pattern" and options.weighted is not False
     if options.weighted and not weighted:
         raise file.error("is a pattern matrix without weights; drop weighted=True (--weighted)", 1)
+    if options.directed and symmetry == "symmetric":
+        raise file.error("is a symmetric matrix; drop directed=True (--directed)", 1)
     shape = scan.TWO_IDS if field == "pattern" else scan.WEIGHT
     if field != "pattern" and not weighted:
         shape = scan.IGNORE_REST
     edges = read_numbers(
         file,
-        LineFormat(shape=shape, min_id=1, max_id=n, first_line=line + 1, expected=entries),
+        LineFormat(
+            shape=shape,
+            min_id=1,
+            max_id=n,
+            first_line=line + 1,
+            expected=entries,
+            signed=options.signed,
+        ),
     )
     file.check_vertices(n, len(edges.u))
     edges.u = _from_zero(edges.u)
@@ -42,6 +51,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             matrix,
             weighted=weighted,
             symmetrize=options.symmetrize,
+            directed=options.directed,
             base=1,
             error=file.error,
             line=(1,),

@@ -100,4 +100,5 @@ def _edges(
         duplicates=options.duplicates,
         names=arrays.get("names"),
         allow_rounding=options.allow_rounding,
+        kind=options.kind,
     )

@@ -12,10 +12,13 @@ from louvain_um.errors import GraphError, GraphFormatError, OptionError
 from louvain_um.formats.file_types import check_separator
 
 if TYPE_CHECKING:
-    from louvain_um.graph.limits import Duplicates
+    from louvain_um.graph.limits import Duplicates, GraphKind
 
 Column = str | int
 """A column: its name, or its number from 1."""
+
+KINDS = ("symmetrize", "directed", "signed", "bipartite")
+"""Options of which at most one applies."""
 
 COLUMNS = ("source", "target", "weight", "time")
 """Options that name a column."""
@@ -32,6 +35,8 @@ class ReadOptions:
     weighted: bool | None = None
     duplicates: Duplicates | None = None
     symmetrize: bool = False
+    directed: bool = False
+    signed: bool = False
     bipartite: bool = False
     one_based: bool | None = None
     header: bool | None = None
@@ -53,10 +58,22 @@ class ReadOptions:
                 "drop one",
                 problem="weight=… (--weight) contradicts weighted=False (--unweighted)",
             )
+        chosen = [f"{name}=True (--{name})" for name in KINDS if getattr(self, name)]
+        if len(chosen) > 1:
+            raise OptionError(remedy="drop one", problem=f"{chosen[0]} contradicts {chosen[1]}")
         if self.separator is not None:
             check_separator(self.separator)
         if self.ids not in ("auto", "number", "text"):
             raise OptionError("ids", self.ids, "must be 'auto', 'number' or 'text'")
+
+    @property
+    def kind(self) -> GraphKind:
+        """What a graph keeps beside symmetric rows."""
+        if self.directed:
+            return "directed"
+        if self.signed:
+            return "signed"
+        return "bipartite" if self.bipartite else "undirected"
 
     @property
     def names_columns(self) -> bool:

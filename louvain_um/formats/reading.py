@@ -15,6 +15,7 @@ from louvain_um.formats.read_options import Column, ReadOptions, named
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
     from louvain_um.graph.limits import Duplicates
+    from louvain_um.options import ObjectiveName
 
 ATTRIBUTED = ("gml", "graphml", "gexf", "cytoscape")
 """Formats whose weights are an edge attribute."""
@@ -31,6 +32,8 @@ def read_graph(
     weighted: bool | None = None,
     duplicates: Duplicates | None = None,
     symmetrize: bool = False,
+    directed: bool = False,
+    signed: bool = False,
     bipartite: bool = False,
     one_based: bool | None = None,
     header: bool | None = None,
@@ -74,6 +77,10 @@ def read_graph(
     symmetrize : bool
         Read a directed graph, including one whose column ``Type`` is ``Directed``, as
         undirected.
+    directed : bool
+        Keep directions, for ``objective="directed"``.
+    signed : bool
+        Accept negative weights, for ``objective="signed"``.
     bipartite : bool
         Whether the ids of both columns are independent, as in a table of users and items: user
         5 and item 5 are then two vertices, named ``user:5`` and ``item:5`` after the header, or
@@ -136,6 +143,8 @@ def read_graph(
         weighted=weighted,
         duplicates=duplicates,
         symmetrize=symmetrize,
+        directed=directed,
+        signed=signed,
         bipartite=bipartite,
         one_based=one_based,
         header=header,
@@ -157,6 +166,8 @@ def as_graph(
     weighted: bool | None = None,
     duplicates: Duplicates | None = None,
     symmetrize: bool = False,
+    directed: bool = False,
+    signed: bool = False,
     bipartite: bool = False,
     allow_rounding: bool = False,
 ) -> Graph:
@@ -179,6 +190,10 @@ def as_graph(
         See `Graph.from_edges`. Parallel edges of a networkx multigraph are summed by default.
     symmetrize : bool
         Read a directed object as undirected.
+    directed : bool
+        Keep directions, for ``objective="directed"``. A matrix need not be symmetric then.
+    signed : bool
+        Accept negative weights, for ``objective="signed"``.
     bipartite : bool
         Whether the ids of both columns of a table, or of both arrays, are independent; see
         `read_graph`.
@@ -216,6 +231,8 @@ def as_graph(
         weighted=weighted,
         duplicates=duplicates,
         symmetrize=symmetrize,
+        directed=directed,
+        signed=signed,
         bipartite=bipartite,
         allow_rounding=allow_rounding,
     )
@@ -228,13 +245,13 @@ def as_graph(
     return graph if graph is obj else _warned(graph)
 
 
-def graph_of(obj: Any) -> Graph:
-    """Convert a graph for a function that takes no options of reading.
+def graph_of(obj: Any, objective: ObjectiveName = "modularity") -> Graph:
+    """Convert a graph for a function that takes no options of reading, but may take an objective.
 
     Errors advise to call `as_graph` or `read_graph` with the option, and to pass the result.
     """
     with named("as_graph"):
-        return as_graph(obj)
+        return as_graph(obj, directed=objective == "directed", signed=objective == "signed")
 
 
 def read(name: str, format: str | None, options: ReadOptions) -> Graph:
@@ -255,6 +272,9 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
         if kind in (None, "edges"):
             guess = format_of_content(file.peek(64))
             kind = guess if kind is None or guess == "matrixmarket" else kind
+        for name in ("directed", "signed") if kind == "metis" else ():
+            if getattr(options, name):
+                raise file.error(f"a METIS file is not {name}; drop {name}=True (--{name})")
         fits = {"matrixmarket": (), "metis": (), **dict.fromkeys(ATTRIBUTED, ("weight",))}
         if kind in fits and (problem := options.unsuited(f"a {kind} file", but=fits[kind])):
             raise file.error(problem)

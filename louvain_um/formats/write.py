@@ -22,6 +22,7 @@ from louvain_um.formats.optional_dependencies import require
 from louvain_um.graph.edges import all_edges, edges, vertex_ranges
 from louvain_um.graph.export import Attributes
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.kinds import refuse_directed
 from louvain_um.graph.shortest_weights import weights_to_write
 
 Writer = Callable[[BinaryIO, Graph, str], tuple[str, ...]]
@@ -31,6 +32,7 @@ def write(
     path: str, graph: Graph, kind: str | None, force: bool, attributes: Attributes
 ) -> tuple[str, ...]:
     """Write a graph; `write_graph` documents it."""
+    refuse_directed(graph, "directed edges to write")
     writer = writer_for(path, kind, force, attributes)
     with (
         atomic_files.replacing(path, force=force) as part,

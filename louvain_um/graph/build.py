@@ -18,14 +18,16 @@ from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import GraphError
-from louvain_um.graph import rows
-from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
+from louvain_um.graph import kinds, rows
+from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates, GraphKind
 
 SMALL = 1 << 15
 """Edges below which a second thread costs more than it saves."""
 
 TOO_LARGE = ", above 2^52; pass allow_rounding=True (--allow-rounding) to round them"
 """End of the error for integer weights that a graph cannot hold exactly."""
+
+NEGATIVE = "negative; to keep signs, pass signed=True (--signed) and objective='signed'"
 
 MOST_SHIFT = 1023
 """The largest power of two among the doubles: a graph's scale is one of them."""
@@ -41,6 +43,7 @@ class Built:
     loops: NDArray[np.int64]
     scale: float
     notes: tuple[str, ...]
+    imbalance: NDArray[np.int64] | None = None
 
 
 def build(
@@ -51,6 +54,7 @@ def build(
     n_vertices: int | None,
     duplicates: Duplicates | None,
     allow_rounding: bool = False,
+    kind: GraphKind = "undirected",
 ) -> Built:
     """Build the arrays of a graph; `Graph.from_edges` documents the arguments."""
     u, v = _ids(source, "source"), _ids(target, "target")
@@ -79,7 +83,12 @@ def build(
     if weights is not None and np.ndim(weights) != 1:
         raise GraphError(f"weights must be one-dimensional, not of shape {np.shape(weights)}")
     if weights is not None:
-        integers, scale, notes = quantise(np.asarray(weights), allow_rounding)
+        given = np.asarray(weights)
+        if kind == "signed" and given.dtype.kind in "if":
+            integers, scale, notes = quantise(np.abs(given), allow_rounding)
+            integers = np.where(given < 0, -integers, integers)
+        else:
+            integers, scale, notes = quantise(given, allow_rounding)
         if len(integers) != len(u):
             raise GraphError(f"{len(integers)} weights for {len(u)} edges; they must match")
     summing = duplicates == "sum" or (duplicates is None and weights is not None)
@@ -89,7 +98,16 @@ def build(
     u = u.astype(np.uint32, copy=False)
     v = v.astype(np.uint32, copy=False)
     threads = parallel.default_threads() if len(u) > SMALL else 1
-    made = rows.compress(u, v, integers, n, summing=summing, threads=threads)
+    imbalance = None
+    if kind == "directed":
+        made, imbalance = kinds.directed_rows(u, v, integers, n, summing=summing, threads=threads)
+    elif kind == "signed" and integers is not None:
+        made = kinds.signed_rows(u, v, integers, n, summing=summing, threads=threads)
+    else:
+        made = rows.compress(u, v, integers, n, summing=summing, threads=threads)
+    if kind == "bipartite":
+        degrees = weighted_degrees(made.offsets, made.weights, made.loops)
+        imbalance = kinds.mode_imbalance(u, v, degrees)
     notes += _merged(len(u), made, summing)
     return Built(
         offsets=made.offsets,
@@ -98,6 +116,7 @@ def build(
         loops=made.loops,
         scale=scale,
         notes=notes,
+        imbalance=imbalance,
     )
 
 
@@ -120,7 +139,7 @@ def quantise(
     """
     notes: tuple[str, ...] = ()
     if weights.dtype.kind in "biu":
-        _refuse(weights < 0, weights, "negative")
+        _refuse(weights < 0, weights, NEGATIVE)
         total = float(weights.sum(dtype=np.float64))
         if 2 * total < MAX_TOTAL_WEIGHT:
             return weights.astype(np.int64), 1.0, ()
@@ -141,7 +160,7 @@ def quantise(
     if not good.all():
         _refuse(np.isnan(weights), weights, "not a number")
         _refuse(np.isinf(weights), weights, "infinite")
-        _refuse(weights < 0, weights, "negative")
+        _refuse(weights < 0, weights, NEGATIVE)
     if largest.max() == 0.0:
         return np.zeros(len(weights), np.int64), 1.0, ()
 
@@ -253,7 +272,10 @@ def _refuse(bad: NDArray[np.bool_], values: NDArray[Any], why: str, what: str = 
     """Raise an error naming the first entry where `bad` holds."""
     if bad.any():
         first = int(np.argmax(bad))
-        raise GraphError(f"{what} at index {first} is {why} ({values[first]})")
+        reason, semicolon, remedy = why.partition(";")
+        raise GraphError(
+            f"{what} at index {first} is {reason} ({values[first]}){semicolon}{remedy}"
+        )
 
 
 def _merged(listed: int, made: rows.Rows, summing: bool) -> tuple[str, ...]:

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from louvain_um.errors import GraphError, LouvainUmError
 from louvain_um.graph.edges import all_edges
 from louvain_um.graph.graph_data import GraphData
+from louvain_um.graph.kinds import refuse_directed
 from louvain_um.graph.shortest_weights import weights_to_write
+
+EXPORT = "directed edges to export"
 
 Attributes = Mapping[str, NDArray[Any]]
 """Values per vertex, by the name of the attribute."""
@@ -20,6 +23,7 @@ Attributes = Mapping[str, NDArray[Any]]
 
 def to_networkx(graph: GraphData, attributes: Attributes) -> Any:
     """Return a networkx graph; `Graph.to_networkx` documents it."""
+    refuse_directed(graph, EXPORT)
     networkx = _library("networkx")
     u, v, w = all_edges(graph)
     found = networkx.Graph()
@@ -39,6 +43,7 @@ def to_networkx(graph: GraphData, attributes: Attributes) -> Any:
 
 def to_igraph(graph: GraphData, attributes: Attributes) -> Any:
     """Return an igraph graph; `Graph.to_igraph` documents it."""
+    refuse_directed(graph, EXPORT)
     igraph = _library("igraph")
     u, v, w = all_edges(graph)
     found = igraph.Graph(n=graph.n_vertices, edges=np.stack((u, v), axis=1).tolist())
@@ -53,6 +58,7 @@ def to_igraph(graph: GraphData, attributes: Attributes) -> Any:
 
 def to_scipy(graph: GraphData) -> Any:
     """Return a symmetric SciPy matrix; `Graph.to_scipy` documents it."""
+    refuse_directed(graph, EXPORT)
     from scipy.sparse import csr_array
 
     decimals = weights_to_write(graph)
@@ -68,6 +74,7 @@ def to_scipy(graph: GraphData) -> Any:
 
 def to_pandas(graph: GraphData) -> Any:
     """Return a frame of edges; `Graph.to_pandas` documents it."""
+    refuse_directed(graph, EXPORT)
     u, v, w = all_edges(graph)
     columns: dict[str, Any] = {"source": u, "target": v}
     if graph.names is not None:

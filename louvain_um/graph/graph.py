@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.errors import GraphError
-from louvain_um.graph.limits import Duplicates
+from louvain_um.graph.limits import Duplicates, GraphKind
 
 if TYPE_CHECKING:
     from typing import Self
@@ -40,6 +40,12 @@ class Graph:
         The vertices' names in the source; None when they are 0 … n − 1.
     notes : tuple of str
         Remarks on the input, such as weights that rounded to 0.
+    kind : {"undirected", "directed", "bipartite", "signed"}
+        A directed graph's rows hold the sum of both directions, a signed graph's weights of both
+        signs.
+    imbalance : int64[n] or None
+        Out-degree less in-degree of each vertex of a directed graph; of a bipartite graph, whose
+        edges lead from the first mode to the second, plus or minus the degree.
     check : bool
         Whether to `validate`, in two passes over the arcs. Rows that are not those of an
         undirected graph make engines fail or crash.
@@ -59,6 +65,8 @@ class Graph:
     scale: float = 1.0
     names: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
+    kind: GraphKind = "undirected"
+    imbalance: NDArray[np.int64] | None = None
     check: InitVar[bool] = True
 
     def __post_init__(self, check: bool) -> None:
@@ -76,14 +84,19 @@ class Graph:
             raise GraphError("weights must be uint32 or int64 with one entry per arc")
         if self.names is not None and (np.ndim(self.names) != 1 or len(self.names) != n):
             raise GraphError("names must have one entry per vertex")
+        if self.imbalance is not None and len(self.imbalance) != n:
+            raise GraphError("imbalance must have one entry per vertex")
         if check:
             self.validate()
         if self.weights is not None and len(self.weights):
             lightest = int(self.weights.min())
-            if lightest < 0:
+            if self.kind == "signed":
+                if lightest <= 0 and bool((self.weights == 0).any()):
+                    self._leave_out_zeros(self.weights)
+            elif lightest < 0:
                 first = int(np.argmax(self.weights < 0))
                 raise GraphError(f"the weight of arc {first} is negative ({self.weights[first]})")
-            if lightest == 0:
+            elif lightest == 0:
                 self._leave_out_zeros(self.weights)
 
     def validate(self) -> None:
@@ -95,7 +108,7 @@ class Graph:
         from louvain_um.graph.validate import validate_rows
 
         validate_rows(self.offsets, self.targets, self.weights)
-        if len(self.loops) and int(self.loops.min()) < 0:
+        if self.kind != "signed" and len(self.loops) and int(self.loops.min()) < 0:
             v = int(np.argmax(self.loops < 0))
             raise GraphError(f"the loop of vertex {v} is negative ({self.loops[v]}); correct it")
 
@@ -120,16 +133,17 @@ class Graph:
         duplicates: Duplicates | None = None,
         names: NDArray[Any] | None = None,
         allow_rounding: bool = False,
+        kind: GraphKind = "undirected",
     ) -> Self:
-        """Build a graph from a list of undirected edges.
+        """Build a graph from a list of edges.
 
         Parameters
         ----------
         source, target : array of int, length e
-            Ends of each edge, 0 … n − 1. Order and direction do not matter.
+            Ends of each edge, 0 … n − 1. Order and direction do not matter, except to `kind`.
         weights : array of int or float, length e, optional
-            Non-negative. Floats are scaled by a power of two and rounded. An edge whose weight
-            is or rounds to 0 is left out; its ends stay.
+            Non-negative, except in signed graphs. Floats are scaled by a power of two and rounded.
+            An edge whose weight is or rounds to 0 is left out; its ends stay.
         n_vertices : int, optional
             Vertices in all, for isolated ones behind the largest id.
         duplicates : {"once", "sum"}, optional
@@ -141,6 +155,10 @@ class Graph:
         allow_rounding : bool
             Round integer weights whose total exceeds 2^52, instead of raising an error. Those
             with a common power of two that makes the total fit stay exact.
+        kind : {"undirected", "directed", "bipartite", "signed"}
+            What is kept for `louvain(…, objective=…)`: of "directed", which arc leads where; of
+            "bipartite", that all edges lead from one mode to the other; of "signed", negative
+            weights.
 
         Raises
         ------
@@ -163,6 +181,7 @@ class Graph:
             n_vertices=n_vertices,
             duplicates=duplicates,
             allow_rounding=allow_rounding,
+            kind=kind,
         )
         return cls(
             built.offsets,
@@ -172,6 +191,8 @@ class Graph:
             built.scale,
             names,
             built.notes,
+            kind,
+            built.imbalance,
             check=False,
         )
 
@@ -207,6 +228,15 @@ class Graph:
         """Sum of all degrees, 2m, as an integer (real weights times `scale`)."""
         arcs = self.n_arcs if self.weights is None else int(self.weights.sum(dtype=np.int64))
         return arcs + 2 * int(self.loops.sum())
+
+    @cached_property
+    def absolute_degrees(self) -> NDArray[np.int64]:
+        """Degree of each vertex by absolute weights, int64[n]; of unsigned graphs, `degrees`."""
+        from louvain_um.graph.build import weighted_degrees
+
+        if self.kind != "signed" or self.weights is None:
+            return self.degrees
+        return weighted_degrees(self.offsets, np.abs(self.weights), np.abs(self.loops))
 
     @property
     def nbytes(self) -> int:

@@ -42,7 +42,12 @@ def induced_graph(graph: Graph, labels: NDArray[np.uint32]) -> Graph:
     targets = np.empty(offsets[-1], np.uint32)
     sums = np.empty(offsets[-1], np.int64)
     _aggregate(*source, labels, starts, vertices, offsets, loops, targets, sums)
-    narrow = len(sums) == 0 or int(sums.max()) < 2**32
+    # Of a directed graph's communities, imbalances follow; a bipartite one's have no two modes.
+    imbalance = None
+    if graph.kind == "directed" and graph.imbalance is not None:
+        imbalance = np.zeros(k, np.int64)
+        np.add.at(imbalance, labels, graph.imbalance)
+    narrow = graph.kind != "signed" and (len(sums) == 0 or int(sums.max()) < 2**32)
     return Graph(
         offsets,
         targets,
@@ -50,6 +55,8 @@ def induced_graph(graph: Graph, labels: NDArray[np.uint32]) -> Graph:
         loops,
         scale=graph.scale,
         notes=graph.notes,
+        kind="undirected" if graph.kind == "bipartite" else graph.kind,
+        imbalance=imbalance,
         check=False,
     )
 

@@ -7,6 +7,9 @@ from typing import Final, Literal
 Duplicates = Literal["once", "sum"]
 """What an edge listed more than once counts for: one edge, or the sum of its weights."""
 
+GraphKind = Literal["undirected", "directed", "bipartite", "signed"]
+"""What a graph keeps beside symmetric rows: directions, two modes, or signs."""
+
 MAX_VERTICES: Final = 2**32 - 2
 """Vertex ids are uint32; the largest value marks an empty hash slot."""
 

@@ -42,18 +42,22 @@ def weights_to_write(graph: GraphData) -> Callable[[NDArray[np.int64]], NDArray[
     """
     if graph.scale == 1.0:
         return lambda integers: integers
-    if graph.total_weight == 0:
+    loops = int(np.abs(graph.loops).sum())
+    arcs = graph.total_weight - 2 * loops
+    if graph.weights is not None and getattr(graph, "kind", "undirected") == "signed":
+        arcs = int(np.abs(graph.weights).sum())
+    total = arcs // 2 + loops
+    if total == 0:
         return lambda integers: integers / graph.scale
     own = int(np.frexp(graph.scale)[1]) - 1
     edges = graph.n_edges
-    total = (graph.total_weight - 2 * int(graph.loops.sum())) // 2 + int(graph.loops.sum())
     shift = largest_shift(total, own, edges)
     # Rounding moves the total by less than one unit per edge, at this shift and at the next.
     room = MAX_TOTAL_WEIGHT - 2 * edges
     sums = (2 * total * 2.0 ** (shift - own), 2 * total * 2.0 ** (shift + 1 - own))
     if shift < own or any(abs(room - at) <= 8 * edges for at in sums):
         return lambda integers: integers / graph.scale
-    return lambda integers: _shortest(integers, own, shift)
+    return lambda integers: np.sign(integers) * _shortest(np.abs(integers), own, shift)
 
 
 def _shortest(integers: NDArray[np.int64], own: int, shift: int) -> NDArray[np.float64]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.kinds import refuse_directed
 
 
 def subgraph(graph: Graph, vertices: NDArray[np.integer]) -> Graph:
@@ -28,7 +31,7 @@ def subgraph(graph: Graph, vertices: NDArray[np.integer]) -> Graph:
     Raises
     ------
     GraphError
-        Vertices out of range or not ascending.
+        Vertices out of range or not ascending, or a directed graph.
 
     Examples
     --------
@@ -40,6 +43,7 @@ def subgraph(graph: Graph, vertices: NDArray[np.integer]) -> Graph:
     >>> part.n_edges, part.names.tolist()
     (3, [3, 4, 5])
     """
+    refuse_directed(graph, "directed subgraph")
     chosen = np.asarray(vertices, np.int64)
     if len(chosen) and not (
         chosen[0] >= 0 and chosen[-1] < graph.n_vertices and np.all(np.diff(chosen) > 0)
@@ -57,12 +61,16 @@ def subgraph(graph: Graph, vertices: NDArray[np.integer]) -> Graph:
     targets = position[graph.targets[arcs]]
     inner = targets < len(chosen)
     counted = np.concatenate(([0], np.cumsum(inner)))
-    return Graph(
+    part = Graph(
         counted[starts].astype(np.int64),
         targets[inner],
         None if graph.weights is None else graph.weights[arcs[inner]],
         graph.loops[chosen],
         scale=graph.scale,
         names=chosen if graph.names is None else graph.names[chosen],
+        kind=graph.kind,
         check=False,
     )
+    if graph.kind == "bipartite" and graph.imbalance is not None:
+        return replace(part, imbalance=part.degrees * np.sign(graph.imbalance[chosen]), check=False)
+    return part

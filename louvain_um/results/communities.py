@@ -108,7 +108,14 @@ class Communities:
             )
 
     @classmethod
-    def of(cls, graph: Graph, labels: Given, *, resolution: float = 1.0) -> Communities:
+    def of(
+        cls,
+        graph: Graph,
+        labels: Given,
+        *,
+        resolution: float = 1.0,
+        objective: ObjectiveName = "modularity",
+    ) -> Communities:
         """Wrap labels from elsewhere, to compare, inspect or write them.
 
         Parameters
@@ -118,11 +125,17 @@ class Communities:
             As in `modularity`.
         resolution : float
             At which `modularity` is computed.
+        objective : {"modularity", "cpm", "directed", "bipartite", "signed"}
+            What `modularity` and `value` evaluate.
         """
         dense = dense_labels(graph, labels)
-        value = modularity(graph, dense, resolution)
+        value = modularity(graph, dense, resolution, objective=objective)
         return cls(
-            graph=graph, labels=number_by_size(dense), modularity=value, resolution=resolution
+            graph=graph,
+            labels=number_by_size(dense),
+            modularity=value,
+            resolution=resolution,
+            objective=objective,
         )
 
     @property
@@ -261,7 +274,7 @@ class Communities:
             Of the modularity; that of the detection by default.
         """
         chosen = self.resolution if resolution is None else resolution
-        return quality(self.require_graph(), self.labels, chosen)
+        return quality(self.require_graph(), self.labels, chosen, objective=self.objective)
 
     def table(self, *, hubs: int = 3) -> pd.DataFrame:
         """Return a pandas frame with one row per community.

@@ -38,6 +38,14 @@ def score(modularity: float) -> str:
     return f"{round(modularity, 4) + 0.0:.4f}" if abs(modularity) < 1e6 else f"{modularity:.4g}"
 
 
+def objective_text(result: Result) -> str:
+    """Return the value of a result's objective, named."""
+    if result.objective == "cpm":
+        return f"CPM {result.value:.6g}, modularity {score(result.modularity)}"
+    name = "" if result.objective == "modularity" else f"{result.objective} "
+    return f"{name}modularity {score(result.modularity)}"
+
+
 def level_rows(result: Result) -> Rows:
     """Return one row of text per level."""
     return [
@@ -79,7 +87,7 @@ def text_view(result: Result) -> str:
     """Return the `repr` of a result."""
     vertices = count(result.n_vertices, "vertex", "vertices")
     parts = [f"{vertices} in {count(result.n_communities, 'community', 'communities')}"]
-    parts.append(f"modularity {score(result.modularity)}")
+    parts.append(objective_text(result))
     if result.method:
         parts.append(result.method)
     if result.levels:

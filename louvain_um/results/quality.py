@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -152,7 +152,7 @@ def modularity(
     if not isinstance(graph, Graph):
         from louvain_um.formats.reading import graph_of
 
-        graph = graph_of(graph)
+        graph = graph_of(graph, objective)
     dense = dense_labels(graph, labels)
     return value_of(graph, dense, *community_weights(graph, dense), resolution, objective)
 
@@ -165,6 +165,8 @@ def quality(
     objective: ObjectiveName = "modularity",
 ) -> Quality:
     """Report modularity, coverage, and each community's conductance, density and components.
+
+    Those of a signed graph but its modularity are of absolute weights.
 
     Two passes over the arcs; scratch is 4 bytes per vertex.
 
@@ -190,6 +192,10 @@ def quality(
     """
     dense = dense_labels(graph, labels)
     inside, volumes = community_weights(graph, dense)
+    value = value_of(graph, dense, inside, volumes, resolution, objective)
+    if graph.kind == "signed":
+        graph = without_signs(graph)
+        inside, volumes = community_weights(graph, dense)
     total = graph.total_weight
     sizes = community_sizes(dense)
     joined, parts = np.zeros(len(sizes), np.int64), sizes.copy()
@@ -197,7 +203,7 @@ def quality(
     smaller = np.minimum(volumes, total - volumes)
     pairs = sizes * (sizes - 1)
     return Quality(
-        modularity=value_of(graph, dense, inside, volumes, resolution, objective),
+        modularity=value,
         resolution=resolution,
         objective=objective,
         coverage=int(inside.sum()) / total if total else 0.0,
@@ -207,6 +213,14 @@ def quality(
         conductance=(volumes - inside) / np.maximum(smaller, 1),
         density=joined / np.maximum(pairs, 1),
         parts=parts,
+    )
+
+
+def without_signs(graph: Graph) -> Graph:
+    """Return a signed graph with absolute weights."""
+    weights: Any = None if graph.weights is None else np.abs(graph.weights)
+    return replace(
+        graph, weights=weights, loops=np.abs(graph.loops), kind="undirected", check=False
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest import mock
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,24 @@ import louvain_um as lu
 from louvain_um import Graph, api
 from louvain_um.cpu import move
 from tests import oracle
-from tests.graphs import graphs
+from tests.graphs import edge_lists
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Graph, str]:
+    """Return a graph and an objective that suits it."""
+    objective = draw(st.sampled_from(["modularity", "cpm", "directed", "bipartite", "signed"]))
+    n, u, v, w = draw(edge_lists())
+    kind: Any = "undirected"
+    if objective == "directed":
+        kind = "directed"
+    elif objective == "bipartite":
+        kind, n, v = "bipartite", 2 * n, v + n
+    elif objective == "signed" or (objective == "cpm" and draw(st.booleans())):
+        kind = "signed"
+        signs = np.random.default_rng(draw(st.integers(0, 99))).choice([1, 1, -1], len(u))
+        w = signs if w is None else w * signs
+    return Graph.from_edges(u, v, w, n_vertices=n, kind=kind), objective
 
 
 @st.composite
@@ -36,16 +54,16 @@ def constraints(draw: st.DrawFn, n: int) -> dict[str, Any]:
 @settings(max_examples=200, deadline=None)
 @given(
     data=st.data(),
-    graph=graphs(),
-    objective=st.sampled_from(["modularity", "cpm"]),
+    case=cases(),
     seed=st.integers(0, 2**32 - 1),
     resolution=st.sampled_from([0.05, 0.3, 1.0]),
     threads=st.sampled_from([1, 2, 4]),
     max_level=st.sampled_from([None, None, 1, 2]),
 )
 def test_labels_and_levels_are_the_oracles(
-    method: str, data: st.DataObject, graph: Graph, objective: str, threads: int, **options: Any
+    method: str, data: st.DataObject, case: tuple[Graph, str], threads: int, **options: Any
 ) -> None:
+    graph, objective = case
     options |= data.draw(constraints(graph.n_vertices)) | {"objective": objective}
     labels, levels = oracle.detect(graph, method, **options)
     with mock.patch.object(move, "SERIAL_ARCS", 0):
@@ -77,3 +95,155 @@ def check_constraints(
             assert (result.labels[u] == result.labels[v]) == (initial[u] == initial[v])
     if method == "leiden" and not fixed:
         assert result.quality().disconnected == 0
+
+
+EDGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 5)), min_size=1)
+LABELS = st.lists(st.integers(0, 3), min_size=10, max_size=10)
+
+
+def arrays(edges: list[tuple[int, int, int]]) -> tuple[Any, Any, Any]:
+    u, v, w = np.array(edges).T
+    return u, v, w
+
+
+def together(labels: list[int]) -> Any:
+    return np.equal.outer(labels, labels)
+
+
+@settings(deadline=None)
+@given(EDGES, LABELS, st.sampled_from([0.5, 1.0, 2.0]))
+def test_directed_modularity_is_networkx_modularity(
+    edges: list[tuple[int, int, int]], labels: list[int], gamma: float
+) -> None:
+    u, v, w = arrays(edges)
+    reference = nx.DiGraph()
+    reference.add_nodes_from(range(10))
+    for a, b, weight in edges:
+        before = reference.get_edge_data(a, b, {"weight": 0})["weight"]
+        reference.add_edge(a, b, weight=before + weight)
+    graph = Graph.from_edges(u, v, w, n_vertices=10, kind="directed")
+    sets = [{v for v in range(10) if labels[v] == c} for c in set(labels)]
+    expected = nx.community.modularity(reference, sets, resolution=gamma)
+    found = lu.modularity(graph, labels, gamma, objective="directed")
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+@settings(deadline=None)
+@given(EDGES, LABELS)
+def test_barbers_modularity(edges: list[tuple[int, int, int]], labels: list[int]) -> None:
+    u, v, w = arrays(edges)
+    matrix = np.zeros((10, 10))
+    np.add.at(matrix, (u, v), w)
+    both = labels + labels[::-1]
+    inside = together(both)[:10, 10:]
+    expected = matrix - np.outer(matrix.sum(1), matrix.sum(0)) / matrix.sum()
+    graph = Graph.from_edges(u, v + 10, w, n_vertices=20, kind="bipartite")
+    found = lu.modularity(graph, both, objective="bipartite")
+    assert found == pytest.approx((expected * inside).sum() / matrix.sum(), abs=1e-12)
+
+
+@settings(deadline=None)
+@given(EDGES, LABELS, st.integers(0, 99))
+def test_signed_modularity(edges: list[tuple[int, int, int]], labels: list[int], seed: int) -> None:
+    u, v, w = arrays(edges)
+    w = w * np.random.default_rng(seed).choice([1, -1], len(w))
+    graph = Graph.from_edges(u, v, w, n_vertices=10, kind="signed")
+    matrix = np.zeros((10, 10))
+    np.add.at(matrix, (u, v), w)
+    matrix = matrix + matrix.T  # a loop counts twice
+    weight = np.abs(matrix).sum()
+    found = lu.modularity(graph, labels, objective="signed")
+    if not weight:
+        assert found == 0.0
+        return
+    expected = matrix.copy()
+    for sign in (1, -1):
+        layer = np.maximum(sign * matrix, 0)
+        expected -= sign * np.outer(layer.sum(1), layer.sum(1)) / max(layer.sum(), 1)
+    assert found == pytest.approx((expected * together(labels)).sum() / weight, abs=1e-12)
+
+
+@settings(deadline=None)
+@given(EDGES, LABELS)
+def test_constant_potts_model(edges: list[tuple[int, int, int]], labels: list[int]) -> None:
+    u, v, w = arrays(edges)
+    graph = Graph.from_edges(u, v, w / 4, n_vertices=10)
+    inside = sum(weight / 4 for a, b, weight in edges if labels[a] == labels[b])
+    pairs = (together(labels).sum() - 10) / 2
+    found = lu.modularity(graph, labels, 0.3, objective="cpm")
+    assert found == pytest.approx(inside - 0.3 * pairs, abs=1e-9)
+
+
+def test_cliques_of_a_ring_stay_apart_below_modularitys_resolution_limit() -> None:
+    graph = lu.as_graph(nx.ring_of_cliques(60, 5))
+    cliques = np.arange(300) // 5
+    assert len(lu.leiden(graph, device="cpu")) < 60
+    found = lu.leiden(graph, device="cpu", objective="cpm", resolution=0.5)
+    assert np.array_equal(found.labels, cliques)
+
+
+def test_southern_women() -> None:
+    women = nx.davis_southern_women_graph()
+    number = {name: place for place, name in enumerate(women)}
+    ends = [sorted((number[a], number[b])) for a, b in women.edges()]
+    first, second = np.array(ends).T  # the women are listed first
+    graph = Graph.from_edges(first, second, kind="bipartite")
+    best = max(
+        lu.leiden(graph, device="cpu", objective="bipartite", seed=seed).value or 0.0
+        for seed in range(10)
+    )
+    assert best > 0.345  # the best known is .3455
+    plain = Graph.from_edges(first, second)
+    same = lu.leiden(plain, device="cpu", objective="bipartite", seed=3)
+    assert same.value == lu.leiden(graph, device="cpu", objective="bipartite", seed=3).value
+
+
+def test_two_hostile_groups_separate_though_joined_by_many_edges() -> None:
+    pairs = [(a, b) for a in range(12) for b in range(a)]
+    u, v = np.array(pairs).T
+    signs = np.where((u < 6) == (v < 6), 1, -1)
+    graph = Graph.from_edges(u, v, signs, kind="signed")
+    for method in (lu.louvain, lu.leiden):
+        assert method(graph, device="cpu", objective="signed").labels.tolist() == [0] * 6 + [1] * 6
+
+
+@pytest.mark.parametrize(
+    ("kind", "objective", "said"),
+    [
+        ("directed", "modularity", "pass objective='directed'"),
+        ("directed", "cpm", "symmetrize=True"),
+        ("undirected", "directed", "directed=True"),
+        ("signed", "modularity", "pass objective='signed'"),
+        ("undirected", "louder", "must be 'modularity', 'cpm'"),
+    ],
+)
+def test_objectives_for_other_kinds_of_graph(kind: Any, objective: Any, said: str) -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], [1, 2], kind=kind)
+    with pytest.raises(lu.OptionError, match=said):
+        lu.louvain(graph, device="cpu", objective=objective)
+
+
+def test_graphs_that_are_not_bipartite() -> None:
+    triangle = Graph.from_edges([0, 1, 2], [1, 2, 0])
+    with pytest.raises(lu.GraphError, match="cycle of odd length through vertex"):
+        lu.leiden(triangle, objective="bipartite")
+    with pytest.raises(lu.GraphError, match="vertex 1 is at both ends"):
+        Graph.from_edges([0, 1], [1, 2], kind="bipartite")
+
+
+def test_constraints_that_do_not_fit() -> None:
+    graph = lu.as_graph((["ann", "bob"], ["bob", "cid"]))
+    with pytest.raises(lu.OptionError, match="community of 3 vertices; pass at least 3"):
+        lu.louvain(graph, initial=[0, 0, 0], max_size=2)
+    with pytest.raises(lu.GraphError, match="'dan' is not in the graph"):
+        lu.louvain(graph, fixed=["dan"])
+    with pytest.raises(lu.OptionError, match="max_size must be at least 1"):
+        lu.louvain(graph, max_size=0)
+    kept = lu.louvain(graph, initial={"ann": 0, "bob": 1, "cid": 1}, fixed=["ann", "bob"])
+    assert kept.labels[0] != kept.labels[1]
+
+
+def test_a_start_in_one_community_is_split_by_leiden() -> None:
+    graph = lu.as_graph(nx.karate_club_graph())
+    found = lu.leiden(graph, device="cpu", initial=np.zeros(34, int))
+    assert found.modularity > 0.43

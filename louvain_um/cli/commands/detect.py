@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from louvain_um.cli.messages import with_flags
 from louvain_um.placement.policy.policy import POLICY_NAMES
 
 if TYPE_CHECKING:
+    from louvain_um.options import Options
     from louvain_um.results.communities import Communities
 
 TOP = 10
@@ -62,6 +64,37 @@ def detect(
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
     max_level: common.MaxLevel = None,
+    objective: Annotated[
+        common.Objective,
+        typer.Option(
+            help="What to maximise: modularity, the constant Potts model (cpm, whose --resolution "
+            "is a density), or modularity of directed, bipartite or signed graphs."
+        ),
+    ] = common.Objective.modularity,
+    initial: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LABELS",
+            help="Label file of communities to start from.  [default: single vertices]",
+            show_default=False,
+        ),
+    ] = None,
+    fixed: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Text file of vertices that stay in their initial communities, one per line.",
+            show_default=False,
+        ),
+    ] = None,
+    max_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Maximum number of vertices of a community.  [default: no limit]",
+            show_default=False,
+        ),
+    ] = None,
     seed: common.Seed = 0,
     device: common.Device = "auto",
     memory: Annotated[
@@ -131,6 +164,8 @@ def detect(
         resolution=resolution,
         threshold=threshold,
         max_level=max_level,
+        objective=objective.value,
+        max_size=max_size,
         seed=seed,
         device=device,
         memory=memory,
@@ -146,6 +181,7 @@ def detect(
             raise OptionError(remedy=f"{name} needs a file to write: add -o labels.csv")
     if output is not None:
         check_output(output, graph, hierarchy=hierarchy, safe_csv=safe_csv, force=force)
+    options = with_constraints(options, initial, fixed)
     if clustered.follows:  # the first process of MPI reads, prints and writes
         detect_on_cluster(clustered, None, options)
         return
@@ -157,7 +193,7 @@ def detect(
         reporter.step(f"reading {graph}")
         start = time.perf_counter()
         with announced(reporter), clustered.leading():
-            loaded = reading.read(graph)
+            loaded = reading.suited_to(options.objective).read(graph)
         compiling_while_reading = reporter.compiled
         seconds["read"] = time.perf_counter() - start - compiling_while_reading
 
@@ -228,6 +264,22 @@ def write_output(
         write_labels(output, result, hierarchy=hierarchy, force=force, safe_csv=safe_csv)
 
 
+def with_constraints(options: Options, initial: Path | None, fixed: Path | None) -> Options:
+    """Return options with the communities and the vertices that files list."""
+    found: dict[str, Any] = {}
+    if initial is not None:
+        from louvain_um.formats.labels import read_labels
+
+        labels = read_labels(initial)
+        pairs = zip(labels.vertices.tolist(), labels.communities.tolist(), strict=True)
+        found["initial"] = dict(pairs)
+    if fixed is not None:
+        from louvain_um.formats.labels import read_vertices
+
+        found["fixed"] = read_vertices(fixed)
+    return replace(options, **found)
+
+
 def summary(
     result: Communities, seconds: dict[str, float], seed: int, notes: Iterable[str]
 ) -> dict[str, Any]:
@@ -241,6 +293,11 @@ def summary(
         "version": __version__,
         "graph": tables.graph_numbers(graph),
         "method": result.method,
+        **(
+            {"objective": result.objective, "value": result.value}
+            if result.objective != "modularity"
+            else {}
+        ),
         "modularity": result.modularity,
         "communities": result.n_communities,
         "sizes": result.sizes.tolist(),

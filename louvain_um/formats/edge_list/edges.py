@@ -81,6 +81,7 @@ def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
                 block.w,
                 chunks.written,
                 line_format.decimal_comma,
+                line_format.signed,
             )
         if block.bad >= 0:
             text = parse_errors.line_at(block.data, block.bad)
@@ -200,6 +201,7 @@ def exact_weights(
     w: NDArray[np.float64],
     written: Written,
     decimal_comma: bool = False,
+    signed: bool = False,
 ) -> None:
     """Parse the deferred weights into `w`, and add to `written`."""
     raw = data.tobytes()
@@ -208,13 +210,15 @@ def exact_weights(
         try:
             value = float(token)
         except ValueError:
-            value = -1.0
-        if not 0 <= value < float("inf") or b"_" in token:
+            value = float("nan")
+        fits = -float("inf") < value < float("inf") and (signed or value >= 0)
+        if not fits or b"_" in token:
             at = line + raw.count(b"\n", 0, start)
             raise file.error(parse_errors.weight_error(token, decimal_comma), at)
-        written.real |= not token.isdigit()
-        large = value >= EXACT and token.isdigit()
-        if large and written.inexact is None and (int(token) != value or value >= 2.0**63):
+        digits = token.removeprefix(b"-") if signed else token
+        written.real |= not digits.isdigit()
+        large = abs(value) >= EXACT and digits.isdigit()
+        if large and written.inexact is None and (int(token) != value or abs(value) >= 2.0**63):
             at = line + raw.count(b"\n", 0, start)
             written.inexact = Inexact(at, token.decode())
         if edge < len(w):  # otherwise the rest of its line is bad, which ends the reading
@@ -294,6 +298,7 @@ def build_graph(
             duplicates=options.duplicates,
             names=names,
             allow_rounding=options.allow_rounding,
+            kind=options.kind,
         )
     except GraphError as error:
         raise file.error(f"{error}") from None

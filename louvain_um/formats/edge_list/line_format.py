@@ -42,6 +42,8 @@ class LineFormat:
         with `select_columns` first; `place` is then 2.
     decimal_comma : bool
         Whether the weight is written with a decimal comma.
+    signed : bool
+        Whether weights may be negative.
     """
 
     separator: int = 32
@@ -53,6 +55,7 @@ class LineFormat:
     expected: int | None = None
     columns: tuple[int, ...] | None = None
     decimal_comma: bool = False
+    signed: bool = False
 
     def select(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return lines with the ids first; `data` itself where they are."""

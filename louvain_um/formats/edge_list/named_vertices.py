@@ -76,6 +76,7 @@ def read_named(file: GraphFile, line_format: LineFormat) -> tuple[EdgeList, NDAr
                 w,
                 chunks.written,
                 line_format.decimal_comma,
+                line_format.signed,
             )
         if bad >= 0:
             text = parse_errors.line_at(data, bad)

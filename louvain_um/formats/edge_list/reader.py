@@ -21,7 +21,8 @@ from louvain_um.graph.graph import Graph
 def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read an edge list."""
     detected = sniff.sniff(file, options)
-    if not options.symmetrize and (line := sniff.declares_directed(file, detected)) is not None:
+    keeps = options.symmetrize or options.directed
+    if not keeps and (line := sniff.declares_directed(file, detected)) is not None:
         raise file.error(
             "the edge is directed (column Type); pass symmetrize=True (--symmetrize) to read the "
             "graph as undirected",
@@ -119,6 +120,7 @@ def _line_format(
         first_line=detected.lines + 1,
         columns=columns,
         decimal_comma=decimal_comma,
+        signed=options.signed,
     )
 
 

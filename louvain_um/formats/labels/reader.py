@@ -21,6 +21,40 @@ REMEDY = "use a machine with more memory"
 KNOWN = ".csv, .tsv, .txt, .parquet, .npz, .json"
 
 
+def read_vertices(path: str | Path) -> list[int | str]:
+    r"""Read vertices, one per line, as ids if all are whole numbers and else as names.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    GraphFormatError
+        The file cannot be read as text.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from louvain_um.formats.labels import read_vertices
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "fixed.txt")
+    >>> _ = file.write_text("7
+    9
+    ")
+    >>> read_vertices(file)
+    [7, 9]
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise GraphFormatError(f"{error.strerror}; check the path", path) from None
+    except UnicodeDecodeError:
+        raise GraphFormatError("is not text; list one vertex per line", path) from None
+    words = [line.strip() for line in lines if line.strip()]
+    numbers = all(word.isascii() and word.isdigit() for word in words)
+    return [int(word) for word in words] if numbers else list(words)
+
+
 def read_labels(path: str | Path) -> Labels:
     r"""Read the community of each vertex.
 

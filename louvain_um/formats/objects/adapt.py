@@ -119,6 +119,7 @@ def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
         duplicates=options.duplicates,
         names=names,
         allow_rounding=options.allow_rounding,
+        kind=options.kind,
     )
 
 

@@ -116,6 +116,7 @@ def from_ids(
         duplicates=options.duplicates,
         names=names,
         allow_rounding=options.allow_rounding,
+        kind=options.kind,
     )
     return replace(graph, notes=(*notes, *graph.notes)) if notes else graph
 

@@ -17,8 +17,10 @@ from louvain_um.graph.graph import Graph
 
 DIRECTED = (
     "the graph is directed; pass symmetrize=True (--symmetrize) to read its arcs as "
-    "undirected edges"
+    "undirected edges, or objective='directed'"
 )
+
+UNDIRECTED = "the graph is undirected; drop directed=True (--directed)"
 
 
 def from_networkx(
@@ -28,8 +30,7 @@ def from_networkx(
 
     Weights are the edge attribute `weight`, unless the options name another.
     """
-    if graph.is_directed() and not options.symmetrize:
-        raise GraphError(DIRECTED)
+    _check_direction(graph, options)
     if graph.is_multigraph() and options.duplicates is None:
         options = replace(options, duplicates="sum")
     nodes = list(graph)
@@ -53,8 +54,7 @@ def from_networkx(
 
 def from_igraph(graph: Any, options: ReadOptions) -> Graph:
     """Build a graph from an igraph graph; the attribute `name` names its vertices."""
-    if graph.is_directed() and not options.symmetrize:
-        raise GraphError(DIRECTED)
+    _check_direction(graph, options)
     ends = np.array(graph.get_edgelist(), np.uint32).reshape(-1, 2)
     weights = None
     weight = "weight" if options.weight is None else str(options.weight)
@@ -64,6 +64,14 @@ def from_igraph(graph: Any, options: ReadOptions) -> Graph:
         raise GraphError(_no_attribute(weight, graph.es.attributes()))
     names = graph.vs["name"] if "name" in graph.vs.attributes() else list(range(graph.vcount()))
     return _build(ends[:, 0].copy(), ends[:, 1].copy(), weights, names, options)
+
+
+def _check_direction(graph: Any, options: ReadOptions) -> None:
+    """Raise an error if the options say otherwise than the graph whether it is directed."""
+    if graph.is_directed() and not (options.symmetrize or options.directed):
+        raise GraphError(DIRECTED)
+    if options.directed and not graph.is_directed():
+        raise GraphError(UNDIRECTED)
 
 
 def _no_attribute(weight: Any, known: Iterable[Any]) -> str:
@@ -102,4 +110,5 @@ def _build(
         duplicates=options.duplicates,
         names=array,
         allow_rounding=options.allow_rounding,
+        kind=options.kind,
     )

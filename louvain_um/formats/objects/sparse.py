@@ -46,7 +46,13 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
     _check_numbers(matrix.data)
     matrix, notes = without_zeros(matrix)
     weighted = _are_weights(matrix.data, options)
-    edges = undirected(matrix, weighted=weighted, symmetrize=options.symmetrize, error=GraphError)
+    edges = undirected(
+        matrix,
+        weighted=weighted,
+        symmetrize=options.symmetrize,
+        directed=options.directed,
+        error=GraphError,
+    )
     del matrix
     graph = Graph.from_edges(
         edges.u,
@@ -56,6 +62,7 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
         duplicates=options.duplicates,
         names=names,
         allow_rounding=options.allow_rounding,
+        kind=options.kind,
     )
     return replace(graph, notes=(*notes, *graph.notes), check=False) if notes else graph
 

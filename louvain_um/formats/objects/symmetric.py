@@ -57,11 +57,12 @@ def undirected(
     *,
     weighted: bool,
     symmetrize: bool,
+    directed: bool = False,
     base: int = 0,
     error: Callable[..., Exception],
     line: tuple[int, ...] = (),
 ) -> EdgeList:
-    """Return the edges of a symmetric matrix, or all entries if the caller may symmetrize.
+    """Return the edges of a symmetric matrix; all entries to symmetrize, or if it is directed.
 
     `line` is where a file declares the type of its matrix.
 
@@ -70,6 +71,8 @@ def undirected(
     GraphError
         Made by `error`, for a matrix that is not symmetric.
     """
+    if directed:
+        return all_entries(matrix, weighted)
     half = one_half(matrix, weighted)
     if isinstance(half, EdgeList):
         return half

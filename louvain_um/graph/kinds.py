@@ -1,0 +1,147 @@
+"""Directed, two-mode and signed graphs: what they keep beside symmetric rows.
+
+Engines need the sum of the weights of both directions of an edge. Directions matter to a vertex's
+imbalance only, its out-degree less its in-degree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import GraphError
+from louvain_um.graph import rows
+
+I64 = NDArray[np.int64]
+U32 = NDArray[np.uint32]
+
+
+def directed_rows(
+    u: U32, v: U32, weights: I64 | None, n: int, *, summing: bool, threads: int
+) -> tuple[rows.Rows, I64]:
+    """Return rows that hold the sum of both directions, and each vertex's imbalance.
+
+    An arc listed repeatedly counts once (the largest weight) or, if `summing`, adds up.
+    """
+    listed = len(u)
+    u, v, weights = _merge_pairs(u, v, weights, summing=summing)
+    made = rows.compress(u, v, weights, n, summing=True, threads=threads)
+    # Exact: sums of weights are below 2^53.
+    out, into = (np.bincount(ends, weights, n).astype(np.int64) for ends in (u, v))
+    if made.weights is not None and bool((made.weights == 1).all()):
+        made = replace(made, weights=None)
+    return replace(made, repeats=listed - len(u)), out - into
+
+
+def signed_rows(u: U32, v: U32, weights: I64, n: int, *, summing: bool, threads: int) -> rows.Rows:
+    """Return rows with weights of both signs.
+
+    Of an edge listed repeatedly the weights add up, or else the largest absolute one counts. An
+    edge whose weights cancel is left out.
+    """
+    listed = len(u)
+    u, v, weights = _merge_pairs(
+        np.minimum(u, v), np.maximum(u, v), weights, summing=summing, signed=True
+    )
+    repeats, kept = listed - len(u), weights != 0
+    u, v, weights = u[kept], v[kept], weights[kept]
+    # Rows are built with the number of each edge for its weight, from 1.
+    numbers = np.arange(1, len(u) + 1, dtype=np.int64)
+    made = rows.compress(u, v, numbers, n, summing=False, threads=threads)
+    known = np.concatenate((np.zeros(1, np.int64), weights))
+    assert made.weights is not None
+    return replace(
+        made,
+        weights=known[made.weights],
+        loops=known[made.loops],
+        repeats=repeats,
+        weightless=int(np.count_nonzero(~kept)),
+    )
+
+
+def refuse_directed(graph: Any, what: str) -> None:
+    """Raise a GraphError for a directed graph, whose rows do not say which arc leads where."""
+    if getattr(graph, "kind", "undirected") == "directed":
+        raise GraphError(
+            f"a directed Graph keeps sums of both directions only, so it has no {what}; use the "
+            "source, or read it with symmetrize=True (--symmetrize)"
+        )
+
+
+def mode_imbalance(u: U32, v: U32, degrees: I64) -> I64:
+    """Return plus or minus the degree of the vertices that edges lead from, or to.
+
+    Raises
+    ------
+    GraphError
+        A vertex is at both ends.
+    """
+    first = np.zeros(len(degrees), np.bool_)
+    first[u] = True
+    both = v[first[v]]
+    if len(both):
+        raise GraphError(
+            f"vertex {both[0]} is at both ends of edges, so the graph has no two modes; correct it"
+        )
+    return np.where(first, degrees, -degrees)
+
+
+def two_colouring(graph: Any) -> I64:
+    """Return the imbalance of a bipartite graph, the smallest vertex of each part in mode one.
+
+    Raises
+    ------
+    GraphError
+        The graph has a cycle of odd length, or a loop.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+    n = graph.n_vertices
+    ones = np.ones(graph.n_arcs, np.int8)
+    matrix = csr_array((ones, graph.targets.astype(np.int64), graph.offsets), shape=(n, n))
+    mode = np.full(n, -1, np.int8)
+    parts, part = connected_components(matrix, directed=False)
+    roots = np.full(parts, n)
+    np.minimum.at(roots, part, np.arange(n))
+    for root in roots.tolist():
+        order, before = breadth_first_order(matrix, root, directed=False)
+        mode[root] = 0
+        for vertex in order[1:].tolist():
+            mode[vertex] = 1 - mode[before[vertex]]
+    source = np.repeat(np.arange(n), np.diff(graph.offsets))
+    bad = mode[source] == mode[graph.targets]
+    if bad.any() or graph.loops.any():
+        raise GraphError(
+            "the graph is not bipartite: it has a cycle of odd length"
+            + (f" through vertex {source[int(np.argmax(bad))]}" if bad.any() else ", a loop")
+            + "; use another objective"
+        )
+    degrees: I64 = graph.degrees
+    return np.where(mode == 0, degrees, -degrees)
+
+
+def _merge_pairs(
+    u: U32, v: U32, weights: I64 | None, *, summing: bool, signed: bool = False
+) -> tuple[U32, U32, I64]:
+    """Return each pair of ends once, with its weight."""
+    if weights is None:
+        weights = np.ones(len(u), np.int64)
+    keys = u.astype(np.uint64) << np.uint64(32) | v.astype(np.uint64)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.concatenate((keys[:1] == keys[:1], keys[1:] != keys[:-1])))
+    if len(first) == len(u):
+        return u, v, weights
+    sorted_ = weights[order]
+    if summing:
+        merged = np.add.reduceat(sorted_, first)
+    elif signed:
+        high, low = np.maximum.reduceat(sorted_, first), np.minimum.reduceat(sorted_, first)
+        merged = np.where(high >= -low, high, low)
+    else:
+        merged = np.maximum.reduceat(sorted_, first)
+    return u[order[first]], v[order[first]], merged
