@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from louvain_um.interop.estimator import Louvain
     from louvain_um.placement.placer import Placer
     from louvain_um.planning import plan
-    from louvain_um.profiling import profile
+    from louvain_um.profiling import profile, recording
     from louvain_um.results.communities import Communities
     from louvain_um.results.quality import modularity
 
@@ -72,7 +72,7 @@ _HOMES = {
     "louvain_um.graph.graph": ("Graph",),
     "louvain_um.placement.placer": ("Placer",),
     "louvain_um.planning": ("plan",),
-    "louvain_um.profiling": ("profile",),
+    "louvain_um.profiling": ("profile", "recording"),
     "louvain_um.results.quality": ("modularity",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -104,6 +104,7 @@ __all__ = [
     "profile",
     "read_graph",
     "read_stream",
+    "recording",
     "spmv",
     "sssp",
     "triangles",

@@ -68,7 +68,9 @@ def aligned(nbytes: int, to: int) -> int:
 
 def placed(array: ArraySpec, policy: Policy) -> Placement:
     """Return where an array goes under a policy."""
-    return DEVICE if array.device_only else policy.placement_of(array.name, array.group)
+    if array.device_only:
+        return DEVICE
+    return policy.placement_in(array.name, array.group, array.role)
 
 
 JOINT_SLACK: Final = 64

@@ -261,7 +261,8 @@ class Placer:
         name : str
             The phase.
         counter : Counter
-            Such as `louvain_um.profiling.Tracer`, which instruments kernels; they run slower.
+            Such as ``Tracer(programs=True)`` of `louvain_um.profiling.sources.tracer`, which
+            instruments kernels; they run slower.
 
         Raises
         ------

@@ -179,7 +179,8 @@ class Policy:
         >>> str(mine.placement_in("rows", "matrix", "targets")), str(mine.placement_in("x", "y"))
         ('pinned', 'managed')
         """
-        named = self.arrays.get(array) or self.roles.get(role) or self.groups.get(group)
+        named = self.arrays.get(array) or self.arrays.get(current_name(array))
+        named = named or self.roles.get(role) or self.groups.get(group)
         usual = {str(name): placement for name, placement in self.placements.items()}
         return named or usual.get(group, self.others)
 

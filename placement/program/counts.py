@@ -50,6 +50,14 @@ class Counted:
     atomics: float
     pages: NDArray[Any]
 
+    @property
+    def even(self) -> bool:
+        """Whether the pages in use were accessed equally often: the array was streamed."""
+        pages = np.asarray(self.pages, np.float64)
+        # The last page is seldom whole.
+        inside = pages[:-1][pages[:-1] > 0] if len(pages) > 1 else pages
+        return not len(inside) or bool(inside.var() < EVEN * max(float(inside.mean()), 1e-300))
+
     def accesses(self, size: int) -> tuple[list[Access], list[Access]]:
         """Return what was read and written, as passes where the array was streamed.
 
@@ -67,12 +75,8 @@ class Counted:
         >>> Counted(100, 0, 5, np.array([80, 20, 0, 5])).accesses(1000)
         ([Gather(count=100.0, share=0.75), Atomic(count=5.0, share=0.75)], [])
         """
-        pages = np.asarray(self.pages, np.float64)
-        touched = pages > 0
-        share = float(touched.mean()) if len(pages) else 1.0
-        # The last page is seldom whole.
-        inside = pages[:-1][touched[:-1]] if len(pages) > 1 else pages
-        even = not len(inside) or bool(inside.var() < EVEN * max(float(inside.mean()), 1e-300))
+        share = float((np.asarray(self.pages) > 0).mean()) if len(self.pages) else 1.0
+        even = self.even
 
         def made(count: float) -> list[Access]:
             if not count or not size:

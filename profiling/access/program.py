@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError
-from louvain_um.events import Phase
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_touches
 from louvain_um.profiling.simulator.trace import (
@@ -99,7 +98,7 @@ class Program:
         self,
         kernel: str,
         touches: Sequence[Touches],
-        phase: Phase,
+        phase: str,
         level: int,
         iteration: int = -1,
         *,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, cast, get_args
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.array_names import role_of
+from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import LouvainUmError
-from louvain_um.events import Phase
 from louvain_um.placement.model.cost import HIDDEN
+from louvain_um.placement.program.counts import Counted
 from louvain_um.profiling.session import PageMap, PhaseSpan, SessionData
 from louvain_um.profiling.session.storage import load as load_session
 from louvain_um.profiling.simulator import (
@@ -69,28 +70,29 @@ def of_session(session: SessionData) -> Trace:
             "the session has no maps of accesses to replay; profile with --tracer, or on the CPU"
         )
     lives = {life.name: life for life in session.lifetimes}
+    counted = _counted(session)
     arrays = [
         Array(
             name=page.array,
             group=lives[page.array].group if page.array in lives else "scratch",
             nbytes=max(_extent(page), lives[page.array].nbytes if page.array in lives else 0),
-            starts="host" if page.array.endswith(".0") and _group(lives, page) == "graph"
-            else "nowhere",
+            starts="host" if _is_input(page.array, _group(lives, page), counted) else "nowhere",
         )
         for page in maps
     ]  # fmt: skip
+    ways = [_way(page, counted.get(page.array)) for page in maps]
     edges = np.unique(np.concatenate([page.edges for page in maps]))
-    spans = [span for span in session.phases if span.phase in get_args(Phase)]
+    spans = session.phases
     steps = []
     for begin in edges[:-1].tolist():
-        touched = [_touches(number, page, begin) for number, page in enumerate(maps)]
+        touched = [_touches(at, page, begin, ways[at]) for at, page in enumerate(maps)]
         whole = concatenate_touches([each for each in touched if each is not None])
         if len(whole):
             span = _span_at(spans, begin)
             steps.append(
                 Launch(
                     touches=whole,
-                    phase=cast(Phase, span.phase) if span else None,
+                    phase=span.phase if span else None,
                     level=span.level if span else -1,
                     iteration=span.iteration if span else -1,
                 )
@@ -106,7 +108,41 @@ def _group(lives: dict[str, Any], page: PageMap) -> str:
     return lives[page.array].group if page.array in lives else "scratch"
 
 
-def _touches(number: int, page: PageMap, begin: int) -> Touches | None:
+def _counted(session: SessionData) -> dict[str, Counted]:
+    """Return what a tracer counted of each array: reads, writes, atomics, and by page."""
+    about = session.metadata.get("about_sources", {}).get("tracer", {})
+    sums: dict[str, NDArray[np.float64]] = {}
+    for page in session.maps:
+        if page.kind == "access":
+            sums[page.array] = page.counts.sum(axis=1, dtype=np.float64)
+    accesses = about.get("accesses") or {}
+    return {
+        name: Counted(float(uses[0]), float(uses[1]), float(uses[2]), sums.get(name, np.empty(0)))
+        for name, uses in accesses.items()
+        if len(uses) >= 3
+    }
+
+
+def _is_input(name: str, group: str, counted: Mapping[str, Counted]) -> bool:
+    """Whether the host wrote an array: rows of the graph, or what kernels read and never write."""
+    if group in GROUPS:
+        return name.endswith(".0") and group == "graph"
+    uses = counted.get(name)
+    return uses is not None and uses.reads > 0 and not uses.writes and not uses.atomics
+
+
+def _way(page: PageMap, uses: Counted | None) -> Access:
+    """Return the way in which an array was accessed most."""
+    if uses is None or role_of(page.array) != "other":
+        return Access.READ if role_of(page.array) in STREAMED else Access.GATHER
+    if uses.atomics > max(uses.reads, uses.writes):
+        return Access.ATOMIC
+    if uses.even:
+        return Access.WRITE if uses.writes > uses.reads else Access.READ
+    return Access.SCATTER if uses.writes > uses.reads else Access.GATHER
+
+
+def _touches(number: int, page: PageMap, begin: int, way: Access) -> Touches | None:
     """Return the touches of a map's bin that begins at a time; None if there is no such bin."""
     at = int(np.searchsorted(page.edges, begin))
     if at >= page.counts.shape[1] or page.edges[at] != begin:
@@ -116,10 +152,9 @@ def _touches(number: int, page: PageMap, begin: int) -> Touches | None:
     if not len(rows):
         return None
     pages = max(1, page.page_bytes // PAGE_BYTES)
-    streamed = role_of(page.array) in STREAMED
+    streamed = way in (Access.READ, Access.WRITE)
     # Every page of a row has its share of the row's accesses, one at least.
     amount: NDArray[np.int64] = np.maximum(1, counts[rows] // pages) * (4 if streamed else 1)
-    way = Access.READ if streamed else Access.GATHER
     return Touches.runs(number, rows * pages, pages, way, amount)
 
 

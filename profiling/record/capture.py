@@ -12,7 +12,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Event
 from louvain_um.placement.plan import Plan
@@ -163,13 +162,13 @@ class Recording:
         """
         if not (isinstance(level, int) and -1 <= level < MOST_LEVELS):
             raise OptionError("level", level, f"must lie in -1 … {MOST_LEVELS - 1}")
-        self.timeline.begin(str(name), level)
+        self(Event(kind="start", phase=str(name), level=level))
         try:
             yield
         finally:
-            self.timeline.end(str(name))
+            self(Event(kind="end", phase=str(name), level=level))
 
-    def array(self, name: str, array: Any, group: Group = "graph") -> None:
+    def array(self, name: str, array: Any, group: str = "graph") -> None:
         """Name an array, so that events at its addresses are attributed to it.
 
         Parameters
@@ -177,21 +176,25 @@ class Recording:
         name : str
         array : object
             Of CuPy, NumPy or anything else with an array interface; contiguous.
-        group : {"graph", "hash", "community", "scratch"}
+        group : str
+            Of this program "graph", "hash", "community" or "scratch"; of others any word.
 
         Raises
         ------
         OptionError
-            There is no such group, or it is no array.
+            It is no array, or the group is no word.
         """
-        if group not in GROUPS:
-            raise OptionError("group", group, f"must be one of {', '.join(GROUPS)}")
+        if not isinstance(group, str) or not group or not group.isprintable():
+            raise OptionError("group", group, "must be a word")
         address, nbytes = _extent(array)
-        self.timeline.enter(str(name), group, address, nbytes, self.clock.now())
+        self(Event(kind="array", name=str(name), group=group, address=address, nbytes=nbytes))
 
     def freed(self, name: str) -> None:
         """Note that an array was freed."""
-        self.timeline.leave(name, None, self.clock.now())
+        known = self.timeline.alive.get(name)
+        if known is not None:
+            at, nbytes = known.address, known.nbytes
+            self(Event(kind="freed", name=name, group=known.group, address=at, nbytes=nbytes))
 
     def snapshot(self) -> Session:
         """Return a session of what is known so far."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from louvain_um.errors import OptionError
-from louvain_um.events import Event, Observer
+from louvain_um.events import Event, Observer, observing
 from louvain_um.option_signatures import OptionValues, takes_options
 from louvain_um.options import Method, Options
 from louvain_um.placement.policy.find import find_policy
@@ -125,12 +125,16 @@ def recording(
     *,
     device: str = "auto",
     sources: Sequence[str] = SOURCES,
+    tracer: bool = False,
     arrays: Mapping[str, Any] | None = None,
     save_to: str | Path | None = None,
     force: bool = False,
     most_events: int = MOST_EVENTS,
 ) -> Iterator[Recording]:
-    """Record the block: any code that uses CUDA's managed memory.
+    """Record the block: any code that uses a GPU.
+
+    Arrays and phases of a `louvain_um.Placer` that is made or used inside are recorded under their
+    names.
 
     Parameters
     ----------
@@ -138,6 +142,11 @@ def recording(
         The device to record.
     sources, save_to, force, most_events
         As in `profile`.
+    tracer : bool
+        Count every access of CuPy's kernels to global memory, by page and time: of RawKernel,
+        RawModule, ElementwiseKernel, reductions and functions of CuPy. They compile again, and
+        run several times slower. The session's maps are a recording that `simulate` and `sweep`
+        take: the program under any policy, on any machine.
     arrays : mapping of str to array, optional
         Arrays by name; inside the block, `array` adds more and `phase` names phases.
 
@@ -165,7 +174,7 @@ def recording(
     from louvain_um.gpu.runtime.device import pick
 
     chosen = pick(Options(device=device).device)
-    chosen_sources, missing = choose_sources(chosen, sources)
+    chosen_sources, missing = choose_sources(chosen, sources, tracer=tracer, programs=True)
     kept = Recording(
         chosen_sources,
         missing=missing,
@@ -174,7 +183,7 @@ def recording(
         force=force,
         most_events=most_events,
     )
-    with kept:
+    with kept, observing(kept):
         for name, array in (arrays or {}).items():
             kept.array(name, array)
         yield kept

@@ -23,9 +23,12 @@ copies, and managed memory where neither of the first two works, `nvml` energy.
 
 
 def choose_sources(
-    chosen: Choice, sources: Sequence[str], *, tracer: bool = False
+    chosen: Choice, sources: Sequence[str], *, tracer: bool = False, programs: bool = False
 ) -> tuple[list[EventSource], dict[str, str]]:
-    """Return the sources for a device, and why others are missing."""
+    """Return the sources for a device, and why others are missing.
+
+    With `programs`, the tracer counts accesses of any kernel that CuPy compiles.
+    """
     known = tuple(dict.fromkeys(SOURCES + LIGHT))
     if isinstance(sources, str):
         sources = (sources,)
@@ -59,5 +62,5 @@ def choose_sources(
     if tracer:
         from louvain_um.profiling.sources.tracer import Tracer
 
-        found.append(Tracer())
+        found.append(Tracer(programs=programs))
     return found, missing

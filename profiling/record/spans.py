@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import cast, get_args
 
-from louvain_um.core.ledger import Group
 from louvain_um.events import Event
 from louvain_um.profiling.session import Lifetime, PhaseSpan
 from louvain_um.profiling.sources.source import SessionClock
@@ -75,7 +73,7 @@ class Timeline:
         level = re.search(r"\.(\d+)$", name)
         self.alive[name] = Lifetime(
             name=name,
-            group=cast(Group, group) if group in get_args(Group) else "scratch",
+            group=group or "scratch",
             address=address,
             nbytes=nbytes,
             start_ns=now,

@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.ledger import GROUPS
 from louvain_um.profiling.session.attribution import event_arrays
 from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.session.timeline import Lifetime, PageMap, PhaseSpan
+
+OTHER = "other"
+"""What lies in no array; no group is called so."""
 
 SCHEMA = 1
 """Raised whenever older code could no longer read what is saved."""
@@ -72,6 +76,13 @@ class SessionData:
         Kernels and copies have no address and so no array.
         """
         return event_arrays(self.events, self.lifetimes)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Groups of arrays: the four of this package, then others, as they first occur."""
+        found = dict.fromkeys((*GROUPS, *(life.group for life in self.lifetimes)))
+        found.pop(OTHER, None)
+        return tuple(found)
 
     @property
     def unattributed(self) -> int:

@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.core.ledger import GROUPS
 from louvain_um.profiling.session.compile_time import run_joules
-from louvain_um.profiling.session.data import SessionData
+from louvain_um.profiling.session.data import OTHER, SessionData
 from louvain_um.profiling.session.events import Cause, Kind
-
-OTHER = "other"
-"""Memory outside every array of the run."""
 
 FIGURES = (
     "bytes_to_device", "bytes_to_host", "bytes_evicted", "gpu_fault_groups", "gpu_faults",
@@ -90,8 +86,8 @@ def _dropped(session: SessionData) -> int | None:
 
 def by_group(session: SessionData) -> dict[str, dict[str, int]]:
     """Return `FIGURES` of each group that has arrays, and of `other` if there is any."""
-    names = [*GROUPS, OTHER]
-    number = np.array([*(names.index(array.group) for array in session.lifetimes), len(GROUPS)])
+    names = [*session.groups, OTHER]
+    number = np.array([*(names.index(array.group) for array in session.lifetimes), len(names) - 1])
     group = number[session.event_arrays()]  # −1, the last, is other
     events = session.events
 

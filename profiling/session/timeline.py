@@ -8,8 +8,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.ledger import Group
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifetime:
@@ -19,7 +17,7 @@ class Lifetime:
     """
 
     name: str
-    group: Group
+    group: str
     address: int
     nbytes: int
     start_ns: int

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.core.ledger import GROUPS
 from louvain_um.profiling.session.data import SessionData
 from louvain_um.profiling.session.events import MOST_LEVELS
 
@@ -18,6 +17,9 @@ MOST = 1 << 63
 
 MOST_TOTAL = 1 << 62
 """Upper bound of times, and of the sum of a column: an event's time and duration are added."""
+
+MOST_WORD = 200
+"""Characters of a group's name."""
 
 SUMMED = ("bytes", "count", "rows", "duration")
 """Columns of events that views add up."""
@@ -48,7 +50,7 @@ def check(session: SessionData) -> None:
     _check_energy(session.energy)
     for life in session.lifetimes:
         stretch = (life.address, life.nbytes, life.start_ns, life.end_ns)
-        _need(isinstance(life.name, str) and life.group in GROUPS, "lifetimes")
+        _need(isinstance(life.name, str) and _is_word(life.group), "lifetimes")
         _need(_whole(*stretch, life.level) and min(stretch) >= 0, "lifetimes")
     for span in session.phases:
         whole = (span.start_ns, span.end_ns, span.vertices, span.arcs, span.moved)
@@ -63,6 +65,10 @@ def check(session: SessionData) -> None:
         _need(page.counts.dtype.kind in "iu" and page.edges.dtype.kind in "iu", "maps")
         _need(page.edges.ndim == 1 and bool(np.all(np.diff(page.edges) >= 0)), "maps")
         _need(not page.counts.size or int(page.counts.min()) >= 0, "maps")
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MOST_WORD and value.isprintable()
 
 
 def _check_metadata(about: Mapping[str, Any]) -> None:

@@ -95,15 +95,14 @@ def placements_of(arrays: Sequence[Array], policy: str | Path | Policy) -> dict[
     Parameters
     ----------
     arrays : sequence of Array
-        Of the groups that policies place.
+        Of any program.
     policy : str, path or Policy
         What `find_policy` takes.
 
     Raises
     ------
     OptionError
-        There is no such policy; it is "auto", which depends on a plan; or an array is of another
-        group.
+        There is no such policy, or it is "auto", which depends on a plan.
     """
     found = find_policy(policy)
     if found.name == AUTO.name:
@@ -113,15 +112,9 @@ def placements_of(arrays: Sequence[Array], policy: str | Path | Policy) -> dict[
             "use louvain_um.profiling.sweep.replay.run, which plans for a capacity",
             problem="auto has no placements of its own",
         )
-    strange = next((array for array in arrays if array.group not in found.placements), None)
-    if strange is not None:
-        raise OptionError(
-            "policy",
-            found.name,
-            "pass placements by group instead",
-            problem=f"policies do not place group {strange.group!r} of array {strange.name}",
-        )
-    return {array.name: str(found.placement_of(array.name, array.group)) for array in arrays}
+    return {
+        array.name: str(found.placement_in(array.name, array.group, array.role)) for array in arrays
+    }
 
 
 def lay_out(

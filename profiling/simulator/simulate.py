@@ -159,6 +159,8 @@ class _Replay:
         self.passes = driver.prefetch_passes
         self.record = record
         self.kernels: dict[str, int] = {}
+        named = (s.phase for s in trace.steps if isinstance(s, Launch) and s.phase is not None)
+        self.phases = tuple(dict.fromkeys((*PHASES, *named)))
         self.parts: list[tuple[NDArray[np.int64], tuple[int, int, int, int]]] = []
         self.place = (-1, -1, -1, -1)
         self.loaded = 0
@@ -215,7 +217,7 @@ class _Replay:
 
         s, t = self.state, step.touches
         number = self.kernels.setdefault(step.kernel, len(self.kernels))
-        phase = -1 if step.phase is None else PHASES.index(step.phase)
+        phase = -1 if step.phase is None else self.phases.index(step.phase)
         self.place = (number, phase, step.level, step.iteration)
         spend(s, c.LAUNCH, (self.machine.launch_seconds + step.host_seconds) * 1e9)
         local = s.per_access[:, c.LOCAL].copy()
@@ -322,4 +324,4 @@ class _Replay:
             "level": places[:, 2],
             "iteration": places[:, 3],
         }
-        return EventTable(columns, tuple(self.kernels))
+        return EventTable(columns, tuple(self.kernels), self.phases)

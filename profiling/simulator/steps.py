@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.array_names import Role, level_of, role_of
-from louvain_um.core.ledger import Group
 from louvain_um.core.plain_data import Within
-from louvain_um.events import Phase
 from louvain_um.profiling.session.events import MOST_LEVELS
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES, WAYS
 from louvain_um.profiling.simulator.touches import Touches
@@ -39,11 +37,11 @@ class Array:
     """One array: name, group, bytes, and where its bytes are when the program begins.
 
     `starts` is "host" for data that the host wrote, "nowhere" for memory that was never touched.
-    `itemsize` is the bytes of an element. Groups other than those that policies place are allowed.
+    `itemsize` is the bytes of an element.
     """
 
     name: str
-    group: Annotated[Group, str]
+    group: str
     nbytes: Annotated[int, Within(0, MOST_BYTES)]
     starts: Literal["host", "nowhere"] = "host"
     itemsize: Annotated[int, Within(1, 1 << 16)] = 4
@@ -81,7 +79,7 @@ class Launch:
 
     touches: Touches
     kernel: str = "kernel"
-    phase: Phase | None = None
+    phase: str | None = None
     level: Position = -1
     iteration: Annotated[int, Within(-1, (1 << 31) - 1)] = -1
     compute_seconds: Seconds | None = None

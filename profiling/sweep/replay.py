@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.core.array_spec import ArraySpec
+from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, OptionError
 from louvain_um.placement.decision import Declare
 from louvain_um.placement.layout import device_bytes_in_core, placed
@@ -17,8 +18,11 @@ from louvain_um.placement.model.graph_kinds import kind_of
 from louvain_um.placement.planner import Plan, make_plan
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
+from louvain_um.placement.program import Program
+from louvain_um.placement.program.cost import ProgramCost
+from louvain_um.placement.program.solver import solve
 from louvain_um.placement.units import size
-from louvain_um.profiling.access.declare import declared
+from louvain_um.profiling.access.declare import declared, program_of
 from louvain_um.profiling.access.out_of_core import in_vertex_blocks
 from louvain_um.profiling.simulator import Driver, Simulation, simulate
 from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES, PAGE_BYTES
@@ -251,9 +255,15 @@ def _shape(about: Mapping[str, Any]) -> Shape:
 
 def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | None) -> Simulation:
     """Simulate what the plan chooses; what it leaves to the driver lives plainly if it fits."""
-    arrays, room = declared(trace), capacity
+    room = capacity
+    others = any(array.group not in GROUPS for array in trace.arrays)
+    program = program_of(trace) if others else None
+    arrays = () if others else declared(trace)
     while True:
-        placements = auto_placements(arrays, machine, room)
+        if program is not None:
+            placements = program_placements(program, machine, room)
+        else:
+            placements = auto_placements(arrays, machine, room)
         plain = {n: "device" if where == "managed" else where for n, where in placements.items()}
         for tried in (plain, placements):
             try:
@@ -267,6 +277,20 @@ def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | Non
         room -= max(BLOCK_BYTES, missing)
         if room <= 0:
             raise MemoryBudgetError(capacity + missing, capacity, [])
+
+
+def program_placements(program: Program, machine: Machine, capacity: int) -> dict[str, str]:
+    """Return the placements that `auto` decides for another program's arrays.
+
+    Raises
+    ------
+    MemoryBudgetError
+        There is no device memory at all.
+    """
+    if capacity <= 0:
+        raise MemoryBudgetError(1, 0, remedy="lower the oversubscription")
+    found = solve(ProgramCost(program=program, machine=machine), capacity)
+    return {name: str(where) for name, where in found.items()}
 
 
 def auto_placements(

@@ -13,15 +13,11 @@ import numpy as np
 from louvain_um.core.atomic_files import check_output, replacing
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session import SessionData
+from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.views.canvas import TALL, WIDE, new_figure, require_matplotlib
 from louvain_um.profiling.views.colours import colour
 from louvain_um.profiling.views.session import all_tables, residency
-from louvain_um.profiling.views.session.analysis import (
-    GROUP_NAMES,
-    GROUP_TITLES,
-    OTHER,
-    SessionAnalysis,
-)
+from louvain_um.profiling.views.session.analysis import GROUP_TITLES, SessionAnalysis
 from louvain_um.profiling.views.session.compare import run_labels
 from louvain_um.profiling.views.session.evidence import evidence
 from louvain_um.profiling.views.session.level_times import times_by_level
@@ -128,7 +124,11 @@ def by_group(analysis: SessionAnalysis, key: str) -> Figure | None:
     for row in rows:
         share = 100 * row[key] / total
         axes.barh(
-            [0], [share], left=left, color=colour(row["group"], 0), label=GROUP_TITLES[row["group"]]
+            [0],
+            [share],
+            left=left,
+            color=colour(row["group"], 0),
+            label=GROUP_TITLES.get(row["group"], row["group"]),
         )
         if share > 4:
             axes.text(left + share / 2, 0, f"{share:.1f} %", ha="center", va="center", fontsize=8)
@@ -155,7 +155,7 @@ def page_map(
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
-    spans = {name: axis.rows_of(name) for name in GROUP_NAMES}
+    spans = {name: axis.rows_of(name) for name in analysis.group_names}
     present = [
         name for name, (low, high) in spans.items()
         if high > low and (name != OTHER or layer.values[low:high].any())
@@ -174,7 +174,7 @@ def page_map(
                             interpolation="nearest", rasterized=True,
                             extent=(first / 1e9, end / 1e9, 0, high - low))  # fmt: skip
         _name_arrays(axes, axis, low, high)
-        axes.set_title("All groups" if at == 0 else GROUP_TITLES[name], fontsize=9)
+        axes.set_title("All groups" if at == 0 else GROUP_TITLES.get(name, name), fontsize=9)
         axes.tick_params(labelsize=7)
         axes.set_xlabel("seconds", fontsize=8)
     figure.colorbar(image, ax=figure.axes, label=layer.unit, fraction=0.03)

@@ -11,10 +11,11 @@ import numpy as np
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.attribution import event_arrays
 from louvain_um.profiling.session.compile_time import COMPILE
+from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.session.events import Cause, EventTable, Kind
 from louvain_um.profiling.session.merge_events import merge
 from louvain_um.profiling.views.session import residency
-from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, GROUP_NAMES, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence
 
 MOST = 300_000
@@ -112,8 +113,9 @@ def merged_events(session: SessionData) -> tuple[EventTable, list[str]]:
 
 
 def _events(events: EventTable, session: SessionData) -> Iterable[Slice]:
+    group_names = (*session.groups, OTHER)
     groups = np.array(
-        [*(GROUP_NAMES.index(life.group) for life in session.lifetimes), len(GROUP_NAMES) - 1]
+        [*(group_names.index(life.group) for life in session.lifetimes), len(group_names) - 1]
     )
     owners = event_arrays(events, session.lifetimes)
     names = [*(life.name for life in session.lifetimes), "no array of the run"]
@@ -143,7 +145,7 @@ def _events(events: EventTable, session: SessionData) -> Iterable[Slice]:
         copy = kind >= Kind.COPY_TO_DEVICE
         if kind <= Kind.DTOD and not copy:
             about["cause"] = CAUSE_LABELS.get(cause, CAUSE_LABELS[Cause.UNKNOWN])
-        place = "GPU" if copy else f"memory: {GROUP_NAMES[groups[owner]]}"
+        place = "GPU" if copy else f"memory: {group_names[groups[owner]]}"
         track = (_title(place, memory), "copies" if copy else way)
         yield Slice(track=track, name=way if copy else f"{way}: {names[owner]}",
                     time=time, duration=duration, about=about)  # fmt: skip

@@ -16,6 +16,7 @@ from louvain_um.gpu.runtime import compile, nvrtc
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import PHASES, EventTable
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
+from louvain_um.profiling.sources.tracer.cupy_kernels import CupyKernels
 from louvain_um.profiling.sources.tracer.device import TracedDevice
 from louvain_um.profiling.sources.tracer.histogram import Histogram
 from louvain_um.profiling.sources.tracer.kernels import MODULES, Register, TracedKernels
@@ -54,6 +55,9 @@ class Tracer:
         Bytes of counters on the device, and of maps on the host.
     records : int
         Most samples to keep, 24 bytes each; further ones are counted and dropped.
+    programs : bool
+        Whether CuPy's kernels are instrumented, too: raw kernels and modules, element-wise kernels,
+        reductions. Kernels made before are compiled again, at the beginning and at the end.
 
     Notes
     -----
@@ -85,6 +89,7 @@ class Tracer:
         seconds: float | None = None,
         counter_bytes: int = 256 << 20,
         records: int = 1 << 20,
+        programs: bool = False,
     ) -> None:
         for what, value, least in (("page_bytes", page_bytes, 32), ("bins", bins, 2)):
             if value < least or value & (value - 1):
@@ -107,6 +112,7 @@ class Tracer:
             "period": period,
             "records": records,
         }
+        self.programs = programs
         self.notes: list[str] = []
         self.trace: TracedAccesses | None = None
         self._lock = threading.Lock()
@@ -150,11 +156,39 @@ class Tracer:
         self._rows: list[Row] = []
         self._all_rows: list[Row] = []
         self._stack = ExitStack()
-        self._stack.enter_context(compile.using(self.instrument(compile.kernels)))
         self._running = True
+        self._cupy: CupyKernels | None = None
+        try:
+            self._stack.enter_context(compile.using(self.instrument(compile.kernels)))
+            if self.programs:
+                self._instrument_cupy()
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def _instrument_cupy(self) -> None:
+        """Give CuPy instrumented kernels; unlike engines', no launch of these is announced."""
+        counters = self._counters()
+        counters.launch()
+        kernels = CupyKernels(self.register, log=self.sizes["period"] > 0)
+        kernels.loaded = lambda: kernels.send(counters.state)
+        self._stack.enter_context(kernels.instrumenting())
+        self._cupy = kernels
+
+    def _send(self) -> None:
+        """Bring what CuPy's kernels know up to date, and count anew from here."""
+        if self._cupy is not None and self.histogram is not None:
+            self._launches += 1
+            self.histogram.launch()
+            self._cupy.send(self.histogram.state)
 
     def observe(self, event: Event) -> None:
-        """Note an engine's arrays and phases."""
+        """Note a program's arrays and phases."""
+        self._note(event)
+        if event.kind in ("array", "freed", "start", "end"):
+            self._send()
+
+    def _note(self, event: Event) -> None:
         if event.kind == "array":
             self._arrays[event.name] = event.address, event.nbytes
             if self.histogram is not None:
@@ -171,11 +205,13 @@ class Tracer:
                 self._phases.pop()
 
     def instrument(self, kernels: compile.Kernels) -> TracedKernels:
-        """Return instrumented versions of other kernels than the engine's."""
+        """Return instrumented versions of kernels that are compiled as the engine's are."""
         return TracedKernels(kernels, self.register, self._ready, log=self.sizes["period"] > 0)
 
     def stop(self) -> None:
         """Give the engine its own kernels again, and copy the counts to the host."""
+        if self._cupy is not None:
+            self._launches += 1  # since the last phase
         self._stack.close()
         self._running = False
         counters = self.histogram

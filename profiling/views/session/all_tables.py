@@ -8,7 +8,7 @@ from typing import Any
 
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.views.session import kernels, phase_tables
-from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, GROUP_NAMES, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
 from louvain_um.profiling.views.session.blocks import ping_pong
 from louvain_um.profiling.views.session.traffic import (
     MOST_ROWS,
@@ -32,10 +32,10 @@ def tables(analysis: SessionAnalysis) -> tuple[Table, ...]:
 
 def by_group(analysis: SessionAnalysis) -> Table:
     """Return accesses, faults and bytes of each group: the thesis's Table 4.4 and more."""
-    rows = traffic_by(analysis, analysis.group_of, len(GROUP_NAMES))
+    rows = traffic_by(analysis, analysis.group_of, len(analysis.group_names))
     counted = analysis.accesses_by_array
     peaks = analysis.session.metadata.get("peak_bytes") or {}
-    for at, (name, row) in enumerate(zip(GROUP_NAMES, rows, strict=True)):
+    for at, (name, row) in enumerate(zip(analysis.group_names, rows, strict=True)):
         row["group"] = name
         row["peak_bytes"] = peaks.get(name)
         row["arrays"] = sum(array.group == name for array in analysis.arrays)
@@ -43,7 +43,7 @@ def by_group(analysis: SessionAnalysis) -> Table:
             own_counts = [
                 c for c, a in zip(counted, analysis.arrays, strict=False) if a.group == name
             ]
-            row["accesses"] = sum(own_counts) if at < len(GROUP_NAMES) - 1 else counted[-1]
+            row["accesses"] = sum(own_counts) if at < len(analysis.group_names) - 1 else counted[-1]
     used = [
         row
         for row in rows

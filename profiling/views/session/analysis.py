@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.ledger import GROUPS
 from louvain_um.profiling.session import PhaseSpan, SessionData
 from louvain_um.profiling.session.compile_time import compile_spans, without_compiling
+from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.session.events import Cause, Kind
-
-OTHER = "other"
-GROUP_NAMES = (*GROUPS, OTHER)
-"""Groups, and memory that belongs to no array of the run."""
 
 GROUP_TITLES = {
     "graph": "Graph's CSR",
@@ -74,6 +70,11 @@ class SessionAnalysis:
         return self.original.event_arrays()  # before compile time is cut out
 
     @cached_property
+    def group_names(self) -> tuple[str, ...]:
+        """Groups of the program, and "other" for what lies in no array."""
+        return (*self.session.groups, OTHER)
+
+    @cached_property
     def arrays(self) -> tuple[ArraySummary, ...]:
         """Arrays by name, group by group, those of low levels and large ones first."""
         summaries: dict[str, ArraySummary] = {}
@@ -86,7 +87,7 @@ class SessionAnalysis:
                 max(life.nbytes, old.nbytes if old else 0),
                 life.end_ns - life.start_ns + (old.alive_ns if old else 0),
             )
-        order = {group: at for at, group in enumerate(GROUP_NAMES)}
+        order = {group: at for at, group in enumerate(self.group_names)}
         return tuple(
             sorted(summaries.values(), key=lambda a: (order[a.group], max(a.level, 0), -a.nbytes))
         )
@@ -99,10 +100,11 @@ class SessionAnalysis:
         return np.array([*table, len(self.arrays)], np.int32)[self.owners]
 
     @cached_property
-    def group_of(self) -> NDArray[np.int8]:
-        """Index into `GROUP_NAMES` of each event."""
-        table = [GROUP_NAMES.index(array.group) for array in self.arrays]
-        return np.array([*table, GROUP_NAMES.index(OTHER)], np.int8)[self.array_of]
+    def group_of(self) -> NDArray[np.int16]:
+        """Index into `group_names` of each event."""
+        names = self.group_names
+        table = [names.index(array.group) for array in self.arrays]
+        return np.array([*table, names.index(OTHER)], np.int16)[self.array_of]
 
     @cached_property
     def rows_by_kind(self) -> dict[Kind, NDArray[np.intp]]:

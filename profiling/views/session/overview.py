@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.session.events import Kind
-from louvain_um.profiling.views.session.analysis import GROUP_NAMES, OTHER, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence
 from louvain_um.profiling.views.session.pages import rebin
 from louvain_um.profiling.views.session.residency import Curves
@@ -53,13 +54,15 @@ def _migrated(analysis: SessionAnalysis, edges: F64) -> dict[str, F64]:
     times = analysis.events["time"][rows]
     at = np.clip(np.searchsorted(edges, times, "right") - 1, 0, BINS - 1)
     key = analysis.group_of[rows].astype(np.int64) * BINS + at
-    sums = np.bincount(key, analysis.events["bytes"][rows], len(GROUP_NAMES) * BINS)
-    return _nonzero(dict(zip(GROUP_NAMES, sums.reshape(len(GROUP_NAMES), BINS), strict=True)))
+    sums = np.bincount(key, analysis.events["bytes"][rows], len(analysis.group_names) * BINS)
+    return _nonzero(
+        dict(zip(analysis.group_names, sums.reshape(len(analysis.group_names), BINS), strict=True))
+    )
 
 
 def _accessed(analysis: SessionAnalysis, edges: F64) -> dict[str, F64]:
     groups = {array.name: array.group for array in analysis.arrays}
-    counts = {name: np.zeros(BINS) for name in GROUP_NAMES}
+    counts = {name: np.zeros(BINS) for name in analysis.group_names}
     for page in analysis.maps:
         if page.kind == "access":
             bins = page.counts.sum(axis=0, dtype=np.float64)[:, None]

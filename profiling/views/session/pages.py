@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session import PageMap
+from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, OTHER, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
 from louvain_um.profiling.views.session.blocks import chunks, last_byte, spread
 from louvain_um.profiling.views.session.evidence import evidence
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from louvain_um.profiling.session.compile_time import COMPILE
 from louvain_um.profiling.session.events import MOST_LEVELS, Kind
 from louvain_um.profiling.views.session import residency
-from louvain_um.profiling.views.session.analysis import GROUP_NAMES, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence, is_available
 from louvain_um.profiling.views.session.level_times import iteration_cycles
 from louvain_um.profiling.views.session.pages import rebin
@@ -76,19 +76,21 @@ def by_phase_and_group(analysis: SessionAnalysis) -> Table:
     places = list(dict.fromkeys((span.phase, span.level) for span in analysis.phases))
     places += [(COMPILE, -1)] if analysis.compile_seconds else []
     number = {place: at for at, place in enumerate(places)}
-    size = (len(places) + 1) * len(GROUP_NAMES)
-    key = _places(analysis, number) * len(GROUP_NAMES) + analysis.group_of
+    size = (len(places) + 1) * len(analysis.group_names)
+    key = _places(analysis, number) * len(analysis.group_names) + analysis.group_of
     rows = traffic_by(analysis, key, size)
     for at, counts in enumerate(_accesses(analysis, number, key, size)):
         rows[at]["accesses"] = counts
     for (stage, name), nbytes in _resident_at_end(analysis).items():
-        rows[number[stage] * len(GROUP_NAMES) + GROUP_NAMES.index(name)]["resident"] = nbytes
+        rows[number[stage] * len(analysis.group_names) + analysis.group_names.index(name)][
+            "resident"
+        ] = nbytes
     result = []
     for at, row in enumerate(rows):
         if any(row.values()):
-            place, group = divmod(at, len(GROUP_NAMES))
+            place, group = divmod(at, len(analysis.group_names))
             phase, level = places[place] if place < len(places) else ("outside phases", -1)
-            about = {"phase": phase, "level": _level(level), "group": GROUP_NAMES[group]}
+            about = {"phase": phase, "level": _level(level), "group": analysis.group_names[group]}
             result.append({**about, **row})
     return Table(
         name="by-phase-and-group",
@@ -137,18 +139,20 @@ def _accesses(
     if not maps:
         return []
     counts = np.zeros(size)
-    groups = {array.name: GROUP_NAMES.index(array.group) for array in analysis.arrays}
+    groups = {array.name: analysis.group_names.index(array.group) for array in analysis.arrays}
     for page in maps:
-        group = groups.get(page.array, len(GROUP_NAMES) - 1)
+        group = groups.get(page.array, len(analysis.group_names) - 1)
         bins = page.counts.sum(axis=0, dtype=np.float64)[:, None]
         edges = page.edges.astype(np.float64)
         left = float(bins.sum())
         for span in analysis.phases:
             inside = rebin(bins, edges, np.array([span.start_ns, span.end_ns], np.float64))
-            counts[number[span.phase, span.level] * len(GROUP_NAMES) + group] += inside[0, 0]
+            counts[number[span.phase, span.level] * len(analysis.group_names) + group] += inside[
+                0, 0
+            ]
             left -= inside[0, 0]
         if left >= 0.5:
-            counts[len(number) * len(GROUP_NAMES) + group] += left
+            counts[len(number) * len(analysis.group_names) + group] += left
     return [round(value) for value in counts]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.views.session.analysis import GROUP_NAMES, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence, is_available
 
 POINTS = 400
@@ -40,12 +40,12 @@ def allocated(analysis: SessionAnalysis) -> Curves | None:
         return None
     edges = _edges(analysis)
     times = np.array([life.start_ns for life in lives] + [life.end_ns for life in lives], np.int64)
-    group = np.array([GROUP_NAMES.index(life.group) for life in lives] * 2, np.intp)
+    group = np.array([analysis.group_names.index(life.group) for life in lives] * 2, np.intp)
     size = np.array([life.nbytes for life in lives], np.float64)
     starts = np.arange(len(times)) < len(lives)
     # Of changes at the same time, frees come first.
     order = np.lexsort((starts, times))
-    levels = np.zeros((len(GROUP_NAMES), len(times) + 1))
+    levels = np.zeros((len(analysis.group_names), len(times) + 1))
     levels[group[order], np.arange(len(times)) + 1] = np.concatenate([size, -size])[order]
     levels = np.cumsum(levels, axis=1)
     total = levels.sum(axis=0)
@@ -57,7 +57,9 @@ def allocated(analysis: SessionAnalysis) -> Curves | None:
         for low, high in zip(first.tolist(), last.tolist(), strict=True)
     ]
     values = {
-        name: levels[at, fullest] for at, name in enumerate(GROUP_NAMES) if np.any(group == at)
+        name: levels[at, fullest]
+        for at, name in enumerate(analysis.group_names)
+        if np.any(group == at)
     }
     return Curves(
         title="Allocated arrays",
@@ -84,7 +86,7 @@ def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None)
     if Kind.EVICTION in analysis.rows_by_kind:
         leaving = [(Kind.DTOH, cause) for cause in Cause if cause != Cause.EVICTION]
         leaving.append((Kind.EVICTION, None))
-    flow = np.zeros((len(GROUP_NAMES), len(edges) + 1))
+    flow = np.zeros((len(analysis.group_names), len(edges) + 1))
     for kind, cause, sign in ((Kind.HTOD, None, 1), *((k, c, -1) for k, c in leaving)):
         rows = analysis.rows_of(kind, cause)
         key = analysis.group_of[rows] * np.int64(len(edges) + 1)
@@ -93,7 +95,7 @@ def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None)
             flow.shape
         )
     level = _never_negative(np.cumsum(flow[:, :-1], axis=1))
-    values = {name: row for name, row in zip(GROUP_NAMES, level, strict=True) if row.any()}
+    values = {name: row for name, row in zip(analysis.group_names, level, strict=True) if row.any()}
     return Curves(
         title="Managed memory resident on the device",
         evidence="modelled from migrations: bytes in less bytes out; "

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from louvain_um.core.ledger import GROUPS
+from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.views.session.analysis import GROUP_NAMES, OTHER, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.blocks import refetched_bytes
 from louvain_um.profiling.views.session.evidence import evidence, is_available
 from louvain_um.profiling.views.table import format_value
@@ -134,9 +136,10 @@ def _traffic(analysis: SessionAnalysis) -> _Traffic:
         left = analysis.driver_totals.get("bytes_to_host", 0)
         again = min(analysis.total(kind), bytes_in)
         how = "evicted bytes are assumed to be migrated again"
-    sums = analysis.sums(analysis.group_of, len(GROUP_NAMES), kind, "bytes")
+    sums = analysis.sums(analysis.group_of, len(analysis.group_names), kind, "bytes")
     shares = [
-        (name, value / max(sum(sums), 1)) for name, value in zip(GROUP_NAMES, sums, strict=True)
+        (name, value / max(sum(sums), 1))
+        for name, value in zip(analysis.group_names, sums, strict=True)
     ]
     shares.sort(key=lambda pair: -pair[1])
     return _Traffic(bytes_in=bytes_in, bytes_out=left, refetched=again, grounds=how, groups=shares)
@@ -256,7 +259,8 @@ def _moving_seconds(analysis: SessionAnalysis, traffic: _Traffic) -> tuple[float
 
 
 def _list(groups: frozenset[str]) -> str:
-    names = [name for name in GROUP_NAMES if name in groups] or ["everything"]
+    names = [name for name in (*GROUPS, *sorted(groups)) if name in groups]
+    names = list(dict.fromkeys(names)) or ["everything"]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 

@@ -65,7 +65,7 @@ SPOILT: list[tuple[str, object]] = [
     ("metadata", {"sources": None}), ("metadata", {"graph": "x"}), ("plan", [1]), ("energy", 3),
     ("lifetimes", [life("x", 0, 1, 0, 1).__class__.__slots__]),
     ("lifetimes", [{**dict.fromkeys(("address", "nbytes", "start_ns", "end_ns"), 0),
-                    "name": "x", "group": "nobody's"}]),
+                    "name": "x", "group": "no\nword"}]),
     ("lifetimes", [{**dict.fromkeys(("address", "nbytes", "start_ns", "end_ns"), -1),
                     "name": "x", "group": "graph"}]),
     ("phases", [{"phase": "move", "level": 0, "iteration": 0, "start_ns": "x", "end_ns": 1,

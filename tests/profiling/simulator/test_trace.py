@@ -149,7 +149,7 @@ def test_arrays_that_are_none_are_refused(change):
 @pytest.mark.parametrize(
     "change",
     [
-        {"phase": "rubbish"},
+        {"phase": 3},
         {"level": 1 << 20},
         {"compute_seconds": float("nan")},
         {"compute_seconds": -1.0},

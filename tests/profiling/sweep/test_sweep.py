@@ -15,7 +15,7 @@ from louvain_um.profiling.access.declare import declared
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.record.profiler import profile
-from louvain_um.profiling.simulator import Array, Trace, simulate
+from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace, simulate
 from louvain_um.profiling.sweep.files import read
 from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
 from louvain_um.profiling.sweep.partial import is_partial
@@ -317,11 +317,45 @@ def test_simulate_refuses_what_is_no_policy_of_its_own(trace):
     ):
         with pytest.raises(OptionError, match=told):
             simulate(trace, "p4000", **options)
-    strange = Trace((Array(name="x", group="mine", nbytes=4096),), ())
-    with pytest.raises(OptionError, match="do not place group 'mine'"):
-        simulate(strange, policy="base")
-    with pytest.raises(OptionError, match="do not place group 'mine'"):
-        run(strange, "base", load_machine("h200"), 1 << 30)
+
+
+def other_program() -> Trace:
+    """A program with groups and phases of its own: a hot array and a cold one, in two phases."""
+    hot = Array(name="hot", group="mine", nbytes=8 << 20)
+    cold = Array(name="cold", group="yours", nbytes=32 << 20)
+    scan = Touches.runs(1, 0, cold.pages)
+    jump = Touches.runs(0, 0, hot.pages, Access.GATHER, 5000)
+    steps = [Launch(touches=scan, phase="begin")]
+    steps += [Launch(touches=jump, phase="iterate", iteration=at) for at in range(5)]
+    return Trace((hot, cold), tuple(steps))
+
+
+def test_policies_place_the_arrays_of_every_program():
+    trace = other_program()
+    peak = trace.peak_bytes
+    results = {
+        name: run(trace, name, load_machine("h200"), peak).provenance["placements"]
+        for name in ("base", "adv1", "device")
+    }
+    assert results == {
+        name: {"hot": kind, "cold": kind}
+        for name, kind in (("base", "managed"), ("adv1", "host_mapped"), ("device", "device"))
+    }
+    roles = Policy(name="mine", groups={"yours": "pinned"}, others="managed")
+    run_ = run(trace, roles, load_machine("h200"), peak)
+    assert run_.provenance["placements"] == {"hot": "managed", "cold": "pinned"}
+    assert {run_.events.phases[p] for p in run_.events["phase"]} <= {"begin", "iterate"}
+
+
+def test_auto_decides_for_another_programs_arrays_together():
+    trace = other_program()
+    point = Point(graph="mine", policy="auto", oversubscription=70, gpu="h200")
+    row, simulation = replay(trace, point, load_machine("h200"))
+    assert row["feasible"]
+    assert row["chosen"] == "plan"
+    assert simulation.provenance["placements"]["hot"] == "device"
+    rival = replay(trace, replace(point, policy="base"), load_machine("h200"))[0]
+    assert row["seconds"] <= rival["seconds"]
 
 
 def test_policies_are_known(tmp_path):
