@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from louvain_um.algorithms.sssp import sssp
     from louvain_um.algorithms.triangles import triangles
     from louvain_um.api import leiden, louvain
+    from louvain_um.distributed.reading import read_partitioned
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.dynamic.streams import read_stream
     from louvain_um.dynamic.tracker import Tracker
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         LouvainUmError,
         MemoryBudgetError,
         OptionError,
+        WorkerLostError,
     )
     from louvain_um.formats import as_graph, read_graph, write_graph
     from louvain_um.graph.graph import Graph
@@ -66,7 +68,9 @@ _HOMES = {
         "LouvainUmError",
         "MemoryBudgetError",
         "OptionError",
+        "WorkerLostError",
     ),
+    "louvain_um.distributed.reading": ("read_partitioned",),
     "louvain_um.interop.estimator": ("Louvain",),
     "louvain_um.formats": ("as_graph", "read_graph", "write_graph"),
     "louvain_um.graph.graph": ("Graph",),
@@ -92,6 +96,7 @@ __all__ = [
     "OptionError",
     "Placer",
     "Tracker",
+    "WorkerLostError",
     "as_graph",
     "bfs",
     "connected_components",
@@ -103,6 +108,7 @@ __all__ = [
     "plan",
     "profile",
     "read_graph",
+    "read_partitioned",
     "read_stream",
     "recording",
     "spmv",

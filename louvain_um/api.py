@@ -31,7 +31,7 @@ def louvain(
 
     Parameters
     ----------
-    graph : Graph, DynamicGraph, DeviceGraph or anything `as_graph` takes
+    graph : Graph, DynamicGraph, DeviceGraph, PartitionedGraph or anything `as_graph` takes
     **options
         The options of a run; see `louvain_um.options.Options`.
     observer : callable, optional
@@ -93,7 +93,7 @@ def leiden(
 
     Parameters
     ----------
-    graph : Graph, DynamicGraph, DeviceGraph or anything `as_graph` takes
+    graph : Graph, DynamicGraph, DeviceGraph, PartitionedGraph or anything `as_graph` takes
     **options
         The options of a run; see `louvain_um.options.Options`.
     observer : callable, optional
@@ -150,6 +150,7 @@ def run(
 ) -> Communities:
     """Detect communities with the options and the device of `options`, or on a cluster."""
     from louvain_um.core.hierarchy import detect
+    from louvain_um.distributed.reading import PartitionedGraph, refuse_without_cluster
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.runtime.device import pick
@@ -161,6 +162,8 @@ def run(
     options = replace(options, device=device_of(graph, device_for(options)))
     chosen = pick(options.device)
     names = None
+    if isinstance(graph, PartitionedGraph):
+        refuse_without_cluster()
     if isinstance(graph, DeviceGraph):
         if chosen.kind == "cpu":
             graph = graph.to_host()
@@ -203,10 +206,13 @@ def run_on_cluster(
     clustered: ClusterRun, graph: Any, options: Options, observer: Observer
 ) -> Communities:
     """Detect communities on a cluster, which takes the graph from the host."""
+    from louvain_um.distributed.reading import PartitionedGraph
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.gpu.graph import DeviceGraph
 
-    if clustered.follows:
+    if isinstance(graph, PartitionedGraph):
+        pass
+    elif clustered.follows:
         graph = None
     elif isinstance(graph, DeviceGraph):
         graph = graph.to_host()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from louvain_um.distributed.reading import PartitionedGraph
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
 from louvain_um.events import Observer, ignore
 from louvain_um.graph.graph import Graph
@@ -95,7 +96,10 @@ class ClusterRun:
 
 
 def detect_on_cluster(
-    run: ClusterRun, graph: Graph | None, options: Options, observer: Observer = ignore
+    run: ClusterRun,
+    graph: Graph | PartitionedGraph | None,
+    options: Options,
+    observer: Observer = ignore,
 ) -> Communities:
     """Detect communities with the ranks of a cluster.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -33,6 +33,10 @@ class RowBlock:
         Of one kind in all blocks.
     loops : int64[k]
         Weight of each vertex's self-loop.
+    names : int64[n], optional
+        Ids of all vertices of the graph in the source.
+    scale : float
+        Power of two by which real weights were multiplied.
     """
 
     first: int
@@ -41,6 +45,12 @@ class RowBlock:
     targets: NDArray[np.uint32]
     weights: NDArray[np.uint32] | I64 | None
     loops: I64
+    names: I64 | None = None
+    scale: float = 1.0
+
+    def named(self, names: I64 | None, scale: float) -> RowBlock:
+        """Return the block with its vertices' ids and its weights' scale."""
+        return replace(self, names=names, scale=scale)
 
     @property
     def last(self) -> int:

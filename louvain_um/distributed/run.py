@@ -57,7 +57,11 @@ def detect_on_rank(
     saved = None if checkpoint is None else Checkpoint(checkpoint, ranks, graph, options)
     engine = RankEngine(options, observer, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)
     result = detect(engine, graph, options, observer)
-    return replace(result, provenance={**result.provenance, "replayed": engine.replayed})
+    return replace(
+        result,
+        vertex_names=block.names,
+        provenance={**result.provenance, "replayed": engine.replayed},
+    )
 
 
 def refuse_mixed_versions(ranks: Communicator) -> None:

@@ -167,10 +167,10 @@ def quantise(
     # A coarse total in integers first: a float sum would depend on the order.
     bits_left = 61 - len(weights).bit_length()
     coarse = bits_left - int(np.frexp(largest.max())[1])
-    total, _, _ = _scaled(weights, coarse, threads, np.empty(0, np.int64))
+    total, _, _ = scaled(weights, coarse, threads, np.empty(0, np.int64))
     shift = largest_shift(total, coarse, len(weights))
     integers = np.empty(len(weights), np.int64)
-    _, bits, vanished = _scaled(weights, shift, threads, integers)
+    _, bits, vanished = scaled(weights, shift, threads, integers)
 
     # Drop common trailing zeros: whole numbers need no scale.
     spare = min((bits & -bits).bit_length() - 1, shift)
@@ -229,7 +229,7 @@ def without_zeros(
     return before[offsets], targets[kept], weights[kept]
 
 
-def _scaled(
+def scaled(
     weights: NDArray[np.float64], shift: int, threads: int, out: NDArray[np.int64]
 ) -> tuple[int, int, int]:
     """Return total, bits in use and number of zeros of ``weights * 2**shift``, rounded.

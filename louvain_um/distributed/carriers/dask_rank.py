@@ -14,6 +14,7 @@ from distributed.protocol import to_serialize
 from louvain_um.distributed.carriers.mailbox import close_mailbox, mailbox
 from louvain_um.distributed.communicator import Array, Collectives
 from louvain_um.distributed.partition import RowBlock
+from louvain_um.distributed.reading import PartitionedGraph
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.distributed.version_digest import version_digest
 from louvain_um.errors import LouvainUmError, WorkerLostError
@@ -146,9 +147,26 @@ def event_of(told: Mapping[str, Any]) -> Event:
 
 
 def run_rank(
-    session: Session, rank: int, block: RowBlock, options: Options, values: dict[str, Any]
+    session: Session,
+    rank: int,
+    rows: RowBlock | PartitionedGraph,
+    frames: list[Any] | None,
+    options: Options,
+    values: dict[str, Any],
 ) -> Communities | None:
     """Run one rank to its end; the first one returns the communities.
+
+    Parameters
+    ----------
+    session : Session
+    rank : int
+    rows : RowBlock or PartitionedGraph
+        This rank's rows, or what to read.
+    frames : list of DataFrame, optional
+        This rank's partitions of a Dask dataframe.
+    options : Options
+    values : dict
+        Further arguments of `detect_on_rank`.
 
     Raises
     ------
@@ -164,7 +182,8 @@ def run_rank(
     try:
         options = replace(options, threads=options.threads or get_worker().state.nthreads)
         watcher = ignore if rank else teller(session)
-        found = detect_on_rank(ranks, own_arrays(block), options, watcher, **values)
+        block = own_arrays(rows) if isinstance(rows, RowBlock) else rows.rows(ranks, frames)
+        found = detect_on_rank(ranks, block, options, watcher, **values)
     finally:
         close_mailbox(session.name)
     return None if rank else found

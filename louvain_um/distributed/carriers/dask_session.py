@@ -25,6 +25,7 @@ from louvain_um.distributed.carriers.dask_rank import (
     tell_lost,
 )
 from louvain_um.distributed.partition import blocks_of
+from louvain_um.distributed.reading import PartitionedGraph, blocks_to_read
 from louvain_um.distributed.version_digest import version_digest
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
 from louvain_um.events import Event, Observer
@@ -105,7 +106,7 @@ def workers_of(client: Client) -> list[str]:
 
 def detect_with_client(
     client: Client,
-    graph: Graph,
+    graph: Graph | PartitionedGraph,
     options: Options,
     observer: Observer,
     *,
@@ -118,7 +119,7 @@ def detect_with_client(
     Parameters
     ----------
     client : distributed.Client
-    graph : Graph
+    graph : Graph or PartitionedGraph
     options : Options
     observer : callable
     patience : float
@@ -149,7 +150,7 @@ def detect_with_client(
 def run_session(
     client: Client,
     session: Session,
-    graph: Graph,
+    graph: Graph | PartitionedGraph,
     options: Options,
     observer: Observer,
     values: dict[str, Any],
@@ -160,12 +161,11 @@ def run_session(
     futures: list[Future] = []
     level = -1
     try:
-        for rank, block in enumerate(blocks_of(graph, len(session.addresses))):
+        for rank, (rows, frames) in enumerate(parts_of(client, session, graph)):
             where = [session.addresses[rank]]
-            rows = client.scatter(block, workers=where, direct=True, hash=False)
             futures.append(
                 client.submit(
-                    run_rank, session, rank, rows, options, values, workers=where,
+                    run_rank, session, rank, rows, frames, options, values, workers=where,
                     allow_other_workers=False, pure=False, retries=0,
                     key=f"{session.topic}-{rank}",
                 )
@@ -175,7 +175,7 @@ def run_session(
             level = next_level(events, observer, level)
             check(client, session, futures)
         found: Communities = futures[0].result()
-        return replace(found, graph=graph)
+        return replace(found, graph=graph) if isinstance(graph, Graph) else found
     except WorkerLostError as error:
         stop(client, session, futures, str(error))
         raise WorkerLostError(f"{error} in level {max(level, 0)}") from error
@@ -184,6 +184,23 @@ def run_session(
         raise
     finally:
         client.unsubscribe_topic(session.topic)
+
+
+def parts_of(
+    client: Client, session: Session, graph: Graph | PartitionedGraph
+) -> Iterator[tuple[Any, Any]]:
+    """Yield each rank's rows, sent to its worker, or what it reads and its partitions."""
+    ranks = len(session.addresses)
+    if isinstance(graph, Graph):
+        for address, block in zip(session.addresses, blocks_of(graph, ranks), strict=True):
+            yield client.scatter(block, workers=[address], direct=True, hash=False), None
+    elif graph.frame is None:
+        for _ in range(ranks):
+            yield graph, None
+    else:
+        partitions = client.compute(graph.frame.to_delayed())
+        for own in blocks_to_read(graph, ranks):
+            yield replace(graph, frame=None), [partitions[k] for k in own]
 
 
 def next_level(events: queue.SimpleQueue[Event | None], observer: Observer, level: int) -> int:

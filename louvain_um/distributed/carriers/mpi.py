@@ -11,7 +11,8 @@ import numpy as np
 from mpi4py import MPI
 
 from louvain_um.distributed.communicator import Array, Collectives
-from louvain_um.distributed.partition import deal
+from louvain_um.distributed.partition import RowBlock, deal
+from louvain_um.distributed.reading import PartitionedGraph
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import WorkerLostError
 from louvain_um.events import Observer, ignore
@@ -81,7 +82,7 @@ def parts(buffer: Array, lengths: Array, dtype: Any) -> list[Array]:
 
 
 def detect_with_mpi(
-    graph: Graph | None,
+    graph: Graph | PartitionedGraph | None,
     options: Options,
     observer: Observer,
     *,
@@ -92,8 +93,8 @@ def detect_with_mpi(
 
     Parameters
     ----------
-    graph : Graph or None
-        That of the first process counts.
+    graph : Graph, PartitionedGraph or None
+        That of the first process counts; a partitioned one is the same in all.
     options : Options
     observer : callable
         Called in the first process.
@@ -104,7 +105,7 @@ def detect_with_mpi(
     """
     ranks = MpiCommunicator(patience)
     try:
-        block = deal(ranks, graph)
+        block = rows_here(ranks, graph)
         options = replace(options, threads=options.threads or 1)
         watcher = ignore if ranks.rank else observer
         found = detect_on_rank(ranks, block, options, watcher, **values)
@@ -112,7 +113,14 @@ def detect_with_mpi(
         if ranks.size > 1:
             ranks.abort(f"rank {ranks.rank} of {ranks.size} failed: {error}")
         raise
-    return found if ranks.rank else replace(found, graph=graph)
+    return replace(found, graph=graph) if isinstance(graph, Graph) and not ranks.rank else found
+
+
+def rows_here(ranks: MpiCommunicator, graph: Graph | PartitionedGraph | None) -> RowBlock:
+    """Return this rank's rows, read here or sent by the first process."""
+    if isinstance(graph, PartitionedGraph):
+        return graph.rows(ranks)
+    return deal(ranks, graph)
 
 
 def is_follower() -> bool:

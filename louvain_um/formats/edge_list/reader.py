@@ -42,7 +42,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         sniff.skip_first_line(file, detected)
     else:
         file.read(detected.skip)
-    line_format = _line_format(detected, options, weighted=_reads_weight(file, detected, options))
+    line_format = line_format_of(detected, options, weighted=reads_weight(file, detected, options))
     if detected.named:
         edges, names = read_named(file, line_format)
     else:
@@ -71,7 +71,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     return _number_and_build(file, edges, names, announced, options, detected, notes)
 
 
-def _reads_weight(file: GraphFile, detected: sniff.DetectedFormat, options: ReadOptions) -> bool:
+def reads_weight(file: GraphFile, detected: sniff.DetectedFormat, options: ReadOptions) -> bool:
     """Return whether a weight is read; raise an error if one is wanted and there is none."""
     first = detected.lines + 1
     if options.weighted and detected.columns <= detected.place:
@@ -95,7 +95,7 @@ def _reads_weight(file: GraphFile, detected: sniff.DetectedFormat, options: Read
     return reads
 
 
-def _line_format(
+def line_format_of(
     detected: sniff.DetectedFormat, options: ReadOptions, *, weighted: bool
 ) -> LineFormat:
     """Return how the lines are read, rewritten first if the ids are not in front."""

@@ -1,0 +1,154 @@
+"""Pieces of a list of edges: files, row groups and partitions, as ranks read them."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import GraphError, GraphFormatError
+from louvain_um.formats.edge_list import reader, roles, sniff
+from louvain_um.formats.edge_list.edges import read_numbers
+from louvain_um.formats.graph_file import open_graph_file
+from louvain_um.formats.optional_dependencies import first_line_of, require
+from louvain_um.formats.parquet import VERTICES_KEY, from_arrow
+from louvain_um.formats.read_options import ReadOptions
+
+Array = NDArray[Any]
+Edges = tuple[Array, Array, Array | None]
+"""Both ends of each edge as integer ids, and weights."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """What one rank reads at a time.
+
+    Parameters
+    ----------
+    path : str
+    group : int or None
+        Row group of a Parquet file; None for a file of text.
+    size : int
+        Rows or bytes, by which pieces are dealt.
+    """
+
+    path: str
+    group: int | None
+    size: int
+
+
+def files_of(pattern: str) -> list[str]:
+    """Return the files that a path, a folder or a pattern names, in order.
+
+    Raises
+    ------
+    GraphFormatError
+        There are none.
+    """
+    if "://" in pattern:
+        system, path = require("fsspec.core", pattern).url_to_fs(pattern)
+        found = [system.unstrip_protocol(name) for name in system.glob(path)]
+    elif os.path.isdir(pattern):
+        found = glob.glob(os.path.join(glob.escape(pattern), "*"))
+    else:
+        found = glob.glob(pattern)
+    if not found:
+        raise GraphFormatError("there is no such file; check the path", pattern)
+    return sorted(name for name in found if "://" in name or os.path.isfile(name))
+
+
+def opened(path: str) -> AbstractContextManager[Any]:
+    """Open a file, local or remote."""
+    if "://" in path:
+        remote: AbstractContextManager[Any] = require("fsspec", path).open(path, "rb")
+        return remote
+    return open(path, "rb")
+
+
+def parquet_file(stream: Any, path: str) -> Any:
+    """Return an open Parquet file."""
+    try:
+        return require("pyarrow.parquet", path).ParquetFile(stream)
+    except Exception as error:  # pyarrow raises several types for damaged files
+        problem = f"is not a valid Parquet file ({first_line_of(error)}); write it again"
+        raise GraphFormatError(problem, path) from None
+
+
+def pieces_of(path: str) -> tuple[list[Piece], int | None]:
+    """Return the pieces of a file, and the number of vertices if it tells."""
+    if not path.endswith((".parquet", ".pq")):
+        return [Piece(path=path, group=None, size=os.path.getsize(path))], None
+    with opened(path) as stream:
+        file = parquet_file(stream, path)
+        announced = (file.schema_arrow.metadata or {}).get(VERTICES_KEY)
+        rows = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+    pieces = [Piece(path=path, group=k, size=size) for k, size in enumerate(rows)]
+    return pieces, int(announced) if announced else None
+
+
+def share(pieces: Sequence[Piece], rank: int, ranks: int) -> list[Piece]:
+    """Return a rank's pieces: consecutive ones of about the same size."""
+    ends = np.cumsum([piece.size for piece in pieces], dtype=np.float64)
+    middles = ends - 0.5 * np.array([piece.size for piece in pieces], np.float64)
+    owner = np.minimum((middles * ranks / max(float(ends[-1]), 1.0)).astype(np.int64), ranks - 1)
+    return [piece for piece, of in zip(pieces, owner, strict=True) if of == rank]
+
+
+def read_piece(piece: Piece, options: ReadOptions) -> Edges:
+    """Return the edges of a piece.
+
+    Raises
+    ------
+    GraphFormatError
+        It cannot be read, or its vertices have names.
+    """
+    if piece.group is None:
+        return read_text(piece.path, options)
+    with opened(piece.path) as stream:
+        file = parquet_file(stream, piece.path)
+        names, group = file.schema_arrow.names, piece.group
+
+        def column(name: Any) -> Array:
+            return from_arrow(file.read_row_group(group, columns=[name]).column(0))
+
+        try:
+            return from_columns(names, column, options)
+        except GraphError as error:
+            raise GraphFormatError(str(error), piece.path) from None
+
+
+def read_text(path: str, options: ReadOptions) -> Edges:
+    """Return the edges of a file of text."""
+    with open_graph_file(path, trusted=options.trusted) as file:
+        file.skip_byte_order_mark()
+        file.end_lines_with_newlines()
+        detected = sniff.sniff(file, options)
+        if detected.named:
+            raise GraphFormatError(
+                "its vertices have names, which ranks do not number; write ids instead", path
+            )
+        file.read(detected.skip)
+        weighted = reader.reads_weight(file, detected, options)
+        edges = read_numbers(file, reader.line_format_of(detected, options, weighted=weighted))
+    return edges.u, edges.v, edges.w
+
+
+def from_columns(
+    names: Sequence[Any], column: Callable[[Any], Array], options: ReadOptions
+) -> Edges:
+    """Return the edges of a table; `edge_list.roles` chooses its columns."""
+    chosen = roles.choose(list(names), len(names), options)
+    ends = column(names[chosen.source]), column(names[chosen.target])
+    for end in ends:
+        if end.dtype.kind not in "iu":
+            raise GraphError("vertices have names, which ranks do not number; write ids instead")
+        if len(end) and int(end.min()) < 0:
+            raise GraphError(f"vertex {int(end.min())} is negative; ids start at 0")
+    weights = None if chosen.weight is None else column(names[chosen.weight])
+    return (*ends, weights)

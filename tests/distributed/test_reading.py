@@ -1,0 +1,172 @@
+"""Graphs that ranks read by themselves are those that one process reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import louvain_um as lu
+from louvain_um import Graph
+from louvain_um.distributed.carriers.threads import run_threads
+from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.partition import RowBlock
+from louvain_um.distributed.reading import rows_of_edges
+from louvain_um.distributed.run import detect_on_rank
+from louvain_um.errors import GraphError, GraphFormatError, OptionError
+from louvain_um.options import Options
+from tests.distributed.runs import assert_equal, graph_named
+from tests.graphs import edge_lists
+
+
+def joined(blocks: list[RowBlock]) -> Graph:
+    """Return the graph of all ranks' rows."""
+    ends = np.cumsum([0, *(len(block.targets) for block in blocks)])
+    offsets = [block.offsets[:-1] + end for block, end in zip(blocks, ends[:-1], strict=True)]
+    weights = [block.weights for block in blocks if block.weights is not None]
+    targets = [np.concatenate([np.sort(row) for row in rows(block)]) for block in blocks]
+    assert all(np.array_equal(a, block.targets) for a, block in zip(targets, blocks, strict=True))
+    return Graph(
+        np.append(np.concatenate(offsets), ends[-1]).astype(np.int64),
+        np.concatenate([block.targets for block in blocks]),
+        np.concatenate(weights) if weights else None,
+        np.concatenate([block.loops for block in blocks]),
+        blocks[0].scale,
+        blocks[0].names,
+    )
+
+
+def rows(block: RowBlock) -> list[np.ndarray]:
+    empty = np.zeros(0, np.uint32)
+    return [empty, *np.split(block.targets, block.offsets[1:-1])]
+
+
+def assert_same(one: Graph, other: Graph) -> None:
+    assert np.array_equal(one.offsets, other.offsets)
+    assert np.array_equal(one.targets, other.targets)
+    assert np.array_equal(one.loops, other.loops)
+    assert (one.weights is None) == (other.weights is None)
+    if one.weights is not None:
+        assert np.array_equal(one.weights, other.weights)
+    assert one.scale == other.scale
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    edges=edge_lists(), ranks=st.integers(1, 4), duplicates=st.sampled_from([None, "once", "sum"])
+)
+def test_rows_are_those_of_from_edges(edges: Any, ranks: int, duplicates: Any) -> None:
+    n, u, v, w = edges
+
+    def task(own: Communicator) -> RowBlock:
+        part = np.array_split(np.arange(len(u)), ranks)[own.rank]
+        weights = None if w is None else w[part]
+        listed = [(np.asarray(u)[part], np.asarray(v)[part], weights)] if len(part) else []
+        return rows_of_edges(own, listed, n_vertices=n, duplicates=duplicates)
+
+    found = joined(run_threads(task, ranks))
+    if w is not None and len(u) == 0:
+        return  # nothing tells that these edges would have weights
+    assert_same(found, Graph.from_edges(u, v, w, n_vertices=n, duplicates=duplicates))
+
+
+@pytest.fixture
+def edges() -> pa.Table:
+    rng = np.random.default_rng(3)
+    u = rng.integers(0, 500, 4000) * 7 + 3
+    v = u // 70 * 70 + rng.integers(0, 10, 4000) * 7 + 3
+    return pa.table({"source": u, "target": v, "weight": rng.integers(1, 9, 4000)})
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("ranks", [1, 3, 5])
+def test_files_are_read_in_parts(tmp_path: Path, edges: pa.Table, kind: str, ranks: int) -> None:
+    folder = tmp_path / "edges"
+    folder.mkdir()
+    for part in range(4):
+        piece = edges.slice(part * 1000, 1000)
+        if kind == "parquet":
+            pq.write_table(piece, folder / f"{part}.parquet", row_group_size=300)
+        else:
+            piece.to_pandas().to_csv(folder / f"{part}.csv", index=False)
+    whole = tmp_path / f"all.{kind}"
+    if kind == "parquet":
+        pq.write_table(edges, whole)
+    else:
+        edges.to_pandas().to_csv(whole, index=False)
+    one = lu.read_graph(whole)
+    graph = lu.read_partitioned(folder / f"*.{kind}")
+    assert len(graph.pieces) == (16 if kind == "parquet" else 4)
+
+    def task(own: Communicator) -> tuple[RowBlock, Any]:
+        block = graph.rows(own)
+        return block, detect_on_rank(own, block, Options(device="cpu", threads=1), collapse_arcs=0)
+
+    found = run_threads(task, ranks)
+    assert_same(joined([block for block, _ in found]), one)
+    for _, result in found:
+        assert_equal(result, lu.louvain(one, device="cpu"))
+        assert np.array_equal(result.names, one.names)
+
+
+def test_a_graph_that_was_written_keeps_its_isolated_vertices(tmp_path: Path) -> None:
+    one = Graph.from_edges([0, 3], [1, 1], n_vertices=9)
+    lu.write_graph(tmp_path / "g.parquet", one)
+    found = lu.read_partitioned(tmp_path / "g.parquet")
+    assert_same(joined(run_threads(found.rows, 2)), one)
+
+
+def test_dask_reads_on_its_workers(tmp_path: Path, edges: pa.Table) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    from louvain_um.distributed.carriers.dask_session import local_client
+
+    pq.write_table(edges, tmp_path / "edges.parquet", row_group_size=500)
+    one = lu.louvain(lu.read_graph(tmp_path / "edges.parquet"), device="cpu")
+    with local_client(2) as client:
+        found = lu.louvain(lu.read_partitioned(tmp_path / "edges.parquet"), cluster=client)
+        assert_equal(found, one)
+        assert found.names.tolist() == one.names.tolist()
+        frames = pytest.importorskip("dask.dataframe")
+        frame = frames.from_pandas(edges.to_pandas(), npartitions=3)
+        assert_equal(lu.louvain(lu.read_partitioned(frame), cluster=client), one)
+
+
+def test_a_partitioned_graph_needs_a_cluster(tmp_path: Path, edges: pa.Table) -> None:
+    pq.write_table(edges, tmp_path / "edges.parquet")
+    with pytest.raises(OptionError, match="pass cluster='local:2'"):
+        lu.louvain(lu.read_partitioned(tmp_path / "edges.parquet"))
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    with pytest.raises(GraphFormatError, match="no such file"):
+        lu.read_partitioned(tmp_path / "*.parquet")
+    (tmp_path / "broken.parquet").write_bytes(b"nothing")
+    with pytest.raises(GraphFormatError, match=r"broken.parquet: is not a valid Parquet file"):
+        lu.read_partitioned(tmp_path / "broken.parquet")
+    (tmp_path / "named.csv").write_text("ann,bob\nbob,cay\n")
+    with pytest.raises(GraphFormatError, match=r"named.csv: .*write ids instead"):
+        run_threads(lu.read_partitioned(tmp_path / "named.csv").rows, 2)
+    table = pa.table({"source": [1], "target": [2], "weight": [-1.5]})
+    pq.write_table(table, tmp_path / "negative.parquet")
+    with pytest.raises(GraphError, match="not negative"):
+        run_threads(lu.read_partitioned(tmp_path / "negative.parquet").rows, 2)
+
+
+def test_more_ranks_than_vertices() -> None:
+    graph = graph_named("lfr")
+    assert graph.n_vertices > 0
+
+    def task(own: Communicator) -> RowBlock:
+        listed = [(np.array([5]), np.array([9]), None)] if own.rank == 2 else []
+        return rows_of_edges(own, listed, n_vertices=None, duplicates=None)
+
+    blocks = run_threads(task, 4)
+    assert joined(blocks).n_vertices == 2
+    assert blocks[0].names is not None
+    assert blocks[0].names.tolist() == [5, 9]
