@@ -40,6 +40,8 @@ class ArenaSpec:
     lenient : bool
         Whether its host part may be page-locked memory where managed memory cannot be had; it
         is what "auto" lays out, which did not ask for one or the other.
+    in_pages : bool
+        Its pages change sides during the run (`louvain_um.placement.memory.pages`).
     """
 
     name: str
@@ -49,6 +51,7 @@ class ArenaSpec:
     members: tuple[str, ...] | None = None
     out_of_core: bool = False
     lenient: bool = False
+    in_pages: bool = False
 
 
 def cut(capacity: int, fraction: float) -> int:

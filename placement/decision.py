@@ -11,6 +11,7 @@ from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, peak_bytes
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
 from louvain_um.placement.layout import device_bytes_in_core, placed
+from louvain_um.placement.memory.schedule import PageBudget
 from louvain_um.placement.model.cost import blocking_factor
 from louvain_um.placement.model.forecast import Forecast, Workload
 from louvain_um.placement.policy.auto import no_more_arrays
@@ -87,6 +88,8 @@ class Decision:
         The policy whose layout "auto" adopted, if any.
     planning_seconds : float
         What it took to make this plan.
+    in_pages : bool
+        The input's arcs change sides during the run, and coarse levels are placed when known.
     """
 
     arrays: tuple[ArraySpec, ...]
@@ -101,6 +104,7 @@ class Decision:
     request: Request
     like: str = ""
     planning_seconds: float = 0.0
+    in_pages: bool = False
 
     @property
     def policy(self) -> str:
@@ -185,6 +189,18 @@ class Decision:
         return all(spec.placement.kind == "device" for spec in self.layout)
 
     @property
+    def pages(self) -> PageBudget | None:
+        """Bytes of pages that change sides during the run; None if none do."""
+        if not self.in_pages:
+            return None
+        apart = [s for s in self.layout if not s.in_pages and s.group is not None]
+        fixed = sum(device_bytes(s.placement, s.capacity) for s in apart)
+        # No coarse level has more arcs than the input; weights take a byte, or as much as sums.
+        arcs = [a for a in self.arrays if a.holds_coarse_arcs and a.level == 1]
+        whole, device = sum(a.itemsize for a in arcs) * self.work.arcs, self.limit - fixed
+        return PageBudget(device=device, later=whole)
+
+    @property
     def transfer_mode(self) -> Literal["fault", "prefetch"] | None:
         """How blocks get to the device: by page faults of a kernel, or by prefetching."""
         kinds = {spec.placement.kind for spec in self.layout if spec.name in self.out_of_core}
@@ -198,14 +214,20 @@ class Decision:
     @property
     def blocking(self) -> int:
         """Initial number of pages (1 … 10) per warp of the kernel that faults blocks in."""
-        return blocking_factor(self.host_bytes, self.work.machine)
+        paged = sum(spec.capacity for spec in self.layout if spec.name in self.out_of_core)
+        return blocking_factor(paged, self.work.machine)
 
     @property
     def host_bytes(self) -> int:
-        """Bytes of host memory that the device reads in place."""
+        """Bytes of host memory that the device can read in place.
+
+        Arcs of the input that are in pages have a copy there.
+        """
         return sum(
-            spec.capacity - device_bytes(spec.placement, spec.capacity) for spec in self.layout
-        )
+            spec.capacity - device_bytes(spec.placement, spec.capacity)
+            for spec in self.layout
+            if not spec.in_pages
+        ) + sum(spec.capacity for spec in self.layout if spec.in_pages)
 
     @cached_property
     def cliff_arcs(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from louvain_um.core.array_spec import STAGES, ArraySpec
+from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, device_bytes
 from louvain_um.placement.policy.find import find_policy
@@ -51,14 +51,14 @@ class Fit:
         return self.needed <= limit
 
 
-def capacity(arrays: Iterable[ArraySpec]) -> int:
-    """Return the most bytes that arrays take at any one stage, each aligned."""
+def capacity(arrays: Iterable[ArraySpec], stages: Iterable[Stage] = STAGES) -> int:
+    """Return the most bytes that arrays take at any one of some stages, each aligned."""
     held = dict.fromkeys(STAGES, 0)
     for array in arrays:
         nbytes = aligned(array.nbytes, ALIGNED)
         for stage in array.stages:
             held[stage] += nbytes
-    return max(held.values())
+    return max(held[stage] for stage in stages)
 
 
 def aligned(nbytes: int, to: int) -> int:
@@ -73,18 +73,24 @@ def placed(array: ArraySpec, policy: Policy) -> Placement:
     return policy.placement_in(array.name, array.group, array.role)
 
 
+FIRST_STAGES: Final[tuple[Stage, ...]] = ("load", "move")
+"""Stages that the shared arena of a run in pages is large enough for: the input's arcs are read
+more often than later."""
+
 JOINT_SLACK: Final = 64
 """Spare share of a joint arena, 1 / 64: some holes between arrays stay unused."""
 
 
 def lay_out(
-    arrays: Sequence[ArraySpec], policy: Policy, *, joint: bool = False
+    arrays: Sequence[ArraySpec], policy: Policy, *, joint: bool = False, in_pages: bool = False
 ) -> tuple[ArenaSpec, ...]:
     """Return the arenas of a policy.
 
     Each group has an arena. Arrays with a placement of their own have one each; so have level 0's
     arcs if they are out of core. Arrays that must be on the device although their group is not
-    share one. If `joint`, everything on the device shares one arena.
+    share one. If `joint`, everything on the device shares one arena; if also `in_pages`, except
+    the input's arcs, whose pages change sides, and what is placed when its size is known. What
+    later stages need beyond that arena takes the place of the input's arcs.
 
     Examples
     --------
@@ -105,7 +111,12 @@ def lay_out(
             if array.group != group or not array.nbytes:
                 continue
             placement = placed(array, policy)
-            if placement.kind in OUT_OF_CORE_KINDS and array.holds_input_arcs:
+            if in_pages and array.estimated and not is_made_first(array):
+                continue
+            if in_pages and array.holds_input_arcs:
+                spec = _spec(array.name, group, placement, [array], named=True)
+                specs.append(replace(spec, in_pages=True))
+            elif placement.kind in OUT_OF_CORE_KINDS and array.holds_input_arcs:
                 # The largest arrays, read by vertex: they can be moved in blocks.
                 spec = _spec(array.name, group, placement, [array], named=True)
                 specs.append(replace(spec, out_of_core=True))
@@ -123,11 +134,16 @@ def lay_out(
         if rest:
             specs.append(_spec(group, group, usual, rest, named=False))
     if together:
-        nbytes = capacity(together)
+        nbytes = capacity(together, FIRST_STAGES if in_pages else STAGES)
         nbytes += nbytes // JOINT_SLACK
         specs.append(ArenaSpec(name="device", group=None, capacity=nbytes, placement=DEVICE))
     lenient = policy.name == AUTO.name
     return tuple(replace(spec, lenient=lenient) for spec in specs)
+
+
+def is_made_first(array: ArraySpec) -> bool:
+    """Whether an array of a coarse level exists while the input's arcs are still read."""
+    return "aggregate" in array.stages and not array.holds_coarse_arcs
 
 
 def _spec(

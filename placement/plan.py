@@ -125,6 +125,7 @@ class Plan(Decision):
             self.out_of_core,
             work,
             low_scratch=self.low_scratch,
+            limit=self.limit if self.in_pages else None,
         )
         updated = replace(self, work=work, expected=expected)
         done = min(1.0, sum(visited) / max(work.visited * work.arcs, 1.0))
@@ -262,6 +263,7 @@ def plan_for(request: Request, work: Workload) -> Plan:
         request=request,
         like=found.like,
         planning_seconds=time.perf_counter() - since,
+        in_pages=found.in_pages,
     )
 
 

@@ -43,6 +43,8 @@ class ArraySpec:
         Element accesses expected in a whole run.
     device_only : bool
         Small, and every block of a grid waits for it: always on the device.
+    estimated : bool
+        Its size depends on what the run finds: it is placed when that is known.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class ArraySpec:
     level: int | None = None
     accesses: Mapping[tuple[Stage, Use], float] = field(default_factory=dict)
     device_only: bool = False
+    estimated: bool = False
 
     @property
     def nbytes(self) -> int:

@@ -83,6 +83,12 @@ class Ledger:
         if self.listener:
             self.listener("freed", name, entry.group, entry.address, entry.nbytes)
 
+    def grow(self, name: str, nbytes: int) -> None:
+        """Lengthen an array in place."""
+        group, address = self.entries[name].group, self.entries[name].address
+        self.remove(name)
+        self.add(name, group, nbytes, address)
+
     def shrink(self, name: str, nbytes: int) -> None:
         """Shorten an array whose tail was freed."""
         entry = self.entries[name]

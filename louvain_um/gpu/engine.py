@@ -20,7 +20,12 @@ from louvain_um.gpu.aggregate.aggregate import LIMITS, aggregate, prepare
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
-from louvain_um.gpu.memory.planning import check_host_room, plan_run, without_graph
+from louvain_um.gpu.memory.planning import (
+    check_host_room,
+    plan_run,
+    without_graph,
+    work_bytes,
+)
 from louvain_um.gpu.move.move import move
 from louvain_um.gpu.out_of_core.block_steps import move_blocks, refine_blocks
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
@@ -56,6 +61,7 @@ class GpuEngine:
         self.low_scratch = False
         self.limits = LIMITS
         self.first: GpuLevel
+        self.current: GpuLevel
         self.reaggregates = False
         self.planned: float | None = None
         self.expected: float | None = None
@@ -87,7 +93,7 @@ class GpuEngine:
         self.planned = self.plan.seconds
         self.limits = aggregation_limits(self.plan, shape, LIMITS, self.options)
         self.reaggregates = shape.reaggregates
-        unchanged = self.plan.in_core and not self.plan.targets24
+        unchanged = self.plan.in_core and not self.plan.targets24 and not self.plan.pages
         given = graph if isinstance(graph, DeviceGraph) and unchanged else None
         layout = without_graph(self.plan) if given else self.plan.layout
         check_host_room(layout)
@@ -97,6 +103,7 @@ class GpuEngine:
             device,
             budget=self.plan.limit,
             out_of_core=self.plan.out_of_core,
+            pages=self.plan.pages,
             listener=array_listener(self.observer),
         )
         self.low_scratch = self.plan.low_scratch
@@ -107,11 +114,12 @@ class GpuEngine:
             level = adopt(self.memory, given)
         else:
             level = upload(self.memory, graph, packed=self.plan.targets24)
+            self.memory.recall()
         prepare(kernels, self.memory, level)
         if self.plan.out_of_core:
             self.blocks = cut(self.memory, self.plan, graph, level, device)
         level.hub_arcs = shape.hub_arcs
-        self.first = level
+        self.first = self.current = level
         return level
 
     def compile(self, *types: str, source: str = "") -> None:
@@ -136,9 +144,11 @@ class GpuEngine:
             level.labels = level.numbers = None
         # A last level that gained nothing may have left its start communities.
         self.memory.free(*self.live(f"start.{first.cycle}.{len(path)}"))
+        self.memory.recall()
         self.first = replace(
             first, cycle=cycle, start=start, refined=None, labels=None, numbers=None
         )
+        self.current = self.first
         return self.first
 
     def live(self, *names: str) -> list[str]:
@@ -214,7 +224,17 @@ class GpuEngine:
             # The next level's start communities replace labels; maps are made of sub-communities.
             self.memory.free(f"labels.{level.cycle}.{level.number}")
             level.labels = None
+        self.current = coarse
+        if level.number == 0:
+            self.settle()
         return coarse
+
+    def settle(self) -> None:
+        """Place the current level anew: nothing reads the level before it any more."""
+        level = self.current
+        names = [f"{name}.{level.tag}" for name in ("targets", "weights")]
+        least = work_bytes(level, self.options.method, low_scratch=self.low_scratch)
+        self.memory.settle(*names, least=least)
 
     def discard_move(self, level: GpuLevel) -> None:
         """Free temporaries after a move phase without moves."""
@@ -242,22 +262,29 @@ class GpuEngine:
             level.start = None
             return
         reaggregate.give_back(self.memory, level)
+        if level is not self.current:
+            self.settle()
 
     def coarse_vertices(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return each level's map to the next, on the host."""
-        return tuple(level.numbers.get() for level in path[:-1])
+        return tuple(self.fetched(level.numbers) for level in path[:-1])
 
     def coarse_labels(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return, for each level but the first, the communities its vertices start in."""
-        return tuple(level.start.get() for level in path[1:] if level.start is not None)
+        return tuple(self.fetched(level.start) for level in path[1:] if level.start is not None)
+
+    def fetched(self, array: Any) -> U32:
+        """Return an array's values, read by the side where they live."""
+        name = self.memory.name_of(array)
+        found: U32 = array.get() if name is None else self.memory.fetch(name)[: array.size]
+        return found
 
     def labels(self, path: list[GpuLevel]) -> U32:
         """Return the communities of the input's vertices, numbered by size, on the host."""
         labels = self.memory.empty("labels", "community", path[0].vertices, np.uint32)
         relabel.compose(kernels, path, labels)
         relabel.number_by_size(kernels, self.memory, labels)
-        found: U32 = labels.get()
-        return found
+        return self.fetched(labels)
 
     @property
     def peak_bytes(self) -> Mapping[Any, int]:

@@ -46,6 +46,8 @@ def aggregation_limits(plan: Plan, shape: Shape, limits: Limits, options: Option
     """Return what bounds the memory of aggregation, as planned."""
     near, far = shape.out_of_core_regions if plan.out_of_core else shape.coarse_regions
     found = low_scratch_limits(shape.arcs) if plan.low_scratch else limits
+    if plan.pages:
+        return found  # rows take what they need
     found = replace(found, region_arcs=(near.arcs, far.arcs))
     if options.method == "leiden" and plan.in_core:
         found = replace(found, coarse_share=shape.coarse_shares.next_arcs)

@@ -18,6 +18,8 @@ from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.backing import managed_fits
 from louvain_um.placement.memory.colocate import fetch, fill
 from louvain_um.placement.memory.guard import guard, managed_refusal
+from louvain_um.placement.memory.schedule import PageBudget, Schedule, supported
+from louvain_um.placement.memory.span import Span
 from louvain_um.placement.policy.policy import Kind, Placement
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 class Allocation:
     """Where a live array lies: its arena, its block there, and whether the arena is its own."""
 
-    arena: Arena
+    arena: Arena | Span
     address: int
     nbytes: int
     own: bool = False
@@ -41,6 +43,9 @@ class Allocator:
     budget (or, without one, the device) has enough free bytes, else to host memory that the device
     reads over the bus. Allocators share no state.
 
+    With a page budget, arcs of the input and what overflows lie in pages that change sides
+    (`louvain_um.placement.memory.schedule`).
+
     Parameters
     ----------
     layout : sequence of ArenaSpec
@@ -51,6 +56,8 @@ class Allocator:
         Bytes of the device that arenas and overflowing arrays may occupy.
     out_of_core : mapping of str to int, optional
         Out-of-core arenas, and the bytes of each that are on the device at a time.
+    pages : PageBudget, optional
+        Ignored where the driver does not map pages.
     listener : callable, optional
         Called for each array allocated or freed: "array" or "freed", name, group, address,
         bytes.
@@ -77,6 +84,7 @@ class Allocator:
         *,
         budget: int | None = None,
         out_of_core: Mapping[str, int] | None = None,
+        pages: PageBudget | None = None,
         listener: Listener | None = None,
     ) -> None:
         self.device = device
@@ -85,13 +93,19 @@ class Allocator:
         self.ledger = Ledger(listener)
         self.live: dict[str, cupy.ndarray] = {}
         self.allocations: dict[str, Allocation] = {}
-        self.arenas: list[Arena] = []
+        self.arenas: list[Arena | Span] = []
+        self.schedule: Schedule | None = None
         self.overflowed: dict[str, str] = {}
         try:
             with cuda_calls.current(device):
+                apart = list(layout)
                 managed = managed_fits(layout, device)
+                if pages and supported(device):
+                    self.schedule = Schedule(layout, pages, device)
+                    self.arenas = [self.schedule.shared, *self.schedule.inputs]
+                    apart = [s for s in layout if not s.in_pages and s.group is not None]
                 # Allocate first what must be on the device.
-                for spec in sorted(layout, key=lambda spec: spec.placement.kind != "device"):
+                for spec in sorted(apart, key=lambda spec: spec.placement.kind != "device"):
                     self.arenas.append(Arena(spec, device, managed=managed))
             self.arenas.sort(key=lambda arena: layout.index(arena.spec))
             if budget is not None and self.resident_bytes > budget:
@@ -101,11 +115,27 @@ class Allocator:
             raise
 
     def empty(
-        self, name: str, group: Group, shape: int, dtype: DTypeLike, *, short_lived: bool = False
+        self,
+        name: str,
+        group: Group,
+        shape: int,
+        dtype: DTypeLike,
+        *,
+        short_lived: bool = False,
+        cold: bool = False,
+        most: int = 0,
     ) -> Any:
         """Return an uninitialised one-dimensional array.
 
-        A `short_lived` array is freed before others of its group; it is at the arena's far end.
+        Parameters
+        ----------
+        name, group, shape, dtype
+        short_lived : bool
+            It is freed before others of its group: it is at the arena's far end.
+        cold : bool
+            It may wait in pages of the host until `settle`.
+        most : int
+            Elements up to which `extend` may enlarge it in place.
 
         Raises
         ------
@@ -120,9 +150,13 @@ class Allocator:
         # Keep short-lived arrays apart from others.
         joint = arena is not None and arena.spec.group is None
         high = short_lived or (joint and group in ("scratch", "hash"))
-        address = arena.take(nbytes, high=high) if arena else None
+        # Where an array cannot be enlarged, it takes all it may come to need.
+        whole = max(nbytes, most * kind.itemsize) if self.schedule else nbytes
+        address = arena.take(whole, high=high) if arena else None
         if arena and address is not None:
-            allocation = Allocation(arena, address, nbytes)
+            allocation = Allocation(arena, address, whole)
+        elif self.schedule:
+            allocation = self._paged(name, group, nbytes, cold=cold, most=most * kind.itemsize)
         else:
             allocation = self._overflow(name, group, nbytes, arena)
         self.allocations[name] = allocation
@@ -165,7 +199,50 @@ class Allocator:
         self.live[name] = view(allocation.address, shape, old.dtype, allocation.arena)
         return self.live[name]
 
-    def arena_of(self, name: str) -> Arena:
+    def extend(self, name: str, shape: int, used: int) -> Any:
+        """Return an array with more elements at the same address; None if it cannot grow there.
+
+        The first `used` elements are final.
+        """
+        old, allocation = self.live[name], self.allocations[name]
+        nbytes = shape * old.itemsize
+        span = allocation.arena
+        if self.schedule and allocation.own and isinstance(span, Span) and nbytes <= span.reserved:
+            with cuda_calls.current(self.device):
+                self.schedule.extend(span, nbytes, used * old.itemsize)
+            span.in_use = span.peak = nbytes
+            self.allocations[name] = Allocation(span, allocation.address, nbytes, own=True)
+        elif nbytes > allocation.nbytes:
+            return None
+        self.ledger.grow(name, nbytes)
+        self.live[name] = view(allocation.address, shape, old.dtype, span)
+        return self.live[name]
+
+    def settle(self, *names: str, least: int) -> None:
+        """Move arrays in pages to the device; `least` bytes of the shared arena stay free."""
+        if self.schedule is None:
+            return
+        self.schedule.later = True
+        own = [self.allocations[name] for name in names if name in self.allocations]
+        spans = [held.arena for held in own if held.own and isinstance(held.arena, Span)]
+        with cuda_calls.current(self.device):
+            self.schedule.settle(spans, least)
+
+    def name_of(self, array: Any) -> str | None:
+        """Return the name of a live array in pages, whose values `fetch` reads; else None."""
+        if self.schedule:
+            for name, held in self.allocations.items():
+                if held.address == array.data.ptr and isinstance(held.arena, Span):
+                    return name
+        return None
+
+    def recall(self) -> None:
+        """Bring the input's arcs back to the device."""
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                self.schedule.recall()
+
+    def arena_of(self, name: str) -> Arena | Span:
         """Return the arena that a live array lies in."""
         return self.allocations[name].arena
 
@@ -210,6 +287,8 @@ class Allocator:
         """
         changes = list[tuple[Arena, Placement]]()
         for arena, spec in zip(self.arenas, layout, strict=False):
+            if isinstance(arena, Span):
+                return False
             same = (arena.spec.name, arena.spec.members) == (spec.name, spec.members)
             fixed = not arena.managed or spec.placement.kind not in MANAGED
             if not same or (fixed and arena.placement != spec.placement):
@@ -226,7 +305,12 @@ class Allocator:
 
     def close(self) -> None:
         """Free everything; every arena is tried, then the first failure is raised."""
-        arenas = [*self.arenas, *self._own_arenas()]
+        schedule, self.schedule = self.schedule, None
+        arenas: list[Arena | Span | Schedule] = [
+            *self._own_arenas(),
+            *(a for a in self.arenas if not isinstance(a, Span)),
+            *([schedule] if schedule else []),
+        ]
         self.arenas.clear()
         self.live.clear()
         self.allocations.clear()
@@ -261,14 +345,20 @@ class Allocator:
             min(arena.resident_bytes, self.out_of_core.get(arena.spec.name, arena.resident_bytes))
             for arena in self.arenas
         )
-        return laid_out + sum(arena.resident_bytes for arena in self._own_arenas())
+        apart = sum(arena.resident_bytes for arena in self._own_arenas())
+        return laid_out + apart + (self.schedule.resident_bytes if self.schedule else 0)
 
-    def _own_arenas(self) -> list[Arena]:
+    def _own_arenas(self) -> list[Arena | Span]:
         """Return the arenas of single arrays."""
         return [allocation.arena for allocation in self.allocations.values() if allocation.own]
 
-    def _arena_for(self, name: str, group: Group) -> Arena | None:
-        """Return the arena that names an array, or else its group's."""
+    def _arena_for(self, name: str, group: Group) -> Arena | Span | None:
+        """Return the arena that names an array, or else its group's.
+
+        What was placed for level 0 binds no coarse level.
+        """
+        if self.schedule and self.schedule.later:
+            return self.schedule.shared
         general = None
         for arena in self.arenas:
             members = arena.spec.members
@@ -278,7 +368,20 @@ class Allocator:
                 general = arena
         return general
 
-    def _overflow(self, name: str, group: Group, nbytes: int, arena: Arena | None) -> Allocation:
+    def _paged(self, name: str, group: Group, nbytes: int, *, cold: bool, most: int) -> Allocation:
+        """Return pages for an array that finds no room in its arena."""
+        assert self.schedule is not None
+        with cuda_calls.current(self.device):
+            span = self.schedule.hold(name, group, nbytes, cold=cold, most=most)
+        if not cold and span.on("host"):
+            self.overflowed[name] = "pinned"
+        address = span.take(nbytes)
+        assert address is not None
+        return Allocation(span, address, nbytes, own=True)
+
+    def _overflow(
+        self, name: str, group: Group, nbytes: int, arena: Arena | Span | None
+    ) -> Allocation:
         """Allocate memory of its own for an array that does not fit into its arena."""
         with cuda_calls.current(self.device):
             room = guard.room(self.device)
@@ -317,7 +420,9 @@ class Allocator:
 REMEDY: Final = "raise the budget, or use memory='auto', which moves to the host what does not fit"
 
 
-def view(address: int, shape: int, dtype: DTypeLike, arena: Arena, owner: object = None) -> Any:
+def view(
+    address: int, shape: int, dtype: DTypeLike, arena: Arena | Span, owner: object = None
+) -> Any:
     """Return a CuPy array over memory of an arena; it keeps the owner, or the arena, alive."""
     import cupy
 

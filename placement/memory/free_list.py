@@ -57,6 +57,26 @@ class FreeList:
         self._count(wanted)
         return offset
 
+    def reserve(self, offset: int, nbytes: int) -> None:
+        """Take a block at an offset; both are multiples of the grain.
+
+        Raises
+        ------
+        ValueError
+            It is not within one hole.
+        """
+        for begin, size in self.holes:
+            if begin <= offset and offset + nbytes <= begin + size:
+                break
+        else:
+            raise ValueError(f"{nbytes} bytes at {offset} are not free")
+        self.holes.remove((begin, size))
+        for hole in ((begin, offset - begin), (offset + nbytes, begin + size - offset - nbytes)):
+            if hole[1]:
+                insort(self.holes, hole)
+        self.taken[offset] = nbytes
+        self._count(nbytes)
+
     def give(self, offset: int) -> None:
         """Free a block.
 
@@ -86,6 +106,11 @@ class FreeList:
             self.taken[offset] = wanted
             self._count(wanted - size)
             self._hole(offset + wanted, size - wanted)
+
+    @property
+    def free(self) -> int:
+        """Bytes that are not taken."""
+        return self.capacity - self.in_use
 
     def _count(self, change: int) -> None:
         self.in_use += change

@@ -30,8 +30,14 @@ from louvain_um.placement.model.graph_kinds import (
     seconds_in_core,
     sweeps,
 )
-from louvain_um.placement.model.remote_access import WHOLE, Scales, has_targets24, remote_seconds
-from louvain_um.placement.policy.policy import Policy
+from louvain_um.placement.model.remote_access import (
+    TAKEN,
+    WHOLE,
+    Scales,
+    has_targets24,
+    remote_seconds,
+)
+from louvain_um.placement.policy.policy import Placement, Policy
 
 Source = Literal["host", "device"]
 
@@ -208,15 +214,22 @@ def forecast(
     work: Workload,
     *,
     low_scratch: bool = False,
+    limit: int | None = None,
 ) -> Forecast:
-    """Return the seconds of a run under a layout; `out_of_core` arenas move in blocks."""
+    """Return the seconds of a run under a layout; `out_of_core` arenas move in blocks.
+
+    With a limit, what coarse levels keep is placed, in that many bytes, when it is known.
+    """
     machine, degree = work.machine, work.mean_degree
     in_blocks = [spec for spec in layout if spec.name in out_of_core]
     size, room = sum(spec.capacity for spec in in_blocks), sum(out_of_core.values())
     scales = work.scales(arrays, coming=coming(layout, out_of_core), low_scratch=low_scratch)
 
+    later = Placement("device") if limit is None else _place_of_coarse_arcs(arrays, limit)
+
     def remote_of(array: ArraySpec) -> dict[Stage, float]:
-        found = remote_seconds(array, placed(array, policy), machine, degree, scales)
+        where = later if array.holds_coarse_arcs and limit else placed(array, policy)
+        found = remote_seconds(array, where, machine, degree, scales)
         return {stage: work.bus_scale * seconds for stage, seconds in found.items()}
 
     remote = add(map(remote_of, arrays))
@@ -232,6 +245,10 @@ def forecast(
         once = work.bus_scale * once + blocks * STEP_SECONDS
         often = sweeps(work.kind, work.method)
         moved = {stage: times * once for stage, times in often.items() if times}
+    if limit is not None:
+        written = _staged_bytes(arrays, policy, limit)
+        both_ways = 1 / machine.remote_bandwidth + 1 / machine.copy_to_device
+        moved["aggregate"] = moved.get("aggregate", 0.0) + work.bus_scale * written * both_ways
     apart = {name for spec in layout for name in spec.members or ()}
     arrival = add(
         _arrival(spec, _given(spec, arrays, apart), work, out_of_core=spec.name in out_of_core)
@@ -250,6 +267,32 @@ def forecast(
         arrival=arrival,
         blocks=blocks,
     )
+
+
+def _coarse_arcs_bytes(arrays: Sequence[ArraySpec]) -> float:
+    """Return the bytes of level 1's arcs, as expected."""
+    return TAKEN * sum(a.nbytes for a in arrays if a.holds_coarse_arcs and a.level == 1)
+
+
+def _place_of_coarse_arcs(arrays: Sequence[ArraySpec], limit: int) -> Placement:
+    """Return where level 1's arcs are once they have settled: the input's leave for them."""
+    others = sum(
+        a.nbytes
+        for a in arrays
+        if "coarse" in a.stages and not a.holds_input_arcs and not a.holds_coarse_arcs
+    )
+    share = max(0.0, limit - others) / max(_coarse_arcs_bytes(arrays), 1.0)
+    return Placement("device") if share >= 1 else Placement("split", TAKEN * share)
+
+
+def _staged_bytes(arrays: Sequence[ArraySpec], policy: Policy, limit: int) -> float:
+    """Return the bytes of level 1's arcs that find no room on the device while they are made."""
+    held = sum(
+        placed(a, policy).on_device * a.nbytes
+        for a in arrays
+        if "aggregate" in a.stages and not a.holds_coarse_arcs
+    )
+    return max(0.0, _coarse_arcs_bytes(arrays) - max(0.0, limit - held))
 
 
 def _packing_seconds(arrays: Sequence[ArraySpec], work: Workload) -> float:

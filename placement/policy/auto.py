@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
 from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, guarded_bytes
-from louvain_um.placement.layout import ALIGNED, JOINT_SLACK, Fit, aligned, fit, lay_out
+from louvain_um.placement.layout import (
+    ALIGNED,
+    JOINT_SLACK,
+    Fit,
+    aligned,
+    capacity,
+    fit,
+    is_made_first,
+    lay_out,
+    placed,
+)
+from louvain_um.placement.memory.pages import page_bytes
 from louvain_um.placement.model.cost import exposed
 from louvain_um.placement.model.forecast import Forecast, Workload, forecast
 from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
@@ -15,6 +27,9 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, POLICY_NAMES, Placement, Policy
 
 HOSTED = Placement("host_mapped")
+
+ROUNDED: Final = 8
+"""Arrays that may lie in pages of their own at a time, about, besides the input's arcs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +44,7 @@ class Candidate:
     fitted: Fit
     expected: Forecast
     like: str
+    in_pages: bool = False
 
 
 def candidate(
@@ -40,6 +56,7 @@ def candidate(
     low_scratch: bool,
     targets24: bool = False,
     joint: bool = False,
+    in_pages: bool = False,
     out_of_core: tuple[ArraySpec, ...] = (),
     like: str = "",
 ) -> Candidate:
@@ -48,8 +65,12 @@ def candidate(
     `out_of_core` lists the additional arrays of an out-of-core run; `like` names the policy of
     which it is a copy.
     """
-    layout = lay_out(arrays, policy, joint=joint)
+    layout = lay_out(arrays, policy, joint=joint, in_pages=in_pages)
     fitted = fit(layout, limit, work.max_degree)
+    if in_pages:
+        # Later stages, and coarse levels, are placed in what is left, and in place of the input.
+        least = _with_slack(capacity(_fixed(arrays, policy)))
+        fitted = replace(fitted, needed=max(fitted.needed, least), occupied=limit)
     if fitted.out_of_core and out_of_core:
         arrays += out_of_core
         layout = lay_out(arrays, policy, joint=joint)
@@ -62,10 +83,28 @@ def candidate(
         layout=layout,
         fitted=fitted,
         expected=forecast(
-            arrays, policy, layout, fitted.out_of_core, work, low_scratch=low_scratch
+            arrays,
+            policy,
+            layout,
+            fitted.out_of_core,
+            work,
+            low_scratch=low_scratch,
+            limit=limit if in_pages else None,
         ),
         like=like,
+        in_pages=in_pages,
     )
+
+
+def _fixed(arrays: Iterable[ArraySpec], policy: Policy) -> list[ArraySpec]:
+    """Return the arrays of known size that must be on the device in every stage they live in."""
+    return [
+        array
+        for array in arrays
+        if not array.holds_input_arcs
+        and (not array.estimated or is_made_first(array))
+        and placed(array, policy).on_device
+    ]
 
 
 def best_of(candidates: Iterable[Candidate], limit: int) -> Candidate | None:
@@ -94,23 +133,40 @@ def choose(
     else with low scratch, else with both. Otherwise it is the best of: arrays moved to the host in
     each of `ORDERS`, the last one split; and every policy of the package whose managed memory does
     not exceed the free device memory. If nothing fits, return the one that needs least.
+
+    Arrays whose sizes are estimates do not decide: if there are any, and not everything fits, the
+    others are placed, in pages, and these when their sizes are known. Policies of the package are
+    then tried only if that does not fit.
     """
     first = candidate(AUTO, default, work, limit, low_scratch=False)
     if first.fitted.within(limit):
         return first
     low_scratch = declare(True)
     smallest = targets24(True) if targets24 else ()
+    in_pages = any(array.estimated for array in default)
     in_core = [(low_scratch, True, False)]
     if targets24:
         in_core = [(targets24(False), False, True), *in_core, (smallest, True, True)]
+    if in_pages:
+        in_core = [(default, False, False), *in_core]
     for arrays, small, less in in_core:
-        found = candidate(AUTO, arrays, work, limit, low_scratch=small, targets24=less, joint=small)
-        if found.fitted.within(limit):
+        joint = small or in_pages
+        found = candidate(
+            AUTO, arrays, work, limit,
+            low_scratch=small, targets24=less, joint=joint, in_pages=in_pages,
+        )  # fmt: skip
+        # Arrays in pages of their own waste half a page each.
+        wasted = ROUNDED * page_bytes(limit) if in_pages else 0
+        if found.fitted.within(limit - wasted):
             return found
+    fewest = smallest or low_scratch
     own = [
-        hosted_within(smallest or low_scratch, work, limit, targets24=bool(smallest), order=order)
+        hosted_within(fewest, work, limit, targets24=bool(smallest), order=order, in_pages=in_pages)
         for order in ORDERS
     ]
+    best = best_of(own, limit)
+    if in_pages and best:
+        return best
     names = (name for name in POLICY_NAMES if name != AUTO.name)
     known = [
         candidate(
@@ -157,19 +213,53 @@ def hosted_within(
     *,
     targets24: bool = False,
     order: Order = Order(),
+    in_pages: bool = False,
 ) -> Candidate:
     """Return the candidate that moves arrays to the host until the rest fits."""
     room = limit
+    known = _by_stage(arrays) if in_pages else list(arrays)
     while True:
-        policy = hosting(arrays, work, room, order)
+        policy = hosting(known, work, room, order)
+        if in_pages:
+            policy = replace(policy, arrays=_at_first(policy.arrays))
         found = candidate(
-            policy, arrays, work, limit, low_scratch=True, targets24=targets24, joint=True
-        )
+            policy, arrays, work, limit,
+            low_scratch=True, targets24=targets24, joint=True, in_pages=in_pages,
+        )  # fmt: skip
         over = found.fitted.needed - limit
         if over <= 0 or room <= over:
             return found
         room -= over  # separate arenas are rounded up
 
+
+def _by_stage(arrays: Iterable[ArraySpec]) -> list[ArraySpec]:
+    """Return arrays of known size, the input's arcs once for each stage that reads them.
+
+    They may be on the device in one stage and on the host in another.
+    """
+    found = list[ArraySpec]()
+    for array in arrays:
+        if array.holds_input_arcs:
+            for stage in ("move", "refine", "aggregate"):
+                uses = {key: count for key, count in array.accesses.items() if key[0] == stage}
+                stages: tuple[Stage, ...] = ("load", "move")
+                if stage != "move":
+                    stages = ("refine",) if stage == "refine" else ("aggregate",)
+                name = f"{array.name}{AT}{stage}"
+                found.append(replace(array, name=name, stages=stages, accesses=uses))
+        elif not array.estimated or is_made_first(array):
+            found.append(array)
+    return found
+
+
+def _at_first(hosted: Mapping[str, Placement]) -> dict[str, Placement]:
+    """Return the placements of arrays when the run begins."""
+    found = {name.removesuffix(f"{AT}move"): where for name, where in hosted.items()}
+    return {name: where for name, where in found.items() if AT not in name}
+
+
+AT = "@"
+"""Stands between an array and one of its stages."""
 
 PIECES = 8
 """Arrays alive in all stages move to the host in so many pieces, the last one first: the first
@@ -238,7 +328,7 @@ class _Hosting:
         self.whole = self.here = aligned(array.nbytes, ALIGNED)
         self.small = array.nbytes < BLOCK
         self.targets24 = has_targets24(array)
-        pieces = PIECES if set(array.stages) == set(STAGES) else 1
+        pieces = PIECES if array.holds_input_arcs or set(array.stages) == set(STAGES) else 1
         self.most = max(aligned(self.whole // pieces, BLOCK), BLOCK)
         self.work, self.scales = work, scales
         self.next()

@@ -268,6 +268,7 @@ class Watched(allocator.Allocator):
         return array
 
     def close(self) -> None:
+        self.late = self.schedule.pool.late if self.schedule else 0
         self.filled = {a.spec.name: (a.peak, a.nbytes) for a in self.arenas}
         super().close()
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from louvain_um.placement.memory import allocator, arena, cuda_calls
+from louvain_um.placement.memory import allocator, arena, cuda_calls, span
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.program import device_arrays
 
@@ -176,7 +176,9 @@ class FakeCuda:
         return self.handles
 
     def _open(self, address: int, nbytes: int, access: list[Any], count: int) -> None:
-        start = max(a for a, (kind, _) in self.alive.items() if kind == "reserved" and a <= address)
+        start = max(
+            a for a, (kind, _) in list(self.alive.items()) if kind == "reserved" and a <= address
+        )
         self.log.append(("cuMemSetAccess", access[0].location.type, address - start, nbytes))
 
     def _advise(self, address: int, nbytes: int, advice: str, where: Location) -> tuple[Status]:
@@ -251,4 +253,6 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
     # The host's threads would touch addresses that are nobody's.
     touched = lambda address, nbytes: fake.log.append(("touch", address, nbytes, -1))  # noqa: E731
     monkeypatch.setattr(arena, "populate", touched)
+    for way in ("move", "move_out"):
+        monkeypatch.setattr(span, way, lambda *what, way=way: fake.log.append((way, *what)))
     return fake

@@ -27,6 +27,8 @@ class CoarseRows:
         Of the weights, unless they take a byte.
     heavy_slots : int
         Entries for heavy arcs (`louvain_um.gpu.memory.weights8`); 0: weights are of type `sums`.
+    most : int
+        Arcs that the arrays may come to hold.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class CoarseRows:
         capacity: int,
         sums: DTypeLike,
         heavy_slots: int,
+        most: int = 0,
     ) -> None:
         self.memory = memory
         self.group: Group = group
@@ -47,8 +50,9 @@ class CoarseRows:
         self.capacity = capacity
         targets, weights = self.shapes(capacity)
         # The larger array comes last: what `cut` frees of it joins the free memory after it.
-        last = memory.empty(weights[0], group, *weights[1:])
-        self.arrays = [memory.empty(targets[0], group, *targets[1:]), last]
+        last = memory.empty(weights[0], group, *weights[1:], cold=True, most=self.head + most)
+        first = memory.empty(targets[0], group, *targets[1:], cold=True, most=most)
+        self.arrays = [first, last]
 
     def shapes(self, arcs: int) -> list[tuple[str, int, Any]]:
         """Return names, lengths and types of the arrays for so many arcs."""
@@ -69,6 +73,10 @@ class CoarseRows:
         """Enlarge the arrays; the first `used` arcs stay."""
         for i, (name, size, dtype) in enumerate(self.shapes(capacity)):
             kept = used + (self.head if i else 0)
+            longer = self.memory.extend(name, size, kept)
+            if longer is not None:
+                self.arrays[i] = longer
+                continue
             aside = self.memory.empty("rows aside", "scratch", kept, dtype)
             copy(self.arrays[i][:kept], aside)
             self.arrays[i] = None

@@ -19,6 +19,7 @@ from louvain_um.gpu.aggregate.limits import (
     tables,
 )
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
+from louvain_um.gpu.memory import weights8
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
 from louvain_um.gpu.runtime.structs import Struct, address, layout, pointers
@@ -62,6 +63,9 @@ ARGUMENTS: Final = layout(
     ),
 )  # fmt: skip
 """`Arguments` of arguments.cuh."""
+
+LEAST_ROWS: Final = 1 << 20
+"""Arcs that new rows hold at first, where no page is free for them."""
 
 ALIGNED: Final = 256
 """Bytes to whose multiples parts of an array are aligned."""
@@ -200,16 +204,24 @@ class Aggregation:
             if int(state["next_chunk"]) == BOUNDS:
                 return state
             base, begin, resume = int(state["written"]), int(state["next_chunk"]), 1
-            rows.grow(min(most, max(int(state["arcs"]), 2 * rows.capacity)), base)
+            more = 5 / 4 if self.memory.schedule else 2
+            rows.grow(min(most, max(int(more * state["arcs"]), int(more * rows.capacity))), base)
 
 
 def new_rows(
     memory: Allocator, level: GpuLevel, limits: Limits, room: int, total: int
 ) -> CoarseRows:
     """Return arrays for the next level's arcs: at most `room`, of total weight `total`."""
-    capacity = min(room_after(level, limits), room)
-    slots = heavy_slots(total, capacity, np.dtype(level.sums).itemsize, limits)
-    return CoarseRows(memory, tag_after(level), "graph", capacity, level.sums, slots)
+    width = np.dtype(level.sums).itemsize
+    if memory.schedule:
+        # At most `room` arcs: pages that are free hold the first of them, and more are added.
+        slots = heavy_slots(total, room, width, limits)
+        spare = memory.schedule.room() - weights8.head_bytes(slots) - 4 * memory.schedule.pool.size
+        capacity = min(room, max(spare // (4 + (1 if slots else width)), LEAST_ROWS))
+    else:
+        capacity = min(room_after(level, limits), room)
+        slots = heavy_slots(total, capacity, width, limits)
+    return CoarseRows(memory, tag_after(level), "graph", capacity, level.sums, slots, room)
 
 
 def room_after(level: GpuLevel, limits: Limits) -> int:

@@ -7,6 +7,7 @@ Sizes of level 0 are exact. Those of coarse levels are estimates: each level get
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from louvain_um.core.array_names import identity
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, Use
@@ -68,7 +69,15 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[ArraySpec, ...]:
     """
     rows = [*_graph(shape, visited), *_community(shape, visited), *_scratch(shape, visited)]
     small = (_array(f"small_{group}", group, 1, SMALL, ALWAYS) for group in GROUPS)
-    return (*rows, *_tables(shape, visited), *small)
+    arrays = (*rows, *_tables(shape, visited), *small)
+    if shape.at_once:
+        return arrays
+    return tuple(replace(a, estimated=True) if _of_coarse_levels(a) else a for a in arrays)
+
+
+def _of_coarse_levels(array: ArraySpec) -> bool:
+    """Whether an array's size depends on what coarse levels keep."""
+    return bool(array.level) or array.name.startswith("coarse_")
 
 
 def declare_out_of_core(shape: Shape) -> tuple[ArraySpec, ...]:

@@ -6,13 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.headroom import check_host_memory
+from louvain_um.gpu.aggregate.limits import LIMITS, chunk_for, low_scratch_limits
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.level import sum_type
+from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
+from louvain_um.gpu.memory.coarse_bytes import SMALL
 from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
+from louvain_um.gpu.runtime.launch import hub_table_sizes
 from louvain_um.options import Options
 from louvain_um.placement.arena_spec import ArenaSpec, device_bytes, size_of
 from louvain_um.placement.machine.machine import Machine
@@ -101,6 +106,20 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
     return replace(
         larger, targets24=larger.allows_targets24 and find_policy(policy).name == AUTO.name
     )
+
+
+def work_bytes(level: GpuLevel, method: str, *, low_scratch: bool) -> int:
+    """Return the bytes of vertices, tables and scratch that a level works with, at most."""
+    n, sums = level.vertices, np.dtype(level.sums).itemsize
+    hubs = hub_table_sizes(n, level.arcs, level.max_degree, sums, low_scratch=low_scratch)
+    tables = (4 + sums) * hubs[1] + (32 + sums) * hubs[0]
+    moving = (18 + sums) * n + tables
+    refining = (16 + 3 * sums) * n + tables if method == "leiden" else 0
+    # The next level has fewer vertices, and a chunk of its rows at a time has room.
+    limits = low_scratch_limits(level.arcs) if low_scratch else LIMITS
+    chunk = chunk_for(level.arcs, limits, leiden=method == "leiden")
+    aggregating = (40 + 2 * sums) * n + (4 + sums) * min(2 * chunk, level.arcs)
+    return max(moving, refining, aggregating) + 8 * n + 4 * SMALL
 
 
 def without_graph(plan: Plan) -> tuple[ArenaSpec, ...]:

@@ -1,0 +1,301 @@
+"""Physical memory in pages of one size, mapped wherever an array needs them.
+
+The device's share is made at once. Host pages are page-locked by a thread, while the graph is
+loaded and beside the first kernels, so that none has to be made when a level needs it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from louvain_um.errors import LouvainUmError, MemoryBudgetError, PlacementError
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.memory.host import available
+
+LEAST_PAGE: Final = 2 << 20
+"""Bytes to whose multiples the driver maps memory."""
+
+MOST_PAGE: Final = 64 << 20
+
+PAGES: Final = 512
+"""Pages of the device, about: an array wastes half a page, and mapping costs per page."""
+
+HOST_SHARE: Final = 0.5
+"""Share of the host's free memory that is page-locked at most."""
+
+PageSide = Literal["device", "host"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Memory of one page.
+
+    Parameters
+    ----------
+    handle : object
+        The driver's name of it.
+    address : int
+        Where the pool itself has it mapped: what copies and the host's threads use.
+    side : {"device", "host"}
+    """
+
+    handle: Any
+    address: int
+    side: PageSide
+
+
+def page_bytes(nbytes: int) -> int:
+    """Return the size of pages for so many bytes of the device.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.memory.pages import page_bytes
+    >>> page_bytes(100 << 20) >> 20, page_bytes(5 << 30) >> 20
+    (2, 8)
+    """
+    size = LEAST_PAGE
+    while size < MOST_PAGE and 2 * size * PAGES <= nbytes:
+        size *= 2
+    return size
+
+
+class Pages:
+    """A pool of device pages, and of host pages that a thread adds to.
+
+    Parameters
+    ----------
+    device : int
+        The CUDA device, which is current.
+    here : int
+        Bytes of the device, rounded down to whole pages.
+    first, there : int
+        Bytes of the host that are there at once, and those that a thread adds.
+    size : int
+        Bytes of a page.
+
+    Raises
+    ------
+    MemoryBudgetError
+        One of the sides has no such memory left.
+    PlacementError
+        The driver cannot do this: it is older than CUDA 12.2, or no Linux driver.
+
+    Attributes
+    ----------
+    copied : dict
+        Bytes copied to each side.
+    late : int
+        Host pages that were wanted before anyone foresaw them.
+    """
+
+    def __init__(self, device: int, here: int, first: int, there: int, size: int) -> None:
+        self.device, self.size = device, size
+        self.count = here // size
+        wanted, room = -(-first // size), available()
+        self.ahead = -(-there // size)
+        self.most = wanted + max(self.ahead, int(HOST_SHARE * (room or 0)) // size)
+        self.late = 0
+        self.copied: dict[PageSide, int] = {"device": 0, "host": 0}
+        self.free: dict[PageSide, list[Page]] = {"device": [], "host": []}
+        self.made: list[Page] = []
+        self.bases = dict[PageSide, tuple[int, int]]()
+        self.lock = threading.Condition()
+        self.stopped = False
+        self.failure: BaseException | None = None
+        self.thread: threading.Thread | None = None
+        try:
+            guard.check_plain("pages", self.count * size, device)
+            self._reserve("device", self.count)
+            self._reserve("host", self.most)
+            for _ in range(self.count):
+                self._make("device")
+            for _ in range(wanted):
+                self._make("host")
+        except BaseException:
+            self.close()
+            raise
+        self.thread = threading.Thread(target=self._make_more, daemon=True)
+        self.thread.start()
+
+    def ready(self, side: PageSide) -> int:
+        """Return how many pages can be had at once."""
+        with self.lock:
+            return len(self.free[side])
+
+    def expect(self, nbytes: int) -> None:
+        """Have the thread make host pages until so many bytes of them are free."""
+        with self.lock:
+            self.ahead = max(self.ahead, -(-nbytes // self.size))
+            self.lock.notify_all()
+
+    def take(self, side: PageSide, count: int) -> list[Page] | None:
+        """Return so many pages; None if the device has fewer. Host pages are waited for."""
+        with self.lock:
+            if side == "device":
+                if len(self.free[side]) < count:
+                    return None
+            else:
+                self._wait_for(count)
+            taken, self.free[side] = self.free[side][:count], self.free[side][count:]
+            self.lock.notify_all()
+            return taken
+
+    def give(self, pages: Sequence[Page]) -> None:
+        """Take pages back, in the order of their addresses: neighbours are copied at once."""
+        with self.lock:
+            for side, free in self.free.items():
+                back = [page for page in pages if page.side == side]
+                if back:
+                    self.free[side] = sorted([*free, *back], key=lambda page: page.address)
+
+    def close(self) -> None:
+        """Free all pages; what maps them must be closed before."""
+        with self.lock:
+            self.stopped = True
+            self.lock.notify_all()
+        if self.thread:
+            self.thread.join()
+            self.thread = None
+        made, self.made = self.made, []
+        self.free = {"device": [], "host": []}
+        for page in made:
+            _call("cuMemUnmap", page.address, self.size)
+            _call("cuMemRelease", page.handle)
+        for address, nbytes in self.bases.values():
+            _call("cuMemAddressFree", address, nbytes)
+        self.bases.clear()
+
+    def map(self, address: int, pages: Sequence[Page]) -> None:
+        """Map pages one after the other; the device may read and write them."""
+        for at, page in enumerate(pages):
+            _call("cuMemMap", address + at * self.size, self.size, 0, page.handle, 0)
+        if pages:
+            _open(address, len(pages) * self.size, _place("device", self.device))
+
+    def unmap(self, address: int, count: int) -> None:
+        """Undo `map`; nothing may use the addresses any more."""
+        if count:
+            _call("cuMemUnmap", address, count * self.size)
+
+    def _reserve(self, side: PageSide, count: int) -> None:
+        nbytes = max(count, 1) * self.size
+        address = int(_call("cuMemAddressReserve", nbytes, LEAST_PAGE, 0, 0))
+        self.bases[side] = address, nbytes
+
+    def _make(self, side: PageSide) -> None:
+        """Add a page to the pool."""
+        with self.lock:
+            at = sum(page.side == side for page in self.made)
+        base, nbytes = self.bases[side]
+        address = base + at * self.size
+        if address + self.size > base + nbytes:
+            raise MemoryBudgetError(self.size, 0, [("host pages", at * self.size)], REMEDY)
+        try:
+            handle = _create(self.size, side, self.device)
+        except cuda_calls.CudaError as error:
+            raise _explained(error, self.size, side) from None
+        try:
+            _call("cuMemMap", address, self.size, 0, handle, 0)
+        except BaseException:
+            with suppress(LouvainUmError):
+                _call("cuMemRelease", handle)
+            raise
+        page = Page(handle, address, side)
+        with self.lock:
+            self.made.append(page)
+        _open(address, self.size, _place("device", self.device))
+        if side == "host":
+            _open(address, self.size, _place("host", 0))
+        with self.lock:
+            self.free[side].append(page)
+            self.lock.notify_all()
+
+    def _make_more(self) -> None:
+        """Make host pages as long as fewer are free than are expected to be wanted."""
+        try:
+            with cuda_calls.current(self.device):
+                while self._wait_until_wanted():
+                    self._make("host")
+        except BaseException as error:  # whoever waits for pages must hear of it
+            with self.lock:
+                self.failure = error
+                self.lock.notify_all()
+
+    def _wait_until_wanted(self) -> bool:
+        """Wait until a page is wanted, and return True; False if the pool closes."""
+        with self.lock:
+            while not self.stopped and (
+                len(self.free["host"]) >= self.ahead
+                or sum(page.side == "host" for page in self.made) >= self.most
+            ):
+                self.lock.wait()
+            return not self.stopped
+
+    def _wait_for(self, count: int) -> None:
+        """Wait until there are so many host pages."""
+        if count > max(self.ahead, len(self.free["host"])):
+            self.late += count - max(self.ahead, len(self.free["host"]))
+            self.ahead = count
+            self.lock.notify_all()
+        while len(self.free["host"]) < count:
+            held = sum(page.side == "host" for page in self.made) - len(self.free["host"])
+            if self.failure or held + count > self.most:
+                raise self.failure or MemoryBudgetError(
+                    count * self.size, (self.most - held) * self.size,
+                    [("host pages", held * self.size)], REMEDY,
+                )  # fmt: skip
+            self.lock.wait()
+
+
+REMEDY: Final = "use a machine with more host memory, or raise the budget"
+
+
+def supported(device: int) -> bool:
+    """Whether the driver maps pages of device and host next to each other."""
+    try:
+        for side in ("device", "host"):
+            _call("cuMemRelease", _create(LEAST_PAGE, side, device))
+    except (LouvainUmError, AttributeError):
+        return False
+    return True
+
+
+def _place(side: PageSide, device: int) -> tuple[Any, int]:
+    kinds = cuda_calls.driver().CUmemLocationType
+    if side == "device":
+        return kinds.CU_MEM_LOCATION_TYPE_DEVICE, device
+    return kinds.CU_MEM_LOCATION_TYPE_HOST_NUMA, 0
+
+
+def _create(nbytes: int, side: PageSide, device: int) -> Any:
+    """Return new physical memory."""
+    driver = cuda_calls.driver()
+    wanted = driver.CUmemAllocationProp()
+    wanted.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    wanted.location.type, wanted.location.id = _place(side, device)
+    return _call("cuMemCreate", nbytes, wanted, 0)
+
+
+def _open(address: int, nbytes: int, to: tuple[Any, int]) -> None:
+    """Let a place read and write a range."""
+    driver = cuda_calls.driver()
+    access = driver.CUmemAccessDesc()
+    access.location.type, access.location.id = to
+    access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    _call("cuMemSetAccess", address, nbytes, [access], 1)
+
+
+def _explained(error: cuda_calls.CudaError, nbytes: int, side: str) -> LouvainUmError:
+    if error.code == cuda_calls.OUT_OF_MEMORY:
+        return MemoryBudgetError(nbytes, nbytes - 1, [(f"pages of the {side}", nbytes)], REMEDY)
+    return PlacementError(
+        f"this driver does not map pages of the {side} ({error.name}); use memory='device'"
+    )
+
+
+_call = cuda_calls.driver_call

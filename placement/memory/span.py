@@ -1,0 +1,273 @@
+"""An array's range of addresses over pages of both sides, which may change sides in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Final
+
+from louvain_um.placement.arena_spec import ArenaSpec, size_of
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.advise import Side, Stretch
+from louvain_um.placement.memory.colocate import move, move_out
+from louvain_um.placement.memory.free_list import FreeList
+from louvain_um.placement.memory.pages import LEAST_PAGE, Page, Pages, PageSide
+from louvain_um.placement.policy.policy import Placement
+
+SPARE: Final = 2
+"""Pages of addresses beyond those asked for: a range that is cut and extended keeps its address."""
+
+
+class Span:
+    """Addresses that pages are mapped to, for one array; used like an arena.
+
+    Parameters
+    ----------
+    spec : ArenaSpec
+    pages : Pages
+        The pool.
+    sides : sequence of {"device", "host"}
+        Side of each page.
+    most : int
+        Bytes up to which it may be extended.
+
+    Attributes
+    ----------
+    address : int
+        Stays the same, whichever pages are mapped.
+    """
+
+    managed = False
+
+    def __init__(
+        self, spec: ArenaSpec, pages: Pages, sides: Sequence[PageSide], most: int = 0
+    ) -> None:
+        self.spec, self.pool, self.device = spec, pages, pages.device
+        count = max(-(-max(most, spec.capacity, 1) // pages.size), len(sides)) + SPARE
+        self.reserved = count * pages.size
+        self.mapped: list[Page] = []
+        self.twins: dict[int, Page] = {}
+        self.in_use = self.peak = 0
+        reserve = "cuMemAddressReserve"
+        self.address = int(cuda_calls.driver_call(reserve, self.reserved, LEAST_PAGE, 0, 0))
+        try:
+            self.extend(sides)
+        except BaseException:
+            self.close()
+            raise
+
+    def extend(self, sides: Sequence[PageSide]) -> None:
+        """Map more pages behind the others.
+
+        Raises
+        ------
+        ValueError
+            The pool has fewer, or the addresses end.
+        """
+        if (len(self.mapped) + len(sides)) * self.pool.size > self.reserved:
+            raise ValueError(f"array {self.spec.name!r} has no more addresses")
+        for side, run in groupby(sides):
+            taken = self.pool.take(side, len(list(run)))
+            if taken is None:
+                raise ValueError(f"array {self.spec.name!r} wants more pages than there are")
+            at = self.address + len(self.mapped) * self.pool.size
+            self.mapped += taken
+            self.pool.map(at, taken)
+
+    def take(self, nbytes: int, *, high: bool = False) -> int | None:
+        """Return the address, if nothing has been taken."""
+        if self.in_use or nbytes > self.nbytes:
+            return None
+        self.in_use = self.peak = nbytes
+        return self.address
+
+    def whole(self) -> int:
+        """Return the address of what was planned."""
+        address = self.take(self.spec.capacity)
+        assert address is not None
+        return address
+
+    def give(self, address: int) -> None:
+        """Free what was taken."""
+        self.in_use = 0
+
+    def shrink(self, address: int, nbytes: int) -> None:
+        """Give back the pages behind so many bytes."""
+        keep = -(-max(nbytes, 1) // self.pool.size)
+        cuda_calls.synchronize()
+        self._drop(keep)
+        self.in_use = nbytes
+
+    def on(self, side: PageSide) -> list[int]:
+        """Return the numbers of the pages on a side."""
+        return [i for i, page in enumerate(self.mapped) if page.side == side]
+
+    def put(self, side: PageSide, numbers: Iterable[int], *, keep: bool = False) -> None:
+        """Move pages to a side; the range keeps its addresses and its values.
+
+        Parameters
+        ----------
+        side : {"device", "host"}
+        numbers : iterable of int
+            Pages on the other side; the pool has as many for them.
+        keep : bool
+            The values never change: the host's copy stays, so that pages leave for nothing.
+        """
+        chosen = sorted(numbers)
+        fresh = [i for i in chosen if side == "device" or i not in self.twins]
+        taken = self.pool.take(side, len(fresh))
+        if taken is None:
+            raise ValueError(f"no {len(fresh)} pages for array {self.spec.name!r}")
+        new = dict(zip(fresh, taken, strict=True))
+        size = self.pool.size
+        for first, last in _runs(
+            fresh, lambda i: (self.mapped[i].address - i * size, new[i].address - i * size)
+        ):
+            copy = move if side == "device" else move_out
+            copy(new[first].address, self.mapped[first].address, (last - first + 1) * size)
+            self.pool.copied[side] += (last - first + 1) * size
+        cuda_calls.synchronize()
+        for first, last in _runs(chosen, lambda i: 0):
+            at = self.address + first * size
+            self.pool.unmap(at, last - first + 1)
+            pages = [new.get(i) or self.twins.pop(i) for i in range(first, last + 1)]
+            for i, page in zip(range(first, last + 1), pages, strict=True):
+                old, self.mapped[i] = self.mapped[i], page
+                if keep and side == "device":
+                    self.twins[i] = old
+                else:
+                    self.pool.give([old])
+            self.pool.map(at, pages)
+
+    def sides(self, address: int, nbytes: int) -> tuple[tuple[int, int, Side], ...]:
+        """Return where a part lives: addresses at which either side may copy, bytes and side."""
+        found = list[tuple[int, int, Side]]()
+        end = address + nbytes
+        while address < end:
+            number, inside = divmod(address - self.address, self.pool.size)
+            page = self.mapped[number]
+            count = min(self.pool.size - inside, end - address)
+            begin, before = page.address + inside, found[-1] if found else None
+            if before and before[2] == page.side and before[0] + before[1] == begin:
+                found[-1] = before[0], before[1] + count, page.side
+            else:
+                found.append((begin, count, page.side))
+            address += count
+        return tuple(found)
+
+    def close(self) -> None:
+        """Give all pages back, and the addresses."""
+        address, self.address = self.address, 0
+        if not address:
+            return
+        if self.mapped:
+            cuda_calls.synchronize()
+            self.address = address
+            self._drop(0)
+            self.address = 0
+        cuda_calls.driver_call("cuMemAddressFree", address, self.reserved)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are mapped."""
+        return len(self.mapped) * self.pool.size
+
+    @property
+    def placement(self) -> Placement:
+        """Where its pages are now."""
+        here = len(self.on("device"))
+        if here in (0, len(self.mapped)):
+            return Placement("device" if here or not self.mapped else "pinned")
+        return Placement("split", here / len(self.mapped))
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """Pages of one side after the other."""
+        size, found = self.pool.size, list[Stretch]()
+        for side, run in groupby(range(len(self.mapped)), key=lambda i: self.mapped[i].side):
+            numbers = list(run)
+            found.append(Stretch(numbers[0] * size, len(numbers) * size, side))
+        return tuple(found)
+
+    @property
+    def resident_bytes(self) -> int:
+        """0: the pool counts its pages."""
+        return 0
+
+    def _drop(self, first: int) -> None:
+        """Unmap the pages from a number on, and give them back."""
+        self.pool.unmap(self.address + first * self.pool.size, len(self.mapped) - first)
+        gone = [self.twins.pop(i) for i in list(self.twins) if i >= first]
+        self.pool.give([*self.mapped[first:], *gone])
+        del self.mapped[first:]
+
+
+class SharedSpan(Span):
+    """Device pages that many arrays share, and that are lent where no array is."""
+
+    def __init__(self, spec: ArenaSpec, pages: Pages) -> None:
+        # Rounding up must not exceed the budget: the plan has some slack.
+        count = min(-(-size_of(spec) // pages.size), pages.count)
+        super().__init__(spec, pages, ["device"] * count)
+        self.blocks = FreeList(self.nbytes)
+        self.lent: list[tuple[int, int]] = []
+
+    def take(self, nbytes: int, *, high: bool = False) -> int | None:
+        """Return the address of a new block, or None if no hole is large enough."""
+        offset = self.blocks.take(nbytes, high=high)
+        return None if offset is None else self.address + offset
+
+    def give(self, address: int) -> None:
+        """Free a block."""
+        self.blocks.give(address - self.address)
+
+    def shrink(self, address: int, nbytes: int) -> None:
+        """Free the end of a block."""
+        self.blocks.shrink(address - self.address, nbytes)
+
+    def lend(self, count: int, least: int) -> None:
+        """Give the pool up to `count` pages without arrays, so that `least` bytes stay free."""
+        size = self.pool.size
+        spare = (self.blocks.free - least) // size
+        for offset, nbytes in sorted(self.blocks.holes, key=lambda hole: -hole[1]):
+            first, last = -(-offset // size), (offset + nbytes) // size
+            taken = min(last - first, spare, count)
+            if taken > 0:
+                first = last - taken
+                self.blocks.reserve(first * size, taken * size)
+                cuda_calls.synchronize()
+                self.pool.unmap(self.address + first * size, taken)
+                self.pool.give(self.mapped[first:last])
+                self.lent.append((first, taken))
+                spare, count = spare - taken, count - taken
+
+    def reclaim(self) -> None:
+        """Take back pages that were lent, as far as the pool has them."""
+        lent, self.lent = self.lent, []
+        for first, count in lent:
+            pages = self.pool.take("device", count)
+            if pages is None:
+                self.lent.append((first, count))
+                continue
+            self.mapped[first : first + count] = pages
+            self.pool.map(self.address + first * self.pool.size, pages)
+            self.blocks.give(first * self.pool.size)
+
+    def _drop(self, first: int) -> None:
+        lent = {i for begin, count in self.lent for i in range(begin, begin + count)}
+        held = [i for i in range(first, len(self.mapped)) if i not in lent]
+        for begin, end in _runs(held, lambda i: 0):
+            self.pool.unmap(self.address + begin * self.pool.size, end - begin + 1)
+        self.pool.give([self.mapped[i] for i in held])
+        del self.mapped[first:]
+
+
+def _runs(numbers: Sequence[int], key: Callable[[int], object]) -> list[tuple[int, int]]:
+    """Return stretches of consecutive numbers with one key, each by its first and last."""
+    found = list[tuple[int, int]]()
+    for number in numbers:
+        if found and found[-1][1] == number - 1 and key(found[-1][0]) == key(number):
+            found[-1] = found[-1][0], number
+        else:
+            found.append((number, number))
+    return found

@@ -1,0 +1,97 @@
+"""Which arcs are on the device at each level of a run with too little memory; without a device."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from louvain_um.options import Options
+from louvain_um.placement.memory.schedule import Schedule
+from tests.gpu_dry.dry_device import run_dry
+from tests.gpu_dry.dry_levels import made_up
+
+
+@dataclass
+class Watch:
+    """What a schedule did: pages of each level's arcs and of the input, once settled."""
+
+    settled: list[tuple[dict[str, tuple[int, int]], int]] = field(default_factory=list)
+    recalled: list[int] = field(default_factory=list)
+    most: int = 0
+    made: int = 0
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    seen = Watch()
+    settle, recall = Schedule.settle, Schedule.recall
+
+    def count(self):
+        here = sum(page.side == "device" for page in self.pool.made)
+        seen.most = max(seen.most, here * self.pool.size)
+
+    def settled(self, spans, least):
+        spans = list(spans)
+        settle(self, spans, least)
+        count(self)
+        pages = {s.spec.name: (len(s.on("device")), len(s.on("host"))) for s in spans}
+        seen.settled.append((pages, sum(len(s.on("device")) for s in self.inputs)))
+
+    def recalled(self):
+        recall(self)
+        count(self)
+        assert not self.shared.lent
+        seen.recalled.append(sum(len(s.on("device")) for s in self.inputs))
+
+    monkeypatch.setattr(Schedule, "settle", settled)
+    monkeypatch.setattr(Schedule, "recall", recalled)
+    return seen
+
+
+@pytest.mark.parametrize("budget", ["90%", "70%", "50%"])
+@pytest.mark.parametrize(
+    ("name", "method", "shrink"),
+    [("rmat24", "louvain", 16), ("lfr24", "louvain", 16), ("rmat22", "leiden", 4)],
+)
+def test_a_level_is_on_the_device_while_anything_of_the_input_is(
+    monkeypatch, watch, name, method, shrink, budget
+):
+    graph, script = made_up(name, method, shrink)
+    plan, memory = run_dry(monkeypatch, graph, script, Options(method=method, device_budget=budget))
+    assert plan.in_pages
+    assert watch.most <= plan.limit
+    assert not memory.overflowed
+    assert memory.late == 0
+    for pages, of_input in watch.settled:
+        there = sum(host for _, host in pages.values())
+        assert not there or not of_input
+    # The input returns before each cycle, as much of it as before.
+    assert len(set(watch.recalled)) == 1
+    assert watch.recalled[0] > 0
+
+
+def test_a_level_that_keeps_nearly_all_arcs_has_its_place(monkeypatch, watch):
+    """A random graph: no table of kinds knows that level 1 keeps 90 % of the arcs."""
+    graph, script = made_up("lfr22", "louvain", 4)
+    kept = int(0.9 * graph.n_arcs)
+    first, second, *rest = script.steps
+    wide = {"uneven": 0.1, "isolated": 0}
+    first, second = replace(first, kept=kept, **wide), replace(second, arcs=kept, **wide)
+    script.steps = [first, second, *rest]
+    for budget in ("90%", "70%", "50%", "30%"):
+        watch.settled.clear()
+        watch.recalled.clear()
+        _, memory = run_dry(
+            monkeypatch, graph, copy.deepcopy(script), Options(device_budget=budget)
+        )
+        assert not memory.overflowed
+        pages, of_input = next(found for found in watch.settled if found[0])
+        here = sum(device for device, _ in pages.values())
+        there = sum(host for _, host in pages.values())
+        # All of it, or else the device is full of it: what it works with apart.
+        assert there == 0 or (of_input == 0 and here > 0)
+        if budget in ("90%", "70%"):
+            assert there == 0
+        assert watch.recalled[0] == watch.recalled[-1]

@@ -1,0 +1,256 @@
+"""Pages that change sides keep values and addresses; on real memory that is mapped anew."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from fake_cuda import FakeCuda, install
+
+from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.memory import allocator, span
+from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.free_list import FreeList
+from louvain_um.placement.memory.pages import Pages
+from louvain_um.placement.memory.schedule import PageBudget
+from louvain_um.placement.policy.policy import Placement
+
+MIB = 1 << 20
+PAGE = 2 * MIB
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+NONE, FIXED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0x10
+
+
+class Mapped(FakeCuda):
+    """A driver that maps real memory: a page is a stretch of a file in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.file = os.memfd_create("pages")
+        self.sizes: dict[int, int] = {}
+
+    def _driver(self) -> SimpleNamespace:
+        driver = super()._driver()
+        driver.cuMemMap = self._step("cuMemMap", self._map)
+        driver.cuMemUnmap = self._step("cuMemUnmap", self._unmap)
+        driver.cuMemAddressFree = self._step("cuMemAddressFree", self._free_addresses)
+        return driver
+
+    def _reserve(self, nbytes: int, *_: int) -> int:
+        address = libc.mmap(None, nbytes + PAGE, 0, NONE, -1, 0)
+        address = -(-address // PAGE) * PAGE
+        self.alive[address] = ("reserved", nbytes)
+        return address
+
+    def _create(self, nbytes: int, wanted: object, flags: int) -> int:
+        handle = super()._create(nbytes, wanted, flags)
+        self.sizes[handle] = nbytes
+        os.ftruncate(self.file, (self.handles + 1) * PAGE)
+        return handle
+
+    def _map(self, address: int, nbytes: int, offset: int, handle: int, flags: int) -> None:
+        assert nbytes == self.sizes[handle] == PAGE
+        both = mmap.PROT_READ | mmap.PROT_WRITE
+        where = libc.mmap(address, nbytes, both, mmap.MAP_SHARED | FIXED, self.file, handle * PAGE)
+        assert where == address
+
+    def _unmap(self, address: int, nbytes: int) -> None:
+        assert libc.mmap(address, nbytes, 0, NONE | FIXED, -1, 0) == address
+
+    def _free_addresses(self, address: int, nbytes: int) -> None:
+        assert self.alive.pop(address) == ("reserved", nbytes)
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    fake = install(monkeypatch, Mapped())
+
+    def view(address, shape, dtype, arena, owner=None):
+        kind = np.dtype(dtype)
+        raw = (ctypes.c_uint8 * max(shape * kind.itemsize, 1)).from_address(address)
+        array = np.ctypeslib.as_array(raw)[: shape * kind.itemsize].view(kind)
+        return Viewed(array, address)
+
+    monkeypatch.setattr(allocator, "view", view)
+    for way in ("move", "move_out"):
+        monkeypatch.setattr(span, way, lambda to, of, nbytes: ctypes.memmove(to, of, nbytes))
+    yield fake
+    os.close(fake.file)
+
+
+class Viewed:
+    """Values at an address, and what the allocator asks of CuPy's arrays."""
+
+    def __init__(self, values, address):
+        self.values, self.size, self.dtype = values, values.size, values.dtype
+        self.itemsize, self.nbytes = values.itemsize, values.nbytes
+        self.data = SimpleNamespace(ptr=address)
+
+
+def layout(arcs, share=1.0):
+    here = Placement("device") if share == 1 else Placement("split", share)
+    return (
+        ArenaSpec(
+            name="targets.0", group="graph", capacity=arcs, placement=here, members=("targets.0",),
+            in_pages=True,
+        ),
+        ArenaSpec(name="device", group=None, capacity=5 * MIB, placement=Placement("device")),
+    )  # fmt: skip
+
+
+def memory_of(cuda, arcs=12 * MIB, device=22 * MIB, share=1.0):
+    budget = PageBudget(device=device, later=24 * MIB)
+    return Allocator(layout(arcs, share), 0, budget=device, pages=budget)
+
+
+def filled(memory, name, nbytes, **more):
+    array = memory.empty(name, "graph", nbytes // 4, np.uint32, **more)
+    array.values[:] = np.random.default_rng(nbytes).integers(0, 1 << 31, array.size, np.uint32)
+    return array, array.values.copy()
+
+
+def sides(memory, name):
+    arena = memory.arena_of(name)
+    return len(arena.on("device")), len(arena.on("host"))
+
+
+def test_the_input_is_loaded_on_the_host_and_comes_to_the_device(cuda):
+    with memory_of(cuda) as memory:
+        array, values = filled(memory, "targets.0", 12 * MIB)
+        assert sides(memory, "targets.0") == (0, 6)
+        memory.recall()
+        assert sides(memory, "targets.0") == (6, 0)
+        assert np.array_equal(array.values, values)
+        assert memory.resident_bytes == 22 * MIB
+    assert {kind for kind, _ in cuda.alive.values()} <= set()
+
+
+def test_level_one_takes_the_place_of_the_input_which_leaves_for_nothing(cuda):
+    with memory_of(cuda) as memory:
+        array, values = filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        arcs, of_level = filled(memory, "targets.1", 13 * MIB, cold=True)
+        assert sides(memory, "targets.1") == (7, 0)
+        memory.settle("targets.1", least=0)
+        assert sides(memory, "targets.1") == (7, 0)
+        assert sides(memory, "targets.0") == (1, 5)
+        assert np.array_equal(arcs.values, of_level)
+        assert np.array_equal(array.values, values)
+        # What the level works with finds room on the device, too.
+        filled(memory, "queue", 3 * MIB)
+        assert not memory.overflowed
+        memory.free("targets.1", "queue")
+        memory.recall()
+        assert sides(memory, "targets.0") == (6, 0)
+        assert np.array_equal(array.values, values)
+
+
+def test_what_a_level_works_with_goes_before_its_arcs(cuda):
+    with memory_of(cuda) as memory:
+        filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        arcs, values = filled(memory, "targets.1", 20 * MIB, cold=True)
+        memory.settle("targets.1", least=8 * MIB)
+        assert sides(memory, "targets.1")[1]
+        filled(memory, "labels.0.1", 3 * MIB)
+        filled(memory, "totals", 3 * MIB)
+        assert not memory.overflowed
+        assert np.array_equal(arcs.values, values)
+
+
+def test_free_memory_of_the_shared_arena_is_lent_and_comes_back(cuda):
+    with memory_of(cuda, arcs=MIB) as memory:
+        filled(memory, "targets.0", MIB)
+        memory.recall()
+        arcs, values = filled(memory, "targets.1", 21 * MIB, cold=True)
+        memory.settle("targets.1", least=2 * MIB)
+        assert sides(memory, "targets.1") == (10, 1)
+        assert memory.schedule.shared.lent
+        assert np.array_equal(arcs.values, values)
+        memory.free("targets.1")
+        memory.recall()
+        assert not memory.schedule.shared.lent
+        memory.empty("labels.1.0", "community", 5 * MIB // 4, np.uint32)
+        assert not memory.overflowed
+
+
+def test_new_rows_grow_in_place_and_are_cut(cuda):
+    with memory_of(cuda) as memory:
+        filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        arcs, values = filled(memory, "targets.1", 7 * MIB, cold=True, most=5 * MIB)
+        longer = memory.extend("targets.1", 18 * MIB // 4, arcs.size)
+        # The input has left; then rows that are finished went to the host, not those to come.
+        assert sides(memory, "targets.0") == (0, 6)
+        assert memory.arena_of("targets.1").on("host") == [0]
+        assert longer.data.ptr == arcs.data.ptr
+        assert np.array_equal(longer.values[: len(values)], values)
+        shorter = memory.shrink("targets.1", 4 * MIB // 4)
+        assert sum(sides(memory, "targets.1")) == 2
+        assert np.array_equal(shorter.values, values[: shorter.size])
+        assert memory.extend("targets.1", 100 * MIB, 0) is None
+        assert memory.extend("targets.0", 100 * MIB, 0) is None
+
+
+def test_scratch_of_level_0_sends_the_end_of_the_input_away(cuda):
+    with memory_of(cuda) as memory:
+        array, values = filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        filled(memory, "aggregate_members", 9 * MIB)
+        assert not memory.overflowed
+        assert sides(memory, "targets.0") == (3, 3)
+        assert np.array_equal(array.values, values)
+
+
+def test_without_room_scratch_is_on_the_host_and_told(cuda):
+    with memory_of(cuda, arcs=MIB) as memory:
+        filled(memory, "targets.0", MIB)
+        filled(memory, "aggregate_members", 40 * MIB)
+        assert memory.overflowed == {"aggregate_members": "pinned"}
+        # More than was foreseen: the pool made pages in the middle of the run, and says so.
+        assert memory.schedule.pool.late
+
+
+def test_values_are_written_and_read_where_they_are(cuda, monkeypatch):
+    with memory_of(cuda) as memory:
+        filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        arcs, values = filled(memory, "targets.1", 18 * MIB, cold=True)
+        monkeypatch.setattr(
+            "louvain_um.placement.memory.cuda_calls.copy",
+            lambda to, of, nbytes: ctypes.memmove(to, of, nbytes),
+        )
+        assert np.array_equal(memory.fetch("targets.1"), values)
+        assert sum(n for _, n, _ in memory.sides("targets.1")) == 18 * MIB
+        assert {side for _, _, side in memory.sides("targets.1")} == {"device", "host"}
+        assert memory.name_of(arcs) == "targets.1"
+
+
+@pytest.mark.parametrize("call", ["cuMemCreate", "cuMemMap", "cuMemSetAccess"])
+def test_a_driver_that_maps_no_pages_leaves_nothing_behind(cuda, call):
+    cuda.reject = call
+    if call == "cuMemCreate":  # then there are arenas as before
+        with memory_of(cuda) as memory:
+            assert memory.schedule is None
+            assert memory.arena_of
+        return
+    with pytest.raises(Exception, match=call):
+        Pages(0, 4 * MIB, 0, 0, PAGE)
+    cuda.reject = None
+
+
+def test_a_stretch_of_a_free_list_is_taken_where_it_is():
+    blocks = FreeList(4096)
+    blocks.reserve(1024, 512)
+    assert blocks.holes == [(0, 1024), (1536, 2560)]
+    with pytest.raises(ValueError, match="not free"):
+        blocks.reserve(1280, 512)
+    blocks.give(1024)
+    assert (blocks.holes, blocks.free) == ([(0, 4096)], 4096)
