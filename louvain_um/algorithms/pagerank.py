@@ -11,14 +11,22 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.pagerank_rule import UNIT
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Observer
+
+UNIT: Final = 1 << 60
+"""The sum of all ranks, but for what is cut off: less than one unit per arc and iteration.
+
+What an arc carries is the product of two doubles, each rounded once, cut to an integer."""
+
+
+class NotSettledError(LouvainUmError):
+    """Ranks still change by more than the tolerance after all iterations."""
 
 
 def pagerank(
@@ -57,7 +65,7 @@ def pagerank(
     ------
     OptionError
         A value outside its range.
-    LouvainUmError
+    NotSettledError
         Ranks still change after `max_iterations`.
     GraphError
         The object is no undirected graph.
@@ -87,8 +95,10 @@ def pagerank(
     with running(graph, device, threads, observer) as run:
         from louvain_um.cpu.algorithms.pagerank import pagerank as iterate
 
-        if run.rows.n_vertices == 0:
+        n = run.rows.n_vertices
+        if n == 0:
             return np.zeros(0)
+        start, teleport = UNIT // n, int(UNIT * (1.0 - damping) / n)
 
         def iterated(iteration: int, moved: int) -> None:
             # Ranks change less by a constant factor in each iteration.
@@ -96,10 +106,17 @@ def pagerank(
             run.progress(iteration, round(1000 * left), 1000)
 
         ranks, moved = iterate(
-            run.rows, float(damping), change, int(max_iterations), run.threads, iterated
+            run.rows,
+            float(damping),
+            start,
+            teleport,
+            change,
+            int(max_iterations),
+            run.threads,
+            iterated,
         )
         if moved > change:
-            raise LouvainUmError(
+            raise NotSettledError(
                 f"PageRank still changes by {moved / UNIT:.2g} after {max_iterations} iterations; "
                 "allow more of them, or a larger tolerance"
             )

@@ -14,7 +14,7 @@ from louvain_um.cpu.compiling import announced
 from louvain_um.errors import DeviceUnavailableError, GraphError
 from louvain_um.events import Event, Observer, ignore
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.runtime.device import pick
+from louvain_um.gpu.runtime.device import Choice, pick
 from louvain_um.gpu.runtime.preflight import device_of
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.row_view import RowView
@@ -68,9 +68,8 @@ def running(
         The device is not available.
     """
     observer = observer or ignore
-    options = Options(device=device_of(graph, device), threads=threads)
-    if options.device != "auto" and pick(options.device).kind == "cuda":
-        raise DeviceUnavailableError("algorithms run on the CPU only; use device='cpu'")
+    options = Options(device=device, threads=threads)
+    device_for(graph, device)
     if isinstance(graph, DeviceGraph):
         graph = graph.to_host()
     elif not isinstance(graph, Graph) and not has_rows(graph):
@@ -84,6 +83,20 @@ def running(
             threads=options.threads or parallel.default_threads(),
             observer=observer,
         )
+
+
+def device_for(graph: Any, device: str) -> Choice:
+    """Return the device that an algorithm runs on.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        The device is not available.
+    """
+    device = device_of(graph, device)
+    if device != "auto" and pick(device).kind == "cuda":
+        raise DeviceUnavailableError("algorithms run on the CPU only; use device='cpu'")
+    return pick("cpu")
 
 
 def has_rows(graph: Any) -> bool:

@@ -22,6 +22,7 @@ from louvain_um.cli.commands import (
     profile,
 )
 from louvain_um.cli.commands import report as report_command
+from louvain_um.cli.commands import run as run_command
 from louvain_um.cli.commands import simulate as simulate_command
 from louvain_um.cli.commands import stream as stream_command
 from louvain_um.cli.commands import sweep as sweep_command
@@ -53,6 +54,7 @@ app.command("calibrate", cls=Command)(calibrate.calibrate)
 app.command("plan", cls=Command)(plan.plan)
 app.command("compare", cls=Command)(compare.compare)
 app.command("convert", cls=Command)(convert.convert)
+app.add_typer(run_command.app, name="run")
 app.add_typer(generate.app, name="generate")
 app.command("doctor", cls=Command)(doctor.doctor)
 

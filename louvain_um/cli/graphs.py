@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -267,24 +268,67 @@ class Reading:
 DEFAULT_READING = Reading()
 
 
-def with_reading(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of `Reading` to a command, which gets them as its parameter `reading`."""
-    options = inspect.signature(Reading, eval_str=True).parameters
-    own = inspect.signature(command, eval_str=True).parameters
-    parameters = [*(own[name] for name in own if name != "reading"), *options.values()]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnReading(Reading):
+    """The same for commands whose ``--source`` is a vertex."""
 
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        given = {name: kwargs.pop(name) for name in options if name in kwargs}
-        command(*args, **kwargs, reading=Reading(**given))
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source-column",
+            metavar="COLUMN",
+            help="Column of an edge's first end: its name, or its number from 1.  "
+            "[default: detected]",
+            show_default=False,
+            rich_help_panel=READING,
+        ),
+    ] = None
 
-    # Typer finds a command's options in its signature and annotations.
-    wrapped: Any = run
-    wrapped.__signature__ = inspect.Signature(
-        [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    def read(self, name: str) -> Graph:
+        """Read a graph; errors name the option as it is called here."""
+        try:
+            return super(ColumnReading, self).read(name)
+        except GraphFormatError as error:
+            raise GraphFormatError(source_column(error.message), error.file, error.line) from error
+
+
+def source_column(text: str) -> str:
+    """Return advice of reading with the option that names a column of first ends."""
+    return re.sub(r"source=…( \(--source\))?", "--source-column …", text).replace(
+        "(--source, --target)", "(--source-column, --target)"
     )
-    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
-    return run
+
+
+def with_options(name: str, kind: type[Any]) -> Callable[[Command], Command]:
+    """Return a decorator that adds the options of a dataclass to a command.
+
+    The command gets them together, as its parameter `name`.
+    """
+
+    def add(command: Command) -> Command:
+        options = inspect.signature(kind, eval_str=True).parameters
+        own = inspect.signature(command, eval_str=True).parameters
+        parameters = [*(own[key] for key in own if key != name), *options.values()]
+
+        @functools.wraps(command)
+        def run(*args: Any, **kwargs: Any) -> None:
+            given = {key: kwargs.pop(key) for key in options if key in kwargs}
+            command(*args, **kwargs, **{name: kind(**given)})
+
+        # Typer finds a command's options in its signature and annotations.
+        wrapped: Any = run
+        wrapped.__signature__ = inspect.Signature(
+            [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+        )
+        wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+        return run
+
+    return add
+
+
+Command = Callable[..., None]
+with_reading = with_options("reading", Reading)
+"""Adds the options of `Reading` to a command, which gets them as its parameter `reading`."""
 
 
 def check_output(path: Path, *, force: bool) -> None:

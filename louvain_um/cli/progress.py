@@ -23,6 +23,7 @@ VERBS = {
     "refine": "refining",
     "aggregate": "aggregating",
     "fetch": "fetching",
+    "run": "running",
 }
 
 

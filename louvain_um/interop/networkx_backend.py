@@ -17,6 +17,16 @@ import random
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from louvain_um.interop import networkx_algorithms
+from louvain_um.interop.networkx_algorithms import (
+    connected_components,
+    minimum_spanning_edges,
+    number_connected_components,
+    pagerank,
+    single_source_dijkstra_path_length,
+    single_source_shortest_path_length,
+    triangles,
+)
 from louvain_um.interop.networkx_graph import (
     NAME,
     ConvertedGraph,
@@ -31,15 +41,22 @@ if TYPE_CHECKING:
 __all__ = [
     "ConvertedGraph",
     "can_run",
+    "connected_components",
     "convert_from_nx",
     "convert_to_nx",
     "get_info",
     "leiden_communities",
     "louvain_communities",
     "louvain_partitions",
+    "minimum_spanning_edges",
     "modularity",
+    "number_connected_components",
     "on_start_tests",
+    "pagerank",
     "should_run",
+    "single_source_dijkstra_path_length",
+    "single_source_shortest_path_length",
+    "triangles",
 ]
 
 WORTHWHILE_EDGES = 2_000
@@ -51,6 +68,26 @@ ABOUT = {
     "leiden_communities": "Communities by descending size, each connected; no seed is seed 0.",
     "modularity": "Exact sums, rounded once.",
 }
+
+ALGORITHMS = {
+    "connected_components": "Components in the order of their first nodes.",
+    "number_connected_components": "",
+    "single_source_shortest_path_length": "Without cutoff.",
+    "single_source_dijkstra_path_length": "Whole weights above 0, without cutoff.",
+    "minimum_spanning_edges": "Whole weights above 0, data=False; ties by the order of nodes.",
+    "triangles": "Of all nodes.",
+    "pagerank": "Exact sums; without personalization, nstart and dangling.",
+}
+"""Functions beside communities, and what is special about them."""
+
+AS_CHEAP_AS_CONVERTING = {
+    "connected_components",
+    "modularity",
+    "number_connected_components",
+    "pagerank",
+    "single_source_shortest_path_length",
+}
+"""Functions that run on their own only where the graph is converted already."""
 
 OTHER_SHUFFLES = {
     "test_karate_club_partition",
@@ -68,7 +105,9 @@ def get_info() -> dict[str, Any]:
         "project": "louvain-um",
         "package": "louvain_um",
         "short_summary": "Community detection in large graphs, on all cores or a GPU.",
-        "functions": {name: {"additional_docs": docs} for name, docs in ABOUT.items()},
+        "functions": {
+            name: {"additional_docs": docs} for name, docs in {**ABOUT, **ALGORITHMS}.items()
+        },
     }
 
 
@@ -79,6 +118,8 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     reason = unsuitable(graph)
     if reason:
         return reason
+    if name in ALGORITHMS:
+        return networkx_algorithms.declined(name, call) or True
     if name == "modularity":
         return graph.number_of_edges() > 0 or "modularity of a graph without edges is not defined"
     resolution, threshold = call.get("resolution", 1), call.get("threshold", 0)
@@ -94,7 +135,7 @@ def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
     graph = _bound(name, args, kwargs)["G"]
     if name == "leiden_communities" or isinstance(graph, ConvertedGraph):
         return True
-    if name == "modularity":
+    if name in AS_CHEAP_AS_CONVERTING:
         cache = getattr(graph, "__networkx_cache__", None) or {}
         return NAME in cache.get("backends", {}) or "converting takes as long as computing"
     return graph.number_of_edges() >= WORTHWHILE_EDGES or "too few edges to be worth converting"

@@ -1,4 +1,4 @@
-"""networkx's own tests of communities and of backends, run with the backend."""
+"""networkx's own tests of what the backend serves, and of backends, run with the backend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ import pytest
 
 from tests.paths import ROOT
 
-MODULES = ("networkx.algorithms.community", "networkx.utils.tests.test_backends")
+MODULES = (
+    "networkx.algorithms.community",
+    "networkx.algorithms.components.tests.test_connected",
+    "networkx.algorithms.link_analysis.tests.test_pagerank",
+    "networkx.algorithms.shortest_paths.tests.test_unweighted",
+    "networkx.algorithms.shortest_paths.tests.test_weighted",
+    "networkx.algorithms.tests.test_cluster",
+    "networkx.algorithms.tree.tests.test_mst",
+    "networkx.utils.tests.test_backends",
+)
 
 
 @pytest.mark.parametrize("fall_back", ["", "1"])

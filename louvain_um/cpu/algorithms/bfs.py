@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.core.bfs_rule import pulls, pushes_again
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, atomic_min, compare_and_swap
 from louvain_um.cpu.algorithms.operators import (
@@ -23,6 +22,12 @@ from louvain_um.cpu.algorithms.operators import (
     claim_rows,
     row,
 )
+
+PULL_SHARE = 14
+"""Pull where the frontier has more than this part of the arcs that are not visited (Beamer)."""
+
+PUSH_SHARE = 24
+"""Push again where the frontier has less than this part of the vertices, and shrinks (Beamer)."""
 
 WORDS = 32
 """Words of the bitmap, of 64 vertices each, that a thread claims at a time."""
@@ -71,6 +76,17 @@ def bfs(rows: Any, source: int, threads: int) -> tuple[NDArray[np.int32], NDArra
             unmark(front, queue, begin)
             # What was pulled before the last level is in no queue, and need not be.
     return distances, parents
+
+
+@kernel(**INLINE)
+def pulls(arcs, unvisited):
+    """Tell whether to pull into a frontier with so many arcs."""
+    return arcs * PULL_SHARE > unvisited
+
+
+def pushes_again(width: int, before: int, n: int) -> bool:
+    """Tell whether to push from a frontier that has so many vertices, and had `before`."""
+    return width == 0 or (width <= before and width * PUSH_SHARE < n)
 
 
 @kernel(**INLINE)

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add
-from louvain_um.core.pagerank_rule import UNIT, teleport
 from louvain_um.cpu.algorithms.operators import STRETCH, arrays, claim_rows, row
 
 
 def pagerank(
     rows: Any,
     damping: float,
+    start: int,
+    teleport: int,
     change: int,
     most: int,
     threads: int,
@@ -28,18 +29,19 @@ def pagerank(
 ) -> tuple[NDArray[np.int64], int]:
     """Return the ranks, int64[n] in units of 2^-60, and the change of the last iteration.
 
+    Every rank is `start` at first; `teleport` of it comes from no neighbour.
     Iterations end when ranks change by no more than `change` in all, or after `most` of them.
     `iterated` is called after each with its number and the change.
     """
     n, tuple_ = rows.n_vertices, arrays(rows)
-    ranks, outs = np.full(n, UNIT // n, np.int64), np.empty(n, np.float64)
+    ranks, outs = np.full(n, start, np.int64), np.empty(n, np.float64)
     shares, next_shares = np.empty(n, np.float64), np.empty(n, np.float64)
     sums = np.zeros(2, np.int64)
     parallel.run(weigh_rows, threads, tuple_, rows.loops, ranks, outs, shares, sums)
-    moved = UNIT
+    moved = start * n
     for iteration in range(most):
         dangling, sums = int(sums[0]), np.zeros(2, np.int64)
-        base = teleport(damping, n) + int(damping * float(dangling) / float(n))
+        base = teleport + int(damping * float(dangling) / float(n))
         parallel.run(
             iterate, threads, tuple_, rows.loops, np.zeros(1, np.int64), outs, shares, next_shares,
             ranks, damping, base, sums,

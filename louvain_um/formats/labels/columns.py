@@ -33,13 +33,13 @@ def columns(result: Communities | Labels, *, hierarchy: bool = False) -> dict[st
     """
     if isinstance(result, Labels):
         return {
-            "vertex": _writable(result.vertices, unique=True),
-            "community": _writable(result.communities),
+            "vertex": writable(result.vertices, unique=True),
+            "community": writable(result.communities),
         }
     names = result.names
     if names is None:
         names = np.arange(result.n_vertices, dtype=np.uint32)
-    found = {"vertex": _writable(names, unique=True), "community": result.labels}
+    found = {"vertex": writable(names, unique=True), "community": result.labels}
     return found | (hierarchy_columns(result) if hierarchy else {})
 
 
@@ -105,7 +105,14 @@ def typed(values: Sequence[Any]) -> NDArray[Any]:
     return objects([value if isinstance(value, str) else str(value) for value in values])
 
 
-def _writable(column: NDArray[Any], *, unique: bool = False) -> NDArray[Any]:
+def writable(column: NDArray[Any], *, unique: bool = False) -> NDArray[Any]:
+    """Return a column as integers or text; with `unique`, different values must stay different.
+
+    Raises
+    ------
+    LouvainUmError
+        Two names have the same text, or a name is not valid Unicode.
+    """
     if column.dtype.kind in "iu":
         return column
     texts = typed(column.tolist())

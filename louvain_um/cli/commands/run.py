@@ -1,0 +1,402 @@
+"""``louvain-um run``: algorithms beside communities, one subcommand each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from louvain_um.cli import common, graphs
+from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.help import Command, Group
+
+if TYPE_CHECKING:
+    from louvain_um.cli.progress import Reporter
+    from louvain_um.graph.graph import Graph
+
+app = typer.Typer(
+    cls=Group,
+    no_args_is_help=True,
+    help="Run a graph algorithm: `louvain-um run bfs friends.csv --source ann -o distances.csv`.",
+)
+
+Source = Annotated[
+    str, typer.Option("--source", metavar="VERTEX", help="Where paths begin, as the file names it.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """Options of every algorithm."""
+
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="TABLE",
+            help="File for the result: .csv, .tsv, .parquet, .npz or .json.",
+        ),
+    ] = None
+    device: common.Device = "auto"
+    threads: common.Threads = None
+    json: common.Json = False
+    force: common.Force = False
+    quiet: common.Quiet = False
+    verbose: common.Verbose = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The result of an algorithm: a table, what JSON shows of it, and one line."""
+
+    columns: Mapping[str, Any]
+    numbers: Mapping[str, Any]
+    line: str
+
+
+Algorithm = Callable[["Graph", Mapping[str, Any]], Answer]
+"""Computes an answer from a graph and the options of the call."""
+
+
+def registered(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that makes a function the subcommand of an algorithm."""
+
+    def register(command: Callable[..., None]) -> Callable[..., None]:
+        for parameter, kind in (("running", Running), ("reading", graphs.ColumnReading)):
+            command = graphs.with_options(parameter, kind)(command)
+        return app.command(name, cls=Command)(with_exit_code(command))
+
+    return register
+
+
+@app.callback()
+def algorithms() -> None:
+    """Run a graph algorithm: `louvain-um run bfs friends.csv --source ann -o distances.csv`."""
+
+
+@registered("bfs")
+def bfs(
+    graph: graphs.GraphArgument, start: Source, running: Running, reading: graphs.ColumnReading
+) -> None:
+    """Find the distance of every vertex from one, in edges, and a tree of shortest paths."""
+
+    def search(loaded: Graph, call: Mapping[str, Any]) -> Answer:
+        from louvain_um.algorithms.bfs import bfs
+
+        return paths(loaded, start, *bfs(loaded, named(loaded, start), **call))
+
+    execute("bfs", graph, search, running, reading)
+
+
+@registered("sssp")
+def sssp(
+    graph: graphs.GraphArgument, start: Source, running: Running, reading: graphs.ColumnReading
+) -> None:
+    """Find the shortest path from one vertex to every other; weights are lengths."""
+
+    def search(loaded: Graph, call: Mapping[str, Any]) -> Answer:
+        from louvain_um.algorithms.sssp import sssp
+
+        return paths(loaded, start, *sssp(loaded, named(loaded, start), **call))
+
+    execute("sssp", graph, search, running, reading)
+
+
+@registered("components")
+def components(
+    graph: graphs.GraphArgument, running: Running, reading: graphs.ColumnReading
+) -> None:
+    """Find the connected components; each is named by its first vertex."""
+
+    def find(loaded: Graph, call: Mapping[str, Any]) -> Answer:
+        import numpy as np
+
+        from louvain_um.algorithms.components import connected_components
+        from louvain_um.results.display import count
+
+        labels = connected_components(loaded, **call)
+        sizes = np.bincount(labels) if len(labels) else np.zeros(1, np.int64)
+        many, largest = int(np.count_nonzero(sizes)), int(sizes.max())
+        vertices = vertices_of(loaded)
+        return Answer(
+            columns={"vertex": vertices, "component": vertices[labels]},
+            numbers={"components": many, "largest": largest},
+            line=f"{count(many, 'component', 'components')}, the largest of "
+            f"{count(largest, 'vertex', 'vertices')}",
+        )
+
+    execute("components", graph, find, running, reading)
+
+
+@registered("mst")
+def mst(graph: graphs.GraphArgument, running: Running, reading: graphs.ColumnReading) -> None:
+    """Find the spanning forest of least weight."""
+
+    def find(loaded: Graph, call: Mapping[str, Any]) -> Answer:
+        from louvain_um.algorithms.spanning_forest import minimum_spanning_forest
+        from louvain_um.results.display import count
+
+        u, v, weights = minimum_spanning_forest(loaded, **call)
+        vertices, total = vertices_of(loaded), weights.sum().item()
+        return Answer(
+            columns={"source": vertices[u], "target": vertices[v], "weight": weights},
+            numbers={"edges": len(u), "weight": total},
+            line=f"{count(len(u), 'edge', 'edges')} of weight {total:,} in all",
+        )
+
+    execute("mst", graph, find, running, reading)
+
+
+@registered("pagerank")
+def pagerank(
+    graph: graphs.GraphArgument,
+    running: Running,
+    reading: graphs.ColumnReading,
+    damping: Annotated[
+        float, typer.Option(metavar="X", help="Probability of following an edge.")
+    ] = 0.85,
+    tolerance: Annotated[
+        float, typer.Option(metavar="X", help="Stop when all ranks together change by less.")
+    ] = 1e-8,
+    max_iterations: Annotated[
+        int, typer.Option(metavar="N", help="Give up after so many iterations.")
+    ] = 500,
+) -> None:
+    """Rank vertices by how often a random walk visits them."""
+
+    def rank(loaded: Graph, call: Mapping[str, Any]) -> Answer:
+        from louvain_um.algorithms.pagerank import pagerank
+
+        limits: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations}
+        return per_vertex(loaded, "rank", pagerank(loaded, damping, **limits, **call))
+
+    execute("pagerank", graph, rank, running, reading)
+
+
+@registered("triangles")
+def triangles(graph: graphs.GraphArgument, running: Running, reading: graphs.ColumnReading) -> None:
+    """Count the triangles of every vertex."""
+
+    def count(loaded: Graph, call: Mapping[str, Any]) -> Answer:
+        from louvain_um.algorithms.triangles import triangles
+        from louvain_um.results import display
+
+        counts = triangles(loaded, **call)
+        total = int(counts.sum()) // 3
+        return Answer(
+            columns={"vertex": vertices_of(loaded), "triangles": counts},
+            numbers={"triangles": total},
+            line=display.count(total, "triangle", "triangles"),
+        )
+
+    execute("triangles", graph, count, running, reading)
+
+
+@registered("spmv")
+def spmv(
+    graph: graphs.GraphArgument,
+    running: Running,
+    reading: graphs.ColumnReading,
+    vector: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The vector: .npy, or text with one number per line, in the order of vertices.  "
+            "[default: all 1]",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Multiply the weighted adjacency matrix with a vector."""
+
+    def multiply(loaded: Graph, call: Mapping[str, Any]) -> Answer:
+        import numpy as np
+
+        from louvain_um.algorithms.spmv import spmv
+
+        x = np.ones(loaded.n_vertices) if vector is None else read_vector(vector)
+        return per_vertex(loaded, "value", spmv(loaded, x, **call))
+
+    execute("spmv", graph, multiply, running, reading)
+
+
+def execute(
+    name: str, source: str, algorithm: Algorithm, running: Running, reading: graphs.Reading
+) -> None:
+    """Read the graph, run the algorithm, write its table, print what was found."""
+    from louvain_um.algorithms.running import device_for
+    from louvain_um.cli import tables
+    from louvain_um.cli.progress import progress_reporter
+    from louvain_um.options import Options
+    from louvain_um.version import __version__
+
+    # Bad options raise here, before the graph is read.
+    Options(device=running.device, threads=running.threads)
+    device, output = str(device_for(None, running.device)), running.output
+    if output is not None:
+        from louvain_um.formats.labels.table import check_table_path
+
+        graphs.refuse_same(source, output)
+        check_table_path(output, force=running.force)
+    seconds = dict.fromkeys(("read", "run", "write"), 0.0)
+    with progress_reporter(quiet=running.quiet) as reporter:
+        from louvain_um.cpu.compiling import announced
+
+        with timed(seconds, "read", reporter), announced(reporter):
+            reporter.step(f"reading {source}")
+            loaded = reading.read(source)
+        with timed(seconds, "run", reporter):
+            reporter.step(f"running {name}")
+            call = {"device": device, "threads": running.threads, "observer": reporter}
+            answer = algorithm(loaded, call)
+        if output is not None:
+            with timed(seconds, "write", reporter):
+                reporter.step(f"writing {output}")
+                write(output, name, answer, force=running.force)
+    if not running.quiet:
+        for text in loaded.notes:
+            print_note(graphs.source_column(text))
+        if reporter.compiled:
+            took = f"compiling took {reporter.compiled:.1f} s, on the first run only"
+            print_note(f"{took}; the time shown excludes it")
+    if running.json:
+        common.print_json(
+            {
+                "schema": 1,
+                "version": __version__,
+                "algorithm": name,
+                "graph": tables.graph_numbers(loaded),
+                **answer.numbers,
+                "seconds": seconds,
+                "device": device,
+            }
+        )
+        return
+    console = tables.console()
+    if not running.quiet:
+        title = "standard input" if source == "-" else source
+        console.print(tables.graph_line(loaded, title), soft_wrap=True)
+    console.print(f"{answer.line} ({name}, {seconds['run']:.2f} s on {device})", soft_wrap=True)
+    if output is not None and not running.quiet:
+        console.print(f"\nwritten to {output}", soft_wrap=True)
+
+
+class timed:  # noqa: N801 - reads as a verb
+    """Adds the seconds of a block to a mapping, less those of compiling."""
+
+    def __init__(self, seconds: dict[str, float], key: str, reporter: Reporter) -> None:
+        self.seconds, self.key, self.reporter = seconds, key, reporter
+
+    def __enter__(self) -> None:
+        self.start, self.compiled = time.perf_counter(), self.reporter.compiled
+
+    def __exit__(self, *_: object) -> None:
+        compiling = self.reporter.compiled - self.compiled
+        self.seconds[self.key] = time.perf_counter() - self.start - compiling
+
+
+def write(output: Path, name: str, answer: Answer, *, force: bool) -> None:
+    """Write the table of an answer."""
+    from louvain_um.cli.common import to_json_types
+    from louvain_um.formats.labels.columns import writable
+    from louvain_um.formats.labels.table import write_table
+
+    columns = {
+        key: column if column.dtype.kind == "f" else writable(column, unique=key == "vertex")
+        for key, column in answer.columns.items()
+    }
+    numbers: Any = to_json_types(answer.numbers)
+    about = {"schema": "louvain-um/table", "schema_version": 1, "algorithm": name, **numbers}
+    write_table(output, columns, about, force=force)
+
+
+def vertices_of(graph: Graph) -> Any:
+    """Return the vertices' names, or their numbers."""
+    import numpy as np
+
+    return np.arange(graph.n_vertices, dtype=np.uint32) if graph.names is None else graph.names
+
+
+def named(graph: Graph, text: str) -> Any:
+    """Return the vertex that a text on the command line names.
+
+    Raises
+    ------
+    GraphError
+        There is none.
+    """
+    from louvain_um.algorithms.running import vertex_of
+
+    names = graph.names
+    if names is None or names.dtype.kind in "iu":
+        number = text.removeprefix("-")
+        return int(text) if number.isdecimal() and number.isascii() else vertex_of(graph, text)
+    return next((name for name in names.tolist() if str(name) == text), text)
+
+
+def paths(graph: Graph, source: str, distances: Any, parents: Any) -> Answer:
+    """Return the answer of a search: vertices that are not reached have no row."""
+    import numpy as np
+
+    from louvain_um.results.display import count
+
+    vertices, reached = vertices_of(graph), np.flatnonzero(distances >= 0)
+    farthest = distances.max().item()
+    total = count(graph.n_vertices, "vertex", "vertices")
+    return Answer(
+        columns={
+            "vertex": vertices[reached],
+            "distance": distances[reached],
+            "parent": vertices[parents[reached]],
+        },
+        numbers={"source": source, "reached": len(reached), "farthest": farthest},
+        line=f"{len(reached):,} of {total} reached from {source}, the farthest at distance "
+        f"{farthest:,}",
+    )
+
+
+def per_vertex(graph: Graph, name: str, values: Any) -> Answer:
+    """Return the answer of an algorithm that computes one float per vertex."""
+    vertices = vertices_of(graph)
+    if not len(values):
+        return Answer(columns={"vertex": vertices, name: values}, numbers={}, line="no vertices")
+    top, largest = vertices[values.argmax()], values.max().item()
+    return Answer(
+        columns={"vertex": vertices, name: values},
+        numbers={"top": top, "largest": largest},
+        line=f"largest {name} {largest:.6g}, of vertex {top}",
+    )
+
+
+def read_vector(path: Path) -> Any:
+    """Return the numbers of a file.
+
+    Raises
+    ------
+    LouvainUmError
+        There is no such file, or it holds something else.
+    """
+    import warnings
+
+    import numpy as np
+
+    from louvain_um.errors import LouvainUmError
+
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        with warnings.catch_warnings():  # an empty file is told by its length
+            warnings.simplefilter("ignore")
+            return np.loadtxt(path, ndmin=1)
+    except FileNotFoundError:
+        raise LouvainUmError(f"{path}: no such file; check the path") from None
+    except (ValueError, EOFError, UnicodeDecodeError) as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise LouvainUmError(
+            f"{path}: is no vector ({text}); write one number per line, or .npy"
+        ) from None

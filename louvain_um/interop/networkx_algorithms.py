@@ -1,0 +1,150 @@
+"""Algorithms of networkx, served by those of `louvain_um.algorithms`.
+
+Lengths and weights that decide between paths or trees must be whole numbers above 0: a graph rounds
+real ones, and leaves out edges of weight 0. Other calls are left to networkx.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from louvain_um.graph.graph import Graph
+    from louvain_um.interop.networkx_graph import ConvertedGraph
+
+
+def connected_components(G: ConvertedGraph) -> Iterator[set[Any]]:  # noqa: N803
+    """Yield the components as sets of nodes, in the order of their first nodes."""
+    from louvain_um.algorithms.components import connected_components
+
+    members: dict[int, set[Any]] = {}
+    labels = connected_components(G.graph(None)).tolist()
+    for node, label in zip(G.nodes, labels, strict=True):
+        members.setdefault(label, set()).add(node)
+    yield from members.values()
+
+
+def number_connected_components(G: ConvertedGraph) -> int:  # noqa: N803
+    """Return the number of components."""
+    import numpy as np
+
+    from louvain_um.algorithms.components import connected_components
+
+    labels = connected_components(G.graph(None))
+    return int(np.count_nonzero(labels == np.arange(len(labels))))
+
+
+def single_source_shortest_path_length(
+    G: ConvertedGraph,  # noqa: N803
+    source: Any,
+    cutoff: float | None = None,
+) -> dict[Any, int]:
+    """Return the distance of each node that can be reached, nearest first."""
+    from louvain_um.algorithms.bfs import bfs
+
+    return _nearest_first(G, bfs(G.graph(None), _place(G, source)).distances)
+
+
+def single_source_dijkstra_path_length(
+    G: ConvertedGraph,  # noqa: N803
+    source: Any,
+    cutoff: float | None = None,
+    weight: str | None = "weight",
+) -> dict[Any, int]:
+    """Return the length of a shortest path to each node that can be reached, nearest first."""
+    from louvain_um.algorithms.sssp import sssp
+
+    return _nearest_first(G, sssp(_whole(G, weight), _place(G, source)).distances)
+
+
+def minimum_spanning_edges(
+    G: ConvertedGraph,  # noqa: N803
+    algorithm: str = "kruskal",
+    weight: str | None = "weight",
+    keys: bool = True,
+    data: bool = True,
+    ignore_nan: bool = False,
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the edges of a spanning forest of least weight, without their data."""
+    from louvain_um.algorithms.spanning_forest import minimum_spanning_forest
+
+    u, v, _ = minimum_spanning_forest(_whole(G, weight))
+    yield from zip((G.nodes[i] for i in u.tolist()), (G.nodes[i] for i in v.tolist()), strict=True)
+
+
+def triangles(G: ConvertedGraph, nodes: Any = None) -> dict[Any, int]:  # noqa: N803
+    """Return the number of triangles of each node."""
+    from louvain_um.algorithms.triangles import triangles
+
+    return dict(zip(G.nodes, triangles(G.graph(None)).tolist(), strict=True))
+
+
+def pagerank(
+    G: ConvertedGraph,  # noqa: N803
+    alpha: float = 0.85,
+    personalization: dict[Any, float] | None = None,
+    max_iter: int = 100,
+    tol: float = 1.0e-6,
+    nstart: dict[Any, float] | None = None,
+    weight: str | None = "weight",
+    dangling: dict[Any, Any] | None = None,
+) -> dict[Any, float]:
+    """Return the rank of each node."""
+    from networkx import PowerIterationFailedConvergence
+
+    from louvain_um.algorithms.pagerank import NotSettledError, pagerank
+
+    limits: dict[str, Any] = {"tolerance": tol * len(G), "max_iterations": max_iter}
+    try:
+        ranks = pagerank(G.graph(weight), alpha, **limits)
+    except NotSettledError as error:
+        raise PowerIterationFailedConvergence(max_iter) from error
+    return dict(zip(G.nodes, ranks.tolist(), strict=True))
+
+
+def declined(name: str, call: dict[str, Any]) -> str:
+    """Return why a call of one of these functions cannot be served, or ""."""
+    if not isinstance(call.get("weight", "weight"), str | None):
+        return "lengths must be an attribute of edges, not a function"
+    if call.get("cutoff") is not None:
+        return "cutoff is not supported"
+    if call.get("nodes") is not None:
+        return "counting the triangles of some nodes is left to networkx"
+    if name == "minimum_spanning_edges" and call.get("data", True) is not False:
+        return "edges have no data here; pass data=False"
+    if any(call.get(key) is not None for key in ("personalization", "nstart", "dangling")):
+        return "personalization, nstart and dangling are not supported"
+    if name == "pagerank" and not (
+        0 <= call.get("alpha", 0.85) <= 1 and call.get("max_iter", 1) > 0 <= call.get("tol", 0)
+    ):
+        return "alpha must lie in 0 … 1, max_iter above 0, and tol not below"
+    return ""
+
+
+def _place(converted: ConvertedGraph, source: Any) -> int:
+    """Return the number of a node."""
+    from networkx import NodeNotFound
+
+    try:
+        return converted.nodes.index(source)
+    except ValueError:
+        raise NodeNotFound(f"Source {source} is not in G") from None
+
+
+def _whole(converted: ConvertedGraph, weight: str | None) -> Graph:
+    """Return the graph, if its weights are whole numbers above 0."""
+    graph = converted.graph(weight)
+    if weight is not None:
+        values = converted.weights[weight]
+        if values.dtype.kind not in "iub" or (len(values) and values.min() <= 0):
+            raise NotImplementedError(f"attribute {weight!r} must hold whole numbers above 0")
+    return graph
+
+
+def _nearest_first(converted: ConvertedGraph, distances: Any) -> dict[Any, int]:
+    import numpy as np
+
+    order = np.argsort(distances, kind="stable")[np.count_nonzero(distances < 0) :]
+    lengths = distances[order].tolist()
+    return {converted.nodes[i]: d for i, d in zip(order.tolist(), lengths, strict=True)}

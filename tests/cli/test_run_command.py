@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+
+import networkx as nx
+import numpy as np
+import pytest
+
+ALGORITHMS = {
+    "bfs": ["--source", "ann"],
+    "sssp": ["--source", "ann"],
+    "components": [],
+    "mst": [],
+    "pagerank": ["--damping", "0.9"],
+    "triangles": [],
+    "spmv": [],
+}
+
+
+@pytest.fixture
+def road(tmp_path):
+    path = tmp_path / "road.csv"
+    path.write_text("from,to,weight\nann,bob,5\nbob,cid,1\nann,cid,2\ndan,eve,7\n")
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "json", "npz", "parquet"])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_writes_every_format(run, road, tmp_path, name, suffix):
+    out = tmp_path / f"out.{suffix}"
+    done = run("run", name, road, *ALGORITHMS[name], "-o", out, "--json")
+    assert done.code == 0, done.err
+    assert done.json["algorithm"] == name
+    assert done.json["graph"]["vertices"] == 5
+    assert set(done.json["seconds"]) == {"read", "run", "write"}
+    rows = {"bfs": 3, "sssp": 3, "mst": 3}.get(name, 5)
+    if suffix in ("csv", "tsv"):
+        assert len(out.read_text().splitlines()) == rows + 1
+    elif suffix == "json":
+        written = json.loads(out.read_text())
+        assert written["algorithm"] == name
+        assert len(next(reversed(written.values()))) == rows
+    elif suffix == "npz":
+        with np.load(out, allow_pickle=False) as arrays:
+            assert {len(arrays[key]) for key in arrays.files} == {rows}
+    again = run("run", name, road, *ALGORITHMS[name], "-o", out)
+    assert "--force" in again.complaint()
+    assert run("run", name, road, *ALGORITHMS[name], "-o", out, "--force", "-q").code == 0
+
+
+def test_tables_name_vertices_as_the_file_does(run, road, tmp_path):
+    def table(name, *arguments):
+        out = tmp_path / f"{name}.csv"
+        assert run("run", name, road, *arguments, "-o", out).code == 0
+        return sorted(out.read_text().split()[1:])
+
+    assert table("bfs", "--source", "bob") == ["ann,1,bob", "bob,0,bob", "cid,1,bob"]
+    assert table("sssp", "--source", "ann") == ["ann,0,ann", "bob,3,cid", "cid,2,ann"]
+    assert table("mst") == ["ann,cid,2", "bob,cid,1", "dan,eve,7"]
+    labels = dict(row.split(",") for row in table("components"))
+    assert len({labels["ann"], labels["bob"], labels["cid"]}) == 1
+    assert labels["dan"] == labels["eve"] != labels["ann"]
+    assert "ann,1" in table("triangles")
+    assert "ann,7.0" in table("spmv")
+
+
+def test_a_forest_can_be_read_as_a_graph(run, road, tmp_path):
+    out = tmp_path / "forest.csv"
+    assert run("run", "mst", road, "-o", out).code == 0
+    assert run("run", "mst", out, "--json").json["weight"] == 10
+
+
+def test_numbers_agree_with_networkx(run):
+    graph = nx.les_miserables_graph()
+    done = run("run", "triangles", "example:les-miserables", "--json")
+    assert done.json["triangles"] == sum(nx.triangles(graph).values()) // 3
+    tree = nx.minimum_spanning_tree(graph).size("weight")
+    assert run("run", "mst", "example:les-miserables", "--json").json["weight"] == tree
+    done = run("run", "sssp", "example:les-miserables", "--source", "Valjean", "--json")
+    lengths = nx.single_source_dijkstra_path_length(graph, "Valjean")
+    assert (done.json["reached"], done.json["farthest"]) == (77, max(lengths.values()))
+    top = max(nx.pagerank(graph).items(), key=lambda item: item[1])[0]
+    assert run("run", "pagerank", "example:les-miserables", "--json").json["top"] == top
+    assert run("run", "components", "example:les-miserables", "--json").json["components"] == 1
+
+
+def test_one_line_says_what_was_found(run, road):
+    done = run("run", "bfs", road, "--source", "ann")
+    assert "3 of 5 vertices reached from ann, the farthest at distance 1" in done.out
+    assert "road.csv: 5 vertices, 4 edges, weighted" in done.out
+    quiet = run("run", "bfs", road, "--source", "ann", "-q")
+    assert len(quiet.out.splitlines()) == 1
+    assert quiet.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["bfs", "ROAD", "--source", "zoe"], 1, "'zoe' is no vertex of the graph"),
+        (["bfs", "ROAD"], 2, "--source"),
+        (["sssp", "ROAD", "--source", "0"], 1, "'0' is no vertex"),
+        (["sssp", "NEGATIVE", "--source", "1"], 1, "negative"),
+        (["bfs", "NUMBERS", "--source", "9"], 1, "9 is no vertex"),
+        (["bfs", "NUMBERS", "--source", "x"], 1, "'x' is no vertex"),
+        (["bfs", "ROAD", "--source", "ann", "-o", "out.nope"], 1, ".nope"),
+        (["bfs", "ROAD", "--source", "ann", "-o", "ROAD", "--force"], 1, "is also the input"),
+        (["pagerank", "ROAD", "--damping", "2"], 2, "--damping must lie in 0 … 1"),
+        (["pagerank", "ROAD", "--damping", "1", "--max-iterations", "2"], 1, "allow more of them"),
+        (["spmv", "ROAD", "--vector", "none.npy"], 1, "no such file"),
+        (["spmv", "ROAD", "--vector", "ROAD"], 1, "is no vector"),
+        (["spmv", "ROAD", "--vector", "SHORT"], 1, "for each of the 5 vertices"),
+        (["components", "missing.csv"], 1, "missing.csv"),
+        (["components", "ROAD", "--threads", "0"], 2, "--threads"),
+        (["components", "ROAD", "--device", "tpu"], 2, "--device"),
+        (["nonsense", "ROAD"], 2, "nonsense"),
+    ],
+)
+def test_errors(run, road, tmp_path, arguments, code, message):
+    given = {"ROAD": road}
+    for name, text in (("NEGATIVE", "1 2 -3\n"), ("NUMBERS", "1 2\n2 3\n"), ("SHORT", "1\n2\n")):
+        given[name] = tmp_path / f"{name}.txt"
+        given[name].write_text(text)
+    done = run("run", *(given.get(word, word) for word in arguments))
+    assert done.code == code, done.err
+    assert message in (done.complaint() if code == 1 else done.err)
+    assert not (tmp_path / "out.nope").exists()
+
+
+def test_a_vector_from_a_file(run, road, tmp_path):
+    text, binary = tmp_path / "x.txt", tmp_path / "x.npy"
+    text.write_text("1\n2\n3\n4\n5\n")
+    np.save(binary, np.arange(1, 6))
+    tables = []
+    for vector in (text, binary):
+        out = tmp_path / f"{vector.suffix}.csv"
+        assert run("run", "spmv", road, "--vector", vector, "-o", out).code == 0
+        tables.append(out.read_text())
+    assert tables[0] == tables[1]
+
+
+def test_columns_are_chosen_by_other_names(run, tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text("x,a,b\n1,ann,bob\n2,bob,cid\n")
+    chosen = ["--source-column", "a", "--target", "b"]
+    done = run("run", "bfs", path, "--source", "ann", *chosen, "--json")
+    assert done.json["farthest"] == 2
+    assert "--source-column" in run("run", "bfs", "--help").out
+
+
+def test_an_empty_graph(run, tmp_path):
+    path = tmp_path / "empty.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n0 0 0\n")
+    for name in ("components", "mst", "pagerank", "triangles", "spmv"):
+        done = run("run", name, path, "-o", tmp_path / f"{name}.csv")
+        assert done.code == 0, (name, done.err)
