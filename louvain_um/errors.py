@@ -13,6 +13,9 @@ MOST_NAMED: Final = 5
 MOST_SHOWN: Final = 40
 """Characters of a value that an error shows."""
 
+READ_AGAIN: Final = "; check its permissions and its disk, or copy it to another"
+"""What to do about a file that the system cannot read."""
+
 
 class LouvainUmError(Exception):
     """Base of the toolkit's errors; the text is one line that a user can act on."""

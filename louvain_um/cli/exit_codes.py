@@ -114,15 +114,27 @@ def message_and_code(error: BaseException, names: Mapping[str, str]) -> tuple[st
             )
         case UnicodeEncodeError() if error.reason == "surrogates not allowed":
             return "a file name is not UTF-8 text; rename the file or its folder", FAILED
+        case MemoryError() if "LOUVAIN_UM_THREADS" in str(error):
+            return str(error), FAILED
         case MemoryError():
             return "out of memory; close other programs or use a machine with more memory", FAILED
         case OSError(errno=errno.ENOSPC):  # "No space left on device" could mean a GPU
             return "the disk is full; free some space or write to another place", FAILED
         case OSError() if error.strerror:
             where = f"{error.filename}: " if error.filename else ""
-            return f"{where}{error.strerror.lower()}", FAILED
+            return f"{where}{error.strerror.lower()}; check the file and its disk", FAILED
+    if _for_want_of_memory(error):
+        return message_and_code(MemoryError(), names)
     kind = type(error).__name__
     return f"this is a bug; run again with -v and report the output ({kind}: {error})", FAILED
+
+
+def _for_want_of_memory(error: BaseException) -> bool:
+    """Return whether an error came up while another, for want of memory, was handled."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, MemoryError):
+        seen = seen.__cause__ or seen.__context__
+    return seen is not None
 
 
 def report_error(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import GraphFormatError
+from louvain_um.errors import READ_AGAIN, GraphFormatError
 
 BLOCK_BYTES = 1 << 20
 """Bytes of text parsed at a time: text and results fit the cache."""
@@ -87,7 +87,9 @@ class GraphFile:
                 f"the gzip stream is damaged or ends early ({error}); download or compress it again"
             ) from None
         except OSError as error:
-            raise self.error(f"cannot be read: {error.strerror or error}") from None
+            raise self.error(
+                f"cannot be read: {(error.strerror or str(error)).lower()}{READ_AGAIN}"
+            ) from None
 
     def peek(self, size: int) -> bytes:
         """Return up to `size` bytes that the next `read` will return again."""
@@ -225,7 +227,9 @@ def open_graph_file(path: str, *, trusted: bool = False) -> Iterator[GraphFile]:
     try:
         stream = open(path, "rb")  # noqa: SIM115 - closed below; opened here to catch its error
     except OSError as error:
-        raise GraphFormatError(f"cannot be opened: {error.strerror}", path) from None
+        raise GraphFormatError(
+            f"cannot be opened: {(error.strerror or str(error)).lower()}{READ_AGAIN}", path
+        ) from None
     with stream:
         yield _decompressed(cast(BinaryIO, stream), path, trusted)
 

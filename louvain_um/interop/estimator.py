@@ -192,8 +192,9 @@ def _checked(matrix: NDArray[Any]) -> NDArray[Any]:
             raise TypeError(f"X must hold numbers: {error}") from None
     _check_values(matrix)
     if matrix.ndim == 2 and matrix.shape[1] == 0 < matrix.shape[0]:
+        given = "=".join(("shape", str(matrix.shape)))  # no argument of ours
         raise OptionError(
-            problem=f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required",
+            problem=f"X has 0 feature(s) ({given}) while a minimum of 1 is required",
             remedy="pass a square adjacency matrix",
         )
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.atomic_files import replacing
-from louvain_um.errors import GraphError, LouvainUmError
+from louvain_um.errors import READ_AGAIN, GraphError, LouvainUmError
 from louvain_um.graph.graph import Graph
 from louvain_um.results.partition import Level, Result
 
@@ -114,7 +114,9 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     except FileNotFoundError:
         raise LouvainUmError(f"{path}: no such file; check the path") from None
     except OSError as error:
-        raise LouvainUmError(f"{path}: {error.strerror or 'not an .npz file'}") from error
+        raise LouvainUmError(
+            f"{path}: {(error.strerror or 'not an .npz file').lower()}{READ_AGAIN}"
+        ) from error
     except Exception as error:  # damaged archives raise many types
         raise LouvainUmError(
             f"{path}: not a whole .npz file of plain arrays; write it again"

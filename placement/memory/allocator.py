@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -168,15 +169,14 @@ class Allocator:
         """Give arrays back; the caller drops its own references."""
         for name in names:
             self.live.pop(name, None)
-            # The ledger may have arrays that another allocator made.
-            allocation = self.allocations.pop(name, None)
-            self.ledger.remove(name)
-            if allocation is None:
-                continue
-            if allocation.own:
+            allocation = self.allocations.get(name)
+            if allocation and allocation.own:
                 with cuda_calls.current(self.device):
                     allocation.arena.close()
-            else:
+            # The ledger may have arrays that another allocator made.
+            self.allocations.pop(name, None)
+            self.ledger.remove(name)
+            if allocation and not allocation.own:
                 allocation.arena.give(allocation.address)
 
     def shrink(self, name: str, shape: int) -> Any:
@@ -317,13 +317,16 @@ class Allocator:
         for name in list(self.ledger.entries):
             self.ledger.remove(name)
         failures: list[LouvainUmError] = []
-        if arenas:
-            with cuda_calls.current(self.device):
-                for arena in arenas:
-                    try:
-                        arena.close()
-                    except LouvainUmError as error:
-                        failures.append(error)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(cuda_calls.current(self.device))
+            except LouvainUmError as error:  # most of it can be freed nevertheless
+                failures.append(error)
+            for arena in arenas:
+                try:
+                    arena.close()
+                except LouvainUmError as error:
+                    failures.append(error)
         if failures:
             raise failures[0]
 

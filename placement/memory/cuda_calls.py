@@ -6,7 +6,7 @@ the host as a place on CUDA 13. Locations are device numbers, and `HOST`.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -101,14 +101,20 @@ def cupy_runtime() -> Any:
 
 @contextmanager
 def current(device: int) -> Iterator[None]:
-    """Make a device current; afterwards whatever was current before is so again."""
-    runtime = cupy_runtime()
-    before = runtime.getDevice()
-    runtime.setDevice(device)
+    """Make a device current; afterwards whatever was current before is so again.
+
+    A failure to go back is no error: what was done, such as an allocation, would be lost with it.
+    """
+    before = _cupy("getDevice")
+    if before == device:
+        yield
+        return
+    _cupy("setDevice", device)
     try:
         yield
     finally:
-        runtime.setDevice(before)
+        with suppress(CudaError):
+            _cupy("setDevice", before)
 
 
 def allocate(call: str, *args: int) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import READ_AGAIN, LouvainUmError
 from louvain_um.profiling.session import Lifetime, PhaseSpan, SessionData
 from louvain_um.profiling.session.attribution import with_phases
 from louvain_um.profiling.session.events import MOST_LEVELS, EventTable, Kind, Source, concatenate
@@ -71,7 +71,7 @@ def read_export(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> Session
                 raise LouvainUmError(f"{path}: no SQLite file; run nsys export --type sqlite")
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
-        raise LouvainUmError(f"{path}: {reason}") from None
+        raise LouvainUmError(f"{path}: {reason}{READ_AGAIN}") from None
     try:
         with contextlib.closing(_connect(Path(path))) as base:
             session = _Import(base, str(path)).session(tuple(arrays))

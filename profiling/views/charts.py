@@ -74,7 +74,8 @@ def save(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LouvainUmError(f"{folder}: {(error.strerror or 'cannot be made').lower()}") from None
+        reason = (error.strerror or "cannot be made").lower()
+        raise LouvainUmError(f"{folder}: {reason}; name another folder") from None
     paths = [folder / f"{name}{suffix}" for name in drawn]
     for path in paths:
         check_output(path, force=force)

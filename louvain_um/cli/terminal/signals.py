@@ -65,7 +65,9 @@ class Handler:
         of them.
         """
         if not issubclass(ignored.exc_type, KeyboardInterrupt):
-            sys.__unraisablehook__(ignored)
+            # Of a file, say, that cannot be closed: the error that left it open is reported.
+            if sys.flags.dev_mode:
+                sys.__unraisablehook__(ignored)
             return
         self._raised = -PAUSE
         again = threading.Timer(0.05, _thread.interrupt_main, (self.first or signal.SIGINT,))

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import GraphFormatError, LouvainUmError
+from louvain_um.errors import READ_AGAIN, GraphFormatError, LouvainUmError
 from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED
 from louvain_um.formats.labels import columns, text
 from louvain_um.results.comparison import Labels
@@ -102,7 +102,7 @@ def read_labels(path: str | Path) -> Labels:
         raise GraphFormatError("is a folder; name a file in it", path) from None
     except OSError as error:
         reason = (error.strerror or str(error)).splitlines()[0]
-        raise GraphFormatError(f"cannot be read: {reason}", path) from error
+        raise GraphFormatError(f"cannot be read: {reason.lower()}{READ_AGAIN}", path) from error
     if len(labels.vertices) != len(labels.communities):
         raise GraphFormatError(
             f"{len(labels.vertices)} vertices, but {len(labels.communities)} communities; "

@@ -45,6 +45,7 @@ def save(file: Path, image: Image) -> None:
             with os.fdopen(handle, "wb") as out:
                 out.write(json.dumps(entry).encode() + b"\n" + image.code)
             os.replace(name, file)
-        except OSError:
+        except BaseException:  # an interrupt, too, leaves no file
             with suppress(OSError):
                 os.unlink(name)
+            raise
