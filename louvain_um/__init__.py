@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from louvain_um.algorithms.spmv import spmv
     from louvain_um.algorithms.sssp import sssp
     from louvain_um.algorithms.triangles import triangles
+    from louvain_um.analysis.ensemble import ensemble
+    from louvain_um.analysis.resolution import resolution_profile
     from louvain_um.api import leiden, louvain
     from louvain_um.distributed.reading import read_partitioned
     from louvain_um.dynamic.graph import DynamicGraph
@@ -54,6 +56,8 @@ _HOMES = {
     "louvain_um.algorithms.spmv": ("spmv",),
     "louvain_um.algorithms.sssp": ("sssp",),
     "louvain_um.algorithms.triangles": ("triangles",),
+    "louvain_um.analysis.ensemble": ("ensemble",),
+    "louvain_um.analysis.resolution": ("resolution_profile",),
     "louvain_um.api": ("leiden", "louvain"),
     "louvain_um.dynamic.graph": ("DynamicGraph",),
     "louvain_um.dynamic.tracker": ("Tracker",),
@@ -100,6 +104,7 @@ __all__ = [
     "as_graph",
     "bfs",
     "connected_components",
+    "ensemble",
     "leiden",
     "louvain",
     "minimum_spanning_forest",
@@ -111,6 +116,7 @@ __all__ = [
     "read_partitioned",
     "read_stream",
     "recording",
+    "resolution_profile",
     "spmv",
     "sssp",
     "triangles",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from inspect import Parameter, cleandoc, signature
 from typing import Any, TypedDict, TypeVar
@@ -32,7 +32,7 @@ class OptionValues(TypedDict, total=False):
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def takes_options(**defaults: Any) -> Callable[[Function], Function]:
+def takes_options(*without: str, **defaults: Any) -> Callable[[Function], Function]:
     """Show the options of a run in the signature and docstring of a function with ``**options``.
 
     The entry ``**options`` of the docstring becomes one entry per option. In the signature options
@@ -40,6 +40,8 @@ def takes_options(**defaults: Any) -> Callable[[Function], Function]:
 
     Parameters
     ----------
+    *without : str
+        Options that the function does not take.
     **defaults : Any
         Defaults other than those of `Options`.
 
@@ -62,6 +64,7 @@ def takes_options(**defaults: Any) -> Callable[[Function], Function]:
             annotation=known[name].type,
         )
         for name in OptionValues.__annotations__
+        if name not in without
     ]
 
     def decorate(function: Function) -> Function:
@@ -85,18 +88,19 @@ def takes_options(**defaults: Any) -> Callable[[Function], Function]:
 
         found: Any = wrapper
         found.__signature__ = shown
-        found.__doc__ = with_entries(function.__doc__)
+        found.__doc__ = with_entries(function.__doc__, without)
         return found  # type: ignore[no-any-return]
 
     return decorate
 
 
-def with_entries(doc: str | None) -> str | None:
+def with_entries(doc: str | None, without: Collection[str] = ()) -> str | None:
     """Return a docstring with its entry ``**options`` replaced by the entries of `Options`."""
     entry = re.search(r"^( *)\*\*options\n(?:\1 +[^\n]*\n)*", doc or "", re.MULTILINE)
     if doc is None or entry is None:
         return doc
-    text = "".join(_entry(name, entry[1]) for name in OptionValues.__annotations__)
+    names = (name for name in OptionValues.__annotations__ if name not in without)
+    text = "".join(_entry(name, entry[1]) for name in names)
     return f"{doc[: entry.start()]}{text}{doc[entry.end() :]}"
 
 

@@ -17,9 +17,11 @@ from louvain_um.cli.commands import (
     detect,
     doctor,
     draw,
+    ensemble,
     generate,
     plan,
     profile,
+    resolution,
 )
 from louvain_um.cli.commands import report as report_command
 from louvain_um.cli.commands import run as run_command
@@ -44,6 +46,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("detect", cls=Command)(detect.detect)
+app.command("resolution", cls=Command)(resolution.resolution)
+app.command("ensemble", cls=Command)(ensemble.ensemble)
 app.command("draw", cls=Command)(draw.draw)
 app.command("stream", cls=Command)(stream_command.stream)
 app.command("profile", cls=Command)(profile.profile)

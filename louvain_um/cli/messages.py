@@ -11,9 +11,9 @@ from typer.models import OptionInfo
 
 OPTIONS = (
     "allow_rounding", "bipartite", "device", "device_budget", "directed", "duplicates", "fixed",
-    "force", "format", "header", "ids", "initial", "max_level", "max_size", "memory", "method",
-    "objective", "one_based", "resolution", "seed", "separator", "signed", "source", "symmetrize",
-    "target", "threads", "threshold", "time", "trusted", "weight", "weighted",
+    "force", "format", "header", "ids", "initial", "kind", "max_level", "max_size", "memory",
+    "method", "objective", "one_based", "resolution", "seed", "separator", "signed", "source",
+    "symmetrize", "target", "threads", "threshold", "time", "trusted", "weight", "weighted",
 )  # fmt: skip
 """Arguments that have an option of the same name."""
 

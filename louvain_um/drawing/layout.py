@@ -83,8 +83,8 @@ def draw_vertices(graph: Graph, result: Result, seed: int) -> Drawing:
     if not drawable(graph):
         raise LouvainUmError(
             f"{graph.n_vertices:,} vertices and {graph.n_edges:,} edges are too many to draw (at "
-            f"most {MOST_VERTICES:,} and {MOST_EDGES:,}); draw kind='communities', or a "
-            "community's r.subgraph(i)"
+            f"most {MOST_VERTICES:,} and {MOST_EDGES:,}); draw kind='communities', or one "
+            "community's subgraph"
         )
     ends, weights = _lines(graph)
     inside = result.labels[ends[:, 0]] == result.labels[ends[:, 1]]

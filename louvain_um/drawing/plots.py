@@ -40,7 +40,7 @@ def plot(result: Result, graph: Graph, kind: str | None, ax: Any, seed: int) -> 
         raise OptionError("kind", kind, f"must be one of {', '.join(KINDS)}")
     chosen = kind or kind_for(graph)
     if ax is None:
-        ax = _new_axes(chosen)
+        ax = figure_axes(flat=chosen in ("sizes", "dendrogram"))
     draw: dict[str, Callable[[], None]] = {
         "graph": lambda: _draw(ax, draw_vertices(graph, result, seed)),
         "communities": lambda: _draw(ax, draw_communities(graph, result, seed)),
@@ -64,12 +64,12 @@ def figure(kind: str, width: float = 9.0) -> tuple[Any, Any]:
     return found, found.add_subplot()
 
 
-def _new_axes(kind: str) -> Any:
+def figure_axes(*, flat: bool = True) -> Any:
+    """Return the axes of a new figure that pyplot manages, which notebooks show."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise _missing() from None
-    flat = kind in ("sizes", "dendrogram")
     return plt.subplots(figsize=(8, 4.5 if flat else 6.4), layout="constrained")[1]
 
 

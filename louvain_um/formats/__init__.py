@@ -6,7 +6,8 @@ The modules of the formats, and the libraries they need, are imported when they 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, cast, overload
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from louvain_um.errors import OptionError
 from louvain_um.formats.file_types import (
@@ -18,6 +19,8 @@ from louvain_um.formats.file_types import (
 from louvain_um.formats.reading import as_graph, read_graph
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from louvain_um.graph.graph import Graph
     from louvain_um.results.communities import Communities
 
@@ -28,6 +31,7 @@ def write_graph(
     graph: Graph | Communities,
     *,
     format: str | None = ...,
+    attributes: Mapping[str, NDArray[Any]] | None = ...,
     force: bool = ...,
 ) -> tuple[str, ...]: ...
 @overload
@@ -36,6 +40,7 @@ def write_graph(
     graph: str | os.PathLike[str],
     *,
     format: str | None = ...,
+    attributes: Mapping[str, NDArray[Any]] | None = ...,
     force: bool = ...,
 ) -> tuple[str, ...]: ...
 def write_graph(
@@ -43,6 +48,7 @@ def write_graph(
     graph: Graph | Communities | str | os.PathLike[str],
     *,
     format: str | None = None,
+    attributes: Mapping[str, NDArray[Any]] | None = None,
     force: bool = False,
 ) -> tuple[str, ...]:
     """Write a graph to a file in the format of its suffix; reading it gives the same graph.
@@ -58,6 +64,8 @@ def write_graph(
         vertex. The order of the two is free: ``write_graph(graph, path)`` is the same.
     format : str, optional
         The format, if the suffix does not tell it; names as for `read_graph`.
+    attributes : mapping of str to array of length n, optional
+        Further attributes of the vertices, by name; for GraphML, GEXF and Cytoscape JSON.
     force : bool
         Whether to replace an existing file.
 
@@ -89,9 +97,9 @@ def write_graph(
 
     if isinstance(path, Graph | Communities):
         path, graph = cast("str | os.PathLike[str]", graph), path
-    attributes = {}
+    chosen = dict(attributes or {})
     if isinstance(graph, Communities):
-        attributes = {"community": graph.labels}
+        chosen = {"community": graph.labels, **chosen}
         graph = graph.require_graph()
     if not isinstance(path, str | os.PathLike) or not isinstance(graph, Graph):
         given = f"({type(path).__name__}, {type(graph).__name__})"
@@ -100,7 +108,7 @@ def write_graph(
             remedy="call write_graph('graph.csv', lu.as_graph(obj))",
         )
     check_format(format)
-    return write(os.fspath(path), graph, format, force, attributes)
+    return write(os.fspath(path), graph, format, force, chosen)
 
 
 def check_graph_path(

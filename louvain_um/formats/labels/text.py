@@ -66,7 +66,7 @@ def spreadsheet_safe(column: NDArray[Any]) -> NDArray[Any]:
     >>> spreadsheet_safe(np.array(["=1+1", "ann", "'tis"], object)).tolist()
     ["'=1+1", 'ann', "''tis"]
     """
-    if column.dtype.kind in "iu":
+    if column.dtype.kind in "iuf":
         return column
     return objects([f"'{text}" if FORMULA.match(text) else text for text in column.tolist()])
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.labels.columns import columns
@@ -21,6 +24,7 @@ def write_labels(
     communities: Communities | Labels,
     *,
     hierarchy: bool = False,
+    more: Mapping[str, NDArray[Any]] | None = None,
     force: bool = False,
     safe_csv: bool = False,
 ) -> None:
@@ -35,6 +39,8 @@ def write_labels(
     hierarchy : bool
         Add the nested partitions of a result: columns ``hierarchy_0``, the finest,
         ``hierarchy_1`` …, as in `Communities.to_frame`.
+    more : mapping of str to array of length n, optional
+        Further columns of numbers, by name.
     force : bool
         Replace the file if it exists.
     safe_csv : bool
@@ -58,7 +64,7 @@ def write_labels(
     >>> out.read_text().split()
     ['vertex,community', '0,0', '1,0', '2,1']
     """
-    found = columns(communities, hierarchy=hierarchy)
+    found = columns(communities, hierarchy=hierarchy) | dict(more or {})
     if safe_csv:
         _check_text(path)
         found = {name: spreadsheet_safe(column) for name, column in found.items()}

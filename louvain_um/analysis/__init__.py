@@ -1,0 +1,1 @@
+"""Many detections of one graph: over resolutions, and over seeds."""

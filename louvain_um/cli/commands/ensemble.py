@@ -1,0 +1,154 @@
+"""``louvain-um ensemble``: how far seeds agree, and a consensus."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from louvain_um.cli import common, graphs
+from louvain_um.cli.exit_codes import print_note, with_exit_code
+
+if TYPE_CHECKING:
+    from louvain_um.analysis.ensemble import Ensemble
+
+
+@with_exit_code
+@graphs.with_reading
+def ensemble(
+    graph: graphs.GraphArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="LABELS",
+            help="File for the consensus community of each vertex and how sure it is of it: .csv, "
+            ".tsv, .parquet, .npz or .json; or the graph with both: .gexf, .graphml or .cyjs.",
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(metavar="N", help="Runs with different seeds.")] = 20,
+    top: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Number of communities to print.")
+    ] = 10,
+    method: Annotated[common.Method, typer.Option(help="Method to run.")] = common.Method.louvain,
+    resolution: common.Resolution = 1.0,
+    threshold: common.Threshold = 1e-7,
+    seed: common.Seed = 0,
+    device: common.Device = "auto",
+    threads: common.Threads = None,
+    json: common.Json = False,
+    force: common.Force = False,
+    quiet: common.Quiet = False,
+    verbose: common.Verbose = False,
+    reading: graphs.Reading = graphs.DEFAULT_READING,
+) -> None:
+    """Detect with many seeds; print their agreement and a consensus."""
+    from louvain_um.cli.commands.detect import check_output
+    from louvain_um.cli.steps import counted_steps
+    from louvain_um.errors import GraphWarning
+
+    if output is not None:
+        check_output(output, graph, hierarchy=False, safe_csv=False, force=force)
+    with counted_steps(quiet=quiet) as steps, warnings.catch_warnings():
+        from louvain_um.analysis.ensemble import ensemble as find
+
+        # The notes say what the warning does.
+        warnings.simplefilter("ignore", GraphWarning)
+        steps(0, 0, f"reading {graph}")
+        loaded = reading.read(graph)
+        found = find(
+            loaded, runs=runs, method=method.value, resolution=resolution, threshold=threshold,
+            seed=seed, device=device, threads=threads, progress=steps,
+        )  # fmt: skip
+        if output is not None:
+            steps(runs, runs, f"writing {output}")
+            write(output, found, force=force)
+    notes = (*loaded.notes, *found.notes)
+    if not quiet:
+        for note in notes:
+            print_note(note)
+    if json:
+        common.print_json(summary(found) | {"notes": list(notes)})
+    else:
+        show(found, graph, output, top, quiet=quiet)
+
+
+def write(output: Path, found: Ensemble, *, force: bool) -> None:
+    """Write the consensus with the certainty of each vertex."""
+    from louvain_um.formats import write_graph
+    from louvain_um.formats.file_types import holds_communities
+    from louvain_um.formats.labels import write_labels
+
+    extra = {"certainty": found.certainty}
+    if holds_communities(str(output)):
+        write_graph(output, found.consensus, attributes=extra, force=force)
+    else:
+        write_labels(output, found.consensus, more=extra, force=force)
+
+
+def summary(found: Ensemble) -> dict[str, Any]:
+    """Return what ``--json`` prints."""
+    from louvain_um.cli import tables
+
+    consensus = found.consensus
+    return {
+        "schema": 1,
+        "graph": tables.graph_numbers(found.graph),
+        "runs": [
+            {"seed": seed, "communities": int(labels.max(initial=0)) + 1, "value": value}
+            for seed, labels, value in zip(
+                found.seeds, found.partitions, found.values.tolist(), strict=True
+            )
+        ],
+        "stability": found.stability,
+        "agreement": found.agreement.tolist(),
+        "consensus": {
+            "communities": consensus.n_communities,
+            "modularity": consensus.modularity,
+            "sizes": consensus.sizes.tolist(),
+            "rounds": found.rounds,
+            "converged": found.converged,
+        },
+        "certainty": {
+            "mean": float(found.certainty.mean()) if len(found.certainty) else 1.0,
+            "below_half": int((found.certainty < 0.5).sum()),
+        },
+    }
+
+
+def show(found: Ensemble, source: str, output: Path | None, top: int, *, quiet: bool) -> None:
+    """Print the runs' agreement, and the largest communities of the consensus."""
+    import numpy as np
+
+    from louvain_um.cli import tables
+    from louvain_um.results.display import count, score
+
+    console = tables.console()
+    result = found.consensus
+    if not quiet:
+        name = "standard input" if source == "-" else source
+        console.print(tables.graph_line(found.graph, name), soft_wrap=True)
+    low, high = score(float(found.values.min())), score(float(found.values.max()))
+    console.print(
+        f"{count(found.runs, 'run', 'runs')}: stability {found.stability:.2f} (mean adjusted Rand "
+        f"index), modularity {low} to {high}",
+        soft_wrap=True,
+    )
+    many = count(result.n_communities, "community", "communities")
+    console.print(f"consensus: {many}, modularity {score(result.modularity)}", soft_wrap=True)
+    if result.n_communities and top:
+        sums = np.bincount(result.labels, found.certainty)
+        room = max(20, console.width - 30)
+        table = tables.new_table("#", "size", "certainty", "<members")
+        for c, members in enumerate(tables.largest(result, room, top)):
+            size = int(result.sizes[c])
+            listed = tables.listing(members, size, room)
+            table.add_row(str(c), f"{size:,}", f"{sums[c] / size:.2f}", listed)
+        console.print()
+        console.print(table)
+    if output is not None and not quiet:
+        vertices = count(result.n_vertices, "vertex", "vertices")
+        console.print(f"\ncommunities of {vertices} written to {output}", soft_wrap=True)

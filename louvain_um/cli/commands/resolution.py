@@ -1,0 +1,159 @@
+"""``louvain-um resolution``: many resolutions, and the plateaus between which to choose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from louvain_um.cli import common, graphs
+from louvain_um.cli.exit_codes import print_note, with_exit_code
+
+if TYPE_CHECKING:
+    from louvain_um.analysis.resolution import ResolutionProfile
+    from louvain_um.graph.graph import Graph
+    from louvain_um.options import Options
+
+
+@with_exit_code
+@graphs.with_reading
+def resolution(
+    graph: graphs.GraphArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Folder for tables, JSON and a picture; an interrupted search continues there.",
+        ),
+    ] = None,
+    low: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Lowest resolution.  [default: 0.1]", show_default=False),
+    ] = None,
+    high: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Highest resolution.  [default: 10]", show_default=False),
+    ] = None,
+    points: Annotated[
+        int, typer.Option(metavar="N", help="Maximum number of resolutions to try.")
+    ] = 40,
+    runs: Annotated[
+        int, typer.Option(metavar="N", help="Runs with different seeds at each resolution.")
+    ] = 3,
+    warm_starts: Annotated[
+        bool,
+        typer.Option(
+            "--warm-starts",
+            help="At each resolution, also start from the best communities of others, on the CPU.",
+        ),
+    ] = False,
+    top: Annotated[int, typer.Option(metavar="N", min=0, help="Plateaus to print.")] = 10,
+    method: Annotated[common.Method, typer.Option(help="Method to run.")] = common.Method.louvain,
+    seed: common.Seed = 0,
+    device: common.Device = "auto",
+    threads: common.Threads = None,
+    json: common.Json = False,
+    force: common.Force = False,
+    quiet: common.Quiet = False,
+    verbose: common.Verbose = False,
+    reading: graphs.Reading = graphs.DEFAULT_READING,
+) -> None:
+    """Detect communities at many resolutions; print the plateaus to choose from."""
+    from louvain_um.cli.steps import counted_steps
+    from louvain_um.options import Options
+
+    options = Options(method=method.value, seed=seed, device=device, threads=threads)
+    if output is not None:
+        from louvain_um.analysis.store import check_folder
+
+        check_folder(output, force=force)
+    with counted_steps(quiet=quiet) as steps:
+        steps(0, 0, f"reading {graph}")
+        loaded = reading.read(graph)
+        asked = {"low": low, "high": high, "points": points, "runs": runs,
+                 "warm_starts": warm_starts}  # fmt: skip
+        profile = search(loaded, options, asked, output, steps, force=force)
+    if not quiet:
+        for note in loaded.notes:
+            print_note(note)
+    if json:
+        from louvain_um.analysis.store import summary
+
+        common.print_json(summary(profile) | {"notes": list(loaded.notes)})
+    else:
+        show(profile, graph, output, top, quiet=quiet)
+
+
+def search(
+    graph: Graph, options: Options, asked: dict[str, Any], output: Path | None, steps: Any,
+    *, force: bool,
+) -> ResolutionProfile:  # fmt: skip
+    """Return the profile; with a folder, keep each point there, and write tables and a picture."""
+    from louvain_um.analysis.resolution import resolution_profile
+    from louvain_um.analysis.store import ProfileStore
+
+    run = {"method": options.method, "seed": options.seed, "device": options.device,
+           "threads": options.threads, "progress": steps}  # fmt: skip
+    if output is None:
+        return resolution_profile(graph, **asked, **run)
+    # Fewer points are a part of more: neither these nor the device change what was found.
+    setup = {name: value for name, value in asked.items() if name != "points"}
+    setup |= {"method": options.method, "seed": options.seed}
+    setup |= {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "weight": graph.total_weight}
+    with ProfileStore(output, setup, force=force) as store:
+        profile = resolution_profile(graph, **asked, **run, known=store.points, on_point=store.add)
+        store.write(profile)
+    draw(profile, output / "profile.svg")
+    return profile
+
+
+def draw(profile: ResolutionProfile, path: Path) -> None:
+    """Write the picture, where Matplotlib is installed."""
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        print_note("no picture: it needs Matplotlib, pip install 'louvain-um[charts]'")
+        return
+    from louvain_um.cli.commands.draw import save_figure
+    from louvain_um.drawing.plots import figure
+
+    drawn, axes = figure("sizes")
+    profile.plot(ax=axes)
+    save_figure(drawn, path, force=True)
+
+
+def show(
+    profile: ResolutionProfile, source: str, output: Path | None, top: int, *, quiet: bool
+) -> None:
+    """Print the widest plateaus, by ascending resolution."""
+    from louvain_um.cli import tables
+    from louvain_um.results.display import score
+
+    console = tables.console()
+    plateaus = profile.plateaus
+    widest = sorted(plateaus, key=lambda plateau: -plateau.octaves)[:top]
+    if not quiet:
+        name = "standard input" if source == "-" else source
+        console.print(tables.graph_line(profile.graph, name), soft_wrap=True)
+    tried = f"{len(profile.points)} resolutions from {profile.low:g} to {profile.high:g}"
+    console.print(f"{tried}: {len(plateaus)} plateaus", soft_wrap=True)
+    if widest:
+        table = tables.new_table("from", "to", "octaves", "communities", "value", "stability",
+                                 "detect with")  # fmt: skip
+        for plateau in sorted(widest, key=lambda plateau: plateau.low):
+            table.add_row(
+                f"{plateau.low:.3g}",
+                f"{plateau.high:.3g}",
+                f"{plateau.octaves:.2f}",
+                f"{plateau.communities:,}",
+                score(plateau.value),
+                f"{plateau.stability:.2f}",
+                f"--resolution {plateau.resolution:.3g}",
+            )
+        console.print()
+        console.print(table)
+    if output is not None and not quiet:
+        console.print(f"\ntables and profile.svg are in {output}", soft_wrap=True)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+
+
+def test_resolution_prints_plateaus(run, two_triangles):
+    done = run("resolution", two_triangles, "--points", "10", "--device", "cpu")
+    assert done.code == 0
+    assert "6 vertices, 7 edges, unweighted" in done.out
+    assert "resolutions from 0.1 to 10" in done.out
+    assert "--resolution" in done.out
+    assert run("resolution", two_triangles, "--points", "10", "--top", "1").out.count("--res") == 1
+
+
+def test_resolution_as_json(run, two_triangles):
+    found = run("resolution", two_triangles, "--points", "10", "--json", "-q").json
+    assert {row["communities"] for row in found["plateaus"]} >= {1, 2, 6}
+    row = next(row for row in found["plateaus"] if row["communities"] == 2)
+    again = lu.louvain(
+        lu.read_graph(two_triangles), device="cpu",
+        resolution=row["run"]["resolution"], seed=row["run"]["seed"],
+    )  # fmt: skip
+    assert again.n_communities == 2
+    assert len(found["points"]) <= 10
+
+
+def test_resolution_in_a_folder_continues_and_is_not_overwritten(run, two_triangles, tmp_path):
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "profile"
+    assert run("resolution", two_triangles, "-o", folder, "--points", "4").code == 0
+    first = (folder / "points.jsonl").read_text()
+    assert run("resolution", two_triangles, "-o", folder, "--points", "8").code == 0
+    assert (folder / "points.jsonl").read_text().startswith(first)
+    assert (folder / "profile.svg").read_text().startswith("<?xml")
+    with open(folder / "plateaus.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows[0]["low"] == "0.1"
+    plateaus = json.loads((folder / "profile.json").read_text())["plateaus"]
+    assert len(plateaus) == len(rows)
+    refused = run("resolution", two_triangles, "-o", folder, "--seed", "3")
+    assert (refused.code, "--force" in refused.complaint()) == (1, True)
+    assert run("resolution", two_triangles, "-o", folder, "--seed", "3", "--force").code == 0
+
+
+def test_resolution_refuses_bad_options(run, two_triangles, tmp_path):
+    refused = run("resolution", two_triangles, "--low", "2", "--high", "1")
+    assert (refused.code, "--low must be below high" in refused.complaint()) == (2, True)
+    refused = run("resolution", two_triangles, "--points", "1")
+    assert (refused.code, "--points must lie in" in refused.complaint()) == (2, True)
+    refused = run("resolution", "missing.txt", "-o", tmp_path / "a/b")
+    assert "there is no folder" in refused.complaint()
+
+
+def test_ensemble_prints_agreement_and_consensus(run, two_triangles):
+    done = run("ensemble", two_triangles, "--runs", "5", "--device", "cpu")
+    assert done.code == 0
+    assert "5 runs: stability 1.00" in done.out
+    assert "consensus: 2 communities, modularity 0.3571" in done.out
+    assert "ann, bob, cid" in done.out
+    assert "ann" not in run("ensemble", two_triangles, "--runs", "2", "--top", "0").out
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "json", "npz", "parquet"])
+def test_ensemble_writes_labels_with_certainty(run, two_triangles, tmp_path, suffix):
+    from louvain_um.formats.labels import read_labels
+
+    out = tmp_path / f"labels.{suffix}"
+    assert run("ensemble", two_triangles, "--runs", "3", "-o", out).code == 0
+    found = read_labels(out)
+    assert sorted(found.vertices.tolist()) == ["ann", "bob", "cid", "dan", "eve", "fay"]
+    assert sorted(map(int, found.communities.tolist())) == [0, 0, 0, 1, 1, 1]
+    if suffix == "csv":
+        assert out.read_text().splitlines()[:2] == ["vertex,community,certainty", "ann,0,1.0"]
+    refused = run("ensemble", two_triangles, "-o", out)
+    assert (refused.code, "--force" in refused.complaint()) == (1, True)
+
+
+def test_ensemble_writes_graphs_with_certainty(run, two_triangles, tmp_path):
+    import networkx as nx
+
+    out = tmp_path / "found.graphml"
+    assert run("ensemble", two_triangles, "--runs", "3", "-o", out).code == 0
+    nodes = nx.read_graphml(out).nodes(data=True)
+    assert {data["certainty"] for _, data in nodes} == {1.0}
+    assert {data["community"] for _, data in nodes} == {0, 1}
+
+
+def test_ensemble_notes_disagreement_once(run, tmp_path):
+    edges = tmp_path / "random.txt"
+    pairs = np.random.default_rng(1).integers(0, 400, (1000, 2))
+    edges.write_text("".join(f"{u} {v}\n" for u, v in pairs))
+    done = run("ensemble", edges, "--runs", "6", "--device", "cpu")
+    assert done.err.count("the runs disagree") == 1
+    found = run("ensemble", edges, "--runs", "6", "--device", "cpu", "--json", "-q")
+    assert found.err == ""
+    assert any("the runs disagree" in note for note in found.json["notes"])
+    assert found.json["certainty"]["below_half"] > 0
+    assert len(found.json["agreement"]) == 6
