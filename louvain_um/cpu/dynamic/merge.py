@@ -43,7 +43,10 @@ def find(t, threads, begins, ends, targets, weights, u, v, found):
         far, near = u[min(i + 2 * AHEAD, last - 1)], u[min(i + AHEAD, last - 1)]
         prefetch(begins, far)
         prefetch(ends, far)
-        prefetch(targets, (begins[near] + ends[near]) >> 1)
+        middle, quarter = (begins[near] + ends[near]) >> 1, (ends[near] - begins[near]) >> 2
+        prefetch(targets, middle)
+        prefetch(targets, middle - quarter)
+        prefetch(targets, middle + quarter)
         high = ends[u[i]]
         at = lower_bound(targets, begins[u[i]], high, v[i])
         if at == high or targets[at] != v[i]:

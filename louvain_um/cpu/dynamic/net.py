@@ -12,8 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from louvain_um.core.compiled import kernel
+from louvain_um.core.intrinsics import prefetch
 
 HALF = np.uint64(32)
+
+AHEAD = 16
+"""Items ahead whose entries are prefetched."""
 
 BELOW_ZERO = 1
 TOO_HEAVY = 2
@@ -161,6 +165,7 @@ def cut(keys, before, after, rows, starts, growth, gains):
 def add_at(array, places, amounts):
     """Add an amount at each place."""
     for i in range(len(places)):
+        prefetch(array, places[min(i + AHEAD, len(places) - 1)])
         array[places[i]] += amounts[i]
 
 
