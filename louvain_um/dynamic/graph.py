@@ -44,7 +44,7 @@ class DynamicGraph(Contents):
     scale : float, optional
         Real weights are multiplied by it and rounded; a power of two. By default that of the
         given graph, or 1. It is fixed, whatever the total weight becomes.
-    store : {"rows", "csr"}
+    store : {"rows", "csr", …}
         How arcs are kept: `louvain_um.dynamic.stores.STORES` says what each is. "rows" suits
         everything; the others are for comparison.
     device : {"auto", "cpu"}

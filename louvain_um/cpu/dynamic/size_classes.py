@@ -20,7 +20,9 @@ NONE: Final = np.uint8(255)
 """Class of a row without arcs, which has no page."""
 
 
-def classes_for(lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
+def classes_for(
+    lengths: NDArray[np.int64], capacities: NDArray[np.int64] = CAPACITIES
+) -> NDArray[np.uint8]:
     """Return the smallest class that holds each length; `NONE` for 0.
 
     Examples
@@ -30,14 +32,14 @@ def classes_for(lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
     >>> classes_for(np.array([0, 1, 4, 5, 7, 9])).tolist()
     [255, 0, 0, 1, 2, 3]
     """
-    classes = np.searchsorted(CAPACITIES, lengths).astype(np.uint8)
+    classes = np.searchsorted(capacities, lengths).astype(np.uint8)
     classes[lengths == 0] = NONE
     return classes
 
 
 @kernel()
 def want_classes(  # type: ignore[no-untyped-def]
-    t, threads, rows, growth, begins, ends, classes, old_begins, lengths, old, wanted
+    t, threads, rows, growth, begins, ends, classes, capacities, old_begins, lengths, old, wanted
 ):
     """Write where each touched row lies, its length and class, and the class it wants.
 
@@ -56,9 +58,9 @@ def want_classes(  # type: ignore[no-untyped-def]
         if length == 0:
             wanted[i] = NONE
         elif size_class == NONE or not (
-            CAPACITIES[size_class] // 2 <= length <= CAPACITIES[size_class]
+            capacities[size_class] // 2 <= length <= capacities[size_class]
         ):
             fitting = 0
-            while CAPACITIES[fitting] < length:
+            while capacities[fitting] < length:
                 fitting += 1
             wanted[i] = fitting

@@ -13,8 +13,18 @@ if TYPE_CHECKING:
 STORES: Final = {
     "rows": "contiguous rows in size classes: reads like CSR, updates in place",
     "csr": "compressed sparse rows, rebuilt by every batch: the baseline",
+    "bump": "aimGraph: chained blocks, never freed",
+    "pages": "faimGraph: chained pages, freed through a ring queue",
+    "vine": "GraphVine: trees of blocks, allocated ahead; deletions leave holes",
+    "bal": "Marrow-Graph: blocks chained both ways, those written to are marked",
+    "ouro-s-p": "ouroGraph: rows in pages of Ouroboros; queues of pages as rings",
+    "ouro-s-c": "the same with queues of chunks",
+    "ouro-va-p": "the same with queues of pages in virtualised arrays",
+    "ouro-va-c": "the same with queues of chunks in virtualised arrays",
+    "ouro-vl-p": "the same with queues of pages in virtualised lists",
+    "ouro-vl-c": "the same with queues of chunks in virtualised lists",
 }
-"""Every store with what it is; a store `name` is the class of `louvain_um.dynamic.stores.name`."""
+"""Every store with what it is; the module is named like the store, up to a dash."""
 
 
 def store_class(name: str) -> type[Store]:
@@ -27,5 +37,6 @@ def store_class(name: str) -> type[Store]:
     """
     if name not in STORES:
         raise OptionError("store", name, f"must be one of {', '.join(map(repr, STORES))}")
-    found: type[Store] = import_module(f"louvain_um.dynamic.stores.{name}").STORE
+    module = import_module(f"louvain_um.dynamic.stores.{name.partition('-')[0]}")
+    found: type[Store] = module.STORES[name] if "-" in name else module.STORE
     return found

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import merge
@@ -131,3 +133,16 @@ def offsets_of(lengths: Any) -> I64:
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def by_class(
+    classes: NDArray[np.uint8], rows: NDArray[np.intp], count: int
+) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Yield each of `count` classes that some rows have, with these rows in their order."""
+    chosen = classes[rows]
+    order = rows[np.argsort(chosen, kind="stable")]
+    ends = np.cumsum(np.bincount(chosen, minlength=256))
+    for size_class in range(count):
+        begin = ends[size_class - 1] if size_class else 0
+        if ends[size_class] > begin:
+            yield size_class, order[begin : ends[size_class]]

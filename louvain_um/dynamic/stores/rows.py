@@ -9,7 +9,6 @@ that leave too many pages free, rebuild the pool in the order of the vertices in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -20,7 +19,7 @@ from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import merge
 from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE, classes_for, want_classes
 from louvain_um.dynamic.growing import Growing
-from louvain_um.dynamic.stores.contiguous import ContiguousRows, given, offsets_of
+from louvain_um.dynamic.stores.contiguous import ContiguousRows, by_class, given, offsets_of
 from louvain_um.dynamic.stores.store import (
     EMPTY_I64,
     I64,
@@ -148,12 +147,12 @@ class RowsStore(ContiguousRows):
         old, wanted = np.empty(count, np.uint8), np.empty(count, np.uint8)
         parallel.run(
             want_classes, self.threads_for(count), changes.rows, changes.growth, self.begins,
-            self.ends, self.classes, old_begins, lengths, old, wanted,
+            self.ends, self.classes, CAPACITIES, old_begins, lengths, old, wanted,
         )  # fmt: skip
         new_begins, frontier, free_arcs = old_begins.copy(), self.frontier, self.free_arcs
         moving = np.flatnonzero(old != wanted)
         taken, given_back = dict[int, int](), dict[int, I64]()
-        for size_class, rows in by_class(wanted, moving):
+        for size_class, rows in by_class(wanted, moving, len(CAPACITIES)):
             stack, capacity = self.free[size_class].items, int(CAPACITIES[size_class])
             reused = min(len(stack), len(rows))
             taken[size_class] = reused
@@ -162,7 +161,7 @@ class RowsStore(ContiguousRows):
             new_begins[rows[reused:]] = frontier + capacity * np.arange(fresh)
             frontier += capacity * fresh
             free_arcs -= capacity * reused
-        for size_class, rows in by_class(old, moving):
+        for size_class, rows in by_class(old, moving, len(CAPACITIES)):
             given_back[size_class] = old_begins[rows]
             free_arcs += int(CAPACITIES[size_class]) * len(rows)
         return Moves(
@@ -274,19 +273,6 @@ class RowsStore(ContiguousRows):
     def row_bytes(self) -> int:
         """Bytes of begins, ends and classes."""
         return 17 * len(self.begins)
-
-
-def by_class(
-    classes: NDArray[np.uint8], rows: NDArray[np.intp]
-) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Yield each class that some of the rows have, ascending, with these rows in their order."""
-    chosen = classes[rows]
-    order = rows[np.argsort(chosen, kind="stable")]
-    ends = np.cumsum(np.bincount(chosen, minlength=int(NONE) + 1))
-    for size_class in range(len(CAPACITIES)):
-        begin = ends[size_class - 1] if size_class else 0
-        if ends[size_class] > begin:
-            yield size_class, order[begin : ends[size_class]]
 
 
 STORE = RowsStore

@@ -1,0 +1,206 @@
+"""ouroGraph: each row contiguous in one page of 2ᵏ words from Ouroboros, in six variants.
+
+``ouro-s-p`` … ``ouro-vl-c``: queues as rings (s), virtualised arrays (va) or virtualised lists
+(vl); of pages (p) or of chunks (c). Rows stay ascending, like those of all contiguous stores.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core import parallel
+from louvain_um.cpu.dynamic import merge
+from louvain_um.cpu.dynamic.size_classes import NONE, classes_for, want_classes
+from louvain_um.dynamic.growing import Growing
+from louvain_um.dynamic.stores.contiguous import ContiguousRows, by_class, given
+from louvain_um.dynamic.stores.ouroboros import CAPACITIES, STRIDE, Allocator, Queueing
+from louvain_um.dynamic.stores.store import I64, NARROW, NO_CHANGES, ArcChanges, Compressed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """Where the touched rows lie and go, and which of them change page."""
+
+    old_begins: I64
+    lengths: I64
+    new_begins: I64
+    old: NDArray[np.uint8]
+    wanted: NDArray[np.uint8]
+    moving: NDArray[np.intp]
+
+
+class OuroStore(ContiguousRows):
+    """Contiguous rows in pages of an Ouroboros heap."""
+
+    name: ClassVar[str]
+    queueing: ClassVar[Queueing]
+    by_chunk: ClassVar[bool]
+    allocator: Allocator
+    classes: NDArray[np.uint8]
+
+    def __init__(self, rows: Compressed, threads: int, budget: int | None) -> None:
+        self.threads, self.budget = threads, budget
+        self.moved_bytes = 0
+        self._fill(rows)
+        self.afford(self.held_bytes, self.row_bytes)
+
+    def reserve(self, changes: ArcChanges) -> Moved:
+        """Take a page for each row that outgrows its own, or fills less than half of it."""
+        count = len(changes.rows)
+        old_begins, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
+        old, wanted = np.empty(count, np.uint8), np.empty(count, np.uint8)
+        parallel.run(
+            want_classes, self.threads_for(count), changes.rows, changes.growth, self.begins,
+            self.ends, self.classes, CAPACITIES, old_begins, lengths, old, wanted,
+        )  # fmt: skip
+        moving = np.flatnonzero(old != wanted)
+        new_begins = old_begins.copy()
+        # A refusal leaves the heap as it was; without a budget there is none to foresee.
+        before = None if self.budget is None else copy.deepcopy(self.allocator)
+        taken = list(by_class(wanted, moving, len(CAPACITIES)))
+        for size_class, rows in taken:
+            new_begins[rows] = self.allocator.take(size_class, len(rows))
+        try:
+            like = self.wide_enough(changes.heaviest)
+            self.afford(self._heap_bytes(self.item_bytes(like)), self.row_bytes)
+            self._grow_pool(wide=changes.heaviest >= NARROW)
+        except Exception:
+            if before is not None:
+                self.allocator = before
+            else:
+                for size_class, rows in taken:
+                    self.allocator.give(size_class, new_begins[rows])
+            raise
+        return Moved(
+            old_begins=old_begins,
+            lengths=lengths,
+            new_begins=new_begins,
+            old=old,
+            wanted=wanted,
+            moving=moving,
+        )
+
+    def commit(self, changes: ArcChanges, reserved: Moved) -> None:
+        """Merge the changes into the touched rows; free the pages they left."""
+        parallel.run(
+            merge.edit_rows, self.threads_for(len(changes.rows)), np.zeros(1, np.int64),
+            reserved.old_begins, reserved.lengths, reserved.new_begins, changes.arrays,
+            self.begins, self.ends, self.targets, given(self.weights),
+        )  # fmt: skip
+        self.classes[changes.rows] = reserved.wanted
+        for size_class, rows in by_class(reserved.old, reserved.moving, len(CAPACITIES)):
+            self.allocator.give(size_class, reserved.old_begins[rows])
+        self.n_arcs += changes.arcs
+        moved = int(reserved.lengths[reserved.moving].sum())
+        self.moved_bytes += self.item_bytes(self.weights) * moved
+
+    def add_vertices(self, count: int) -> None:
+        """Append rows without arcs."""
+        arrays: tuple[Growing[Any], ...] = (self._begins, self._ends, self._classes)
+        for array in arrays:
+            array.reserve(count)
+        for array, value in zip(arrays, (0, 0, NONE), strict=True):
+            array.extend(count, value)
+        self._show()
+
+    def drop_vertices(self, count: int) -> None:
+        """Remove the last rows, which have no arcs."""
+        arrays: tuple[Growing[Any], ...] = (self._begins, self._ends, self._classes)
+        for array in arrays:
+            array.drop(count)
+        self._show()
+
+    def compact(self) -> None:
+        """Fill a new heap in the order of the vertices."""
+        self._fill(self.compressed())
+
+    def check(self) -> None:
+        """Raise AssertionError unless rows ascend and no word of the heap is used twice."""
+        super().check()
+        paged = np.flatnonzero(self.classes != NONE)
+        held = [self.begins[paged]]
+        sizes = [CAPACITIES[self.classes[paged]]]
+        assert (self.ends[paged] - self.begins[paged] <= sizes[0]).all(), "a row is too long"
+        for size_class, capacity in enumerate(CAPACITIES):
+            held.append(self.allocator.free_begins(size_class))
+            sizes.append(np.full(len(held[-1]), capacity))
+        for queue in self.allocator.queues:
+            held.append(np.array(queue.chunks(), np.int64) * STRIDE)
+            sizes.append(np.full(len(held[-1]), STRIDE))
+        held.append(np.array(self.allocator.heap.free, np.int64) * STRIDE)
+        sizes.append(np.full(len(held[-1]), STRIDE))
+        begins, size = np.concatenate(held), np.concatenate(sizes)
+        order = np.argsort(begins)
+        ends = begins[order] + size[order]
+        assert (ends[:-1] <= begins[order][1:]).all(), "pages overlap"
+        assert not len(ends) or ends[-1] <= self.allocator.heap.chunks * STRIDE
+        assert int(self.ends.max(initial=0)) <= len(self.targets), "a row lies beyond the pool"
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of all chunks, headers included, and of queues outside them."""
+        return self._heap_bytes(self.item_bytes(self.weights))
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of begins, ends and classes."""
+        return 17 * len(self.begins)
+
+    def _heap_bytes(self, item: int) -> int:
+        return self.allocator.heap.chunks * STRIDE * item + self.allocator.queue_bytes
+
+    def _fill(self, rows: Compressed) -> None:
+        """Begin anew with compressed rows."""
+        self.allocator = Allocator(self.queueing, by_chunk=self.by_chunk)
+        lengths = np.diff(rows.offsets)
+        classes = classes_for(lengths, CAPACITIES)
+        begins = np.zeros(len(lengths), np.int64)
+        for size_class, chosen in by_class(classes, np.arange(len(lengths)), len(CAPACITIES)):
+            begins[chosen] = self.allocator.take(size_class, len(chosen))
+        self.begins, self.ends = rows.offsets[:-1], rows.offsets[1:]
+        self.targets, self.weights = rows.targets, rows.weights
+        self.n_arcs = len(rows.targets)
+        size = self.allocator.heap.chunks * STRIDE
+        self.targets, self.weights = self.copied(NO_CHANGES, begins, size, self.weights)
+        self._begins, self._ends = Growing(begins), Growing(begins + lengths)
+        self._classes = Growing(classes)
+        self._show()
+
+    def _show(self) -> None:
+        """Let the arrays show all vertices."""
+        self.begins, self.ends = self._begins.items, self._ends.items
+        self.classes = self._classes.items
+
+    def _grow_pool(self, *, wide: bool) -> None:
+        """Make the pool hold all chunks of the heap, and weights as wide as needed."""
+        held, size = len(self.targets), self.allocator.heap.chunks * STRIDE
+        if size > held:
+            targets = np.empty(size + size // 4, np.uint32)
+            targets[:held] = self.targets
+            self.targets = targets
+        if self.weights is not None and (wide or size > held):
+            kind = np.int64 if wide else self.weights.dtype
+            weights = np.empty(len(self.targets), kind)
+            weights[: len(self.weights)] = self.weights
+            self.weights = weights
+
+
+def _variant(how: Queueing, chunks: bool) -> type[OuroStore]:
+    """Return the class of a variant."""
+    name = f"ouro-{how}-{'c' if chunks else 'p'}"
+    fields = {"name": name, "queueing": how, "by_chunk": chunks}
+    return type(f"Ouro{how.title()}{'Chunks' if chunks else 'Pages'}", (OuroStore,), fields)
+
+
+QUEUES: Final[tuple[Queueing, ...]] = ("s", "va", "vl")
+
+STORES: Final = {
+    variant.name: variant
+    for variant in (_variant(how, chunks) for how in QUEUES for chunks in (False, True))
+}
+"""The six variants by name."""

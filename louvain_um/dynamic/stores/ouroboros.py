@@ -1,0 +1,284 @@
+"""Ouroboros: a heap of chunks, cut into pages of 16 bytes to 8 KiB, and queues of what is free.
+
+Two things vary. Queues hold single free pages, or chunks that have some. And a queue is a ring of
+fixed size, or virtualised: its entries lie in chunks of the same heap, found through an array of
+chunk numbers, or linked. (Winter, Mlakar, Parger, Steinberger: Ouroboros, ICS 2020.)
+
+This is its bookkeeping on the host: the same chunks, headers and queues, without concurrency.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.dynamic.stores.store import I64, U32
+
+CHUNK_WORDS: Final = 8192 // 4
+HEADER_WORDS: Final = 128 // 4
+STRIDE: Final = CHUNK_WORDS + HEADER_WORDS
+"""Words from one chunk to the next: pages and a header."""
+
+LEAST_WORDS: Final = 4
+"""Words of the smallest page: 16 bytes."""
+
+PAGE_CLASSES: Final = 10
+"""Sizes of pages, 16 bytes · 2ᵏ up to a whole chunk. Longer rows take several chunks in a row."""
+
+CAPACITIES: Final = np.array(
+    [LEAST_WORDS << k for k in range(PAGE_CLASSES)]
+    + [(STRIDE << k) - HEADER_WORDS for k in range(1, 21)],
+    np.int64,
+)
+"""Words that a page or a run of chunks of each class holds."""
+
+RING_ENTRIES: Final = 1 << 16
+"""Entries of a ring of fixed size; it is doubled when it is full, as at a new start."""
+
+Queueing = Literal["s", "va", "vl"]
+
+
+class Heap:
+    """Chunks by number: those freed are used first, last freed first."""
+
+    def __init__(self) -> None:
+        self.chunks = 0
+        self.free: list[int] = []
+        self.runs: dict[int, list[int]] = {}
+
+    def take(self) -> int:
+        """Return a chunk."""
+        if self.free:
+            return self.free.pop()
+        self.chunks += 1
+        return self.chunks - 1
+
+    def take_run(self, count: int) -> int:
+        """Return the first of `count` neighbouring chunks."""
+        if self.runs.get(count):
+            return self.runs[count].pop()
+        self.chunks += count
+        return self.chunks - count
+
+    def give(self, chunk: int) -> None:
+        """Free a chunk."""
+        self.free.append(chunk)
+
+    def give_run(self, chunk: int, count: int) -> None:
+        """Free neighbouring chunks, for a run of the same length."""
+        self.runs.setdefault(count, []).append(chunk)
+
+
+class RingQueue:
+    """A ring of fixed size, outside the heap; positions count on and are cut to its size."""
+
+    def __init__(self, heap: Heap) -> None:
+        self.ring: NDArray[np.uint32] = np.zeros(RING_ENTRIES, np.uint32)
+        self.front = self.back = 0
+
+    def __len__(self) -> int:
+        return self.back - self.front
+
+    def extend(self, items: NDArray[np.uint32]) -> None:
+        """Append items."""
+        while len(self) + len(items) > len(self.ring):
+            held = self.peek(len(self))
+            self.ring = np.concatenate([held, np.zeros(2 * len(self.ring) - len(held), np.uint32)])
+            self.front, self.back = 0, len(held)
+        self.ring[np.arange(self.back, self.back + len(items)) & (len(self.ring) - 1)] = items
+        self.back += len(items)
+
+    def peek(self, count: int) -> U32:
+        """Return the first items without taking them."""
+        items: U32 = self.ring[np.arange(self.front, self.front + count) & (len(self.ring) - 1)]
+        return items
+
+    def pop(self, count: int) -> U32:
+        """Take the first items."""
+        items = self.peek(count)
+        self.front += count
+        return items
+
+    def chunks(self) -> list[int]:
+        """Return the chunks of the heap that hold the queue."""
+        return []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes outside the heap."""
+        return self.ring.nbytes
+
+
+class ChunkedQueue:
+    """A queue whose entries lie in chunks of the heap: taken as it grows, freed as it drains.
+
+    ``linked`` chunks lead on from one to the next; otherwise an array of chunk numbers finds them.
+    """
+
+    def __init__(self, heap: Heap, *, linked: bool) -> None:
+        self.heap, self.linked = heap, linked
+        self.segments: deque[tuple[int, NDArray[np.uint32]]] = deque()
+        self.front = self.back = 0
+
+    def __len__(self) -> int:
+        return self.back - self.front
+
+    def extend(self, items: NDArray[np.uint32]) -> None:
+        """Append items."""
+        done = 0
+        while done < len(items):
+            place = self.back - self._base
+            if place == len(self.segments) * CHUNK_WORDS:
+                self.segments.append((self.heap.take(), np.zeros(CHUNK_WORDS, np.uint32)))
+            segment = self.segments[place // CHUNK_WORDS][1]
+            at = place % CHUNK_WORDS
+            count = min(len(items) - done, CHUNK_WORDS - at)
+            segment[at : at + count] = items[done : done + count]
+            done, self.back = done + count, self.back + count
+
+    def peek(self, count: int) -> U32:
+        """Return the first items without taking them."""
+        if count == 0:
+            return np.zeros(0, np.uint32)
+        begin = self.front - self._base
+        whole = np.concatenate([s for _, s in self._segments_of(begin + count)])
+        return whole[begin : begin + count]
+
+    def pop(self, count: int) -> U32:
+        """Take the first items; a segment that they leave is freed."""
+        items, base = self.peek(count), self._base
+        self.front += count
+        while self.segments and self.front - base >= CHUNK_WORDS:
+            self.heap.give(self.segments.popleft()[0])
+            base += CHUNK_WORDS
+        return items
+
+    def chunks(self) -> list[int]:
+        """Return the chunks of the heap that hold the queue."""
+        return [chunk for chunk, _ in self.segments]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes outside the heap: the array of chunk numbers, or both ends of the chain."""
+        return 8 if self.linked else 4 * max(1, len(self.segments))
+
+    @property
+    def _base(self) -> int:
+        """Position of the first segment's first entry."""
+        return self.front - self.front % CHUNK_WORDS
+
+    def _segments_of(self, places: int) -> list[tuple[int, NDArray[np.uint32]]]:
+        return [self.segments[k] for k in range(-(-places // CHUNK_WORDS))]
+
+
+class Allocator:
+    """Pages of any class: taken from queues of pages, or of chunks with free pages."""
+
+    def __init__(self, queueing: Queueing, *, by_chunk: bool) -> None:
+        self.heap = Heap()
+        self.by_chunk = by_chunk
+        self.queues: list[RingQueue | ChunkedQueue] = [
+            RingQueue(self.heap)
+            if queueing == "s"
+            else ChunkedQueue(self.heap, linked=queueing == "vl")
+            for _ in range(PAGE_CLASSES)
+        ]
+        self.masks: dict[int, NDArray[np.bool_]] = {}
+        """Free pages of each chunk that is cut into pages: the mask in its header."""
+        self.class_of: dict[int, int] = {}
+
+    def take(self, size_class: int, count: int) -> I64:
+        """Return the first word of each of `count` pages."""
+        if size_class >= PAGE_CLASSES:
+            run = 1 << (size_class - PAGE_CLASSES + 1)
+            chunks = np.array([self.heap.take_run(run) for _ in range(count)], np.int64)
+            return chunks * STRIDE + HEADER_WORDS
+        take = self._take_of_chunks if self.by_chunk else self._take_pages
+        pages = take(size_class, count).astype(np.int64)
+        per_chunk = CHUNK_WORDS // LEAST_WORDS
+        inside = pages % per_chunk * int(CAPACITIES[size_class])
+        return pages // per_chunk * STRIDE + HEADER_WORDS + inside
+
+    def give(self, size_class: int, begins: I64) -> None:
+        """Free pages by their first words."""
+        if size_class >= PAGE_CLASSES:
+            run = 1 << (size_class - PAGE_CLASSES + 1)
+            for chunk in (begins // STRIDE).tolist():
+                self.heap.give_run(chunk, run)
+            return
+        chunks = begins // STRIDE
+        places = (begins - chunks * STRIDE - HEADER_WORDS) // int(CAPACITIES[size_class])
+        if not self.by_chunk:
+            pages = chunks * (CHUNK_WORDS // LEAST_WORDS) + places
+            self.queues[size_class].extend(pages.astype(np.uint32))
+            return
+        for chunk, place in zip(chunks.tolist(), places.tolist(), strict=True):
+            mask = self.masks[chunk]
+            if not mask.any():
+                self.queues[size_class].extend(np.array([chunk], np.uint32))
+            mask[place] = True
+        self._release(size_class)
+
+    def _take_pages(self, size_class: int, count: int) -> U32:
+        """Take pages from their queue; cut new chunks if it runs out."""
+        queue, pages = self.queues[size_class], CHUNK_WORDS // int(CAPACITIES[size_class])
+        per_chunk = CHUNK_WORDS // LEAST_WORDS
+        while len(queue) < count:
+            chunk = self.heap.take()
+            self.class_of[chunk] = size_class
+            queue.extend((chunk * per_chunk + np.arange(pages)).astype(np.uint32))
+        return queue.pop(count)
+
+    def _take_of_chunks(self, size_class: int, count: int) -> U32:
+        """Take pages of the chunk at the queue's front; it leaves the queue with its last page."""
+        queue, pages = self.queues[size_class], CHUNK_WORDS // int(CAPACITIES[size_class])
+        per_chunk = CHUNK_WORDS // LEAST_WORDS
+        found: list[U32] = [np.zeros(0, np.uint32)]
+        while count:
+            if not len(queue):
+                chunk = self.heap.take()
+                self.masks[chunk] = np.ones(pages, np.bool_)
+                self.class_of[chunk] = size_class
+                queue.extend(np.array([chunk], np.uint32))
+            chunk = int(queue.peek(1)[0])
+            mask = self.masks[chunk]
+            places = np.flatnonzero(mask)[:count]
+            mask[places] = False
+            if not mask.any():
+                queue.pop(1)
+            found.append((chunk * per_chunk + places).astype(np.uint32))
+            count -= len(places)
+        return np.concatenate(found)
+
+    def _release(self, size_class: int) -> None:
+        """Return chunks at the queue's front to the heap if all their pages are free."""
+        queue = self.queues[size_class]
+        while len(queue) > 1 and self.masks[chunk := int(queue.peek(1)[0])].all():
+            queue.pop(1)
+            del self.masks[chunk], self.class_of[chunk]
+            self.heap.give(chunk)
+
+    def free_begins(self, size_class: int) -> I64:
+        """Return the first words of all free pages of a class."""
+        per_chunk, words = CHUNK_WORDS // LEAST_WORDS, int(CAPACITIES[size_class])
+        if size_class >= PAGE_CLASSES:
+            run = 1 << (size_class - PAGE_CLASSES + 1)
+            chunks = np.array(self.heap.runs.get(run, []), np.int64)
+            return chunks * STRIDE + HEADER_WORDS
+        queue = self.queues[size_class]
+        if self.by_chunk:
+            chunks = queue.peek(len(queue)).astype(np.int64)
+            pages = [c * per_chunk + np.flatnonzero(self.masks[int(c)]) for c in chunks]
+            held = np.concatenate([np.zeros(0, np.int64), *pages])
+        else:
+            held = queue.peek(len(queue)).astype(np.int64)
+        begins: I64 = held // per_chunk * STRIDE + HEADER_WORDS + held % per_chunk * words
+        return begins
+
+    @property
+    def queue_bytes(self) -> int:
+        """Bytes of queues outside the heap."""
+        return sum(queue.nbytes for queue in self.queues)

@@ -1,0 +1,95 @@
+"""What is particular to one store: footprints, reuse, queues."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from louvain_um import DynamicGraph, Graph
+from louvain_um.dynamic.stores.ouroboros import CAPACITIES, HEADER_WORDS, STRIDE, Allocator
+from louvain_um.generators import planted
+
+BASE = planted(800, blocks=8, seed=1).graph
+
+
+def test_rows_take_little_room_and_reuse_pages():
+    g = DynamicGraph(BASE)
+    assert g.memory.bytes_per_arc <= 5.5
+    v = np.arange(1, 401)
+    for _ in range(5):
+        g.apply(insert=(np.zeros(400, np.int64), v), delete=None)
+        g.apply(delete=(np.zeros(400, np.int64), v))
+    g.check()
+    assert g.memory.bytes_per_arc <= 6
+
+
+def test_faimgraphs_footprint_is_as_published():
+    g = DynamicGraph(BASE, store="pages")
+    pages = int((-(-np.diff(BASE.offsets) // 15)).sum())
+    memory = g.memory
+    assert memory.held_bytes + memory.row_bytes == 20 * BASE.n_vertices + 64 * pages
+
+
+def test_aimgraph_never_frees_and_fills_holes():
+    g = DynamicGraph(40, store="bump")
+    v = np.arange(1, 31)
+    g.apply(insert=(np.zeros(30, np.int64), v))
+    held = g.memory.held_bytes
+    g.apply(delete=(np.zeros(30, np.int64), v))
+    g.apply(insert=(np.zeros(30, np.int64), v + 5))
+    g.check()
+    assert g.memory.held_bytes <= held + 5 * 64  # five more rows have a block
+
+
+def test_marrow_pushes_what_was_written():
+    g = DynamicGraph(BASE, store="bal")
+    store = g._store
+    assert len(store.push()) == g.memory.held_bytes // (8 * 4 + 8)
+    assert len(store.push()) == 0
+    g.apply(delete=([0], BASE.targets[:1]))
+    assert 0 < len(store.push()) <= 2 * (2 + max(g.view().ends - g.view().begins) // 8)
+
+
+def test_graphvine_chooses_its_blocks_by_the_first_edges():
+    g = DynamicGraph(BASE, store="vine")
+    assert g._store.width == round(float(np.diff(BASE.offsets).mean()))
+    g = DynamicGraph(100, store="vine")
+    g.apply(insert=(np.arange(50), np.arange(50) + 50))
+    assert g._store.width == 1
+
+
+@pytest.mark.parametrize("queueing", ["s", "va", "vl"])
+@pytest.mark.parametrize("by_chunk", [False, True])
+def test_an_ouroboros_heap_gives_pages_that_do_not_overlap(queueing, by_chunk):
+    rng = np.random.default_rng(3)
+    heap = Allocator(queueing, by_chunk=by_chunk)
+    live: list[tuple[int, int]] = []
+    for _ in range(200):
+        size_class = int(rng.integers(0, 12))
+        taken = heap.take(size_class, int(rng.integers(1, 9000 >> size_class or 1)))
+        live += [(int(begin), size_class) for begin in taken]
+        rng.shuffle(live)
+        gone, live = live[: len(live) // 2], live[len(live) // 2 :]
+        for kind in {kind for _, kind in gone}:
+            heap.give(kind, np.array([b for b, k in gone if k == kind], np.int64))
+    spans = sorted((begin, begin + int(CAPACITIES[kind])) for begin, kind in live)
+    assert all(one[1] <= two[0] for one, two in itertools.pairwise(spans))
+    assert all(begin % STRIDE >= HEADER_WORDS for begin, _ in spans)
+    for kind in range(12):
+        heap.give(kind, np.array([b for b, k in live if k == kind], np.int64))
+    free = sum(len(heap.free_begins(k)) * int(CAPACITIES[k]) for k in range(12))
+    queues = sum(len(queue.chunks()) for queue in heap.queues)
+    everything = heap.heap.chunks * STRIDE
+    assert free + (len(heap.heap.free) + queues) * STRIDE >= 0.98 * everything - 12 * STRIDE
+
+
+def test_a_deleted_edge_is_found_again_only_where_it_is():
+    for store in ("bump", "pages", "vine", "bal"):
+        g = DynamicGraph(Graph.from_edges([0] * 40, np.arange(1, 41)), store=store)
+        g.apply(delete=([0, 0], [1, 1]))
+        g.apply(delete=([0, 0], [1, 40]))
+        g.check()
+        assert g.has_edges([0, 0, 0], [1, 40, 39]).tolist() == [False, False, True]
+        assert g.n_edges == 38
