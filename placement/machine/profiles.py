@@ -65,7 +65,7 @@ H200 = Machine(
         "prefetch_call_seconds": "fitted to blocks of LFR 18 and 20 that come and go: part of .41 "
         "and .47 ms each",
         "step_seconds": "fitted to LFR 18 in device memory; 6 to 9 µs on levels of R-MAT 18",
-        "operation_rate": "assumed: 45 % of the data sheet's 67 Tflop/s in single precision",
+        "operation_rate": "measured: multiply-adds that depend on each other, 30.6 Tflop/s",
         "arrival_seconds": "fitted to LFR 18 with scratch in host memory: 240 ms more",
         "cache_bytes": "data sheet: 50 MB, taken as MiB",
         "faults_in_flight": "132 processors x 2,048 threads x 4 bytes, in pages of 4 KiB",

@@ -25,6 +25,10 @@ Its value is checked before use, so it needs no initialisation and no synchronis
 """
 
 
+UNIT: Final = 16
+"""Bytes to which shared memory is aligned: dynamic shared memory follows what is declared."""
+
+
 def count(access: PtxAccess, predicate: str, site: int, function: int, log: bool) -> str:
     """Return the block that counts an access, to stand before its instruction.
 
@@ -62,8 +66,8 @@ def declaration(nbytes: int) -> str:
 
 
 def hints(sites: int) -> str:
-    """Return what a function declares."""
-    return f"\n\t.shared .align 4 .b8 {HINTS}[{sites}];"
+    """Return what a function declares: whole units, so that shared memory behind stays aligned."""
+    return f"\n\t.shared .align {UNIT} .b8 {HINTS}[{-(-sites // UNIT) * UNIT}];"
 
 
 def _constant(name: str, index: int = 0) -> str:
