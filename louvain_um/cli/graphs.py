@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -347,6 +347,15 @@ def refuse_same(source: str, target: Path) -> None:
     """Raise if the output is the input, also with ``--force``."""
     if target.exists() and Path(source).exists() and target.samefile(source):
         raise LouvainUmError(f"{target}: is also the input; choose another name")
+
+
+def print_notes(loaded: Mapping[str, Graph], *, quiet: bool) -> None:
+    """Print the notes on graphs that were read; with several graphs, each with its name."""
+    from louvain_um.cli.exit_codes import print_note
+
+    for name, graph in loaded.items():
+        for text in () if quiet else graph.notes:
+            print_note(f"{name}: {text}" if len(loaded) > 1 else text)
 
 
 def name_of(source: str) -> str:

@@ -36,7 +36,7 @@ THINGS = {
 LEAST_EDGES, LEAST_IDS = 32, 4
 """Edges, and ids at each end, from which disjoint ranges of ids are no coincidence."""
 
-BIPARTITE = "bipartite=True (--bipartite)"
+BIPARTITE = "bipartite=True"
 
 
 def kind_of(title: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import OptionError
 
@@ -98,9 +98,8 @@ def draw(
         reporter.step(f"drawing {output}")
         with announced(reporter):
             drawn = write_picture(output, result, kind, graphs.name_of(graph), seed, force=force)
+    graphs.print_notes({graph: loaded}, quiet=quiet)
     if not quiet:
-        for note in loaded.notes:
-            print_note(note)
         echo(f"{drawn} drawn to {output}")
 
 

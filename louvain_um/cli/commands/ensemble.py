@@ -10,6 +10,7 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.messages import with_flags
 
 if TYPE_CHECKING:
     from louvain_um.analysis.ensemble import Ensemble
@@ -71,7 +72,7 @@ def ensemble(
         for note in notes:
             print_note(note)
     if json:
-        common.print_json(summary(found) | {"notes": list(notes)})
+        common.print_json(summary(found) | {"notes": [with_flags(note) for note in notes]})
     else:
         show(found, graph, output, top, quiet=quiet)
 

@@ -10,6 +10,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.messages import with_flags
 from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import OptionError
 from louvain_um.formats.objects.examples import is_example
@@ -93,6 +94,7 @@ def plan(
     from louvain_um.options import Budget
 
     budget = Budget.parse(device_budget)
+    graph_notes: tuple[str, ...] = ()
     if graph is None:
         if vertices is None or arcs is None:
             raise OptionError(remedy="name a GRAPH, or pass both --vertices and --arcs")
@@ -127,6 +129,7 @@ def plan(
             with progress_reporter(quiet=quiet) as reporter:
                 reporter.step(f"reading {graph}")
                 loaded = reading.read(graph)
+            graph_notes = loaded.notes
             result = planning.plan(
                 loaded,
                 method=method.value,
@@ -138,9 +141,11 @@ def plan(
             source_note = "the whole graph was read" + (
                 "" if whole else ", as it has no header with its size"
             )
-    notes = (*([source_note] if source_note else []), *result.notes)
+    notes = [*graph_notes, *([source_note] if source_note else []), *result.notes]
     if json:
-        common.print_json({**result.to_dict(), "graph": graph, "notes": list(notes)})
+        common.print_json(
+            {**result.to_dict(), "graph": graph, "notes": [with_flags(note) for note in notes]}
+        )
         return
     if not quiet:
         from louvain_um.cli.plan_tables import print_plan

@@ -9,6 +9,7 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.messages import with_flags
 
 if TYPE_CHECKING:
     from louvain_um.analysis.resolution import ResolutionProfile
@@ -76,13 +77,11 @@ def resolution(
         asked = {"low": low, "high": high, "points": points, "runs": runs,
                  "warm_starts": warm_starts}  # fmt: skip
         profile = search(loaded, options, asked, output, steps, force=force)
-    if not quiet:
-        for note in loaded.notes:
-            print_note(note)
+    graphs.print_notes({graph: loaded}, quiet=quiet)
     if json:
         from louvain_um.analysis.store import summary
 
-        common.print_json(summary(profile) | {"notes": list(loaded.notes)})
+        common.print_json(summary(profile) | {"notes": [with_flags(note) for note in loaded.notes]})
     else:
         show(profile, graph, output, top, quiet=quiet)
 

@@ -134,6 +134,7 @@ def simulate(
             reporter.step(f"reading {graph}")
             loaded = reading.read(graph)
             trace = record(loaded, method=method.value, seed=seed, observer=reporter)
+        graphs.print_notes({graph: loaded}, quiet=quiet)
     percents = rates_of(shares, peak_of(trace))
     rows: list[dict[str, Any]] = []
     known: FinishedReplays = {}

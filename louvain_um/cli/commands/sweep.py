@@ -15,6 +15,7 @@ from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
+    from louvain_um.graph.graph import Graph
     from louvain_um.profiling.sweep.run import Settings, Subject
 
 STUDY = "Study of Dinçer's thesis"
@@ -123,6 +124,7 @@ def sweep(
 
     check_folder(output, force=force)
     notes: list[str] = []
+    read: dict[str, Graph] = {}
     from louvain_um.cli.sweep_progress import progress_printer
 
     with progress_printer(quiet=quiet) as tell:
@@ -137,8 +139,10 @@ def sweep(
         for source in graph or ():
             tell(Progress(0, 0, None, f"reading {source}"))
             loaded = reading.read(source)
+            read[source] = loaded
             subjects.append(sweeps.Subject(name=graphs.name_of(source), graph=loaded))
         swept = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
+    graphs.print_notes(read, quiet=quiet)
     rows = [dict(row) for row in swept.results]
     if json:
         common.print_json({"schema": 1, "folder": str(output), "results": rows})

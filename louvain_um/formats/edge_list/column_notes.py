@@ -20,9 +20,9 @@ UNIX_TIMES = 10**8, 5 * 10**12
 """Unix times from 1973 on in seconds, up to 2128 in milliseconds."""
 
 
-OTHERS = "name others with source=… (--source) and target=… (--target)"
+OTHERS = "name others with source=… and target=…"
 
-AS_WEIGHT = "weighted=True (--weighted) reads it as the weight"
+AS_WEIGHT = "weighted=True reads it as the weight"
 
 
 def unread_numbers(titles: list[str], *, doubtful: bool) -> str:
@@ -33,7 +33,7 @@ def unread_numbers(titles: list[str], *, doubtful: bool) -> str:
     if not doubtful:
         return text
     reads = "reads one" if many else "reads it"
-    return Doubt(f"{text}; weight={titles[0]!r} (--weight) {reads} as the weight")
+    return Doubt(f"{text}; weight={titles[0]!r} {reads} as the weight")
 
 
 def notes_on_ends(roles: Roles, titles: Sequence[str], *, moved: bool) -> list[str]:
@@ -102,7 +102,7 @@ def notes_on_weights(edges: EdgeList, options: ReadOptions, detected: DetectedFo
         column = detected.column(2).removesuffix(" column")
         note = (
             f"lines have {detected.width} fields: {column} is read as the weight, the others are "
-            f"not read{commas}; weighted=False (--unweighted) reads the ids only"
+            f"not read{commas}; weighted=False reads the ids only"
         )
         notes.append(Doubt(note) if detected.numeric else note)
     return notes

@@ -32,7 +32,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     if detected.header is not None:
         notes.append(
             f"line {detected.lines} ({detected.header!r}) is read as a header; header=False "
-            "(--no-header) reads it as an edge"
+            "reads it as an edge"
         )
     chosen = options.header is not None or not detected.in_place or options.names_columns
     counts = None if chosen else sniff.possible_counts(file, detected.separator)
@@ -55,7 +55,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             edges.w = None if edges.w is None else edges.w[1:]
         notes.append(
             f"the first line ({' '.join(map(str, counts))}) counts vertices and edges and is "
-            "read as a header; header=False (--no-header) reads it as an edge"
+            "read as a header; header=False reads it as an edge"
         )
     elif counts_only and counts is not None:
         raise file.error(

@@ -189,7 +189,7 @@ def _has_header(
         detected.notes.append(
             Doubt(
                 f"line {sample.number[0]} ({text_of(sample.text[0])!r}) is read as an edge; if it "
-                "is a header, pass header=True (--header)"
+                "is a header, pass header=True"
             )
         )
     return kind == "header"
