@@ -13,7 +13,7 @@ from louvain_um.placement.program.cost import ProgramCost
 from tests.paths import ROOT
 
 RECORD = json.loads((ROOT / "benchmarks/results/intensity_reuse_h200.json").read_text())
-GUIDE = (ROOT / "docs/howto/place.md").read_text()
+GUIDE = " ".join((ROOT / "docs/howto/place.md").read_text().split())
 
 
 def predicted(row):
