@@ -59,7 +59,7 @@ def point(graph: Any, runs: int, **options: Any) -> dict[str, Any]:
             "plan": about.get("plan"),
             "overflowed": about.get("overflowed"),
             "traffic_bytes": about.get("traffic_bytes"),
-            "remote": about.get("remote"),
+            "read_in_place": about.get("read_in_place"),
             "levels": [
                 (level.cycle, level.vertices, level.arcs, round(level.seconds, 5))
                 for level in found.levels

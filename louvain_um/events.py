@@ -17,10 +17,11 @@ class Event:
 
     Parameters
     ----------
-    kind : {"plan", "start", "iteration", "end", "array", "freed", "step"}
+    kind : {"plan", "start", "iteration", "end", "array", "freed", "step", "in_place"}
         The run was planned (GPU engine only); a phase began, an iteration of it ended, the phase
         ended; an array was allocated or freed; a step's arrays can be inspected (CPU engine only,
-        before its "iteration" or "end").
+        before its "iteration" or "end"); bytes of an array were read over the bus where they
+        are, in host memory (GPU engine only, before its "end").
     phase : str
         "compile", "load", "move", "refine", "aggregate" or "fetch" (labels to the host), or a
         program's own word; "" for an array, which may outlive phases.
@@ -37,16 +38,16 @@ class Event:
     seconds_ago : float
         Age of the iteration's end: a kernel may run several before the host announces them.
     name, group : str
-        The array of "array" and "freed".
+        The array of "array", "freed" and "in_place".
     address, nbytes : int
-        Its address and bytes.
+        Its address and bytes; of "in_place", the bytes read.
     step : mapping of str to Any
         The engine's own arrays of a "step" by name: read only, and only until the observer returns.
     plan : louvain_um.placement.plan.Plan, optional
         The plan that the run begins under, of "plan".
     """
 
-    kind: Literal["plan", "start", "iteration", "end", "array", "freed", "step"]
+    kind: Literal["plan", "start", "iteration", "end", "array", "freed", "step", "in_place"]
     phase: str = ""
     level: int = -1
     iteration: int = -1

@@ -19,6 +19,7 @@ from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import LIMITS, aggregate, prepare
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.memory.in_place import InPlace
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
 from louvain_um.gpu.memory.planning import (
     check_host_room,
@@ -60,6 +61,7 @@ class GpuEngine:
         self.blocks: VertexBlocks | None = None
         self.low_scratch = False
         self.limits = LIMITS
+        self.in_place: InPlace
         self.first: GpuLevel
         self.current: GpuLevel
         self.reaggregates = False
@@ -106,6 +108,7 @@ class GpuEngine:
             pages=self.plan.pages,
             listener=array_listener(self.observer),
         )
+        self.in_place = InPlace(self.memory, self.observer, self.plan.arrays, self.options.method)
         self.low_scratch = self.plan.low_scratch
         if self.plan.out_of_core:
             self.compile(types, source="vertex_blocks")
@@ -174,6 +177,8 @@ class GpuEngine:
             moved, sweeps = move_blocks(*run, blocks, self.low_scratch)
         else:
             moved, sweeps = move(*run, self.low_scratch)
+        if not blocks:
+            self.in_place.move(level, moved)
         if level.number == level.cycle == 0:
             self.correct_plan(moved, time.perf_counter() - since)
         for iteration, sweep in enumerate(sweeps):
@@ -209,6 +214,7 @@ class GpuEngine:
             refine_blocks(*run, blocks, self.low_scratch)
         else:
             refine(*run, self.low_scratch)
+            self.in_place.refine(level)
 
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or sub-community) become one."""
@@ -216,6 +222,7 @@ class GpuEngine:
         blocks = self.blocks if level.number == 0 else None
         where = (blocks.ranges, blocks.need_range) if blocks else ()
         first, limits = self.first, self.limits
+        shares = self.in_place.shares(level)
         if not self.blocks and reaggregate.wanted(first, level, limits, self.reaggregates):
             coarse = reaggregate.from_input(kernels, self.memory, first, level, limits)
         else:
@@ -225,6 +232,10 @@ class GpuEngine:
             self.memory.free(f"labels.{level.cycle}.{level.number}")
             level.labels = None
         self.current = coarse
+        after = self.in_place.shares(level)
+        if not blocks:
+            between = {name: (share + after[name]) / 2 for name, share in shares.items()}
+            self.in_place.aggregate(level, coarse, between)
         if level.number == 0:
             self.settle()
         return coarse
@@ -293,9 +304,13 @@ class GpuEngine:
 
     @property
     def traffic(self) -> dict[str, int]:
-        """Bytes of vertex blocks that the run moved between host and device."""
+        """Bytes of vertex blocks, or of pages, that the run moved between host and device."""
         moved = self.blocks.residency.traffic if self.blocks else Traffic()
-        return {"to_device": moved.to_device, "to_host": moved.to_host}
+        pages = self.memory.copied
+        return {
+            "to_device": moved.to_device + pages["device"],
+            "to_host": moved.to_host + pages["host"],
+        }
 
     @property
     def provenance(self) -> Mapping[str, Any]:
@@ -308,4 +323,10 @@ class GpuEngine:
             "pages_a_warp": self.blocks.touch.factor if self.blocks else None,
         }
         overflowed = dict(self.memory.overflowed)
-        return provenance(self.plan, overflowed=overflowed, plan=plan, traffic_bytes=self.traffic)
+        return provenance(
+            self.plan,
+            overflowed=overflowed,
+            plan=plan,
+            traffic_bytes=self.traffic,
+            read_in_place=self.in_place.summary(),
+        )

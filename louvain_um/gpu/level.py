@@ -54,6 +54,8 @@ class GpuLevel:
     labels, totals, refined, numbers
         After moving: communities and their degree sums; after refining: sub-communities; after
         aggregating: vertices of the next level.
+    read_again : int
+        Arcs of vertices that moved, read once more to activate their neighbours.
     region : {0, 1, 2}
         Where its graph is: with the input, or in one of two regions
         (`louvain_um.gpu.memory.coarse_memory`).
@@ -80,6 +82,7 @@ class GpuLevel:
     numbers: Any = None
     max_degree: int = -1
     hub_arcs: int | None = None
+    read_again: int = 0
     region: int = 0
     targets24: bool = False
     tag: str = "0"

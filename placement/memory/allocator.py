@@ -19,6 +19,7 @@ from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.backing import managed_fits
 from louvain_um.placement.memory.colocate import fetch, fill
 from louvain_um.placement.memory.guard import guard, managed_refusal
+from louvain_um.placement.memory.pages import PageSide
 from louvain_um.placement.memory.schedule import PageBudget, Schedule, supported
 from louvain_um.placement.memory.span import Span
 from louvain_um.placement.policy.policy import Kind, Placement
@@ -251,6 +252,24 @@ class Allocator:
         allocation = self.allocations[name]
         return allocation.arena.sides(allocation.address, allocation.nbytes)
 
+    def placed_on_host(self, name: str, group: Group) -> float:
+        """Return the share of an array in host memory, or of the arena that it would lie in."""
+        if name in self.allocations:
+            return self.host_share(name)
+        arena = self._arena_for(name, group)
+        return 1 - arena.placement.on_device if arena else 0.0
+
+    def host_share(self, name: str) -> float:
+        """Return the share of a live array that lies in host memory; 0 if there is no such array.
+
+        Managed memory that moves on demand is on neither side.
+        """
+        if name not in self.allocations:
+            return 0.0
+        parts = self.sides(name)
+        there = sum(nbytes for _, nbytes, side in parts if side == "host")
+        return there / max(sum(nbytes for _, nbytes, _ in parts), 1)
+
     def fill(self, name: str, source: Any) -> None:
         """Copy values into a live array, each to the side where its bytes are.
 
@@ -329,6 +348,11 @@ class Allocator:
                     failures.append(error)
         if failures:
             raise failures[0]
+
+    @property
+    def copied(self) -> dict[PageSide, int]:
+        """Bytes of pages that were copied to each side."""
+        return self.schedule.pool.copied if self.schedule else {"device": 0, "host": 0}
 
     def __enter__(self) -> Allocator:
         return self

@@ -42,10 +42,11 @@ def choose_sources(
     from cupy.cuda import runtime
 
     from louvain_um.profiling.sources.cupti.source import Cupti
+    from louvain_um.profiling.sources.in_place import InPlaceReads
     from louvain_um.profiling.sources.nvml import Nvml
     from louvain_um.profiling.sources.uvm import Uvm
 
-    found: list[EventSource] = []
+    found: list[EventSource] = [] if programs else [InPlaceReads()]
     missing = {}
     if "uvm" in sources or "uvm-light" in sources:
         runtime.setDevice(chosen.index)
@@ -56,7 +57,7 @@ def choose_sources(
         except SourceUnavailableError as error:
             missing["uvm"] = str(error)
     if "cupti" in sources:
-        found.append(Cupti(chosen.index, counters=not found))
+        found.append(Cupti(chosen.index, counters=not any(s.name == "uvm" for s in found)))
     if "nvml" in sources:
         found.append(Nvml(runtime.deviceGetPCIBusId(chosen.index)))
     if tracer:

@@ -39,6 +39,7 @@ void move_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W*
   counts[1] = control.total_moves;
   counts[2] = control.visited;
   counts[3] = control.total_gain;
+  counts[4] = control.read_again;
 }
 
 template <class W>

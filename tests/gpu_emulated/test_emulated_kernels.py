@@ -89,6 +89,7 @@ class Device:
     targets: Any
     weights: Any
     degrees: Any
+    read_again: int = 0
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -189,7 +190,7 @@ def moved_by(
     library: ctypes.CDLL, device: Device, start: Any = None, cycle: int = 0
 ) -> tuple[Any, Any, list[int]]:
     """Return labels, totals, and the kernel's counts."""
-    n, counts = device.graph.n_vertices, np.zeros(4, np.uint64)
+    n, counts = device.graph.n_vertices, np.zeros(5, np.uint64)
     labels, totals = (np.zeros(n, np.uint32) for _ in range(2))
     full_sweeps = 0 if cycle else rules.FULL_SWEEPS
     text = [
@@ -201,7 +202,8 @@ def moved_by(
         ctypes.c_double(device.graph.total_weight), ctypes.c_uint32(SEED),
         address(np.array(text, np.uint32)), ctypes.c_int64(rules.tolerance(0)), address(counts),
     )  # fmt: skip
-    return labels, totals, counts.tolist()
+    device.read_again = int(counts[4])
+    return labels, totals, counts[:4].tolist()
 
 
 def check_aggregated(
@@ -236,6 +238,18 @@ def test_moving_on_from_communities(emulated: dict[str, ctypes.CDLL], device: De
     np.testing.assert_array_equal(labels, level.labels)
     np.testing.assert_array_equal(totals, level.totals)
     assert counts == [moved.iterations, moved.moves, moved.arcs_visited, moved.gain]
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_arcs_read_once_more_are_counted(emulated: dict[str, ctypes.CDLL], blocks: int) -> None:
+    """Of every vertex that moved, where all sweeps prune: here each has 26 neighbours."""
+    graph = stencil((9, 9, 9), periodic=True).graph
+    assert set(np.diff(graph.offsets)) == {26}
+    device = device_of(graph, KINDS["unweighted"], blocks)
+    start = (np.arange(graph.n_vertices, dtype=np.uint32) // 20) * 20
+    _, _, (_, moves, visited, _) = moved_by(emulated["move"], device, start, cycle=1)
+    assert device.read_again == 26 * moves
+    assert 0 < device.read_again < visited
 
 
 def test_communities_between_levels(emulated: dict[str, ctypes.CDLL], device: Device) -> None:

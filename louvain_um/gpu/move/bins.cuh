@@ -51,8 +51,9 @@ struct Control {
   u32 round_begin, tail;  // in vertex blocks: begin and end of the sub-round's queue
   u64 ended[MAX_SWEEPS];  // end of each sweep, in nanoseconds
   u64 moved[MAX_SWEEPS];  // vertices that moved in each sweep
+  u64 read_again;         // arcs of vertices that moved, where their neighbours were activated
 };
-static_assert(sizeof(Control) == 3928, "mirrored by CONTROL in gpu/runtime/launch.py");
+static_assert(sizeof(Control) == 3936, "mirrored by CONTROL in gpu/runtime/launch.py");
 
 __device__ __forceinline__ u64 nanoseconds() {
   u64 now;

@@ -73,7 +73,8 @@ __global__ void __launch_bounds__(THREADS, 5)
       const u32* from = starts + r * BINS;
       if (r < sub_rounds && from[0] == from[BINS]) continue;
       if (prunes && moved < sub_rounds)
-        activate_bins(s, starts + moved * BINS, moved, sub_rounds, salt, active, next_active);
+        activate_bins(s, starts + moved * BINS, moved, sub_rounds, salt, active, next_active,
+                      &control->read_again);
       if (r == sub_rounds) break;
       decide(s, from, hubs, control->work + r * BINS, control, shared, tally);
       grid_sync(barrier);

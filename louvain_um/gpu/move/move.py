@@ -79,6 +79,7 @@ def move(
     ended, moved = found["ended"][:count].tolist(), found["moved"][:count].tolist()
     done = [Sweep(m, (ended[-1] - at) * 1e-9) for m, at in zip(moved, ended, strict=True)]
     moves, visited, gain = (int(found[key]) for key in ("total_moves", "visited", "total_gain"))
+    level.read_again = int(found["read_again"])
     return MoveStats(count, moves, visited, gain), done
 
 

@@ -72,30 +72,40 @@ __device__ __forceinline__ void mark_active(u32 u, u32 sub_round, u32 sub_rounds
 }
 
 // Marks the neighbours, outside the new community, of the moved vertices in queue[begin:end): a
-// group of G threads per vertex. All writes are of 1, so their order does not matter.
+// group of G threads per vertex. All writes are of 1, so their order does not matter. Returns the
+// arcs that this thread's groups read, to the first thread of each.
 template <u32 G, class S>
-__device__ void activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_rounds, u32 salt,
+__device__ u64 activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_rounds, u32 salt,
                          const u8* active, u8* next_active) {
   const u32 groups = gridDim.x * (THREADS / G), rank = threadIdx.x % G;
+  u64 arcs = 0;
   for (u32 i = begin + blockIdx.x * (THREADS / G) + threadIdx.x / G; i < end; i += groups) {
     u32 target = s.proposed[i];
     if (target == EMPTY) continue;
     u32 v = s.queue[i];
     const auto [low, high] = row_of(s.weights, s.offsets, v);
+    if (rank == 0) arcs += high - low;
     for (i64 j = low + rank; j < high; j += G) {
       u32 u = target_at(s.targets, s.weights, j);
       if (s.labels[u] != target) mark_active(u, sub_round, sub_rounds, salt, active, next_active);
     }
   }
+  return arcs;
 }
 
-// The same for a sub-round's queue, whose bins begin at from[0], from[1], ….
+// The same for a sub-round's queue, whose bins begin at from[0], from[1], …; adds the arcs read to
+// `read_again`. All threads of the block call it.
 template <class S>
 __device__ void activate_bins(const S& s, const u32* from, u32 sub_round, u32 sub_rounds, u32 salt,
-                              const u8* active, u8* next_active) {
-  activate<THREADS>(s, from[HUB], from[PER_WARP], sub_round, sub_rounds, salt, active, next_active);
-  activate<WARP>(s, from[PER_WARP], from[TILE16], sub_round, sub_rounds, salt, active, next_active);
-  activate<8>(s, from[TILE16], from[BINS], sub_round, sub_rounds, salt, active, next_active);
+                              const u8* active, u8* next_active, u64* read_again) {
+  u64 arcs = activate<THREADS>(s, from[HUB], from[PER_WARP], sub_round, sub_rounds, salt, active,
+                               next_active);
+  arcs += activate<WARP>(s, from[PER_WARP], from[TILE16], sub_round, sub_rounds, salt, active,
+                         next_active);
+  arcs += activate<8>(s, from[TILE16], from[BINS], sub_round, sub_rounds, salt, active,
+                      next_active);
+  arcs = block_sum(arcs);
+  if (threadIdx.x == 0 && arcs) atomicAdd(read_again, arcs);
 }
 
 // Applies the moves of queue[begin:end), for the threads of the grid, in whole warps.

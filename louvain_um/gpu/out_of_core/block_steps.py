@@ -108,6 +108,7 @@ def move_blocks(
             shared.set(active=active, next_active=next_active)
     hubs.free()
     memory.free(*MOVE_ARRAYS, "spans", "present", "control")
+    level.read_again = int(found["read_again"])
     last = ended[-1][1]
     sweeps = [Sweep(moved, last - at) for moved, at in ended]
     return MoveStats(iteration, moves, int(found["visited"]), gain), sweeps

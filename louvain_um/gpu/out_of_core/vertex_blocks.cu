@@ -71,7 +71,8 @@ template <class W, class A>
 __device__ void activate_span(const MoveRule<W, A>& s, const VertexBlocks& blocks, u32 round,
                               u32 block) {
   const u32* from = blocks.spans + (round * blocks.count + block) * (BINS + 1);
-  activate_bins(s, from, round, blocks.sub_rounds, blocks.salt, blocks.active, blocks.next_active);
+  activate_bins(s, from, round, blocks.sub_rounds, blocks.salt, blocks.active, blocks.next_active,
+                &blocks.control->read_again);
 }
 
 // One block of a sub-round: activates the neighbours of its vertices that moved in sub-round

@@ -58,6 +58,7 @@ CONTROL: Final = np.dtype(
         ("tail", np.uint32),
         ("ended", np.uint64, 128),
         ("moved", np.uint64, 128),
+        ("read_again", np.uint64),
     ]
 )
 """`Control` of bins.cuh."""

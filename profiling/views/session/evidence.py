@@ -9,13 +9,14 @@ import numpy as np
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.events import Kind, Source
 
-Matter = Literal["time", "memory", "access", "energy", "kernel"]
+Matter = Literal["time", "memory", "access", "in_place", "energy", "kernel"]
 """What a number is about."""
 
 SOURCES: dict[Matter, tuple[str, ...]] = {
     "time": ("engine", "cupti", "nsys", "simulator"),
     "memory": ("uvm", "cupti", "nsys", "simulator"),
     "access": ("tracer", "recorder", "simulator"),
+    "in_place": ("in_place", "simulator"),
     "energy": ("nvml",),
     "kernel": ("cupti", "nsys", "simulator"),
 }
@@ -23,7 +24,8 @@ SOURCES: dict[Matter, tuple[str, ...]] = {
 
 KINDS: dict[Matter, tuple[Kind, ...]] = {
     "memory": tuple(kind for kind in Kind if kind <= Kind.DTOD),
-    "access": (Kind.ACCESS, Kind.REMOTE_ACCESS),
+    "access": (Kind.ACCESS,),
+    "in_place": (Kind.REMOTE_ACCESS,),
     "kernel": (Kind.KERNEL,),
 }
 

@@ -83,26 +83,18 @@ def verdict(analysis: SessionAnalysis) -> Verdict:
 
 def _of_whole(analysis: SessionAnalysis) -> Verdict:
     session = analysis.session
+    seconds, remote = max(session.seconds, 1e-9), analysis.total(Kind.REMOTE_ACCESS)
+    read_in_place = remote / REMOTE_RATE > LIMITING * seconds
     if not is_available(session, "memory"):
-        return _by_time(analysis)
+        return _in_place(analysis, remote) if read_in_place else _by_time(analysis)
     traffic = _traffic(analysis)
-    seconds = max(session.seconds, 1e-9)
     if traffic.bytes_out and traffic.refetched > REFETCHED * traffic.bytes_in:
         return _evicted(analysis, traffic)
     moving, how = _moving_seconds(analysis, traffic)
     if moving > LIMITING * seconds:
         return _paged(analysis, traffic, moving / seconds, how)
-    remote = analysis.total(Kind.REMOTE_ACCESS)
-    if remote / REMOTE_RATE > LIMITING * seconds:
-        share = min(remote / REMOTE_RATE / seconds, 1.0)
-        return Verdict(
-            finding=f"Reading {format_value(remote, 'bytes')} in place over the bus took about "
-            f"{format_value(share, 'share')} of the run.",
-            remedy="Try a larger --device-budget with --memory auto, which keeps on the device "
-            "what is read most.",
-            grounds=f"bytes {evidence(session, 'memory')}; their time modelled at "
-            f"{REMOTE_RATE / 1e9:.1f} GB/s",
-        )
+    if read_in_place:
+        return _in_place(analysis, remote)
     conclusion = _by_time(analysis)
     moved = traffic.bytes_in + traffic.bytes_out
     still = f"only {format_value(moved, 'bytes')} moved" if moved else "no page moved"
@@ -110,6 +102,42 @@ def _of_whole(analysis: SessionAnalysis) -> Verdict:
         finding=f"Memory did not hold the run back ({still}): {_lower(conclusion.finding)}",
         remedy=conclusion.remedy,
         grounds=conclusion.grounds,
+    )
+
+
+def _in_place(analysis: SessionAnalysis, remote: int) -> Verdict:
+    """Blame reads in place: the array, phase and level that most bytes were read of."""
+    session, events = analysis.session, analysis.events
+    rows = analysis.rows_of(Kind.REMOTE_ACCESS)
+    arrays, sums = session.event_arrays()[rows], dict[tuple[int, int, int], int]()
+    columns = (arrays, events["phase"][rows], events["level"][rows], events["bytes"][rows])
+    for array, phase, level, nbytes in zip(*(column.tolist() for column in columns), strict=True):
+        sums[array, phase, level] = sums.get((array, phase, level), 0) + nbytes
+    (array, phase, level), most = max(sums.items(), key=lambda item: item[1])
+    known = session.lifetimes[array] if array >= 0 else None
+    where = events.phases[phase] if phase >= 0 else "the run"
+    where += f" on level {level}" if level >= 0 else ""
+    seconds = max(session.seconds, 1e-9)
+    took = min(remote / REMOTE_RATE, seconds)
+    finding = (
+        f"Reading {format_value(remote, 'bytes')} in place over the bus took about "
+        f"{format_value(took, 'seconds')} of {format_value(seconds, 'seconds')}, "
+        f"{format_value(most / remote, 'share')} of it {known.name if known else 'other arrays'} "
+        f"during {where}."
+    )
+    in_core = (session.plan or {}).get("seconds_in_core")
+    if in_core:
+        finding += f" In core the run takes about {format_value(in_core, 'seconds')} (modelled)."
+    remedy = "Try a larger --device-budget with --memory auto, which keeps on the device "
+    remedy += "what is read most."
+    if known:
+        least = format_value(known.nbytes, "bytes")
+        remedy = f"Up to {least} more of the device, with --memory auto, would avoid that."
+    return Verdict(
+        finding=finding,
+        remedy=remedy,
+        grounds=f"bytes {evidence(session, 'in_place')}; their time modelled at "
+        f"{REMOTE_RATE / 1e9:.1f} GB/s",
     )
 
 
