@@ -28,10 +28,10 @@ from louvain_um.cli.commands import run as run_command
 from louvain_um.cli.commands import simulate as simulate_command
 from louvain_um.cli.commands import stream as stream_command
 from louvain_um.cli.commands import sweep as sweep_command
-from louvain_um.cli.exit_codes import open_standard_streams, report_error
+from louvain_um.cli.exit_codes import SIGNAL, open_standard_streams, report_error
 from louvain_um.cli.heap import mmap_large_arrays
 from louvain_um.cli.help import Command, Group
-from louvain_um.cli.terminal.signals import handler
+from louvain_um.cli.terminal.signals import Interruption, handler
 from louvain_um.core.atomic_files import remove_temporary_files
 
 app = typer.Typer(
@@ -94,6 +94,11 @@ def main() -> None:
     try:
         open_standard_streams()
         app(prog_name="louvain-um")
+    except SystemExit as end:
+        # The parser of arguments ends silently, with its own code, where a signal interrupts it.
+        if handler.first is None or end.code == SIGNAL + handler.first:
+            raise
+        raise SystemExit(report_error(Interruption(handler.first))) from None
     except (Exception, KeyboardInterrupt) as error:
         # Commands report their own errors. This one came from the help: a full disk or Ctrl-C.
         raise SystemExit(report_error(error)) from None

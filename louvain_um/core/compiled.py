@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from louvain_um.core import headroom
+from louvain_um.core import headroom, interrupts
 from louvain_um.errors import LouvainUmError
 
 IMPORT: Final = re.compile(
@@ -63,9 +63,21 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         dispatcher = njit(nogil=True, **options)(function)
         if hasattr(dispatcher, "enable_caching") and os.path.exists(function.__code__.co_filename):
             dispatcher._cache = KernelCache(function)
+        if hasattr(dispatcher, "compile"):
+            dispatcher.compile = _held(dispatcher.compile)
         return dispatcher
 
     return compiled
+
+
+def _held(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function during which signals wait."""
+
+    def call(*args: Any) -> Any:
+        with interrupts.held():
+            return work(*args)
+
+    return call
 
 
 class KernelCache(FunctionCache):

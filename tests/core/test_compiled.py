@@ -39,7 +39,7 @@ def package(tmp_path: Path) -> Path:
     core.mkdir(parents=True)
     for folder in (core, core.parent):
         (folder / "__init__.py").write_text("")
-    for name in ("compiled.py", "headroom.py", "../errors.py"):
+    for name in ("compiled.py", "headroom.py", "interrupts.py", "../errors.py"):
         (core / name).write_text((Path(compiled.__file__).parent / name).read_text())
     (core / "user.py").write_text(USER)
     (core / "helper.py").write_text(HELPER)

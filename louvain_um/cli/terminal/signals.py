@@ -9,6 +9,8 @@ import threading
 import time
 from types import FrameType
 
+from louvain_um.core import interrupts
+
 WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "terminal closed"}
 """What a command says about each signal that it handles."""
 
@@ -51,6 +53,8 @@ class Handler:
 
     def __call__(self, number: int, _: FrameType | None) -> None:
         """Raise a signal as an exception."""
+        if interrupts.wait(lambda: self(number, None)):
+            return
         now = time.monotonic()
         if now - self._raised < PAUSE:
             return

@@ -13,7 +13,9 @@ import pytest
 from louvain_um import api
 from louvain_um.cli.terminal import signals
 from louvain_um.cli.terminal.signals import handler
+from louvain_um.core import interrupts
 from tests.cli.failures.processes import start
+from tests.paths import ROOT
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -134,3 +136,41 @@ def test_interrupt_inside_a_callback_ends_the_command(two_triangles):
     )
     assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "louvain-um: interrupted")
     assert "Traceback" not in done.stderr
+
+
+def test_a_signal_waits_until_compiled_code_is_made(handled):
+    reached = []
+
+    def make() -> None:
+        with interrupts.held():
+            with interrupts.held():
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(0.01)
+            reached.append("the end")
+
+    with pytest.raises(signals.Interruption):
+        make()
+    assert reached == ["the end"]
+    assert handler.first == signal.SIGTERM
+
+
+@pytest.mark.parametrize("seconds", [1.5, 2.5, 3.5])
+def test_interrupts_while_kernels_compile(two_triangles, tmp_path, seconds):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    process = start("detect", two_triangles, env=environment, stdout=subprocess.DEVNULL)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode in (0, 130)
+    assert process.returncode == 0 or err.splitlines()[-1] == "louvain-um: interrupted"
+    assert "Traceback" not in err
+    assert "SystemError" not in err
+
+
+def test_every_moment_of_a_command():
+    """A sample of what `benchmarks/kill.py` does for every command."""
+    command = [sys.executable, "benchmarks/kill.py", "--moments", "8", "--commands"]
+    done = subprocess.run(
+        [*command, "detect,convert"], cwd=ROOT, capture_output=True, text=True, timeout=500
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

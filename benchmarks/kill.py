@@ -1,0 +1,225 @@
+"""Kill every command at random moments; count torn files, leftovers and wrong endings.
+
+    python benchmarks/kill.py [--moments 200] [--commands detect,sweep] [--seed N] [--out FILE]
+
+Each command runs in a process of its own, and gets one of SIGINT, SIGTERM, SIGHUP and SIGKILL at a
+moment between its start and its usual end. Its output must be absent, that of before, or whole.
+After the three signals that a program can handle nothing else may be left, no traceback may be
+shown, and the exit code must be that of the signal, or 0 if the command had ended. A sweep that was
+killed must finish when it is repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common import HERE, machine, save
+
+COMMANDS = {
+    "detect": "detect GRAPH -o OUT.csv",
+    "replace": "detect GRAPH --method leiden --force -o OUT.npz",
+    "json": "detect GRAPH --json",
+    "convert": "convert GRAPH OUT.mtx.gz",
+    "parquet": "convert GRAPH OUT.parquet",
+    "generate": "generate lfr 3000 -o OUT.txt",
+    "compare": "compare LABELS LABELS",
+    "plan": "plan GRAPH",
+    "profile": "profile GRAPH -o OUT.npz",
+    "report": "report SESSION -o OUT.html",
+    "simulate": "simulate GRAPH --policies base,adv2 --oversubscription 30",
+    "sweep": "sweep GRAPH --machine p4000 --policies base,adv2 --oversubscription 0,30 -o OUT",
+    "doctor": "doctor",
+}
+"""Words in capitals stand for files; OUT… is what the command writes."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+
+START_SECONDS = 0.25
+"""The interpreter's own start, during which it does not handle signals as the program would."""
+
+
+@dataclass
+class Outcome:
+    """What was seen of one command."""
+
+    moments: int = 0
+    endings: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+
+def run(words: list[str], folder: Path, when: float | None, number: int) -> tuple[int, str]:
+    """Run a command, and send it a signal after some seconds; return exit code and stderr."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "louvain_um", *words],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(HERE.parent),
+            "LOUVAIN_UM_THREADS": "2",
+            "PYTHONFAULTHANDLER": "1",
+        },
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    if when is not None:
+        try:
+            process.wait(when)
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+    try:
+        _, err = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return 999, "hangs"
+    return process.returncode, err
+
+
+def whole(path: Path) -> bool:
+    """Return whether a file reads as its kind, to the end."""
+    import louvain_um as lu
+    from louvain_um.formats.labels import read_labels
+    from louvain_um.profiling import load
+
+    readers: dict[str, Callable[[Path], object]] = {
+        ".csv": read_labels,
+        ".gz": lu.read_graph,
+        ".txt": lu.read_graph,
+        ".parquet": lu.read_graph,
+        ".html": lambda p: p.read_text().index("</html>"),
+        ".json": lambda p: json.loads(p.read_text()),
+    }
+    try:
+        if path.suffix != ".npz":
+            readers[path.suffix](path)
+        elif b"header" in path.read_bytes():
+            load(path)
+        else:
+            read_labels(path)
+    except Exception:
+        return False
+    return True
+
+
+def judge(
+    name: str, code: int, err: str, number: int, early: bool, out: Path, old: bytes | None
+) -> str:
+    """Return what is wrong about an ending, "" if nothing is."""
+    if code == 999:
+        return "hangs"
+    expected = {0, 128 + number, -number}
+    if code not in expected:
+        return f"exit code {code}: {err[-500:]}"
+    if "Traceback" in err and not early:
+        return err[-1500:]
+    if "SystemError" in err:
+        return err[-500:]
+    left = sorted(p.name for p in out.parent.iterdir() if p.name != out.name)
+    if left and number != signal.SIGKILL:
+        return f"left {left}"
+    if name == "sweep" or not out.exists():
+        return "" if old is None or name == "sweep" else "the old file is gone"
+    if old is not None and out.read_bytes() == old:
+        return ""
+    return "" if whole(out) else f"{out.name} is torn"
+
+
+def resumed(words: list[str], folder: Path, out: Path) -> str:
+    """Repeat a sweep that was killed; return what is wrong, "" if it finishes."""
+    code, err = run(words, folder, None, 0)
+    if code:
+        return f"cannot be repeated: {err[-500:]}"
+    rows = (out / "results.csv").read_text().count("\n")
+    return "" if rows == 5 else f"{rows - 1} rows of 4"
+
+
+def kill(name: str, moments: int, seed: int, places: dict[str, str], folder: Path) -> Outcome:
+    """Run a command whole, then `moments` times with a signal."""
+    chance = random.Random(f"{name} {seed}")
+    out = folder / name / next((w for w in COMMANDS[name].split() if w.startswith("OUT")), "OUT")
+    words = [
+        str(out) if word.startswith("OUT") else places.get(word, word)
+        for word in COMMANDS[name].split()
+    ]
+    outcome = Outcome()
+    seconds = 0.0
+    for _ in range(2):  # the first compiles
+        shutil.rmtree(out.parent, ignore_errors=True)
+        out.parent.mkdir()
+        begin = time.monotonic()
+        code, err = run(words, folder, None, 0)
+        seconds = time.monotonic() - begin
+        assert code == 0, err
+    old = out.read_bytes() if name == "replace" else None
+    for moment in range(moments):
+        shutil.rmtree(out.parent)
+        out.parent.mkdir()
+        if old is not None:
+            out.write_bytes(old)
+        number = SIGNALS[moment % len(SIGNALS)]
+        when = chance.uniform(0, 1.02 * seconds)
+        code, err = run(words, folder, when, number)
+        problem = judge(name, code, err, number, when < START_SECONDS, out, old)
+        if not problem and name == "sweep" and moment % 8 < 4:
+            problem = resumed(words, folder, out)
+        outcome.moments += 1
+        outcome.endings["ended before" if code == 0 else number.name] += 1
+        if problem:
+            outcome.problems.append(f"{number.name} after {when:.3f} s: {problem}")
+            print(f"{name}: {outcome.problems[-1]}", flush=True)
+    return outcome
+
+
+def inputs(folder: Path) -> dict[str, str]:
+    """Write a graph, labels and a session."""
+    import louvain_um as lu
+    from louvain_um.generators import lfr
+
+    graph = lfr(3000, seed=1).graph
+    lu.write_graph(folder / "g.csv", graph)
+    lu.louvain(graph, device="cpu").save(folder / "labels.npz")
+    lu.profile(graph, device="cpu").save(folder / "session.npz")
+    files = {"GRAPH": "g.csv", "LABELS": "labels.npz", "SESSION": "session.npz"}
+    return {word: str(folder / name) for word, name in files.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--moments", type=int, default=200, help="of each command")
+    parser.add_argument("--commands", default=",".join(COMMANDS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    sys.path.insert(0, str(HERE.parent))
+    results, bad = {}, 0
+    with tempfile.TemporaryDirectory() as folder:
+        places = inputs(Path(folder))
+        for name in options.commands.split(","):
+            found = kill(name, options.moments, options.seed, places, Path(folder))
+            bad += len(found.problems)
+            results[name] = {
+                "moments": found.moments, "endings": found.endings, "problems": found.problems
+            }  # fmt: skip
+            print(name, json.dumps(results[name]), flush=True)
+    if options.out:
+        save("kill", {"machine": machine(), "seed": options.seed, "commands": results}, options.out)
+    return min(bad, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
