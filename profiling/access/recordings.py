@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,11 +85,11 @@ def of_session(session: SessionData) -> Trace:
     edges = np.unique(np.concatenate([page.edges for page in maps]))
     spans = session.phases
     steps = []
-    for begin in edges[:-1].tolist():
+    for begin, end in pairwise(edges.tolist()):
         touched = [_touches(at, page, begin, ways[at]) for at, page in enumerate(maps)]
         whole = concatenate_touches([each for each in touched if each is not None])
         if len(whole):
-            span = _span_at(spans, begin)
+            span = _span_at(spans, begin, end)
             steps.append(
                 Launch(
                     touches=whole,
@@ -158,7 +159,13 @@ def _touches(number: int, page: PageMap, begin: int, way: Access) -> Touches | N
     return Touches.runs(number, rows * pages, pages, way, amount)
 
 
-def _span_at(spans: Sequence[PhaseSpan], time: int) -> PhaseSpan | None:
-    """Return the shortest span that a time lies in."""
-    inside = [span for span in spans if span.start_ns <= time < span.end_ns]
-    return min(inside, key=lambda span: span.end_ns - span.start_ns, default=None)
+def _span_at(spans: Sequence[PhaseSpan], begin: int, end: int) -> PhaseSpan | None:
+    """Return the shortest span in which a bin begins; else the one that shares most of its time."""
+    inside = [span for span in spans if span.start_ns <= begin < span.end_ns]
+    if inside:
+        return min(inside, key=lambda span: span.end_ns - span.start_ns)
+
+    def shared(span: PhaseSpan) -> int:
+        return min(end, span.end_ns) - max(begin, span.start_ns)
+
+    return max((s for s in spans if shared(s) > 0), key=shared, default=None)

@@ -1,9 +1,9 @@
-"""Instrumented versions of CuPy's kernels: raw kernels and modules, element-wise kernels.
+"""Instrumented versions of CuPy's kernels: raw, element-wise, reductions, everything it compiles.
 
 CuPy compiles every kernel by one function of `cupy.cuda.compiler`. While it is replaced here,
 kernels are compiled to PTX, rewritten, and finished by the driver. CuPy keeps what it compiled, so
-its caches are emptied at the beginning, and at the end, when plain kernels come back. Reductions
-and scans, which come from libraries, stay plain.
+its caches are emptied at the beginning, and at the end, when plain kernels come back. What comes
+compiled, such as CUB's device-wide sorts, stays plain.
 """
 
 from __future__ import annotations
@@ -29,10 +29,6 @@ COMPILE: Final = "_compile_module_with_cache"
 ARCHITECTURE: Final = "_get_arch_for_options_for_nvrtc"
 """What is replaced in `cupy.cuda.compiler`, since CuPy 12: what compiles, and what says for which
 device."""
-
-
-OWN: Final = ("_sdata_raw", "cub::", "thrust::")
-"""What marks the source of CuPy's own reductions and scans, which are left as they are."""
 
 
 class CupyKernels:
@@ -109,8 +105,6 @@ class CupyKernels:
         separate = {"-dc", "--device-c", "-rdc=true", "--relocatable-device-code=true"}
         if about.get("backend", "nvrtc") != "nvrtc" or about.get("to_ltoir"):
             raise _PlainError("it is not compiled by NVRTC to machine code")
-        if any(mark in source for mark in OWN):
-            raise _PlainError("it is a reduction or scan of CuPy's own")
         if separate & set(options) or about.get("jitify"):
             raise _PlainError("it is linked with other code")
         plain = getattr(compiler, ARCHITECTURE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,13 @@ def test_maps_of_a_program_become_a_trace():
     assert [a.starts for a in trace.arrays] == ["host", "host", "nowhere"]
     assert [a.group for a in trace.arrays] == ["my ranks", "my edges", "my next"]
     assert {step.phase for step in trace.steps} == {"iterate"}
+
+
+def test_a_bin_that_begins_before_its_phase_belongs_to_it():
+    session = of_a_program()
+    phases = (PhaseSpan(phase="late", level=-1, iteration=-1, start_ns=20, end_ns=40),)
+    trace = of_session(replace(session, phases=phases))
+    assert [step.phase for step in trace.steps] == ["late", None]
 
 
 @pytest.mark.parametrize("policy", ["base", "adv1", "auto"])
