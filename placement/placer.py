@@ -102,6 +102,7 @@ class Placer:
         self.running: str | None = None
         self._seconds: dict[str, list[float]] = {}
         self._counting = False
+        self._counted = set[str]()
         self._closed = False
 
     def array(
@@ -248,7 +249,10 @@ class Placer:
             runs = self._seconds.setdefault(known, [])
             runs.append(seconds)
         if len(runs) == 1 and not self._counting:
-            self._reconsider(with_time(plan, known, runs[0]))
+            plan = with_time(plan, known, runs[0], counted=known in self._counted)
+            if known in self._counted:
+                self.declared.operations[known] = plan.program.phase(known).operations
+            self._reconsider(plan)
 
     @contextmanager
     def learn(self, name: str, counter: Counter) -> Iterator[Placer]:
@@ -294,6 +298,7 @@ class Placer:
                 slot = self.slots[array]
                 accesses = count.accesses(slot.spec.size)
                 slot.spec = with_counts(slot.spec, program, known, *accesses)
+        self._counted.add(known)
         self._reconsider(plan)
 
     def close(self) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from louvain_um.errors import OptionError
-from louvain_um.placement.program.program import Phase, Program, ProgramArray
+from louvain_um.placement.program.program import ONLY, Phase, Program, ProgramArray
 from louvain_um.placement.program.slots import Slot
 
 
@@ -21,12 +22,18 @@ class Declarations:
         Of the program.
     phases : sequence of Phase or str
         Its phases; if left out, those that arrays name.
+
+    Attributes
+    ----------
+    operations : dict of str to float
+        Of phases in which they were measured.
     """
 
     def __init__(self, name: str, phases: Sequence[Phase | str] = ()) -> None:
         self.name = name
         self.phases = tuple(p if isinstance(p, Phase) else Phase(name=p) for p in phases)
         self.slots: dict[str, Slot] = {}
+        self.operations: dict[str, float] = {}
 
     def add(self, spec: ProgramArray, source: Any = None) -> Slot:
         """Add an array.
@@ -47,8 +54,13 @@ class Declarations:
     def program(self) -> Program:
         """What was declared so far."""
         arrays = [slot.spec for slot in self.slots.values()]
-        phases = self.phases or tuple(Phase(name=name) for name in self._named)
-        return Program(name=self.name, arrays=arrays, phases=phases)
+        phases = self.phases or tuple(Phase(name=name) for name in self._named) or (ONLY,)
+        known = self.operations
+        return Program(
+            name=self.name,
+            arrays=arrays,
+            phases=[replace(p, operations=known.get(p.name, p.operations)) for p in phases],
+        )
 
     def phase(self, name: str) -> str:
         """Return the phase of a name; if no phases were declared, every name is the only one.

@@ -16,8 +16,14 @@ MEASURABLE: Final = 1e-4
 waiting for the host are measured."""
 
 
-def with_time(plan: ProgramPlan, phase: str, seconds: float) -> ProgramPlan:
+def with_time(
+    plan: ProgramPlan, phase: str, seconds: float, *, counted: bool = False
+) -> ProgramPlan:
     """Return a plan whose predictions for a phase are those measured in one run of it.
+
+    If the phase's accesses were `counted`, so that the time they take is known, a longer run has
+    computed meanwhile: the phase gets so many operations, which hide remote accesses. Else its
+    accesses, which were guesses, are scaled.
 
     Examples
     --------
@@ -33,9 +39,20 @@ def with_time(plan: ProgramPlan, phase: str, seconds: float) -> ProgramPlan:
     predicted = plan.cost.phase_seconds(about, plan.placements) / max(1.0, about.passes)
     if seconds < MEASURABLE or predicted <= 0:
         return plan
+    measured = {**plan.measured, phase: seconds}
+    if counted:
+        if seconds <= predicted:
+            return replace(plan, measured=measured)
+        operations = seconds * max(1.0, about.passes) * plan.cost.machine.operation_rate
+        phases = [
+            replace(each, operations=operations) if each.name == phase else each
+            for each in plan.program.phases
+        ]
+        cost = replace(plan.cost, program=replace(plan.program, phases=phases))
+        return replace(plan, cost=cost, measured=measured)
     scale = plan.cost.scale.get(phase, 1.0) * seconds / predicted
     cost = replace(plan.cost, scale={**plan.cost.scale, phase: scale})
-    return replace(plan, cost=cost, measured={**plan.measured, phase: seconds})
+    return replace(plan, cost=cost, measured=measured)
 
 
 def with_counts(

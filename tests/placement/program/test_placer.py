@@ -281,6 +281,27 @@ def test_counted_accesses_replace_declared_ones(place, cuda):
         assert placer.plan.measured == {}
 
 
+@pytest.mark.parametrize("computes", [False, True])
+def test_what_a_counted_phase_takes_longer_it_computes(place, monkeypatch, computes):
+    """Long computing hides the bus; what is as short as predicted computes nothing."""
+    clock = FakeClock(monkeypatch)
+    counter = CountsAccesses(x=np.full(64, 32 * MIB // 64))
+    phases = [Phase(name="iterate", passes=2)]
+    with place("256MiB", phases=phases) as placer:
+        placer.array("x", 32 * MIB, from_host=1, to_host=9, reads=Stream(0.001))
+        assert placer.solve().placements["x"].on_device == 0
+        with placer.learn("iterate", counter):
+            clock.now += 60
+        predicted = placer.plan.phase_seconds["iterate"] / 2
+        with placer.phase("iterate"):
+            clock.now += 1.0 if computes else predicted
+        operations = placer.program.phases[0].operations
+        assert operations == (pytest.approx(2 * H200.operation_rate) if computes else 0)
+        terms = placer.plan.reasons["x"]
+        assert terms.phi < 1e-6 if computes else terms.phi > 1e-4
+        assert placer.plan.measured == ({"iterate": pytest.approx(1.0)} if computes else {})
+
+
 def test_phases_and_arrays_are_announced():
     seen = []
     with observing(seen.append), on_host() as place:
