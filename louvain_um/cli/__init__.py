@@ -28,6 +28,7 @@ from louvain_um.cli.commands import run as run_command
 from louvain_um.cli.commands import simulate as simulate_command
 from louvain_um.cli.commands import stream as stream_command
 from louvain_um.cli.commands import sweep as sweep_command
+from louvain_um.cli.dynamic import stores as stores_command
 from louvain_um.cli.exit_codes import SIGNAL, open_standard_streams, report_error
 from louvain_um.cli.heap import mmap_large_arrays
 from louvain_um.cli.help import Command, Group
@@ -56,6 +57,7 @@ app.command("sweep", cls=Command)(sweep_command.sweep)
 app.command("simulate", cls=Command)(simulate_command.simulate)
 app.command("calibrate", cls=Command)(calibrate.calibrate)
 app.command("plan", cls=Command)(plan.plan)
+app.command("stores", cls=Command)(stores_command.stores)
 app.command("compare", cls=Command)(compare.compare)
 app.command("convert", cls=Command)(convert.convert)
 app.add_typer(run_command.app, name="run")

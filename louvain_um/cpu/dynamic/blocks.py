@@ -232,3 +232,25 @@ def mark_used(rows, links, shape, most, used):
         list_blocks(first[v], links, shape, blocks[v], ids)
         for k in range(blocks[v]):
             used[ids[k]] += 1
+
+
+@kernel()
+def sum_targets(t, threads, claimed, rows, pool, shape, most, sums):
+    """Add up all targets in ``sums[t]``, row by row, block by block."""
+    first, blocks, filled = rows
+    targets, _, links = pool
+    width = targets.shape[1]
+    ids = np.empty(most, np.uint32)
+    total, n = np.int64(0), len(first)
+    while True:
+        low = take(claimed, 4096)
+        if low >= n:
+            break
+        for v in range(low, min(low + 4096, n)):
+            list_blocks(first[v], links, shape, blocks[v], ids)
+            for k in range(blocks[v]):
+                block = ids[k]
+                for j in range(min(width, np.int64(filled[v]) - k * width)):
+                    target = targets[block, j]
+                    total += np.int64(target) if target != HOLE else np.int64(0)
+    sums[t] = total

@@ -220,3 +220,17 @@ def first_disorder(begins, ends, targets, n):
             if j > begins[v] and targets[j - 1] >= targets[j]:
                 return v
     return -1
+
+
+@kernel()
+def sum_targets(t, threads, claimed, begins, ends, targets, sums):
+    """Add up all targets in ``sums[t]``: the least that reading every arc takes."""
+    total, n = np.int64(0), len(begins)
+    while True:
+        low = take(claimed, LONG_STRETCH)
+        if low >= n:
+            break
+        for v in range(low, min(low + LONG_STRETCH, n)):
+            for j in range(begins[v], ends[v]):
+                total += np.int64(targets[j])
+    sums[t] = total

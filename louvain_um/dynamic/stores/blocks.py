@@ -153,6 +153,16 @@ class BlockStore:
         )
         return np.repeat(ids, lengths), targets
 
+    def traverse(self) -> int:
+        """Return the sum of all targets, read where they lie."""
+        threads = self._threads_for(self.n_arcs)
+        sums = np.zeros(threads, np.int64)
+        parallel.run(
+            kernels.sum_targets, threads, np.zeros(1, np.int64), self._rows, self._pool, self.shape,
+            self._most, sums,
+        )  # fmt: skip
+        return int(sums.sum())
+
     def rows(self) -> None:
         """Return None: rows are not contiguous."""
 

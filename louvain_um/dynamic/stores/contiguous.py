@@ -55,6 +55,16 @@ class ContiguousRows:
         merge.gather(self.begins, self.ends, self.targets, ids, u, v)
         return u, v
 
+    def traverse(self) -> int:
+        """Return the sum of all targets, read where they lie."""
+        threads = self.threads_for(self.n_arcs)
+        sums = np.zeros(threads, np.int64)
+        parallel.run(
+            merge.sum_targets, threads, np.zeros(1, np.int64), self.begins, self.ends, self.targets,
+            sums,
+        )  # fmt: skip
+        return int(sums.sum())
+
     def rows(self) -> Rows:
         """Return the rows where they lie."""
         return Rows(begins=self.begins, ends=self.ends, targets=self.targets, weights=self.weights)

@@ -1,0 +1,130 @@
+"""``louvain-um stores``: graphs or timed streams × stores of changing graphs × batch sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from louvain_um.cli import common, graphs
+from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.errors import OptionError
+
+DEFAULT = "rows,csr"
+
+
+@with_exit_code
+@graphs.with_reading
+def stores(
+    graph: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="GRAPH|STREAM",
+            help="Graph files, or example:les-miserables; with --every, timed edge lists.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Folder for the results; an interrupted comparison continues there.",
+            show_default=False,
+        ),
+    ] = None,
+    chosen: Annotated[
+        str,
+        typer.Option("--stores", metavar="LIST", help="Stores, separated by commas, or all."),
+    ] = DEFAULT,
+    batch: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST", help="Edges inserted, and as many deleted, in a step: 1000,100000."
+        ),
+    ] = "10000",
+    steps: Annotated[
+        int, typer.Option(metavar="N", help="Steps of each batch size; medians are shown.")
+    ] = 5,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|TIME",
+            help="Replay timed streams: edges (10000) or time (1d) of a step.",
+            show_default=False,
+        ),
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|TIME",
+            help="Edges or time that stay, with --every.  [default: all]",
+            show_default=False,
+        ),
+    ] = None,
+    sort: Annotated[bool, typer.Option("--sort", help="Sort timed streams by time.")] = False,
+    seed: common.Seed = 0,
+    json: common.Json = False,
+    force: common.Force = False,
+    quiet: common.Quiet = False,
+    verbose: common.Verbose = False,
+    reading: graphs.Reading = graphs.DEFAULT_READING,
+) -> None:
+    """Compare stores of changing graphs: rates, bytes per arc, moved bytes, traversal."""
+    if output is None:
+        raise OptionError(remedy="name a folder for the results with -o")
+    from louvain_um.cli.dynamic.store_views import draw, table_of
+    from louvain_um.cli.kernels import import_numba
+    from louvain_um.cli.progress import progress_reporter
+    from louvain_um.cli.tables import console
+
+    import_numba()
+    from louvain_um.dynamic.comparison import Comparison, compare_stores
+    from louvain_um.dynamic.stores import STORES
+    from louvain_um.dynamic.streams import read_stream, span
+
+    for option, value in (("every", every), ("window", window)):
+        if value is not None:
+            span(option, value)
+    names = tuple(STORES) if chosen == "all" else tuple(n.strip() for n in chosen.split(","))
+    settings = Comparison(
+        stores=tuple(dict.fromkeys(names)),
+        batches=numbers("batch", batch),
+        steps=steps,
+        seed=seed,
+        every=every,
+        window=window,
+    )
+    with progress_reporter(quiet=quiet) as reporter:
+        sources: list[tuple[str, Any]] = []
+        for source in graph:
+            reporter.step(f"reading {source}")
+            if every is None:
+                loaded: Any = reading.read(source)
+            else:
+                loaded = read_stream(
+                    source, source=reading.source, target=reading.target, time=reading.time,
+                    weight=reading.weight, header=reading.header, separator=reading.separator,
+                    sort=sort, trusted=reading.trusted,
+                )  # fmt: skip
+            sources.append((graphs.name_of(source), loaded))
+        records = compare_stores(sources, settings, output, force=force, tell=reporter.step)
+    notes = [draw(records, output / "rates.svg")]
+    if json:
+        common.print_json({"schema": 1, "folder": str(output), "results": records})
+        return
+    console().print(table_of(records))
+    if not quiet:
+        for note in filter(None, notes):
+            print_note(note)
+        print_note(f"results.json and results.csv are in {output}")
+
+
+def numbers(option: str, text: str) -> tuple[int, ...]:
+    """Return a list of whole numbers."""
+    try:
+        return tuple(int(part.replace("_", "")) for part in text.split(","))
+    except ValueError:
+        raise OptionError(option, text, "must be whole numbers, separated by commas") from None

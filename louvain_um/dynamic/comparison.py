@@ -1,0 +1,212 @@
+"""Stores compared: the same batches on each, one record per graph, store and batch size."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um.core.atomic_files import replacing
+from louvain_um.dynamic.graph import DynamicGraph
+from louvain_um.dynamic.scenarios import churn
+from louvain_um.dynamic.stores import store_class
+from louvain_um.dynamic.streams import EdgeStream
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.graph.graph import Graph
+
+RESULTS: Final = "results.json"
+SCHEMA: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What is compared.
+
+    Parameters
+    ----------
+    stores : tuple of str
+    batches : tuple of int
+        Edges inserted, and as many deleted, in a step.
+    steps : int
+        Steps of which the median counts.
+    seed : int
+    every, window : str, optional
+        Steps of a timed stream; `batches` and `steps` do not apply then.
+    """
+
+    stores: tuple[str, ...]
+    batches: tuple[int, ...] = (10_000,)
+    steps: int = 5
+    seed: int = 0
+    every: str | None = None
+    window: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.stores:
+            store_class(name)
+        for name, values in (("batch", self.batches), ("steps", (self.steps,))):
+            for value in values:
+                if value < 1:
+                    raise OptionError(name, value, "must be at least 1")
+        if self.window is not None and self.every is None:
+            raise OptionError("window", self.window, "needs every")
+
+
+def compare_stores(
+    sources: Iterable[tuple[str, Graph | EdgeStream]],
+    settings: Comparison,
+    folder: Path,
+    *,
+    force: bool = False,
+    tell: Callable[[str], None] = lambda text: None,
+) -> list[dict[str, Any]]:
+    """Run every store on every source; write `results.json` after each point, and a table.
+
+    Points that the folder holds already, of the same graph and settings, are not run again.
+
+    Raises
+    ------
+    LouvainUmError
+        The folder holds results of other settings, and `force` is off.
+    """
+    settings_read = json.loads(json.dumps(asdict(settings)))
+    kept = {k: settings_read[k] for k in ("steps", "seed", "every", "window")}
+    found = read_results(folder, kept, force=force)
+    done = {(r["graph"], r["digest"], r["store"], r["batch"]): r for r in found}
+    records = []
+    for name, source in sources:
+        digest = _digest(source)
+        for store in settings.stores:
+            for batch in settings.batches if settings.every is None else (0,):
+                key = (name, digest, store, batch)
+                if key not in done:
+                    tell(f"{name}, {store}" + (f", batches of {batch:,}" if batch else ""))
+                    numbers = _run(source, store, batch, settings)
+                    where = {"graph": name, "digest": digest, "store": store, "batch": batch}
+                    done[key] = {**where, **numbers}
+                    _write(folder, kept, list(done.values()))
+                records.append(done[key])
+    return records
+
+
+def read_results(folder: Path, settings: dict[str, Any], *, force: bool) -> list[dict[str, Any]]:
+    """Return the points in a folder, which is made if it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / RESULTS
+    if not file.exists():
+        if any(folder.iterdir()) and not force:
+            raise LouvainUmError(f"{folder}: is not empty; name another folder, or pass --force")
+        return []
+    try:
+        held = json.loads(file.read_text("utf-8"))
+        same = held["schema"] == SCHEMA and held["settings"] == settings
+        results: list[dict[str, Any]] = held["results"] if same else []
+    except (ValueError, KeyError, TypeError):
+        same, results = False, []
+    if not same and not force:
+        raise LouvainUmError(
+            f"{file}: holds results of other settings; name another folder, or pass --force"
+        )
+    return results
+
+
+def _write(folder: Path, settings: dict[str, Any], records: list[dict[str, Any]]) -> None:
+    """Write the records, whole, as JSON and as a table."""
+    text = json.dumps({"schema": SCHEMA, "settings": settings, "results": records}, indent=1)
+    with replacing(folder / RESULTS, force=True) as part:
+        part.write_text(text + "\n", "utf-8")
+    table = io.StringIO()
+    writer = csv.DictWriter(table, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    with replacing(folder / "results.csv", force=True) as part:
+        part.write_text(table.getvalue(), "utf-8")
+
+
+def _digest(source: Graph | EdgeStream) -> str:
+    if isinstance(source, Graph):
+        return DynamicGraph(source, store="csr", names=False).digest()
+    edges = source.edges
+    # The sum of all edges, each at its time, tells streams apart.
+    words = edges.u.astype(np.uint64) << np.uint64(32) | edges.v
+    mixed = np.bitwise_xor(words, edges.times.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    return f"{int(mixed.sum(dtype=np.uint64)):016x}-{len(edges.u)}"
+
+
+def _run(
+    source: Graph | EdgeStream, store: str, batch: int, settings: Comparison
+) -> dict[str, Any]:
+    """Return rates and bytes of one point."""
+    if isinstance(source, EdgeStream):
+        since = time.perf_counter()
+        graph = source.graph(store=store)
+        build = time.perf_counter() - since
+        every = settings.every or ""
+        batches: Iterable[Any] = source.steps(every=every, window=settings.window)
+    else:
+        since = time.perf_counter()
+        graph = DynamicGraph(source, store=store, names=False)
+        build = time.perf_counter() - since
+        batches = churn(source, batch=batch, steps=settings.steps + 1, seed=settings.seed).steps()
+    times: dict[str, list[float]] = {"insert": [], "delete": [], "query": []}
+    rates: dict[str, list[float]] = {what: [] for what in times}
+    for number, step in enumerate(batches):
+        calls: dict[str, Any] = {
+            "delete": {"delete": step.delete, "decrease": step.decrease},
+            "insert": {"insert": step.insert},
+        }
+        asked = step.insert or step.delete or step.decrease
+        for what, given in calls.items():
+            size = sum(len(ends[0]) for ends in given.values() if ends is not None)
+            since = time.perf_counter()
+            graph.apply(**given)
+            _note(times, rates, what, since, size, warm=number > 0 or batch == 0)
+        if asked is not None:
+            since = time.perf_counter()
+            graph.has_edges(*asked[:2])
+            _note(times, rates, "query", since, len(asked[0]), warm=number > 0 or batch == 0)
+    memory = graph.memory
+    since = time.perf_counter()
+    graph._store.traverse()  # compiles
+    walks = []
+    for _ in range(3):
+        since = time.perf_counter()
+        graph._store.traverse()
+        walks.append(time.perf_counter() - since)
+    return {
+        "build_ms": 1e3 * build,
+        **{f"{what}_ms": 1e3 * median(t) if t else None for what, t in times.items()},
+        **{f"{what}_edges_per_second": median(r) if r else None for what, r in rates.items()},
+        "bytes_per_arc": memory.bytes_per_arc,
+        "held_bytes": memory.held_bytes,
+        "live_bytes": memory.live_bytes,
+        "row_bytes": memory.row_bytes,
+        "moved_bytes": memory.moved_bytes,
+        "traverse_ms": 1e3 * median(walks),
+        "arcs": graph.n_arcs,
+        "contents": graph.digest(),
+    }
+
+
+def _note(
+    times: dict[str, list[float]],
+    rates: dict[str, list[float]],
+    what: str,
+    since: float,
+    size: int,
+    *,
+    warm: bool,
+) -> None:
+    """Count a call, unless it was the first, which compiles."""
+    taken = time.perf_counter() - since
+    if size and warm:
+        times[what].append(taken)
+        rates[what].append(size / taken)

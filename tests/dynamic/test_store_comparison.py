@@ -1,0 +1,82 @@
+"""``louvain-um stores``: every store on the same batches, resumed where it was interrupted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from louvain_um.cli import app
+from louvain_um.dynamic import comparison
+from louvain_um.dynamic.stores import STORES
+
+GRAPH = "example:les-miserables"
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["stores", *arguments])
+    return result.exit_code, result.output
+
+
+def test_every_store_ends_with_the_same_contents(tmp_path):
+    code, text = run(
+        GRAPH, "--stores", "all", "--batch", "5,20", "--steps", "2", "-o", str(tmp_path), "--json"
+    )
+    assert code == 0, text
+    records = json.loads(text)["results"]
+    assert [(r["store"], r["batch"]) for r in records] == [(s, b) for s in STORES for b in (5, 20)]
+    for batch in (5, 20):
+        assert len({r["contents"] for r in records if r["batch"] == batch}) == 1
+    assert all(r["insert_edges_per_second"] > 0 and r["traverse_ms"] > 0 for r in records)
+    held = json.loads((tmp_path / "results.json").read_text())
+    assert held["results"] == records
+    assert len((tmp_path / "results.csv").read_text().splitlines()) == 1 + len(records)
+    assert (tmp_path / "rates.svg").exists()
+
+
+def test_a_comparison_continues_and_keeps_what_it_has(tmp_path, monkeypatch):
+    first = ("--steps", "1", "--batch", "4", "-o", str(tmp_path))
+    assert run(GRAPH, "--stores", "rows", *first)[0] == 0
+    before = json.loads((tmp_path / "results.json").read_text())["results"]
+    kept, calls = comparison._run, []
+    monkeypatch.setattr(comparison, "_run", lambda *a: calls.append(a[1]) or kept(*a))
+    code, text = run(GRAPH, "--stores", "rows,csr", *first)
+    assert code == 0
+    assert "csr" in text
+    assert calls == ["csr"]
+    assert json.loads((tmp_path / "results.json").read_text())["results"][:1] == before
+    code, text = run(GRAPH, "--steps", "3", "-o", str(tmp_path))
+    assert code == 1
+    assert "other settings" in text
+    assert run(GRAPH, "--steps", "3", "-o", str(tmp_path), "--force", "-q")[0] == 0
+
+
+def test_timed_streams_are_replayed(tmp_path):
+    file = tmp_path / "calls.txt"
+    file.write_text("".join(f"{k % 7} {k % 5} {k}\n" for k in range(40)))
+    out = tmp_path / "out"
+    code, text = run(str(file), "--every", "10s", "--window", "20s", "-o", str(out), "--json")
+    assert code == 0, text
+    records = json.loads(text)["results"]
+    assert len({r["contents"] for r in records}) == 1
+    assert {r["batch"] for r in records} == {0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([], "-o"),
+        (["--stores", "heap", "-o", "OUT"], "store"),
+        (["--batch", "many", "-o", "OUT"], "--batch"),
+        (["--batch", "0", "-o", "OUT"], "--batch"),
+        (["--window", "3d", "-o", "OUT"], "--window"),
+        (["--every", "soon", "-o", "OUT"], "--every"),
+    ],
+)
+def test_bad_arguments_are_one_line(arguments, text, tmp_path):
+    arguments = [str(tmp_path / "out") if a == "OUT" else a for a in arguments]
+    code, output = run(GRAPH, *arguments)
+    assert code in (1, 2)
+    assert text in output
+    assert "Traceback" not in output
