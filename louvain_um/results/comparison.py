@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, GraphWarning, LouvainUmError
 from louvain_um.results.given_labels import Given, named_labels
+from louvain_um.results.other_libraries import plain_communities
 from louvain_um.results.partition import Partition
 
 AMI_STEPS = 2 * 10**9
@@ -74,6 +75,7 @@ def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
     Parameters
     ----------
     a, b : Communities, Labels, dict of vertex and community, list of sets, or array
+        Or a result of igraph, leidenalg, cdlib, Infomap, NetworKit or graph-tool.
         Two that name their vertices are matched by name and compared on the vertices both
         have. A bare array is taken in vertex order and must have the other's length.
 
@@ -102,6 +104,7 @@ def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
     >>> agreement.nmi, agreement.identical
     (1.0, True)
     """
+    a, b = plain_communities(a), plain_communities(b)
     (names_a, first), (names_b, second) = _named(a), _named(b)
     # A dict has its own order: labels in vertex order are those of vertices 0 … n − 1.
     if names_a is None and named_labels(b, lists=False):

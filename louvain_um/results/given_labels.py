@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
+from louvain_um.results.other_libraries import plain_communities
 from louvain_um.results.partition import Partition
 
 Given = ArrayLike | Partition | Mapping[Any, Any] | Collection[Any]
@@ -29,7 +30,8 @@ def labels_of(graph: Graph, given: Given) -> NDArray[Any]:
     graph : Graph
     given : array of int, mapping, list of collections, or Communities
         Labels in vertex order, the community of each vertex, or the members of each community
-        (as networkx lists them). Vertices go by their names where the graph has names.
+        (as networkx lists them); or the result of another library, see `plain_communities`.
+        Vertices go by their names where the graph has names.
 
     Raises
     ------
@@ -46,6 +48,7 @@ def labels_of(graph: Graph, given: Given) -> NDArray[Any]:
     >>> labels_of(g, [{"cid"}, {"ann", "bob"}]).tolist()
     [1, 1, 0]
     """
+    given = plain_communities(given)
     if isinstance(given, Partition):
         if len(given.labels) == graph.n_vertices and _same(given.names, graph.names):
             return given.labels

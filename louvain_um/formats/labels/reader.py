@@ -14,7 +14,7 @@ import numpy as np
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import READ_AGAIN, GraphFormatError, LouvainUmError
 from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED
-from louvain_um.formats.labels import columns, text
+from louvain_um.formats.labels import columns, infomap, text
 from louvain_um.results.comparison import Labels
 
 REMEDY = "use a machine with more memory"
@@ -64,7 +64,8 @@ def read_labels(path: str | Path) -> Labels:
         What `write_labels` or `Communities.save` wrote, or text with a vertex and its
         community on each line, separated by blanks, a tab, a comma or a semicolon (``.gz``
         too; ``-`` is stdin). Lines that start with ``#`` or ``%`` and a header are skipped.
-        Lines with a single field are the communities of vertices 0, 1, 2 …
+        Lines with a single field are the communities of vertices 0, 1, 2 … Of Infomap's ``.clu``
+        and ``.tree`` files, the top modules.
 
     Returns
     -------
@@ -94,6 +95,8 @@ def read_labels(path: str | Path) -> Labels:
             labels = _read_parquet(path)
         elif suffix == ".json":
             labels = _read_json(path)
+        elif suffix in infomap.SUFFIXES:
+            labels = infomap.read(path, _text(path))
         else:
             labels = text.read(path, _text(path))
     except FileNotFoundError:
