@@ -1,7 +1,9 @@
 """A page-level model of NVIDIA's UVM driver: page touches in, events and seconds out."""
 
 from louvain_um.deprecated import getattr_of
+from louvain_um.profiling.simulator.addresses import read_addresses, trace_of_addresses
 from louvain_um.profiling.simulator.driver.options import Driver
+from louvain_um.profiling.simulator.driver.own import eviction, prefetcher
 from louvain_um.profiling.simulator.result import TERMS, TOTALS, Simulation
 from louvain_um.profiling.simulator.simulate import simulate
 from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_touches
@@ -31,8 +33,12 @@ __all__ = [
     "Touches",
     "Trace",
     "concatenate_touches",
+    "eviction",
     "load_trace",
+    "prefetcher",
+    "read_addresses",
     "simulate",
+    "trace_of_addresses",
 ]
 
 __getattr__ = getattr_of(__name__)

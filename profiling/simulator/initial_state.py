@@ -11,6 +11,7 @@ from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.options import EVICTIONS, Driver
+from louvain_um.profiling.simulator.driver.own import eviction_address, prefetcher_address
 from louvain_um.profiling.simulator.driver.state import State, empty_state
 from louvain_um.profiling.simulator.layout import Layout
 from louvain_um.profiling.simulator.touches import Access, Touches
@@ -53,8 +54,12 @@ def build_state(
     switches = np.zeros(c.SWITCHES, np.int64)
     switches[c.CAPACITY] = capacity // c.PAGE_BYTES
     # If the program evicts, the driver's own order is the fallback.
-    program = driver.eviction == "program"
-    switches[c.POLICY] = c.BY_MIGRATION if program else EVICTIONS.index(driver.eviction)
+    orders: dict[str, int] = {name: number for number, name in enumerate(EVICTIONS)}
+    orders["program"] = c.BY_MIGRATION
+    switches[c.POLICY] = orders.get(driver.eviction, c.OWN)
+    switches[c.OWN_EVICTION] = eviction_address(driver.eviction)
+    switches[c.OWN_PREFETCH] = prefetcher_address(driver.prefetch)
+    switches[c.COUNTER_THRESHOLD] = driver.access_counters
     switches[c.BATCH_SIZE] = driver.batch_size
     switches[c.THRESHOLD] = driver.density_percent
     switches[c.COHERENT] = machine.coherent

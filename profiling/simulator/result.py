@@ -25,10 +25,10 @@ TOTALS = (
     "touches", "hits", "faults", "bytes_in_demand", "bytes_in_density", "bytes_in_user",
     "bytes_out_demand", "bytes_out_user", "bytes_out_eviction", "evictions",
     "bytes_copies_dropped", "remote_maps", "bytes_remote", "remote_accesses", "remote_atomics",
-    "host_faults", "thrashing", "throttling",
+    "host_faults", "thrashing", "throttling", "bytes_in_counted",
 )  # fmt: skip
 
-_IN = ("bytes_in_demand", "bytes_in_density", "bytes_in_user")
+_IN = ("bytes_in_demand", "bytes_in_density", "bytes_in_user", "bytes_in_counted")
 _OUT = ("bytes_out_demand", "bytes_out_user", "bytes_out_eviction")
 
 

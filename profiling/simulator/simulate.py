@@ -104,9 +104,15 @@ def simulate(
     pooled = trace.steps if ways.eviction == "program" else None
     layout = lay_out(trace.arrays, placements or {}, ways.hold, pooled)
     replay = _Replay(trace, layout, profile, ways, size, record)
-    replay.start()
-    loading = float(replay.state.clock[c.STALLED]) * 1e-9
-    seconds = np.array([replay.step(step) for step in trace.steps], np.float64)
+    try:
+        replay.start()
+        loading = float(replay.state.clock[c.STALLED]) * 1e-9
+        seconds = np.array([replay.step(step) for step in trace.steps], np.float64)
+    except ValueError as error:  # of compiled code, about a function of the user's
+        raise LouvainUmError(
+            f"a function of your own (eviction {ways.eviction!r}, prefetch {ways.prefetch!r}) "
+            f"{error}; test it on a small trace"
+        ) from None
     s = replay.state
     if not s.clock[c.STALLED] < MOST_NS:
         raise LouvainUmError(

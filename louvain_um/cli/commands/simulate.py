@@ -58,7 +58,8 @@ def simulate(
             metavar="ORDER",
             help="Eviction by the driver: driver (NVIDIA's order), lru, lfu, second_chance or "
             "tree_pre (sparse regions early). Or program: louvain-um itself moves vertex blocks "
-            "off the GPU, so that the driver never evicts.",
+            "off the GPU, so that the driver never evicts. Or FILE.py:NAME, a function of your "
+            "own.",
             rich_help_panel=DRIVER,
         ),
     ] = "driver",
@@ -79,6 +80,23 @@ def simulate(
             rich_help_panel=DRIVER,
         ),
     ] = True,
+    prefetch: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            help="Which neighbours: density (NVIDIA's rule), or FILE.py:NAME, a function of your "
+            "own.",
+            rich_help_panel=DRIVER,
+        ),
+    ] = "density",
+    access_counters: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Accesses over the bus after which 2 MiB migrate to the GPU; 0: never.",
+            rich_help_panel=DRIVER,
+        ),
+    ] = 0,
     coherent: Annotated[
         bool,
         typer.Option(
@@ -118,7 +136,9 @@ def simulate(
 
     profile = load_machine(machine)
     profile = replace(profile, coherent=profile.coherent or coherent)
-    driver = driver_for(eviction, hold, prefetcher=prefetcher)
+    driver = driver_for(
+        eviction, hold, prefetcher=prefetcher, prefetch=prefetch, access_counters=access_counters
+    )
     names = parse_policies(policies)
     shares = parse_sizes(rates, device_budget, RATES)
     check_output_file(output, graph, force=force)
@@ -215,16 +235,30 @@ def save_session(
     session_of(trace, run, **about).save(path, force=force)
 
 
-def driver_for(eviction: Any, hold: str | None, *, prefetcher: bool) -> Driver:
+def driver_for(
+    eviction: str,
+    hold: str | None,
+    *,
+    prefetcher: bool,
+    prefetch: str = "density",
+    access_counters: int = 0,
+) -> Driver:
     """Return the settings of the simulated driver."""
     from louvain_um.core.ledger import GROUPS
     from louvain_um.profiling.simulator import Driver
+    from louvain_um.profiling.simulator.driver.own import load_functions
 
     held = tuple(name.strip() for name in (hold or "").split(",") if name.strip())
     unknown = [name for name in held if name not in GROUPS]
     if unknown:
         raise OptionError("hold", unknown[0], f"must name groups: {', '.join(GROUPS)}")
-    return Driver(eviction=eviction, hold=held, prefetcher=prefetcher)
+    return Driver(
+        eviction=load_functions(eviction),
+        hold=held,
+        prefetcher=prefetcher,
+        prefetch=load_functions(prefetch),
+        access_counters=access_counters,
+    )
 
 
 def read_recording(source: str) -> Trace | None:

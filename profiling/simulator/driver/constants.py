@@ -40,7 +40,9 @@ LISTED = 7  # NOWHERE, ORDINARY or HELD_BACK
 USES = 8
 TOUCHED = 9
 RESIDENT = 10  # pages on the GPU
-BLOCK_COLUMNS = 11
+LAST_USE = 11
+REMOTE_USES = 12  # accesses over the bus since the block was last moved
+BLOCK_COLUMNS = 13
 
 NOWHERE = -1
 ORDINARY = 0
@@ -52,6 +54,7 @@ BY_ACCESS = 1
 BY_FREQUENCY = 2
 SECOND_CHANCE = 3
 BY_TREE = 4
+OWN = 5
 
 # Integers of the whole machine.
 USED = 0  # pages of device memory in use
@@ -67,7 +70,9 @@ FAULTS = 11  # entries fetched, before coalescing
 REPLAYED = 12  # entries that came again
 STREAK = 13  # batches of the present service
 PINS = 14  # pages pinned for thrashing
-COUNTERS = 15
+TICKS = 15  # uses of blocks so far
+NOTIFIED = 16  # blocks whose counter has reached its threshold
+COUNTERS = 17
 
 # Switches.
 CAPACITY = 0
@@ -85,7 +90,10 @@ THRASH_EVENTS = 11
 THRASH_WINDOW = 12  # ns
 THRASH_THROTTLES = 13
 THRASH_PIN = 14  # ns
-SWITCHES = 15
+OWN_EVICTION = 15  # address of the function, or 0
+OWN_PREFETCH = 16
+COUNTER_THRESHOLD = 17  # accesses over the bus; 0: counters do not migrate
+SWITCHES = 18
 
 # Columns of an event in the buffer; all int64.
 E_TIME = 0
@@ -163,4 +171,5 @@ T_REMOTE_ATOMICS = 14
 T_HOST_FAULTS = 15
 T_THRASHING = 16
 T_THROTTLING = 17
-TOTALS = 18
+T_IN_COUNTED = 18
+TOTALS = 19

@@ -23,6 +23,7 @@ from louvain_um.profiling.simulator.driver.constants import (
     HEADS,
     HELD,
     HELD_BACK,
+    LAST_USE,
     LISTED,
     MAP_REMOTE,
     NEXT,
@@ -30,6 +31,8 @@ from louvain_um.profiling.simulator.driver.constants import (
     ON_GPU,
     ON_HOST,
     ORDINARY,
+    OWN,
+    OWN_EVICTION,
     OWNER,
     PAGE_BYTES,
     PAGES,
@@ -43,11 +46,13 @@ from louvain_um.profiling.simulator.driver.constants import (
     T_EVICTIONS,
     T_OUT_EVICTION,
     TAILS,
+    TICKS,
     TOUCHED,
     USED,
     USES,
     WRITE_BACK,
 )
+from louvain_um.profiling.simulator.driver.own import choose
 from louvain_um.profiling.simulator.driver.state import emit, spend
 from louvain_um.profiling.simulator.driver.words import evict_words
 
@@ -105,6 +110,10 @@ def note_use(blocks, counters, block, policy):
         blocks[block, USES] += 1
     else:
         blocks[block, TOUCHED] = 1
+        if policy == OWN:
+            counters[TICKS] += 1
+            blocks[block, USES] += 1
+            blocks[block, LAST_USE] = counters[TICKS]
 
 
 @inlined
@@ -153,6 +162,14 @@ def victim(s, keep):
     policy = s.switches[POLICY]
     for kind in range(2):
         block = s.counters[HEADS + kind]
+        if policy == OWN and block != NOWHERE:
+            chosen = choose(s.switches[OWN_EVICTION], s.blocks, block, keep)
+            if chosen != NOWHERE:
+                if chosen < 0 or chosen >= len(s.blocks) or chosen == keep:
+                    raise ValueError("chose no block, or the one being served")
+                if s.blocks[chosen, LISTED] == NOWHERE:
+                    raise ValueError("chose a block without pages on the device")
+                return chosen
         if policy == BY_FREQUENCY:
             best = NOWHERE
             while block != NOWHERE:

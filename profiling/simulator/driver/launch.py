@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from louvain_um.profiling.simulator.driver.compiled import compiled
+from louvain_um.profiling.simulator.driver.compiled import compiled, inlined
 from louvain_um.profiling.simulator.driver.constants import (
     ATOMIC,
     BARRIER,
@@ -15,12 +15,14 @@ from louvain_um.profiling.simulator.driver.constants import (
     BY_TREE,
     COMPUTE,
     COMPUTED,
+    COUNTER_THRESHOLD,
     EVENTS,
     GATHER,
     LOCAL,
     MAP_READ,
     MAP_REMOTE,
     MAP_WRITE,
+    NOTIFIED,
     ON_GPU,
     POLICY,
     READ,
@@ -31,6 +33,7 @@ from louvain_um.profiling.simulator.driver.constants import (
     REMOTE_BARRIER,
     REMOTE_RANDOM,
     REMOTE_SEQUENTIAL,
+    REMOTE_USES,
     REPLAYED,
     SECTOR_BYTES,
     STREAK,
@@ -45,9 +48,15 @@ from louvain_um.profiling.simulator.driver.constants import (
     WRITE,
 )
 from louvain_um.profiling.simulator.driver.eviction import note_use
-from louvain_um.profiling.simulator.driver.service import serve_batch
+from louvain_um.profiling.simulator.driver.service import migrate_counted, serve_batch
 
 EVENT_RESERVE = 1 << 16  # rows that one batch may need
+
+LINE_BYTES = 128
+"""Of a streamed page, each line counts as one access."""
+
+NOTIFICATIONS = 256
+"""Blocks that reach the threshold before the driver looks at them."""
 
 
 @compiled
@@ -114,6 +123,16 @@ def replay(s, sums, tracked):
     s.counters[WAITING] = left
 
 
+@inlined
+def count_remote(blocks, counters, block, way, amount, threshold):
+    """Count accesses over the bus to a block, as the device's access counters do."""
+    accesses = amount if way > WRITE else (amount + LINE_BYTES - 1) // LINE_BYTES
+    before = blocks[block, REMOTE_USES]
+    blocks[block, REMOTE_USES] = before + accesses
+    if before < threshold and before + accesses >= threshold:
+        counters[NOTIFIED] += 1
+
+
 @compiled
 def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, rows, cursor):
     """Run touches from `cursor` (row, page in the row) until a window of them waits or all ran.
@@ -122,11 +141,13 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
     """
     first, length, ways, amounts, owners = rows
     policy = switches[POLICY]
-    tracked = policy >= BY_ACCESS and policy < BY_TREE
+    tracked = policy >= BY_ACCESS and policy != BY_TREE
     window = switches[WINDOW]
     waiting = counters[WAITING]
+    threshold = switches[COUNTER_THRESHOLD]
     i, done = cursor[0], cursor[1]
-    while i < len(first) and waiting < window:
+    notified = False
+    while i < len(first) and waiting < window and not notified:
         way = ways[i]
         need = needed(way)
         amount = amounts[i]
@@ -154,6 +175,11 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
             page += 1
             if waiting == window:
                 break
+        if threshold and remote:
+            for other in range(first[i] + done, page):
+                if pages[other] & MAP_REMOTE:
+                    count_remote(blocks, counters, block_of[other], way, amount, threshold)
+            notified = counters[NOTIFIED] >= NOTIFICATIONS
         totals[owner, T_HITS] += hits
         totals[owner, T_TOUCHES] += hits
         sums[owner, LOCAL, way] += amount * (hits - remote)
@@ -176,16 +202,19 @@ def run(s, sums, rows, cursor):
     It returns early when the event buffer nears its end; empty it and call again.
     """
     policy = s.switches[POLICY]
-    tracked = policy >= BY_ACCESS and policy < BY_TREE
+    tracked = policy >= BY_ACCESS and policy != BY_TREE
     while True:
         advance(
             s.pages, s.block_of, s.blocks, s.counters, s.totals, s.queue, s.switches,
             sums, rows, cursor,
         )  # fmt: skip
         settle(s, sums)
-        if s.counters[WAITING] == 0:
+        if s.counters[NOTIFIED]:
+            migrate_counted(s)
+        if s.counters[WAITING] == 0 and cursor[0] == len(rows[0]):
             return True
         if s.switches[RECORD] and s.counters[EVENTS] + EVENT_RESERVE > len(s.events):
             return False
-        serve_batch(s)
-        replay(s, sums, tracked)
+        if s.counters[WAITING]:
+            serve_batch(s)
+            replay(s, sums, tracked)

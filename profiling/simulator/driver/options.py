@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from louvain_um.errors import OptionError
+from louvain_um.profiling.simulator.driver.own import known_evictions, known_prefetchers
 
 Eviction = Literal["driver", "lru", "lfu", "second_chance", "tree_pre", "program"]
 EVICTIONS: tuple[Eviction, ...] = get_args(Eviction)
@@ -20,15 +21,23 @@ class Driver:
     ----------
     version : {"595", "580"}
         Which driver's rules; those modelled here are the same in both.
-    eviction : {"driver", "lru", "lfu", "second_chance", "tree_pre", "program"}
+    eviction : {"driver", "lru", "lfu", "second_chance", "tree_pre", "program"} or str
         Order of eviction: by last migration (NVIDIA's), by last access, by number of accesses,
         by last migration with a second chance for what was touched, or NVIDIA's order with
         sparse neighbourhoods evicted ahead. "program" leaves nothing to evict, as this program
-        does: arrays share arenas, and what exceeds the device goes back before others come.
+        does: arrays share arenas, and what exceeds the device goes back before others come. Or
+        the name of a function given to `louvain_um.profiling.simulator.eviction`.
     hold : tuple of str
         Arrays or groups that are evicted only when nothing else is left.
     prefetcher : bool
-        Whether the density prefetcher works.
+        Whether neighbours of faulting pages come along.
+    prefetch : str
+        Which do: "density", NVIDIA's rule, or the name of a function given to
+        `louvain_um.profiling.simulator.prefetcher`.
+    access_counters : int
+        Accesses over the bus after which a block of 2 MiB migrates to the device, unless it
+        prefers the host. 0, the default, is never: NVIDIA's driver counts on coherent systems
+        only, where its threshold is 256.
     density_percent : int
         A subtree is filled when more than this share of it is resident or asked for.
     batch_size : int
@@ -51,9 +60,11 @@ class Driver:
     """
 
     version: str = "595"
-    eviction: Eviction = "driver"
+    eviction: Eviction | str = "driver"
     hold: tuple[str, ...] = ()
     prefetcher: bool = True
+    prefetch: str = "density"
+    access_counters: int = 0
     density_percent: int = 51
     batch_size: int = 256
     batches_per_service: int = 20
@@ -67,8 +78,14 @@ class Driver:
     def __post_init__(self) -> None:
         if self.version not in VERSIONS:
             raise OptionError("version", self.version, f"must be one of {', '.join(VERSIONS)}")
-        if self.eviction not in EVICTIONS:
-            raise OptionError("eviction", self.eviction, f"must be one of {', '.join(EVICTIONS)}")
+        for name, known in (
+            ("eviction", (*EVICTIONS, *known_evictions())),
+            ("prefetch", ("density", *known_prefetchers())),
+        ):
+            if getattr(self, name) not in known:
+                raise OptionError(name, getattr(self, name), f"must be one of {', '.join(known)}")
+        if not 0 <= self.access_counters < 2**31:
+            raise OptionError("access_counters", self.access_counters, "must be 0 to 2^31 - 1")
         if not 0 <= self.density_percent <= 100:
             raise OptionError("density_percent", self.density_percent, "must be 0 to 100")
         for name in (

@@ -16,14 +16,18 @@ from louvain_um.profiling.simulator.driver.constants import (
     BIG_PAGES,
     BLOCK_PAGES,
     BOTH,
+    COUNTER_THRESHOLD,
     DETECT_THRASHING,
+    DEVICE,
     FAULT,
     FIRST,
     MAP_READ,
     MAP_REMOTE,
     MAP_WRITE,
+    NOTIFIED,
     ON_GPU,
     ON_HOST,
+    OWN_PREFETCH,
     OWNER,
     PAGE_BYTES,
     PAGES,
@@ -31,15 +35,18 @@ from louvain_um.profiling.simulator.driver.constants import (
     PER_BYTE_IN,
     PER_SERVICE,
     PER_WAKE,
+    PINNED,
     PREFERS_GPU,
     PREFERS_HOST,
     PREFETCHING,
     READ_MOSTLY,
+    REMOTE_USES,
     RESIDENT,
     SERVICES,
     STREAK,
     T_DROPPED_COPIES,
     T_FAULTS,
+    T_IN_COUNTED,
     T_IN_DEMAND,
     T_IN_DENSITY,
     T_REMOTE_MAPS,
@@ -48,6 +55,7 @@ from louvain_um.profiling.simulator.driver.constants import (
 from louvain_um.profiling.simulator.driver.constants import MIGRATE as MIGRATION
 from louvain_um.profiling.simulator.driver.density import BROUGHT, FAULTED, add_dense
 from louvain_um.profiling.simulator.driver.eviction import charge
+from louvain_um.profiling.simulator.driver.own import FAILED, mark
 from louvain_um.profiling.simulator.driver.residency import (
     DUPLICATE,
     GPU_PROCESSOR,
@@ -66,6 +74,7 @@ _REMOTE_MAP = int(Kind.REMOTE_MAP)
 _COHERENCE = int(Cause.COHERENCE)
 _PREFETCH = int(Cause.PREFETCH)
 _UNKNOWN = int(Cause.UNKNOWN)
+_COUNTED = int(Cause.ACCESS_COUNTERS)
 
 
 @inlined
@@ -187,6 +196,55 @@ def fill_on_host(s, block):
 
 
 @compiled
+def mark_own(s, row, base):
+    """Let the user's function mark which pages come along with those that faulted."""
+    bring = s.own
+    bring[:] = 0
+    low = row[FIRST] - base
+    high = low + row[PAGES]
+    pages = s.pages[base : base + BLOCK_PAGES]
+    if mark(s.switches[OWN_PREFETCH], pages, s.want, bring, low, high) == FAILED:
+        raise ValueError("raised an exception")
+    for offset in range(BLOCK_PAGES):
+        page_faulted = s.want[offset] == FAULTED
+        inside = low <= offset < high
+        if inside and bring[offset] and not page_faulted and not pages[offset] & ON_GPU:
+            s.want[offset] = BROUGHT
+
+
+@compiled
+def migrate_counted(s):
+    """Bring the blocks whose access counters have reached the threshold to the device.
+
+    Pages that prefer the host stay; what thrashing pinned there, too.
+    """
+    s.counters[NOTIFIED] = 0
+    threshold = s.switches[COUNTER_THRESHOLD]
+    for block in range(len(s.blocks)):
+        row = s.blocks[block]
+        if row[REMOTE_USES] < threshold:
+            continue
+        row[REMOTE_USES] = 0
+        if row[ADVICE] & (PREFERS_HOST | PINNED | DEVICE):
+            continue
+        base = row[FIRST] & ~(BLOCK_PAGES - 1)
+        coming = 0
+        for page in range(row[FIRST], row[FIRST] + row[PAGES]):
+            if s.pages[page] & BOTH == ON_HOST and not is_pinned(s, page):
+                s.want[page - base] = BROUGHT
+                coming += 1
+        if coming == 0:
+            continue
+        spend(s, FAULT, s.rates[PER_SERVICE])
+        charge_wanted(s, block)
+        rows, moved = bring_along(s, row, False)
+        spend(s, MIGRATION, s.rates[PER_BYTE_IN] * moved * PAGE_BYTES)
+        s.totals[row[OWNER], T_IN_COUNTED] += moved * PAGE_BYTES
+        if moved:
+            emit(s, _HTOD, row[FIRST], moved * PAGE_BYTES, rows, _COUNTED)
+
+
+@compiled
 def serve_block(s, block, low, high):
     """Serve the faults `low` … `high` of the batch, all of one block."""
     row = s.blocks[block]
@@ -224,6 +282,8 @@ def serve_block(s, block, low, high):
             for offset in range(row[FIRST] - base, row[FIRST] - base + row[PAGES]):
                 if s.want[offset] == 0:
                     s.want[offset] = BROUGHT
+        elif not advice & PREFERS_HOST and s.switches[OWN_PREFETCH]:
+            mark_own(s, row, base)
         elif not advice & PREFERS_HOST:
             add_dense(
                 (s.pages, s.words), (s.want, s.marks), s.tree, row[FIRST], row[PAGES], ON_GPU,

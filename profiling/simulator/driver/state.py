@@ -58,6 +58,7 @@ class State(NamedTuple):
     want: NDArray[np.uint8]  # pages of a block to bring: 1 faulted, 2 by density
     marks: NDArray[np.uint64]  # the same, eight pages each
     tree: NDArray[np.int64]  # scratch memory of the density prefetcher
+    own: NDArray[np.uint8]  # pages of a block that a prefetcher of the user's brings
     thrash: NDArray[np.int64]  # by page: last time, last processor, events, throttles, pinned until
 
 
@@ -103,6 +104,7 @@ def empty_state(
         want=want,
         marks=want.view(np.uint64),
         tree=np.zeros((TREE_ROWS, 2 * LEAVES), np.int64),
+        own=np.zeros(BLOCK_PAGES, np.uint8),
         thrash=np.zeros((pages if thrash else 1, 5), np.int64),
     )
 

@@ -1,0 +1,173 @@
+"""Orders of eviction and prefetchers of one's own, and migration by access counters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.profiling.session.events import Cause, Kind
+from louvain_um.profiling.simulator import (
+    Access,
+    Array,
+    Driver,
+    Launch,
+    Touches,
+    Trace,
+    eviction,
+    prefetcher,
+    simulate,
+)
+from louvain_um.profiling.simulator.driver import constants as c
+from louvain_um.profiling.simulator.driver.own import load_functions
+
+MIB = 1 << 20
+
+
+@eviction
+def own_driver(blocks, head, keep):  # type: ignore[no-untyped-def]
+    return head if head != keep else blocks[head, c.NEXT]
+
+
+@eviction
+def own_lru(blocks, head, keep):  # type: ignore[no-untyped-def]
+    best, block = -1, head
+    while block >= 0:
+        older = best < 0 or blocks[block, c.LAST_USE] < blocks[best, c.LAST_USE]
+        if block != keep and older:
+            best = block
+        block = blocks[block, c.NEXT]
+    return best
+
+
+@eviction
+def beside_the_point(blocks, head, keep):  # type: ignore[no-untyped-def]
+    return len(blocks)
+
+
+@eviction
+def raising(blocks, head, keep):  # type: ignore[no-untyped-def]
+    raise ValueError("no")
+
+
+@prefetcher
+def nothing(pages, faulted, low, high, bring):  # type: ignore[no-untyped-def]
+    pass
+
+
+@prefetcher
+def everything(pages, faulted, low, high, bring):  # type: ignore[no-untyped-def]
+    bring[:] = 1
+
+
+def trace(seed: int = 0) -> Trace:
+    """Return launches that stream and gather over two arrays."""
+    rng = np.random.default_rng(seed)
+    arrays = (
+        Array(name="a", group="graph", nbytes=20 * MIB),
+        Array(name="b", group="scratch", nbytes=9 * MIB + 12_345),
+    )
+    steps = []
+    for _ in range(6):
+        pages = rng.integers(0, arrays[1].pages, 3000)
+        steps.append(Launch(touches=Touches.runs(0, 0, arrays[0].pages)))
+        steps.append(Launch(touches=Touches.of(1, pages, Access.GATHER)))
+    return Trace(arrays, tuple(steps))
+
+
+def totals(driver: Driver) -> list[list[int]]:
+    found: list[list[int]] = simulate(trace(), capacity=16 * MIB, driver=driver).by_array.tolist()
+    return found
+
+
+def test_an_order_of_ones_own_does_what_the_drivers_does() -> None:
+    assert totals(Driver(eviction="own_driver")) == totals(Driver())
+    assert totals(Driver(eviction="own_lru")) != totals(Driver())
+
+
+def test_a_prefetcher_of_ones_own_brings_what_it_marks() -> None:
+    assert totals(Driver(prefetch="nothing")) == totals(Driver(prefetcher=False))
+    run = simulate(
+        Trace((trace().arrays[1],), (Launch(touches=Touches.of(0, [0, 700])),)),
+        driver=Driver(prefetch="everything"),
+    )
+    assert run.bytes_to_device == 4 * MIB
+    assert run.total("bytes_in_density") == 4 * MIB - 2 * c.PAGE_BYTES
+
+
+@pytest.mark.parametrize("name", ["beside_the_point", "raising"])
+def test_a_function_that_fails_ends_in_one_line(name: str) -> None:
+    with pytest.raises(LouvainUmError, match=name):
+        totals(Driver(eviction=name))
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(OptionError, match="own_lru"):
+        Driver(eviction="newest")
+    with pytest.raises(OptionError, match="density"):
+        Driver(prefetch="newest")
+    with pytest.raises(OptionError):
+        Driver(access_counters=-1)
+
+    @eviction
+    def not_compiled(blocks, head, keep):  # type: ignore[no-untyped-def]
+        return {"a": object()}
+
+    with pytest.raises(OptionError, match="not_compiled"):
+        totals(Driver(eviction="not_compiled"))
+
+
+def test_functions_come_from_files(tmp_path: Path) -> None:
+    path = tmp_path / "orders.py"
+    path.write_text(
+        "from louvain_um.profiling.simulator import eviction\n"
+        "@eviction\ndef from_file(blocks, head, keep):\n    return -1\n"
+    )
+    assert load_functions(f"{path}:from_file") == "from_file"
+    assert totals(Driver(eviction="from_file")) == totals(Driver())
+    assert load_functions("lru") == "lru"
+    for given, told in ((f"{path}:other", "other"), (f"{tmp_path}/none.py:f", "none.py")):
+        with pytest.raises(OptionError, match=told):
+            load_functions(given)
+    path.write_text("1 / 0\n")
+    with pytest.raises(OptionError, match="ZeroDivisionError"):
+        load_functions(f"{path}:from_file")
+
+
+def test_access_counters_bring_what_is_read_over_the_bus() -> None:
+    data = Array(name="a", group="graph", nbytes=8 * MIB)
+    gather = Launch(touches=Touches.of(0, np.arange(0, 512), Access.GATHER))
+    steps = (gather,) * 4
+    settings = {"capacity": 64 * MIB, "placements": {"a": "accessed_by"}}
+    never = simulate(Trace((data,), steps), **settings)  # type: ignore[arg-type]
+    assert never.bytes_to_device == 0
+    assert never.total("remote_accesses") == 4 * 512
+    counted = simulate(Trace((data,), steps), driver=Driver(access_counters=1024), **settings)  # type: ignore[arg-type]
+    assert counted.bytes_to_device == counted.total("bytes_in_counted") == 2 * MIB
+    assert counted.total("remote_accesses") == 2 * 512
+    moved = counted.events.where(Kind.HTOD)
+    assert set(counted.events["cause"][moved].tolist()) == {int(Cause.ACCESS_COUNTERS)}
+    # Advice that prefers the host keeps it there.
+    kept = simulate(
+        Trace((data,), steps),
+        capacity=64 * MIB,
+        placements={"a": "host_mapped"},
+        driver=Driver(access_counters=1024),
+    )
+    assert kept.bytes_to_device == 0
+
+
+def test_counted_migration_evicts_where_there_is_no_room() -> None:
+    data = Array(name="a", group="graph", nbytes=16 * MIB)
+    gather = Launch(touches=Touches.of(0, np.arange(0, data.pages), Access.GATHER))
+    run = simulate(
+        Trace((data,), (gather,) * 5),
+        capacity=8 * MIB,
+        placements={"a": "accessed_by"},
+        driver=Driver(access_counters=1),
+    )
+    assert run.total("evictions") > 0
+    assert run.peak_bytes <= 8 * MIB
+    assert run.total("touches") == 5 * data.pages
