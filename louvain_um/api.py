@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster
-from louvain_um.errors import DeviceUnavailableError, KernelCompileError, OptionError
+from louvain_um.errors import DeviceUnavailableError, OptionError
 from louvain_um.events import Observer, ignore
-from louvain_um.gpu.runtime.preflight import device_of, out_of_memory, refuse_high_degrees
+from louvain_um.gpu.runtime.preflight import device_errors, device_of, refuse_high_degrees
 from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
 from louvain_um.options import Options
@@ -183,23 +183,14 @@ def run(
         with announced(observer):
             found = detect(CpuEngine(options, observer), graph, options, observer)
             return found if names is None else replace(found, vertex_names=names)
-    from cupy.cuda import compiler, driver, memory, runtime
-
     from louvain_um.gpu.engine import GpuEngine
 
     engine: GpuEngine | None = None
-    try:
-        with chosen.current(), GpuEngine(options, observer) as engine:
+    with device_errors(chosen, lambda: getattr(engine, "plan", None)), chosen.current():
+        engine = GpuEngine(options, observer)
+        with engine:
             refuse_high_degrees(graph)
             return detect(engine, graph, options, observer)
-    except compiler.CompileException as error:  # of kernels that CuPy makes
-        raise KernelCompileError(str(error)) from error
-    except memory.OutOfMemoryError as error:  # of memory that CuPy's own functions take
-        raise out_of_memory(getattr(engine, "plan", None), error) from error
-    except (driver.CUDADriverError, runtime.CUDARuntimeError) as error:
-        raise DeviceUnavailableError(
-            f"{chosen} stopped working ({error}); start again, or use device='cpu'"
-        ) from error
 
 
 def run_on_cluster(

@@ -76,6 +76,11 @@ def bfs(
     from louvain_um.algorithms.running import running, vertex_of
 
     with running(graph, device, threads, observer) as run:
+        start = vertex_of(run.graph, source)
+        if run.on_gpu:
+            from louvain_um.gpu.algorithms import traversal
+
+            return SearchTree(*(array.get() for array in traversal.bfs(run.rows, start)))
         from louvain_um.cpu.algorithms.bfs import bfs as search
 
-        return SearchTree(*search(run.rows, vertex_of(run.graph, source), run.threads))
+        return SearchTree(*search(run.rows, start, run.threads))

@@ -64,6 +64,11 @@ def connected_components(
     from louvain_um.algorithms.running import running
 
     with running(graph, device, threads, observer) as run:
+        if run.on_gpu:
+            from louvain_um.gpu.algorithms import structure
+
+            labels: NDArray[np.uint32] = structure.components(run.rows).get()
+            return labels
         from louvain_um.cpu.algorithms.components import components
 
         return components(run.rows, run.threads)

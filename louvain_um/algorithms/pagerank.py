@@ -93,8 +93,6 @@ def pagerank(
         raise OptionError("max_iterations", max_iterations, "must be a whole number of at least 1")
     change = int(min(tolerance, 2.0) * UNIT)
     with running(graph, device, threads, observer) as run:
-        from louvain_um.cpu.algorithms.pagerank import pagerank as iterate
-
         n = run.rows.n_vertices
         if n == 0:
             return np.zeros(0)
@@ -105,16 +103,16 @@ def pagerank(
             left = math.log1p(moved / (change + 1)) / math.log1p(UNIT / (change + 1))
             run.progress(iteration, round(1000 * left), 1000)
 
-        ranks, moved = iterate(
-            run.rows,
-            float(damping),
-            start,
-            teleport,
-            change,
-            int(max_iterations),
-            run.threads,
-            iterated,
-        )
+        rule = float(damping), start, teleport, change, int(max_iterations)
+        if run.on_gpu:
+            from louvain_um.gpu.algorithms import products
+
+            on_device, moved = products.pagerank(run.rows, *rule, iterated)
+            ranks: NDArray[np.int64] = on_device.get()
+        else:
+            from louvain_um.cpu.algorithms.pagerank import pagerank as iterate
+
+            ranks, moved = iterate(run.rows, *rule, run.threads, iterated)
         if moved > change:
             raise NotSettledError(
                 f"PageRank still changes by {moved / UNIT:.2g} after {max_iterations} iterations; "

@@ -11,11 +11,11 @@ import numpy as np
 
 from louvain_um.core import parallel
 from louvain_um.cpu.compiling import announced
-from louvain_um.errors import DeviceUnavailableError, GraphError
+from louvain_um.errors import GraphError
 from louvain_um.events import Event, Observer, ignore
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.device import Choice, pick
-from louvain_um.gpu.runtime.preflight import device_of
+from louvain_um.gpu.runtime.preflight import device_errors, device_of
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.row_view import RowView
 from louvain_um.options import Options
@@ -27,16 +27,20 @@ class Run:
 
     Parameters
     ----------
-    graph : Graph or a store of rows
+    graph : Graph, DeviceGraph or a store of rows
         As the user gave it, converted where it was no graph.
-    rows : RowView
-        Its rows in host memory.
+    rows : RowView or DeviceRows
+        Its rows in host memory, or on the device.
+    on_gpu : bool
+        Which of the two.
     threads : int
+        Of a run on the CPU.
     observer : callable
     """
 
     graph: Any
-    rows: RowView
+    rows: Any
+    on_gpu: bool
     threads: int
     observer: Observer
 
@@ -69,34 +73,35 @@ def running(
     """
     observer = observer or ignore
     options = Options(device=device, threads=threads)
-    device_for(graph, device)
-    if isinstance(graph, DeviceGraph):
-        graph = graph.to_host()
-    elif not isinstance(graph, Graph) and not has_rows(graph):
+    chosen = pick(device_of(graph, device))
+    if not isinstance(graph, Graph | DeviceGraph) and not has_rows(graph):
         from louvain_um.formats.reading import graph_of
 
         graph = graph_of(graph)
+    if chosen.kind == "cuda":
+        with on_device(chosen, graph) as rows:
+            yield Run(graph=graph, rows=rows, on_gpu=True, threads=1, observer=observer)
+        return
+    graph = graph.to_host() if isinstance(graph, DeviceGraph) else graph
     with announced(observer):
         yield Run(
             graph=graph,
             rows=RowView.of(graph) if isinstance(graph, Graph) else graph.view(),
+            on_gpu=False,
             threads=options.threads or parallel.default_threads(),
             observer=observer,
         )
 
 
-def device_for(graph: Any, device: str) -> Choice:
-    """Return the device that an algorithm runs on.
+@contextmanager
+def on_device(chosen: Choice, graph: Any) -> Iterator[Any]:
+    """Yield the rows of a graph on a device, copied there if they are not."""
+    from louvain_um.gpu.algorithms.launch import DeviceRows
 
-    Raises
-    ------
-    DeviceUnavailableError
-        The device is not available.
-    """
-    device = device_of(graph, device)
-    if device != "auto" and pick(device).kind == "cuda":
-        raise DeviceUnavailableError("algorithms run on the CPU only; use device='cpu'")
-    return pick("cpu")
+    with device_errors(chosen), chosen.current():
+        if not isinstance(graph, DeviceGraph):
+            graph = DeviceGraph.from_host(graph if isinstance(graph, Graph) else graph.snapshot())
+        yield DeviceRows.of(graph)
 
 
 def has_rows(graph: Any) -> bool:

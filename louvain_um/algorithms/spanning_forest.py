@@ -74,8 +74,13 @@ def minimum_spanning_forest(
     from louvain_um.algorithms.running import running
 
     with running(graph, device, threads, observer) as run:
-        from louvain_um.cpu.algorithms.spanning_forest import spanning_forest
+        if run.on_gpu:
+            from louvain_um.gpu.algorithms import structure
 
-        edges, weights = spanning_forest(run.rows, run.threads)
+            edges, weights = (array.get() for array in structure.spanning_forest(run.rows))
+        else:
+            from louvain_um.cpu.algorithms.spanning_forest import spanning_forest
+
+            edges, weights = spanning_forest(run.rows, run.threads)
         u, v = (edges >> np.uint64(32)).astype(np.uint32), edges.astype(np.uint32)
         return Forest(u, v, run.real(weights))

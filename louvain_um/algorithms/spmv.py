@@ -61,9 +61,14 @@ def spmv(
     from louvain_um.algorithms.running import running
 
     with running(graph, device, threads, observer) as run:
+        vector = vector_of(x, run.rows.n_vertices)
+        if run.on_gpu:
+            from louvain_um.gpu.algorithms import products
+
+            y: NDArray[np.float64] = products.spmv(run.rows, vector, run.graph.scale).get()
+            return y
         from louvain_um.cpu.algorithms.spmv import spmv as multiply
 
-        vector = vector_of(x, run.rows.n_vertices)
         return multiply(run.rows, vector, run.graph.scale, run.threads)
 
 

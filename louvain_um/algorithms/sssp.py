@@ -79,10 +79,15 @@ def sssp(
     from louvain_um.algorithms.running import running, vertex_of
 
     with running(graph, device, threads, observer) as run:
-        from louvain_um.cpu.algorithms.sssp import sssp as settle
-
         start = vertex_of(run.graph, source)
-        distances, parents = settle(run.rows, start, run.threads)
+        if run.on_gpu:
+            from louvain_um.gpu.algorithms import traversal
+
+            distances, parents = (array.get() for array in traversal.sssp(run.rows, start))
+        else:
+            from louvain_um.cpu.algorithms.sssp import sssp as settle
+
+            distances, parents = settle(run.rows, start, run.threads)
         if run.graph.scale == 1.0:
             return ShortestPaths(distances, parents)
         return ShortestPaths(np.where(distances < 0, -1.0, run.real(distances)), parents)

@@ -62,6 +62,11 @@ def triangles(
     from louvain_um.algorithms.running import running
 
     with running(graph, device, threads, observer) as run:
+        if run.on_gpu:
+            from louvain_um.gpu.algorithms import structure
+
+            counts: NDArray[np.int64] = structure.triangles(run.rows).get()
+            return counts
         from louvain_um.cpu.algorithms.triangles import triangles as count
 
         return count(run.rows, run.threads, run.progress)

@@ -12,6 +12,8 @@ from louvain_um.core import rules
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.aggregate import limits
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
+from louvain_um.gpu.algorithms import launch as algorithms
+from louvain_um.gpu.algorithms import structure, traversal
 from louvain_um.gpu.memory import targets24, targets24_rows, weights8
 from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS
 from louvain_um.gpu.out_of_core.block_steps import NONE, SPAN, VERTEX_BLOCKS
@@ -23,6 +25,7 @@ from louvain_um.profiling.access import waits
 MOVING = ("move", "vertex_blocks")
 AGGREGATING = ("aggregate",)
 RELABELLING = ("relabel",)
+ALGORITHMS = ("bfs", "sssp", "spanning_forest")
 
 STRUCTS = {
     (MOVING, "MoveRule<Unweighted, u32>"): MOVE_RULE,
@@ -39,6 +42,8 @@ STRUCTS = {
     (AGGREGATING, "Arguments<Unweighted, u32>"): ARGUMENTS,
     (AGGREGATING, "Arguments<Weights8, u64>"): ARGUMENTS,
     (RELABELLING, "RelabelResult"): RELABEL_RESULT,
+    (ALGORITHMS, "RowView<Unweighted>"): algorithms.ROW_VIEW,
+    (ALGORITHMS, "RowView<u64>"): algorithms.ROW_VIEW,
 }
 
 CONSTANTS = {
@@ -63,6 +68,12 @@ CONSTANTS = {
         "BLOCK_ARCS": waits.BLOCK_ARCS,
     },
     RELABELLING: {"THREADS": launch.THREADS},
+    ALGORITHMS: {
+        "THREADS": algorithms.THREADS,
+        "sizeof(SearchState)": traversal.SEARCH_STATE,
+        "sizeof(PathState)": traversal.PATH_STATE,
+        "sizeof(ForestState)": structure.FOREST_STATE,
+    },
 }
 
 

@@ -229,15 +229,15 @@ def execute(
     name: str, source: str, algorithm: Algorithm, running: Running, reading: graphs.Reading
 ) -> None:
     """Read the graph, run the algorithm, write its table, print what was found."""
-    from louvain_um.algorithms.running import device_for
     from louvain_um.cli import tables
     from louvain_um.cli.progress import progress_reporter
+    from louvain_um.gpu.runtime.device import pick
     from louvain_um.options import Options
     from louvain_um.version import __version__
 
     # Bad options raise here, before the graph is read.
     Options(device=running.device, threads=running.threads)
-    device, output = str(device_for(None, running.device)), running.output
+    device, output = str(pick(running.device)), running.output
     if output is not None:
         from louvain_um.formats.labels.table import check_table_path
 

@@ -1,11 +1,10 @@
 // Communities between levels: relabelling them for the next level, their sums, splitting them into
-// connected parts, and numbering them by size. The connected parts are found by union-find with
-// path halving (Jaiganesh, Burtscher: A High-Performance Connected Components Implementation for
-// GPUs, 2018).
+// connected parts, and numbering them by size.
 //
 // Vertices are dealt to threads in turns, arcs to warps; entries per community are written by
 // atomics that commute, so that no result depends on the order of threads. Kernels marked
 // cooperative hold the whole grid.
+#include "union_find.cuh"
 #include "walk_arcs.cuh"
 
 #define THREADS 256
@@ -127,19 +126,6 @@ __global__ void BOUNDS sum_communities(i64 n, const i64* offsets, const u32* tar
   if (threadIdx.x == 0 && communities) atomicAdd(&result->communities, communities);
 }
 
-// Returns the root of v, halving the path to it; other threads may do the same or join roots.
-__device__ __forceinline__ u32 root_of(u32* parents, u32 v) {
-  volatile u32* up = parents;
-  u32 parent = up[v];
-  while (parent != v) {
-    u32 above = up[parent];
-    if (above != parent) up[v] = above;
-    v = parent;
-    parent = above;
-  }
-  return v;
-}
-
 // Joins the two ends of every arc inside a community.
 template <class W>
 __device__ void join_ends(i64 n, const i64* offsets, const u32* targets, const W* weights,
@@ -148,18 +134,7 @@ __device__ void join_ends(i64 n, const i64* offsets, const u32* targets, const W
     if (arc < 0) return;
     u32 u = target_at(targets, weights, arc);
     if (u >= v || labels[u] != labels[v]) return;
-    u32 a = root_of(parents, u), b = root_of(parents, v);
-    while (a != b) {
-      if (a > b) {
-        u32 other = a;
-        a = b;
-        b = other;
-      }
-      u32 seen = atomicCAS(parents + b, b, a);
-      if (seen == b) break;
-      b = root_of(parents, seen);
-      a = root_of(parents, a);
-    }
+    join_parts(parents, u, v);
   });
 }
 

@@ -18,6 +18,9 @@ INPUT: Final = (*INPUT32, TARGETS24)
 ANY_LEVEL: Final = (*INPUT, "Weights8, u32", "Weights8, u64")
 """The same for any level: a coarse level's weights take a byte or have the type of sums."""
 
+ANY_WEIGHTS: Final = ("Unweighted", "u32", "u64")
+"""Types of weights that algorithms take."""
+
 NO_TEMPLATE: Final = ("",)
 """For functions that are not templates."""
 
@@ -70,6 +73,13 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 NO_TEMPLATE,
             ),
         },
+        "bfs": {"bfs": NO_TEMPLATE},
+        "components": {"components": NO_TEMPLATE},
+        "pagerank": {"weigh_rows": ANY_WEIGHTS, "iterate": ANY_WEIGHTS},
+        "spanning_forest": {"spanning_forest": ANY_WEIGHTS},
+        "spmv": {"multiply": ANY_WEIGHTS},
+        "sssp": {"sssp": ANY_WEIGHTS},
+        "triangles": {"triangles": NO_TEMPLATE},
         "generate": dict.fromkeys(
             (
                 "draw_rmat",

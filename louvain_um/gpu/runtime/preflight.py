@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from louvain_um.errors import (
     DeviceUnavailableError,
     GraphError,
+    KernelCompileError,
     MemoryBudgetError,
     OptionError,
 )
 
 if TYPE_CHECKING:
     from louvain_um.gpu.graph import DeviceGraph
+    from louvain_um.gpu.runtime.device import Choice
     from louvain_um.graph.graph import Graph
     from louvain_um.placement.planner import Plan
 
@@ -61,6 +65,31 @@ def refuse_high_degrees(graph: Graph | DeviceGraph) -> None:
             f"a vertex has {max_degree:,} arcs, more than the {MAX_DEGREE:,} that fit a hash table "
             "on the GPU; use device='cpu'"
         )
+
+
+@contextmanager
+def device_errors(chosen: Choice, plan: Callable[[], Plan | None] = lambda: None) -> Iterator[None]:
+    """Turn what CuPy raises within a block into errors of this package.
+
+    Parameters
+    ----------
+    chosen : Choice
+        The device that the block runs on.
+    plan : callable
+        Returns the plan of the run, or None.
+    """
+    from cupy.cuda import compiler, driver, memory, runtime
+
+    try:
+        yield
+    except compiler.CompileException as error:  # of kernels that CuPy makes
+        raise KernelCompileError(str(error)) from error
+    except memory.OutOfMemoryError as error:  # of memory that CuPy's own functions take
+        raise out_of_memory(plan(), error) from error
+    except (driver.CUDADriverError, runtime.CUDARuntimeError) as error:
+        raise DeviceUnavailableError(
+            f"{chosen} stopped working ({error}); start again, or use device='cpu'"
+        ) from error
 
 
 def out_of_memory(plan: Plan | None, error: Exception) -> MemoryBudgetError:

@@ -1,0 +1,119 @@
+"""Rows of a graph on the device, as kernels take them, and launching over the whole device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.runtime.compile import kernels
+from louvain_um.gpu.runtime.structs import Struct, layout, pointers
+
+THREADS: Final = 256
+"""Threads of a block (`row_view.cuh`)."""
+
+NULL: Final = np.uint64(0)
+
+ROW_VIEW: Final = layout(n=np.int64, **pointers("begins", "ends", "targets", "weights"))
+"""`RowView` of row_view.cuh."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRows:
+    """The rows of a graph in the memory of the current device.
+
+    Parameters
+    ----------
+    begins, ends : int64[n]
+        For compressed rows, two views of the offsets.
+    targets : uint32[…]
+    weights : uint32[…] or uint64[…] or None
+    loops : uint64[n] or None
+    n_arcs, total_weight : int
+    """
+
+    begins: Any
+    ends: Any
+    targets: Any
+    weights: Any
+    loops: Any
+    n_arcs: int
+    total_weight: int
+
+    @classmethod
+    def of(cls, graph: DeviceGraph) -> DeviceRows:
+        """Return a view of a graph's compressed rows."""
+        return cls(
+            begins=graph.offsets[:-1],
+            ends=graph.offsets[1:],
+            targets=graph.targets,
+            weights=graph.weights,
+            loops=graph.loops,
+            n_arcs=graph.n_arcs,
+            total_weight=graph.total_weight,
+        )
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices, isolated ones included."""
+        return len(self.begins)
+
+    @property
+    def types(self) -> str:
+        """The type of weights, as kernels are named by it."""
+        if self.weights is None:
+            return "Unweighted"
+        return "u32" if self.weights.dtype == np.uint32 else "u64"
+
+    def argument(self, *, weighted: bool = True) -> Any:
+        """Return the structure that kernels take."""
+        weights = self.weights if weighted else None
+        view = Struct(
+            ROW_VIEW,
+            n=self.n_vertices,
+            begins=self.begins,
+            ends=self.ends,
+            targets=self.targets,
+            weights=weights,
+        )
+        return view.argument
+
+    @property
+    def loops_argument(self) -> Any:
+        """Return the loops, or a null pointer."""
+        return NULL if self.loops is None else self.loops
+
+
+class Launch:
+    """A kernel on the whole current device: as many blocks as it holds at once.
+
+    Parameters
+    ----------
+    source, name : str
+        File without ``.cu``, and function.
+    types : str
+        Its template arguments.
+    """
+
+    def __init__(self, source: str, name: str, types: str = "") -> None:
+        self.kernel = kernels.get(source, name, types)
+        self.blocks = kernels.resident_blocks(self.kernel, THREADS)
+
+    def __call__(self, *arguments: Any) -> None:
+        """Launch; returns before the kernel has run."""
+        self.kernel((self.blocks,), (THREADS,), arguments)
+
+    def partials(self) -> Any:
+        """Return scratch of one number per block."""
+        import cupy
+
+        return cupy.empty(self.blocks, np.int64)
+
+
+def state(nbytes: int) -> Any:
+    """Return a zeroed control block."""
+    import cupy
+
+    return cupy.zeros(nbytes // 8, np.uint64)

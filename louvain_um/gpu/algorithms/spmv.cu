@@ -1,0 +1,20 @@
+// Product of the adjacency matrix and a vector; additions in the order of `fold_rows`, each
+// operation rounded on its own. The twin of cpu/algorithms/spmv.py.
+#include "row_view.cuh"
+
+template <class W>
+__global__ void BOUNDS multiply(RowView<W> rows, const u64* loops, const double* x, double unit,
+                                double* y) {
+  fold_rows(
+      rows, 0.0, [&](i64) { return true; },
+      [&](i64, i64 arc) {
+        return __dmul_rn(__ull2double_rn(rows.weight(arc)), x[rows.targets[arc]]);
+      },
+      [](double a, double b) { return __dadd_rn(a, b); },
+      [&](i64 v, double total) {
+        total = __dadd_rn(total, 0.0);  // −0 becomes 0, as among parts without arcs
+        if (loops && loops[v])
+          total = __dadd_rn(total, __dmul_rn(__ull2double_rn(loops[v]), x[v]));
+        y[v] = __dmul_rn(total, unit);
+      });
+}

@@ -1,0 +1,59 @@
+"""CUDA kernels compiled for the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from louvain_um.gpu.runtime.compile import FOLDER
+from louvain_um.gpu.runtime.image_cache import cache_folder
+
+HERE = Path(__file__).parent
+SOURCES = ("move", "aggregate", "relabel", "algorithms")
+CLOCK = 'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));'
+"""The one line that is not C++; times of sweeps are not emulated."""
+
+# As on the device: no multiplication and addition in one. Pragmas are the device compiler's, and
+# jumps between stacks look wrong to what checks them.
+OPTIONS = (
+    "-std=c++17", "-O2", "-w", "-fpermissive", "-ffp-contract=off", "-U_FORTIFY_SOURCE", "-fPIC",
+    "-shared", "-pthread",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ctypes.CDLL]:
+    """Libraries of kernels, compiled for the CPU, or cached beside those for devices."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++ here")
+    folder = tmp_path_factory.mktemp("emulated")
+    files = sorted([*FOLDER.rglob("*.cu"), *FOLDER.rglob("*.cuh"), *HERE.glob("*.[ch]*")])
+    for file in files:
+        (folder / file.name).write_text(file.read_text().replace(CLOCK, "now = 0;"))
+    release = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
+    texts = [release, repr(OPTIONS).encode(), *(file.read_bytes() for file in files)]
+    digest = hashlib.sha256(b"\0".join(texts)).hexdigest()[:40]
+    cached = {name: cache_folder() / f"{digest}-{name}.so" for name in SOURCES}
+    missing = [name for name, library in cached.items() if not library.exists()]
+    running = []
+    for name in missing:
+        arguments = [str(folder / f"{name}.cpp"), "-o", str(folder / f"{name}.so")]
+        command = [compiler, *OPTIONS, f"-I{folder}", *arguments]
+        running.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+    for process in running:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors[-2000:]
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    for name in missing:
+        # Another process may do the same at the same time.
+        moved = cached[name].with_suffix(f".{os.getpid()}")
+        shutil.copy(folder / f"{name}.so", moved)
+        os.replace(moved, cached[name])
+    return {name: ctypes.CDLL(str(library)) for name, library in cached.items()}
