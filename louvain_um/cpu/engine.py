@@ -416,7 +416,8 @@ class CpuEngine:
         alone = np.arange(last.vertices, dtype=np.uint32)
         labels = alone if last.start is None else last.start
         for map_ in reversed(self.coarse_vertices(path)):
-            labels = labels[map_]
+            # Indexing crashes where memory runs out in the midst of it (NumPy 2.4); this raises.
+            labels = labels.take(map_)
         return labels
 
     @property

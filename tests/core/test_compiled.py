@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -85,4 +88,24 @@ def test_a_truncated_entry_is_a_miss(package, suffix, kept):
     for file in files:
         file.write_bytes(file.read_bytes()[:kept])
     assert run(package) == (42, 0)
+    assert run(package) == (42, 1)
+
+
+def test_several_processes_and_a_cache_that_vanishes(package: Path) -> None:
+    stop = threading.Event()
+
+    def remove() -> None:
+        while not stop.wait(0.05):
+            shutil.rmtree(package.parents[1] / "kept", ignore_errors=True)
+
+    remover = threading.Thread(target=remove)
+    remover.start()
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(run, [package] * 6))
+    finally:
+        stop.set()
+        remover.join()
+    assert {result for result, _ in found} == {42}
+    assert run(package)[0] == 42
     assert run(package) == (42, 1)

@@ -17,6 +17,7 @@ import gc
 import json
 import os
 import shutil
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from functools import partial
 from pathlib import Path
 
 from louvain_um.cli import exit_codes, main
+from louvain_um.core import parallel
 
 KINDS = {"allocation": 1, "read": 2, "write": 3, "flush": 4, "rename": 5, "thread": 6}
 
@@ -33,6 +35,8 @@ LEAST_BYTES = 4096
 
 OUTPUT = "OUT"
 """Stands for the output file in a command."""
+
+CHILD_SECONDS = 60
 
 NEVER = 1 << 40
 """A call that does not happen."""
@@ -46,6 +50,14 @@ def command_line(words: list[str]) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     return 0
+
+
+def start_threads() -> None:
+    """Start the threads of a run: Python waits for ever for one that lacks memory to begin."""
+    threads = parallel.default_threads()
+    if threads > 1:
+        parallel._started_pool(os.getpid(), threads - 1)
+        list(parallel.stream(abs, range(threads + 2), threads))
 
 
 def complaint_problem(text: str) -> str:
@@ -82,6 +94,9 @@ class Child:
             os.dup2(file, stream)
             os.close(file)
         opened = os.listdir("/proc/self/fd")
+        signal.alarm(CHILD_SECONDS)  # what hangs is ended
+        if kind == KINDS["allocation"]:
+            start_threads()
         entered = exit_codes.warnings_as_notes
 
         def arm(*, quiet: bool) -> AbstractContextManager[None]:
