@@ -90,7 +90,7 @@ def read_partitioned(
     ----------
     data : path, or Dask DataFrame
         Parquet files, whose row groups are dealt over ranks, or files of text, each read by one
-        rank: a file, a folder, or a pattern such as "edges/*.parquet". Every worker must be able
+        rank: a file, a folder, or a pattern such as ``edges/*.parquet``. Every worker must be able
         to read them; remote ones ("s3://…") through fsspec.
     source, target, weight : str or int, optional
         Columns, by name or number from 1.

@@ -164,13 +164,13 @@ def test_full_disk_behind_stdout(two_triangles, arguments):
 
 
 def test_full_disk_behind_the_labels(run, two_triangles, tmp_path, monkeypatch):
-    from louvain_um.formats.labels import writer
+    from louvain_um.formats.labels import table
 
     def full(file, *_):
         file.write(b"vertex,")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setitem(writer.WRITERS, ".csv", full)
+    monkeypatch.setitem(table.WRITERS, ".csv", full)
     done = run("detect", two_triangles, "-o", tmp_path / "labels.csv")
     assert done.code == 1
     assert "the disk is full" in done.complaint()
