@@ -70,7 +70,7 @@ def point(graph: Any, runs: int, **options: Any) -> dict[str, Any]:
 
 def points(graph: Any, method: str, budgets: list[str], policies: list[str], runs: int) -> Any:
     """Yield the points of one graph and method."""
-    whole = point(graph, runs, method=method, memory="auto")
+    whole = point(graph, runs + 1, method=method, memory="auto")
     yield {"policy": "auto", "budget": None, **whole}
     for budget in budgets:
         for policy in policies:
@@ -87,9 +87,12 @@ def show(row: dict[str, Any]) -> None:
         told = row["reason"][:90]
     else:
         plan = row["plan"]
+        low, _, high = plan["seconds_range"]
+        after = plan["seconds_after_level_0"] or 0
         told = (
             f"{1e3 * row['seconds']:8.1f} ms  x{row.get('times', 1):5.2f}  "
-            f"predicted {1e3 * plan['seconds']:8.1f}  same {row.get('same_labels', True)}  "
+            f"{'in' if low <= row['seconds'] <= high else 'OUT'} {1e3 * low:.0f}…{1e3 * high:.0f}  "
+            f"after level 0 {1e3 * after:.0f}  same {row.get('same_labels', True)}  "
             f"{row['overflowed'] or ''}"
         )
     print(f"{row['kind']:<15}{row['method']:<8}{row['policy']:<10}{row['budget']!s:<6}{told}")

@@ -141,6 +141,7 @@ class Measured:
 def measure(graph: Any, method: Method) -> Measured:
     """Return the shape of a graph and the skew of its degrees."""
     from louvain_um.gpu.graph import DeviceGraph
+    from louvain_um.gpu.memory.clustering import sampled_clustering
     from louvain_um.gpu.memory.degree_stats import degree_stats
     from louvain_um.gpu.memory.planning import shape_of
     from louvain_um.graph.graph import Graph
@@ -149,7 +150,9 @@ def measure(graph: Any, method: Method) -> Measured:
         from louvain_um.formats.reading import graph_of
 
         graph = graph_of(graph)
-    degrees = degree_stats(graph.offsets)
+    degrees = degree_stats(graph.offsets)._replace(
+        clustering=sampled_clustering(graph.offsets, graph.targets)
+    )
     source: Source = "device" if isinstance(graph, DeviceGraph) else "host"
     shape = shape_of(graph, Options(method=method), degrees)
     return Measured(shape, degrees.degree_squares / max(graph.n_arcs, 1), source)
@@ -222,6 +225,7 @@ def plan_shape(
             replace(shape, low_scratch=low_scratch)
         ),
         targets24=declare_targets24(shape),
+        kept=shape.kept,
     )
 
 

@@ -43,6 +43,8 @@ class Request:
         ``targets24(low_scratch)`` returns the arrays with targets of 24 bits, if these suffice.
     free : int, optional
         Bytes that the device has free for managed memory and all else together.
+    kept : (float, float, float), optional
+        Share of the input's arcs that level 1 keeps: low, expected, high.
     """
 
     declare: Declare
@@ -53,6 +55,7 @@ class Request:
     out_of_core: Declare = no_more_arrays
     targets24: Declare | None = None
     free: int | None = None
+    kept: tuple[float, float, float] | None = None
 
     @property
     def budgeted(self) -> bool:

@@ -74,23 +74,29 @@ def placed(array: ArraySpec, policy: Policy) -> Placement:
 
 
 FIRST_STAGES: Final[tuple[Stage, ...]] = ("load", "move")
-"""Stages that the shared arena of a run in pages is large enough for: the input's arcs are read
-more often than later."""
+"""Stages that the shared arena of a run in pages is large enough for, at least: then the input's
+arcs are read more often than later."""
 
 JOINT_SLACK: Final = 64
 """Spare share of a joint arena, 1 / 64: some holes between arrays stay unused."""
 
 
 def lay_out(
-    arrays: Sequence[ArraySpec], policy: Policy, *, joint: bool = False, in_pages: bool = False
+    arrays: Sequence[ArraySpec],
+    policy: Policy,
+    *,
+    joint: bool = False,
+    in_pages: bool = False,
+    stages: Sequence[Stage] = STAGES,
 ) -> tuple[ArenaSpec, ...]:
     """Return the arenas of a policy.
 
     Each group has an arena. Arrays with a placement of their own have one each; so have level 0's
     arcs if they are out of core. Arrays that must be on the device although their group is not
     share one. If `joint`, everything on the device shares one arena; if also `in_pages`, except
-    the input's arcs, whose pages change sides, and what is placed when its size is known. What
-    later stages need beyond that arena takes the place of the input's arcs.
+    the input's arcs, whose pages change sides, and what is placed when its size is known. That
+    arena is large enough for some `stages`; what others need beyond it takes the place of the
+    input's arcs.
 
     Examples
     --------
@@ -134,7 +140,7 @@ def lay_out(
         if rest:
             specs.append(_spec(group, group, usual, rest, named=False))
     if together:
-        nbytes = capacity(together, FIRST_STAGES if in_pages else STAGES)
+        nbytes = capacity(together, stages)
         nbytes += nbytes // JOINT_SLACK
         specs.append(ArenaSpec(name="device", group=None, capacity=nbytes, placement=DEVICE))
     lenient = policy.name == AUTO.name

@@ -15,14 +15,19 @@ from louvain_um.placement.decision import Decision, Request
 from louvain_um.placement.layout import placed
 from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.placement.model.forecast import Workload, corrected, forecast
+from louvain_um.placement.model.time_range import TimeRange, later_seconds, time_range
 from louvain_um.placement.policy.auto import Candidate, best_of, candidate, choose
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.reasons import Reason, explain, verdict
 from louvain_um.placement.refusal import refusal
+from louvain_um.placement.units import seconds as readable
 
 REPLAN_FROM: Final = 50
 """Replan during a run only if the remaining time exceeds so many times the planning time: the
 device waits meanwhile."""
+
+AGAIN: Final = 0.25
+"""Seconds of another cycle's moving on level 0, relative to the first's."""
 
 INTEGERS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 """Types by bytes of an element; arrays of records are counted in bytes."""
@@ -61,6 +66,35 @@ class Plan(Decision):
     def reasons(self) -> dict[Group, Reason]:
         """Why each group lives where it does: φ, τ, σ and a sentence."""
         return explain(self)
+
+    @cached_property
+    def seconds_range(self) -> TimeRange:
+        """Seconds of the algorithm: low, expected, high, by what coarse levels may keep."""
+        kept = self.request.kept or (0.02, 0.3, 1.0)
+        limit = self.limit if self.in_pages else None
+        return time_range(self.expected, self.work, kept, self.arrays, limit)
+
+    def seconds_after(self, spent: float, arcs: int) -> float:
+        """Return the seconds of a run that took `spent` until level 1, of so many arcs, was made.
+
+        Another cycle moves on level 0 once more, from communities that are nearly final.
+        """
+        again = 0.0
+        if self.work.kind.methods[self.work.method].cycles > 1:
+            again = AGAIN * (
+                self.expected.core.get("move", 0.0) + self.expected.remote.get("move", 0.0)
+            )
+        return spent + later_seconds(arcs, self.work) + again
+
+    @property
+    def range_note(self) -> str:
+        """The range of seconds, and what it hangs on."""
+        found, kept = self.seconds_range, self.request.kept
+        text = f"{readable(found.low)} to {readable(found.high)}, by what level 1 keeps of the arcs"
+        if kept is None:
+            return f"{text}, of which a size alone tells nothing"
+        shares = " to ".join(f"{100 * share:.0f} %" for share in (kept[0], kept[2]))
+        return f"{text}: {shares}, by degrees and a sample of triangles"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -157,6 +191,11 @@ class Plan(Decision):
             "fits": self.fits,
             "seconds": self.seconds,
             "seconds_in_core": self.seconds_in_core,
+            "seconds_range": [
+                self.seconds_range.low,
+                self.seconds_range.expected,
+                self.seconds_range.high,
+            ],
             "stage_seconds": self.stage_seconds,
             "seconds_by_cause": {
                 "computing": dict(self.expected.core),

@@ -37,6 +37,7 @@ def make_plan(
     out_of_core: Declare = no_more_arrays,
     targets24: Declare | None = None,
     managed: bool = True,
+    kept: tuple[float, float, float] | None = None,
 ) -> Plan:
     """Decide where every array of a run will live, and predict what that costs.
 
@@ -76,6 +77,8 @@ def make_plan(
         "auto" uses them where 32 bits do not fit.
     managed : bool
         Whether the device has managed memory that both sides may touch at any time.
+    kept : (float, float, float), optional
+        Share of the input's arcs that level 1 keeps, low, expected and high, if anything is known.
 
     Returns
     -------
@@ -114,6 +117,7 @@ def make_plan(
         out_of_core=out_of_core,
         targets24=targets24,
         free=there if managed else 0,
+        kept=kept,
     )
     work = work_for(
         default,

@@ -42,12 +42,19 @@ class Reason:
 
 
 def estimate(
-    arrays: Sequence[ArraySpec], room: int, work: Workload, scales: Scales, hosted: Placement = HOST
+    arrays: Sequence[ArraySpec],
+    room: int,
+    work: Workload,
+    scales: Scales,
+    hosted: Placement = HOST,
+    *,
+    in_pages: bool = False,
 ) -> dict[str, Estimate]:
     """Return the terms of every array, were it on the host, with so much room on the device.
 
     An array that fits into the room is copied once, if it is given; one that does not is gone
-    over in blocks, by as many copies and launches as the passes over it need.
+    over in blocks, by as many copies and launches as the passes over it need. In pages, no blocks
+    come and go: what is on the device of the input's arcs is copied there once a cycle.
     """
     machine, core = work.machine, work.core
     found = dict[str, Estimate]()
@@ -57,7 +64,9 @@ def estimate(
         phi = exposed(core, bus, targets24=has_targets24(array))
         given = work.source == "host" and array.group == "graph" and "load" in array.stages
         copies, extra, rate = (1.0 if given else 0.0), 0, copying_rate(machine)
-        if array.holds_input_arcs and array.nbytes > room:
+        if array.holds_input_arcs and in_pages:
+            copies, rate = float(work.kind.methods[work.method].cycles), machine.copy_to_device
+        elif array.holds_input_arcs and array.nbytes > room:
             copies, rate = work.passes, machine.copy_to_device
             extra = launches(array.nbytes, max(room // HELD_BLOCKS, BLOCK)) - 1
         found[array.name] = Estimate(
@@ -89,7 +98,7 @@ def explain(plan: Decision) -> dict[Group, Reason]:
         room = max(0, plan.limit - others - capacity(a for a in mine if not a.holds_input_arcs))
         pinned = plan.placements[group].kind == "pinned"
         hosted = Placement("pinned") if pinned else HOST
-        terms = estimate(mine, room, plan.work, scales, hosted)
+        terms = estimate(mine, room, plan.work, scales, hosted, in_pages=plan.in_pages)
         whole = sum(terms.values(), Estimate())
         found[group] = Reason(
             whole.phi, whole.tau, whole.sigma, _sentence(plan, group, whole, there[group])

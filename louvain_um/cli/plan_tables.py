@@ -47,6 +47,7 @@ def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
     core = f"{seconds(plan.seconds_in_core)} in core"
     text = f"{seconds(plan.seconds)} ({core}), plus {load} to load and {fetch} to fetch labels"
     out.print(text, soft_wrap=True)
+    out.print(f"range: {plan.range_note}", soft_wrap=True)
     if plan.out_of_core:
         text = f"{count(plan.blocks, 'block', 'blocks')} per pass over the arcs"
         if plan.transfer_mode == "fault":

@@ -40,6 +40,7 @@ from louvain_um.options import Options
 from louvain_um.placement.lru.residency import Traffic
 from louvain_um.placement.machine.machine_choice import machine_for
 from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.model.time_range import TimeRange
 from louvain_um.placement.planner import Plan
 
 U32 = NDArray[np.uint32]
@@ -67,6 +68,9 @@ class GpuEngine:
         self.reaggregates = False
         self.planned: float | None = None
         self.expected: float | None = None
+        self.after_level_0: float | None = None
+        self.ranged: TimeRange
+        self.began = 0.0
         self.stack = ExitStack()
 
     def __enter__(self) -> GpuEngine:
@@ -92,7 +96,7 @@ class GpuEngine:
         self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
         self.observer(Event(kind="plan", phase="load", plan=self.plan))
         self.compile(TARGETS24 if self.plan.targets24 else types, *coarse)
-        self.planned = self.plan.seconds
+        self.planned, self.ranged = self.plan.seconds, self.plan.seconds_range
         self.limits = aggregation_limits(self.plan, shape, LIMITS, self.options)
         self.reaggregates = shape.reaggregates
         unchanged = self.plan.in_core and not self.plan.targets24 and not self.plan.pages
@@ -173,6 +177,8 @@ class GpuEngine:
         run = (kernels, self.memory, self.options, self.total, level)
         blocks = self.blocks if level.number == 0 else None
         since = time.perf_counter()
+        if level.number == level.cycle == 0:
+            self.began = since
         if blocks:
             moved, sweeps = move_blocks(*run, blocks, self.low_scratch)
         else:
@@ -238,6 +244,9 @@ class GpuEngine:
             self.in_place.aggregate(level, coarse, between)
         if level.number == 0:
             self.settle()
+        if level.number == level.cycle == 0:
+            spent = time.perf_counter() - self.began
+            self.after_level_0 = self.plan.seconds_after(spent, coarse.arcs)
         return coarse
 
     def settle(self) -> None:
@@ -315,9 +324,12 @@ class GpuEngine:
     @property
     def provenance(self) -> Mapping[str, Any]:
         """Device, policy, budget."""
+        range_ = self.ranged
         plan = {
             "seconds": self.planned,
+            "seconds_range": [range_.low, range_.expected, range_.high],
             "seconds_corrected": self.expected,
+            "seconds_after_level_0": self.after_level_0,
             "device_bytes": self.plan.device_bytes,
             "packed": self.plan.targets24,
             "pages_a_warp": self.blocks.touch.factor if self.blocks else None,

@@ -10,6 +10,7 @@ from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
 from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, guarded_bytes
 from louvain_um.placement.layout import (
     ALIGNED,
+    FIRST_STAGES,
     JOINT_SLACK,
     Fit,
     aligned,
@@ -19,7 +20,7 @@ from louvain_um.placement.layout import (
     lay_out,
     placed,
 )
-from louvain_um.placement.memory.pages import page_bytes
+from louvain_um.placement.memory.pages import LEAST_PAGE, page_bytes
 from louvain_um.placement.model.cost import exposed
 from louvain_um.placement.model.forecast import Forecast, Workload, forecast
 from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
@@ -27,6 +28,9 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, POLICY_NAMES, Placement, Policy
 
 HOSTED = Placement("host_mapped")
+
+LEAST_PAGES: Final = 8
+"""Pages that a device must have for a run in pages: fewer would be too coarse."""
 
 ROUNDED: Final = 8
 """Arrays that may lie in pages of their own at a time, about, besides the input's arcs."""
@@ -67,6 +71,9 @@ def candidate(
     """
     layout = lay_out(arrays, policy, joint=joint, in_pages=in_pages)
     fitted = fit(layout, limit, work.max_degree)
+    if in_pages and not fitted.within(limit):
+        layout = lay_out(arrays, policy, joint=joint, in_pages=True, stages=FIRST_STAGES)
+        fitted = fit(layout, limit, work.max_degree)
     if in_pages:
         # Later stages, and coarse levels, are placed in what is left, and in place of the input.
         least = _with_slack(capacity(_fixed(arrays, policy)))
@@ -93,6 +100,22 @@ def candidate(
         ),
         like=like,
         in_pages=in_pages,
+    )
+
+
+def wasted_bytes(limit: int) -> int:
+    """Return the bytes that arrays in pages of their own waste: half a page each."""
+    return min(ROUNDED * page_bytes(limit), limit // 8)
+
+
+def unplanned_bytes(arrays: Iterable[ArraySpec]) -> int:
+    """Return the bytes by which level 1's arcs may exceed their estimate: it has no more arcs."""
+    known = list(arrays)
+    arcs = max((a.size for a in known if a.role == "targets" and a.level == 0), default=0)
+    return sum(
+        max(0, arcs - a.size) * a.itemsize
+        for a in known
+        if a.estimated and a.holds_coarse_arcs and a.level == 1
     )
 
 
@@ -139,11 +162,11 @@ def choose(
     then tried only if that does not fit.
     """
     first = candidate(AUTO, default, work, limit, low_scratch=False)
-    if first.fitted.within(limit):
+    if first.fitted.within(limit - unplanned_bytes(default)):
         return first
     low_scratch = declare(True)
     smallest = targets24(True) if targets24 else ()
-    in_pages = any(array.estimated for array in default)
+    in_pages = any(a.estimated for a in default) and limit >= LEAST_PAGES * LEAST_PAGE
     in_core = [(low_scratch, True, False)]
     if targets24:
         in_core = [(targets24(False), False, True), *in_core, (smallest, True, True)]
@@ -155,9 +178,7 @@ def choose(
             AUTO, arrays, work, limit,
             low_scratch=small, targets24=less, joint=joint, in_pages=in_pages,
         )  # fmt: skip
-        # Arrays in pages of their own waste half a page each.
-        wasted = ROUNDED * page_bytes(limit) if in_pages else 0
-        if found.fitted.within(limit - wasted):
+        if found.fitted.within(limit - (wasted_bytes(limit) if in_pages else 0)):
             return found
     fewest = smallest or low_scratch
     own = [
@@ -216,7 +237,7 @@ def hosted_within(
     in_pages: bool = False,
 ) -> Candidate:
     """Return the candidate that moves arrays to the host until the rest fits."""
-    room = limit
+    room = limit - (wasted_bytes(limit) if in_pages else 0)
     known = _by_stage(arrays) if in_pages else list(arrays)
     while True:
         policy = hosting(known, work, room, order)

@@ -95,6 +95,75 @@ def coarse_shares(method: Method, kind: str, degree: float) -> CoarseShares:
     return COARSE_SHARES[method, kind].at_degree(degree)
 
 
+KEEPS: Final = 0.95
+"""Share of its arcs that a graph without triangles or hubs keeps on level 1: random graphs."""
+
+THIN_KEEPS: Final = 0.6
+"""The same, relative, of a graph of few arcs per vertex: pairs of vertices merge first, which takes
+a fixed share of the arcs."""
+
+SKEWED: Final = 6.0
+"""Skew of degrees from which triangles count less and less."""
+
+OPEN_BELOW: Final = 0.05
+"""Clustering from which Louvain's communities are clear at once."""
+
+
+def expected_arcs(method: Method, clustering: float, skew: float, degree: float) -> float:
+    """Return the share of the input's arcs that level 1 is expected to keep.
+
+    Triangles hold communities together, and hubs draw vertices in. Fitted to half of the kinds of
+    `benchmarks/zoo.py`; on the others, Leiden's is right to within a third.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.memory.coarse_memory import expected_arcs
+    >>> found = expected_arcs("louvain", 0.0, 1.0, 32), expected_arcs("leiden", 0.5, 1.0, 12)
+    >>> [round(share, 2) for share in found]
+    [0.95, 0.24]
+    """
+    thin = THIN_KEEPS if degree < THIN else 1.0
+    if method == "leiden":
+        # Triangles at hubs hold no small communities together.
+        exponent = 2 / (1 + max(skew - SKEWED, 0) / 4)
+        return float(thin * KEEPS * (1 - clustering) ** exponent)
+    open_ = max(0.0, 1 - clustering / OPEN_BELOW)
+    return thin * min(KEEPS, 0.1 + KEEPS * open_ / (1 + max(skew - 1, 0) / 2))
+
+
+def arcs_range(
+    method: Method, clustering: float, skew: float, degree: float
+) -> tuple[float, float, float]:
+    """Return the same: low, expected, high. What a sample does not tell is much."""
+    expected = expected_arcs(method, clustering, skew, degree)
+    if method == "leiden":
+        return 0.4 * expected, expected, min(1.0, 0.15 + 1.2 * expected)
+    high = 0.3 if clustering > OPEN_BELOW else 1.0
+    return 0.05 * expected, expected, max(expected, high)
+
+
+def shares_from_facts(
+    method: Method, clustering: float, skew: float, degree: float
+) -> CoarseShares:
+    """Return what coarse levels are expected to keep, with something to spare."""
+    expected = expected_arcs(method, clustering, skew, degree)
+    arcs = min(1.0, 1.15 * expected + 0.03)
+    vertices = min(0.65, 0.55 * expected + (0.15 if method == "leiden" else 0.12))
+    again = method == "leiden" and expected > REAGGREGATED
+    return CoarseShares(
+        arcs=arcs,
+        vertices=vertices,
+        next_arcs=0.8 if again else 0.45,
+        next_vertices=min(0.5, 0.6 * vertices),
+        deep_levels=4,
+        reaggregated_arcs=0.3 if again else 0.0,
+    )
+
+
+REAGGREGATED: Final = 0.75
+"""Expected share of arcs from which level 2 is planned to replace level 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class CoarseRegion:
     """Memory for the graph of every second level.

@@ -18,12 +18,15 @@ class DegreeStats(NamedTuple):
         Vertices without arcs.
     hub_arcs : int, optional
         Arcs of vertices that have more than `HUB_DEGREE`; None if unknown.
+    clustering : float, optional
+        Share of pairs of neighbours that are joined (`clustering.py`); None if unknown.
     """
 
     max_degree: int
     degree_squares: int
     isolated: int = 0
     hub_arcs: int | None = None
+    clustering: float | None = None
 
 
 HUB_DEGREE: Final = 1024
@@ -43,7 +46,7 @@ def degree_stats(offsets: Any) -> DegreeStats:
     >>> import numpy as np
     >>> from louvain_um.gpu.memory.degree_stats import degree_stats
     >>> degree_stats(np.array([0, 2, 2, 3, 4]))
-    DegreeStats(max_degree=2, degree_squares=6, isolated=1, hub_arcs=0)
+    DegreeStats(max_degree=2, degree_squares=6, isolated=1, hub_arcs=0, clustering=None)
     """
     arcs = (offsets[1:] - offsets[:-1]).astype("float64")
     max_degree = int(arcs.max()) if len(arcs) else 0

@@ -9,6 +9,7 @@ import numpy as np
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory import targets24
+from louvain_um.gpu.memory.clustering import sampled_clustering
 from louvain_um.gpu.memory.degree_stats import DegreeStats, degree_stats
 from louvain_um.gpu.move.move import add_degrees
 from louvain_um.gpu.out_of_core.page_toucher import PageToucher
@@ -25,10 +26,12 @@ BLOCKS_HELD: Final = 4
 
 
 def survey(graph: Graph | DeviceGraph) -> DegreeStats:
-    """Return how many arcs vertices have."""
+    """Return what a plan needs to know of a graph besides its size."""
     if isinstance(graph, DeviceGraph):
-        return relabel.survey(kernels, graph.n_vertices, graph.offsets)
-    return degree_stats(graph.offsets)
+        found = relabel.survey(kernels, graph.n_vertices, graph.offsets)
+    else:
+        found = degree_stats(graph.offsets)
+    return found._replace(clustering=sampled_clustering(graph.offsets, graph.targets))
 
 
 def upload(memory: Allocator, graph: Graph | DeviceGraph, *, packed: bool = False) -> GpuLevel:

@@ -43,6 +43,8 @@ def shape_of(graph: Any, options: Options, degrees: DegreeStats) -> Shape:
         max_degree=degrees.max_degree,
         isolated=degrees.isolated,
         hub_arcs=degrees.hub_arcs,
+        clustering=degrees.clustering,
+        skew=degrees.degree_squares * graph.n_vertices / max(graph.n_arcs, 1) ** 2,
         method=options.method,
     )
 
@@ -79,6 +81,7 @@ def plan_run(
             replace(shape, low_scratch=low_scratch)
         ),
         targets24=declare_targets24(shape),
+        kept=shape.kept,
         managed=managed_refusal(cuda_calls.cupy_runtime().getDevice()) is None,
     )
     return plan, shape

@@ -10,8 +10,10 @@ from louvain_um.gpu.aggregate.limits import LIMITS, Limits, low_scratch_limits
 from louvain_um.gpu.memory.coarse_memory import (
     CoarseRegion,
     CoarseShares,
+    arcs_range,
     coarse_regions,
     coarse_shares,
+    shares_from_facts,
 )
 from louvain_um.gpu.memory.targets24 import MOST_VERTICES
 from louvain_um.options import Method
@@ -47,8 +49,13 @@ class Shape:
     hub_arcs : int, optional
         Arcs of vertices that have many (`degree_stats.HUB_DEGREE`), if known.
     method : {"louvain", "leiden"}
+    clustering : float, optional
+        Share of pairs of neighbours that are joined, if known.
+    skew : float
+        Degree at the end of a random arc, relative to that of a random vertex.
     kind : str
-        Kind of graph; sets the share of arcs that coarse levels keep.
+        Kind of graph; sets the share of arcs that coarse levels are taken to keep where nothing
+        but the size is known.
     low_scratch : bool
         Scratch of minimal size, for runs that do not fit otherwise.
     targets24 : bool
@@ -63,6 +70,8 @@ class Shape:
     max_degree: int | None = None
     isolated: int = 0
     hub_arcs: int | None = None
+    clustering: float | None = None
+    skew: float = 1.0
     method: Method = "louvain"
     kind: str = "unknown"
     low_scratch: bool = False
@@ -84,9 +93,20 @@ class Shape:
     @property
     def coarse_shares(self) -> CoarseShares:
         """What coarse levels are expected to keep."""
+        if self.clustering is not None:
+            degree = self.arcs / max(self.vertices, 1)
+            return shares_from_facts(self.method, self.clustering, self.skew, degree)
         # Measured: weighted graphs keep twice as much, since few arcs of a vertex are heavy.
         degree = self.arcs / max(self.vertices, 1) / (2 if self.weight_bytes else 1)
         return coarse_shares(self.method, self.kind, degree)
+
+    @property
+    def kept(self) -> tuple[float, float, float] | None:
+        """Share of the arcs that level 1 keeps: low, expected, high; None if nothing is known."""
+        if self.clustering is None:
+            return None
+        degree = self.arcs / max(self.vertices, 1)
+        return arcs_range(self.method, self.clustering, self.skew, degree)
 
     @property
     def coarse_regions(self) -> tuple[CoarseRegion, CoarseRegion]:

@@ -1,0 +1,79 @@
+"""The range of seconds before a run, and what it hangs on."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.generators import lfr
+from louvain_um.gpu.memory.coarse_memory import arcs_range, expected_arcs
+from tests.paths import BENCHMARKS
+
+ZOO = json.loads((BENCHMARKS / "results/zoo_h200.json").read_text("utf-8"))["results"]
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return lfr(1 << 15, seed=1).graph
+
+
+@pytest.mark.parametrize("budget", [None, "70%", "30%"])
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_a_range_holds_its_expectation(graph, method, budget):
+    found = lu.plan(graph, method=method, device_budget=budget, machine="h200")
+    span = found.seconds_range
+    assert 0 < span.low < span.expected < span.high
+    assert span.expected in span
+    assert found.to_dict()["seconds_range"] == [span.low, span.expected, span.high]
+    assert "triangles" in found.range_note
+
+
+def test_less_memory_takes_no_less(graph):
+    spans = [
+        lu.plan(graph, device_budget=b, machine="h200").seconds_range
+        for b in (None, "90%", "50%", "30%")
+    ]
+    for more, less in itertools.pairwise(spans):
+        assert less.low >= 0.999 * more.low
+        assert less.high >= 0.999 * more.high
+
+
+def test_a_size_alone_tells_little_and_says_so():
+    found = lu.plan(n_vertices=1 << 20, n_arcs=1 << 25, machine="h200")
+    assert found.seconds_range.high > 5 * found.seconds_range.low
+    assert "a size alone tells nothing" in found.range_note
+
+
+def test_the_range_narrows_when_level_1_is_known(graph):
+    found = lu.plan(graph, machine="h200")
+    few, many = (found.seconds_after(0.01, arcs) for arcs in (10_000, graph.n_arcs))
+    assert 0.01 < few < many
+    assert many - few < found.seconds_range.high - found.seconds_range.low
+
+
+def test_triangles_and_hubs_bound_what_level_1_keeps():
+    for method in ("louvain", "leiden"):
+        for clustering in np.linspace(0, 1, 11):
+            for skew in (1, 5, 80):
+                low, expected, high = arcs_range(method, clustering, skew, 30)
+                assert 0 <= low <= expected <= high <= 1
+        assert expected_arcs(method, 0.0, 1, 30) > expected_arcs(method, 0.6, 1, 30)
+    assert expected_arcs("leiden", 0.15, 80, 30) > expected_arcs("leiden", 0.15, 1, 30)
+
+
+def test_labels_of_the_zoo_depend_on_no_budget():
+    assert all(row.get("same_labels", True) for row in ZOO if row["feasible"])
+
+
+def test_kinds_that_nothing_was_fitted_to_took_as_long_as_said():
+    held_out = [row for row in ZOO if row["feasible"] and not row["fitted"]]
+    inside = [
+        row["plan"]["seconds_range"][0] <= row["seconds"] <= row["plan"]["seconds_range"][2]
+        for row in held_out
+    ]
+    assert len(held_out) > 40
+    assert sum(inside) >= 0.9 * len(inside)
