@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster
-from louvain_um.errors import DeviceUnavailableError, OptionError
+from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import Observer, ignore
 from louvain_um.gpu.runtime.preflight import device_errors, device_of, refuse_high_degrees
 from louvain_um.graph.graph import Graph
@@ -126,22 +126,6 @@ def leiden(
     return run(graph, Options(method="leiden", **options), observer, clustered)
 
 
-def device_for(options: Options) -> str:
-    """Return the device option of a run; the CPU for what only the CPU engine does."""
-    from louvain_um.core.problem import takes_extended_rule
-
-    if not takes_extended_rule(options):
-        return options.device
-    if options.device not in ("auto", "cpu"):
-        raise OptionError(
-            "device",
-            options.device,
-            "use device='cpu'",
-            problem="the GPU engine maximises modularity only, without constraints",
-        )
-    return "cpu"
-
-
 def run(
     graph: Any,
     options: Options,
@@ -159,7 +143,7 @@ def run(
     if clustered is not None and clustered.cluster is not None:
         return run_on_cluster(clustered, graph, options, observer)
     options = replace(options, memory=find_policy(options.memory))
-    options = replace(options, device=device_of(graph, device_for(options)))
+    options = replace(options, device=device_of(graph, options.device))
     chosen = pick(options.device)
     names = None
     if isinstance(graph, PartitionedGraph):

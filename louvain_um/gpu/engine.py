@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objective import Sums
-from louvain_um.core.problem import Problem, problem_of
+from louvain_um.core.problem import Problem, problem_of, takes_extended_rule
+from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer, array_listener
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import LIMITS, aggregate, prepare
@@ -26,6 +27,13 @@ from louvain_um.gpu.memory.planning import (
     plan_run,
     without_graph,
     work_bytes,
+)
+from louvain_um.gpu.move.extended import (
+    extended_sums,
+    free_masses,
+    free_second_totals,
+    load_masses,
+    sum_masses,
 )
 from louvain_um.gpu.move.move import move
 from louvain_um.gpu.out_of_core.block_steps import move_blocks, refine_blocks
@@ -85,9 +93,12 @@ class GpuEngine:
         """Plan the run, lay out memory, and put the graph where the plan places it."""
         import cupy
 
+        extended = takes_extended_rule(self.options)
+        if extended and isinstance(graph, DeviceGraph):
+            graph = graph.to_host()
         self.problem = problem_of(graph, self.options)
         self.total = graph.total_weight
-        types, coarse = kernel_types(graph, LIMITS.small)
+        types, coarse = kernel_types(graph, LIMITS.small, extended=extended)
         if isinstance(graph, DeviceGraph):
             # A kernel counts degrees for the plan; announce its compilation.
             kernels.prepare([("relabel", "")], self.observer)
@@ -95,9 +106,18 @@ class GpuEngine:
         machine = machine_for(device)
         self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
         self.observer(Event(kind="plan", phase="load", plan=self.plan))
+        if extended and self.plan.out_of_core:
+            raise OptionError(
+                "device_budget",
+                self.options.device_budget,
+                "raise device_budget, take another memory policy, or use device='cpu'",
+                problem="out of core, only modularity without constraints is maximised",
+            )
         self.compile(TARGETS24 if self.plan.targets24 else types, *coarse)
         self.planned, self.ranged = self.plan.seconds, self.plan.seconds_range
         self.limits = aggregation_limits(self.plan, shape, LIMITS, self.options)
+        if extended:
+            self.limits = replace(self.limits, weights8=False)
         self.reaggregates = shape.reaggregates
         unchanged = self.plan.in_core and not self.plan.targets24 and not self.plan.pages
         given = graph if isinstance(graph, DeviceGraph) and unchanged else None
@@ -120,8 +140,10 @@ class GpuEngine:
         if given:
             level = adopt(self.memory, given)
         else:
-            level = upload(self.memory, graph, packed=self.plan.targets24)
+            level = upload(self.memory, graph, packed=self.plan.targets24, extended=extended)
             self.memory.recall()
+        if extended and isinstance(graph, Graph):
+            load_masses(self.memory, graph, self.problem, level)
         prepare(kernels, self.memory, level)
         if self.plan.out_of_core:
             self.blocks = cut(self.memory, self.plan, graph, level, device)
@@ -135,6 +157,9 @@ class GpuEngine:
         if not source and self.options.method == "leiden":
             sources.append("refine")
         units = [(source, each) for source in sources for each in dict.fromkeys(types)]
+        if self.problem.extended:
+            moving = ("move", "refine")
+            units = [(s, f"{each}, Extended" if s in moving else each) for s, each in units]
         kernels.prepare([*units, ("relabel", "")], self.observer)
 
     def restart(self, path: list[GpuLevel]) -> GpuLevel:
@@ -182,7 +207,7 @@ class GpuEngine:
         if blocks:
             moved, sweeps = move_blocks(*run, blocks, self.low_scratch)
         else:
-            moved, sweeps = move(*run, self.low_scratch)
+            moved, sweeps = move(*run, self.problem, self.low_scratch)
         if not blocks:
             self.in_place.move(level, moved)
         if level.number == level.cycle == 0:
@@ -219,20 +244,23 @@ class GpuEngine:
         if blocks:
             refine_blocks(*run, blocks, self.low_scratch)
         else:
-            refine(*run, self.low_scratch)
+            refine(*run, self.problem, self.low_scratch)
             self.in_place.refine(level)
 
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or sub-community) become one."""
         self.memory.free("totals")
+        free_second_totals(self.memory, level)
         blocks = self.blocks if level.number == 0 else None
         where = (blocks.ranges, blocks.need_range) if blocks else ()
         first, limits = self.first, self.limits
         shares = self.in_place.shares(level)
-        if not self.blocks and reaggregate.wanted(first, level, limits, self.reaggregates):
+        from_input = reaggregate.wanted(first, level, limits, self.reaggregates)
+        if not self.blocks and not self.problem.extended and from_input:
             coarse = reaggregate.from_input(kernels, self.memory, first, level, limits)
         else:
             coarse = aggregate(kernels, self.memory, level, limits, *where)
+        sum_masses(kernels, self.memory, level, coarse)
         if self.options.method == "leiden":
             # The next level's start communities replace labels; maps are made of sub-communities.
             self.memory.free(f"labels.{level.cycle}.{level.number}")
@@ -259,12 +287,15 @@ class GpuEngine:
     def discard_move(self, level: GpuLevel) -> None:
         """Free temporaries after a move phase without moves."""
         self.memory.free("totals")
+        free_second_totals(self.memory, level)
 
     def sums(self, level: GpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""
         if level.start is None:
-            return Sums(level.inside, level.squares, level.vertices)
-        return relabel.community_sums(kernels, self.memory, level)
+            sums = Sums(level.inside, level.squares, level.vertices)
+        else:
+            sums = relabel.community_sums(kernels, self.memory, level)
+        return extended_sums(level, sums) if self.problem.extended else sums
 
     def split_disconnected(self, level: GpuLevel) -> None:
         """Make every connected component of a community a community of its own."""
@@ -282,6 +313,7 @@ class GpuEngine:
             level.start = None
             return
         reaggregate.give_back(self.memory, level)
+        free_masses(self.memory, level)
         if level is not self.current:
             self.settle()
 

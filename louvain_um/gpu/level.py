@@ -61,6 +61,11 @@ class GpuLevel:
         (`louvain_um.gpu.memory.coarse_memory`).
     tag : str
         Suffix of the names of its graph's arrays.
+    second, members, fixed : uint64[n] or None
+        Under the extended rule: second masses (signed), vertices of the input in each vertex, and
+        how many of them may not move; None where not in use.
+    second_totals : uint64[n] or None
+        Second mass of each community, between moving and aggregation.
     """
 
     cycle: int
@@ -86,6 +91,10 @@ class GpuLevel:
     region: int = 0
     targets24: bool = False
     tag: str = "0"
+    second: Any = None
+    members: Any = None
+    fixed: Any = None
+    second_totals: Any = None
 
     @property
     def types(self) -> str:
@@ -123,7 +132,10 @@ def or_null(array: Any) -> Any:
     return NULL if array is None else array
 
 
-def sum_type(graph: Any) -> np.dtype[Any]:
-    """Return the type of a graph's sums of weights: uint32 where they fit, else uint64."""
-    short = graph.weights is None or graph.weights.dtype == np.uint32
+def sum_type(graph: Any, *, extended: bool = False) -> np.dtype[Any]:
+    """Return the type of a graph's sums of weights: uint32 where they fit, else uint64.
+
+    The extended rule takes uint64.
+    """
+    short = not extended and (graph.weights is None or graph.weights.dtype == np.uint32)
     return np.dtype(np.uint32 if short and graph.total_weight < 2**32 else np.uint64)

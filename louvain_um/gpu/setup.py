@@ -18,7 +18,9 @@ from louvain_um.placement.memory.ballast import ballast
 from louvain_um.placement.planner import Plan
 
 
-def kernel_types(graph: Graph | DeviceGraph, small: int) -> tuple[str, list[str]]:
+def kernel_types(
+    graph: Graph | DeviceGraph, small: int, *, extended: bool = False
+) -> tuple[str, list[str]]:
     """Return the template arguments of kernels on level 0, and those on coarse levels.
 
     Parameters
@@ -26,6 +28,8 @@ def kernel_types(graph: Graph | DeviceGraph, small: int) -> tuple[str, list[str]
     graph : Graph or DeviceGraph
     small : int
         Arcs of an input up to which no coarse level has weights of 8 bits.
+    extended : bool
+        Whether vertices move by the extended rule.
 
     Examples
     --------
@@ -34,10 +38,10 @@ def kernel_types(graph: Graph | DeviceGraph, small: int) -> tuple[str, list[str]
     >>> kernel_types(lu.as_graph(([0, 1], [1, 2])), 1 << 20)
     ('Unweighted, u32', ['u32, u32'])
     """
-    sums = CXX[sum_type(graph)]
+    sums = CXX[sum_type(graph, extended=extended)]
     weights = "Unweighted" if graph.weights is None else CXX[graph.weights.dtype]
     coarse = [f"{sums}, {sums}"]
-    if graph.n_arcs > small:
+    if graph.n_arcs > small and not extended:
         coarse.append(f"Weights8, {sums}")
     return f"{weights}, {sums}", coarse
 

@@ -241,6 +241,7 @@ static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return ((unsigned long long)high << 32 | low) >> (shift & 31);
 }
 static double __ull2double_rn(unsigned long long x) { return x; }
+static double __ll2double_rn(long long x) { return x; }
 static double __dmul_rn(double a, double b) { return a * b; }
 static double __dsub_rn(double a, double b) { return a - b; }
 static double __dadd_rn(double a, double b) { return a + b; }

@@ -31,10 +31,15 @@ extern "C" void sum_level(int blocks, int kind, i64 n, const i64* offsets, const
 }
 
 extern "C" void split_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
-                            u32* labels) {
-  std::vector<u32> parents(n);
+                            const u64* fixed, u32* labels) {
+  std::vector<u32> parents(n), first(n);
   RelabelResult result = {};
   fibres::launch(blocks, [&] {
-    split_communities(n, offsets, targets, kind == 1, labels, parents.data(), &result);
+    split_communities(n, offsets, targets, kind == 1, fixed, first.data(), labels, parents.data(),
+                      &result);
   });
+}
+
+extern "C" void sum_masses(int blocks, i64 n, const u64* masses, const u32* numbers, u64* sums) {
+  fibres::launch(blocks, [&] { add_masses(n, masses, numbers, sums); });
 }

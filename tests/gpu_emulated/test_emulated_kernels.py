@@ -209,6 +209,27 @@ def test_communities_between_levels(emulated: dict[str, ctypes.CDLL], device: De
     assert counts.tolist() == [sums.inside, sums.squares, sums.communities]
     labels = level.start.copy()
     engine.split_disconnected(level)
-    emulated["relabel"].split_level(*device.arguments[:5], address(labels))
+    before = labels.copy()
+    emulated["relabel"].split_level(*device.arguments[:5], None, address(labels))
     np.testing.assert_array_equal(labels, level.start)
+    fixed = (np.arange(n) % 5 == 0).astype(np.uint64)
+    level.start, level.fixed = before.copy(), fixed.astype(np.uint8)
+    engine.split_disconnected(level)
+    emulated["relabel"].split_level(*device.arguments[:5], address(fixed), address(before))
+    np.testing.assert_array_equal(before, level.start)
+    assert len(np.unique(before)) < len(np.unique(labels))
     assert len(np.unique(labels)) > sums.communities
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_masses_of_communities(emulated: dict[str, ctypes.CDLL], blocks: int) -> None:
+    n = 3000
+    random = np.random.default_rng(SEED)
+    masses = random.integers(-9, 2**40, n)
+    numbers = random.integers(0, 7, n).astype(np.uint32)
+    sums, expected = np.zeros(7, np.int64), np.zeros(7, np.int64)
+    np.add.at(expected, numbers, masses)
+    emulated["relabel"].sum_masses(
+        blocks, ctypes.c_int64(n), address(masses), address(numbers), address(sums)
+    )
+    np.testing.assert_array_equal(sums, expected)

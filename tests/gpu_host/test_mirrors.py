@@ -15,6 +15,7 @@ from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.algorithms import launch as algorithms
 from louvain_um.gpu.algorithms import structure, traversal
 from louvain_um.gpu.memory import targets24, targets24_rows, weights8
+from louvain_um.gpu.move.extended import EXTENDED_MOVE_RULE, EXTENDED_REFINE_RULE
 from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS
 from louvain_um.gpu.out_of_core.block_steps import NONE, SPAN, VERTEX_BLOCKS
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
@@ -33,6 +34,9 @@ STRUCTS = {
     (MOVING, "MoveRule<u64, u64>"): MOVE_RULE,
     (MOVING, "RefineRule<u32, u32>"): REFINE_RULE,
     (MOVING, "RefineRule<Weights8, u64>"): REFINE_RULE,
+    (("move",), "ExtendedMoveRule<Unweighted, u64>"): EXTENDED_MOVE_RULE,
+    (("move",), "ExtendedMoveRule<u64, u64>"): EXTENDED_MOVE_RULE,
+    (("refine",), "ExtendedRefineRule<u64, u64>"): EXTENDED_REFINE_RULE,
     (MOVING, "Sweeps"): SWEEPS,
     (MOVING, "VertexBlocks"): VERTEX_BLOCKS,
     (MOVING, "Control"): launch.CONTROL,

@@ -156,6 +156,10 @@ __device__ void sum_with_blocks(const Arguments<W, A>& args, const Chunk& chunk,
   }
 }
 
+// Half of an even weight; sums of 64 bits may be negative.
+__device__ __forceinline__ u32 halved(u32 twice) { return twice / 2; }
+__device__ __forceinline__ u64 halved(u64 twice) { return (u64)((i64)twice >> 1); }
+
 // Writes the rows of a chunk's communities to their rooms, and sets loops and offsets. The caller
 // syncs before it reads them.
 template <class W, class A>
@@ -174,7 +178,7 @@ __device__ void sum_chunk(const Arguments<W, A>& args, const Chunk& chunk) {
     if (!args.partial) {
       A twice = args.new_loops[chunk.first + c];
       inside += twice;
-      args.new_loops[chunk.first + c] = twice / 2;
+      args.new_loops[chunk.first + c] = halved(twice);
     }
     max_degree = max(max_degree, (u64)offsets[c]);
   }

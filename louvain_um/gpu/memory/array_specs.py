@@ -68,6 +68,7 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[ArraySpec, ...]:
     15.8
     """
     rows = [*_graph(shape, visited), *_community(shape, visited), *_scratch(shape, visited)]
+    rows += _extended(shape, visited)
     small = (_array(f"small_{group}", group, 1, SMALL, ALWAYS) for group in GROUPS)
     arrays = (*rows, *_tables(shape, visited), *small)
     if shape.at_once:
@@ -162,7 +163,9 @@ def _weights(shape: Shape, region: CoarseRegion) -> tuple[int, int]:
     sums = shape.sum_bytes
     # An unweighted arc weighs 1; the total of other weights is not known here.
     total = shape.arcs + 2 * shape.vertices * shape.loops
-    slots = 0 if shape.weight_bytes else heavy_slots(total, region.arcs, sums, LIMITS)
+    slots = (
+        0 if shape.weight_bytes or shape.extended else heavy_slots(total, region.arcs, sums, LIMITS)
+    )
     if not slots:
         return sums, max(region.arcs, region.wide_weights)
     return 1, max(weights8.head_bytes(slots) + region.arcs, sums * region.wide_weights)
@@ -234,6 +237,30 @@ def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("sort_workspace", "scratch", 1, 9 * k + SORTING, ("fetch",))
     empty = sum(array.nbytes for array in _coarse_graph(shape, 2, shape.coarse_regions[1], visited))
     yield _array("coarse_scratch", "scratch", 1, coarse_scratch_bytes(shape, empty), ("coarse",))
+
+
+def _extended(shape: Shape, visited: float) -> Iterator[ArraySpec]:
+    """Yield what the extended rule adds: masses of all levels, and sums by community."""
+    n = shape.vertices
+    every = n + sum(region.vertices for region in shape.coarse_regions)
+    seen: dict[tuple[Stage, Use], float] = {("move", "gather"): visited * shape.arcs / 2}
+    for used, name in (
+        (shape.second, "second"),
+        (shape.members, "members"),
+        (shape.fixed, "fixed"),
+    ):
+        if used:
+            yield _array(name, "community", 8, every, ALWAYS, {("move", "gather"): visited * n})
+    if shape.second:
+        yield _array("second_totals", "community", 8, n, ("move", "refine"), seen)
+        if shape.method == "leiden":
+            yield _array("refined_seconds", "community", 8, n, ("refine",))
+    if shape.members:
+        yield _array("member_totals", "scratch", 8, n, ("move",), seen)
+        for name, width in (("gains", 8), ("incoming", 8), ("champions", 4)):
+            yield _array(name, "scratch", width, n, ("move",))
+    if shape.fixed:
+        yield _array("pinned", "scratch", 1, n, ("move",))
 
 
 def _aggregation(shape: Shape) -> Iterator[ArraySpec]:

@@ -34,7 +34,13 @@ def survey(graph: Graph | DeviceGraph) -> DegreeStats:
     return found._replace(clustering=sampled_clustering(graph.offsets, graph.targets))
 
 
-def upload(memory: Allocator, graph: Graph | DeviceGraph, *, packed: bool = False) -> GpuLevel:
+def upload(
+    memory: Allocator,
+    graph: Graph | DeviceGraph,
+    *,
+    packed: bool = False,
+    extended: bool = False,
+) -> GpuLevel:
     """Fill arrays of the run's own with a graph, its targets `packed` or as they are."""
 
     def put(name: str, group: Any, array: Any) -> Any:
@@ -42,7 +48,7 @@ def upload(memory: Allocator, graph: Graph | DeviceGraph, *, packed: bool = Fals
         memory.fill(f"{name}.0", array)
         return there
 
-    sums, weights, loops = sum_type(graph), graph.weights, None
+    sums, weights, loops = sum_type(graph, extended=extended), graph.weights, None
     if weights is not None:
         unsigned = np.uint32 if weights.dtype == np.uint32 else np.uint64
         weights = put("weights", "graph", weights.view(unsigned))
@@ -58,7 +64,7 @@ def upload(memory: Allocator, graph: Graph | DeviceGraph, *, packed: bool = Fals
         weights=weights,
         loops=loops,
     )
-    level.targets24 = packed
+    level.sums, level.targets24 = sums, packed
     if packed:
         return level  # which has no degrees: `targets24.cuh`
     if isinstance(graph, Graph):

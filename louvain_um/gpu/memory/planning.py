@@ -10,6 +10,7 @@ import numpy as np
 
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.headroom import check_host_memory
+from louvain_um.core.problem import takes_extended_rule
 from louvain_um.gpu.aggregate.limits import LIMITS, chunk_for, low_scratch_limits
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
@@ -38,7 +39,7 @@ def shape_of(graph: Any, options: Options, degrees: DegreeStats) -> Shape:
         vertices=graph.n_vertices,
         arcs=graph.n_arcs,
         weight_bytes=0 if graph.weights is None else graph.weights.dtype.itemsize,
-        sum_bytes=sum_type(graph).itemsize,
+        sum_bytes=sum_type(graph, extended=takes_extended_rule(options)).itemsize,
         loops=graph.loops is not None and bool(graph.loops.any()),
         max_degree=degrees.max_degree,
         isolated=degrees.isolated,
@@ -46,6 +47,10 @@ def shape_of(graph: Any, options: Options, degrees: DegreeStats) -> Shape:
         clustering=degrees.clustering,
         skew=degrees.degree_squares * graph.n_vertices / max(graph.n_arcs, 1) ** 2,
         method=options.method,
+        extended=takes_extended_rule(options),
+        second=options.objective in ("directed", "bipartite", "signed"),
+        members=options.max_size is not None,
+        fixed=options.fixed is not None,
     )
 
 

@@ -60,6 +60,9 @@ class Shape:
         Scratch of minimal size, for runs that do not fit otherwise.
     targets24 : bool
         The input's targets take 24 bits (`targets24.py`), for the same runs.
+    extended, second, members, fixed : bool
+        Vertices move by the extended rule, and which of its arrays there are
+        (`louvain_um.gpu.move.extended`).
     """
 
     vertices: int
@@ -76,6 +79,10 @@ class Shape:
     kind: str = "unknown"
     low_scratch: bool = False
     targets24: bool = False
+    extended: bool = False
+    second: bool = False
+    members: bool = False
+    fixed: bool = False
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Shape:
@@ -87,7 +94,9 @@ class Shape:
     @property
     def allows_targets24(self) -> bool:
         """Whether targets of 24 bits can hold the input's."""
-        plain = not self.weight_bytes and not self.loops and self.sum_bytes == 4
+        plain = (
+            not self.extended and not self.weight_bytes and not self.loops and self.sum_bytes == 4
+        )
         return plain and 0 < self.vertices <= MOST_VERTICES
 
     @property
@@ -123,7 +132,7 @@ class Shape:
         """Whether level 2 is expected to be aggregated from level 0's arcs (`reaggregate.py`)."""
         shares = self.coarse_shares
         large = max(shares.vertices * self.vertices, shares.arcs * self.arcs)
-        return shares.reaggregated_arcs > 0 and large > LIMITS.small
+        return not self.extended and shares.reaggregated_arcs > 0 and large > LIMITS.small
 
     @property
     def communities(self) -> int:

@@ -15,8 +15,13 @@
 //   settle(i, x, best, own_weight, best_weight, tally)   once per vertex that is not idle
 //   wants_best_weight   whether settle needs the weight to the best label
 //   sorted              whether rows are sorted by length (targets24.cuh)
+//   extended            whether it is an extended rule (extended_rule.cuh)
 #pragma once
 #include "hubs.cuh"
+
+// Last template argument of kernels: the rule of modularity without constraints, or the extended.
+struct Plain {};
+struct Extended {};
 
 // `decide` for rows sorted by length, the longest of which are read over the bus: every other
 // block begins with short rows, so that bus and device memory are busy at the same time.

@@ -16,7 +16,7 @@
 // A vertex of degree 0 is never queued and stays where it starts. No result depends on the order of
 // a queue, of atomics, or of blocks.
 
-#include "move_rule.cuh"
+#include "extended_rule.cuh"
 
 // The level to move on, and the schedule of its sweeps. `start` is null if every vertex starts
 // alone. `tolerance` is in units of 2^-GAIN_BITS.
@@ -37,10 +37,10 @@ struct Sweeps {
 static_assert(sizeof(Sweeps) == 72, "mirrored by SWEEPS in gpu/move/structs.py");
 
 // Moves until a sweep gains less than the tolerance. Writes labels, totals and sizes, and
-// iterations, moves, gains and times of sweeps to `control`. Cooperative.
-template <class W, class A>
+// iterations, moves, gains and times of sweeps to `control`. X: Plain or Extended. Cooperative.
+template <class W, class A, class X = Plain>
 __global__ void __launch_bounds__(THREADS, 5)
-    move(const MoveRule<W, A> s, const HubTables<A> hubs, const Sweeps sweeps) {
+    move(const typename MovingRule<W, A, X>::Type s, const HubTables<A> hubs, const Sweeps sweeps) {
   __shared__ Shared<A> shared;
   const i64 n = sweeps.n, tolerance = sweeps.tolerance;
   const u32 sub_rounds = sweeps.sub_rounds, full_sweeps = sweeps.full_sweeps;
@@ -52,6 +52,7 @@ __global__ void __launch_bounds__(THREADS, 5)
 
   clear_table(shared);
   begin_level(s, n, sweeps.start, active, next_active, thread, threads, barrier);
+  if constexpr (same<X, Extended>) begin_extended(s, n, thread, threads, barrier);
 
   i64 before = 0;  // gain of the sweep before
   for (u32 iteration = 0; iteration < sweeps.max_iterations; ++iteration) {
@@ -78,6 +79,11 @@ __global__ void __launch_bounds__(THREADS, 5)
       if (r == sub_rounds) break;
       decide(s, from, hubs, control->work + r * BINS, control, shared, tally);
       grid_sync(barrier);
+      if constexpr (same<X, Extended>) {
+        if (s.gains)
+          admit(s, from[0], from[BINS], prunes, next_active, thread, threads, barrier, tally);
+        apply_extended(s, from[0], from[BINS], thread, threads, barrier);
+      }
       apply_moves(s, from[0], from[BINS], thread, threads);
       grid_sync(barrier);
       moved = r;
@@ -85,7 +91,13 @@ __global__ void __launch_bounds__(THREADS, 5)
 
     i64 gain = block_sum(tally.gain);
     u32 moves = block_sum(tally.moves);
-    if (threadIdx.x == 0 && moves) {
+    if constexpr (same<X, Extended>) {
+      // A block may refuse more moves than it proposed.
+      if (threadIdx.x == 0 && (moves || gain)) {
+        atomicAdd((u64*)&control->gain[slot], (u64)gain);
+        atomicAdd(&control->moves[slot], (u64)(i64)(int)moves);
+      }
+    } else if (threadIdx.x == 0 && moves) {
       atomicAdd((u64*)&control->gain[slot], (u64)gain);
       atomicAdd(&control->moves[slot], (u64)moves);
     }

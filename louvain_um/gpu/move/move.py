@@ -9,7 +9,9 @@ import numpy as np
 
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import MoveStats
+from louvain_um.core.problem import Problem
 from louvain_um.gpu.level import GpuLevel, or_null
+from louvain_um.gpu.move.extended import MoveArrays, types_of
 from louvain_um.gpu.move.structs import SWEEPS, move_rule
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import CONTROL, THREADS, HubTables, grid_for, new_control
@@ -50,6 +52,7 @@ def move(
     options: Options,
     total: int,
     level: GpuLevel,
+    problem: Problem,
     low_scratch: bool = False,
 ) -> tuple[MoveStats, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance.
@@ -57,11 +60,14 @@ def move(
     Leaves `labels` and `totals` on the level; the caller frees "totals" after aggregation.
     """
     sizes, queue, proposed, active, next_active = move_arrays(memory, options, level)
-    kernel = kernels.get("move", "move", level.types)
+    types = types_of(level) if problem.extended else level.types
+    kernel = kernels.get("move", "move", types)
     blocks = grid_for(kernels, kernel, level)
     hubs = HubTables(memory, level, low_scratch)
     control = new_control(memory)
     rule = move_rule(level, options, total, sizes, queue, proposed)
+    extended = MoveArrays(memory, problem, level, rule) if problem.extended else None
+    argument = rule.argument if extended is None else extended.rule.argument
     sweeps = Struct(
         SWEEPS,
         n=level.vertices, start=level.start, active=active, next_active=next_active,
@@ -71,9 +77,11 @@ def move(
         full_sweeps=rules.FULL_SWEEPS if level.start is None else 0,
         min_sweeps=rules.MIN_SWEEPS,
     )  # fmt: skip
-    kernel((blocks,), (THREADS,), (rule.argument, hubs.argument, sweeps.argument))
+    kernel((blocks,), (THREADS,), (argument, hubs.argument, sweeps.argument))
     found = control.get().view(CONTROL)[0]
     hubs.free()
+    if extended is not None:
+        extended.free()
     memory.free(*MOVE_ARRAYS, "control")
     count = int(found["iterations"])
     ended, moved = found["ended"][:count].tolist(), found["moved"][:count].tolist()

@@ -10,7 +10,7 @@ template <class W, class A>
 struct MoveRule {
   using Accumulator = A;
   static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Targets24>;
-  static constexpr bool wants_best_weight = false;
+  static constexpr bool wants_best_weight = false, extended = false;
   const i64* offsets;
   const u32* targets;
   const W* weights;

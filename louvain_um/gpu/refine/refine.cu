@@ -13,15 +13,16 @@
 // of degree 0 is never queued and stays alone. No result depends on the order of a queue, of
 // atomics, or of blocks.
 
-#include "refine_rule.cuh"
+#include "extended_refine.cuh"
 
-// Writes refined, sub_totals, sub_sizes and external_weight of n vertices. Cooperative.
-template <class W, class A>
+// Writes refined, sub_totals, sub_sizes and external_weight of n vertices. X: Plain or Extended.
+// Cooperative.
+template <class W, class A, class X = Plain>
 __global__ void __launch_bounds__(THREADS, 5)
-    refine(const RefineRule<W, A> rule, const HubTables<A> hubs, i64 n, Control* control) {
+    refine(const typename RefiningRule<W, A, X>::Type rule, const HubTables<A> hubs, i64 n, Control* control) {
   __shared__ Shared<A> shared;
   Barrier* barrier = &control->barrier;
-  RefineRule<W, A> s = rule;
+  typename RefiningRule<W, A, X>::Type s = rule;
   const u32 salt = s.salt, sub_rounds = s.sub_rounds;
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
   const u32* starts = shared.starts;

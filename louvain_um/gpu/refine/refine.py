@@ -6,7 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from louvain_um.core.problem import Problem
 from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.move.extended import refine_arrays, types_of
 from louvain_um.gpu.move.structs import refine_rule
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS, HubTables, grid_for, new_control
@@ -44,15 +46,19 @@ def refine(
     options: Options,
     total: int,
     level: GpuLevel,
+    problem: Problem,
     low_scratch: bool = False,
 ) -> None:
     """Split communities into connected sub-communities; leaves `refined` on the level."""
     rule = start_refinement(memory, level, options, total)
-    kernel = kernels.get("refine", "refine", level.types)
+    names: list[str] = []
+    if problem.extended:
+        rule, names = refine_arrays(memory, problem, level, rule)
+    kernel = kernels.get("refine", "refine", types_of(level) if problem.extended else level.types)
     blocks = grid_for(kernels, kernel, level)
     hubs = HubTables(memory, level, low_scratch)
     control = new_control(memory)
     arguments = (rule.argument, hubs.argument, np.int64(level.vertices), control)
     kernel((blocks,), (THREADS,), arguments)
     hubs.free()
-    memory.free(*REFINE_ARRAYS, "control")
+    memory.free(*REFINE_ARRAYS, *names, "control")

@@ -18,7 +18,7 @@ template <class W, class A>
 struct RefineRule {
   using Accumulator = A;
   static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Targets24>;
-  static constexpr bool wants_best_weight = true;
+  static constexpr bool wants_best_weight = true, extended = false;
   const i64* offsets;
   const u32* targets;
   const W* weights;
@@ -122,6 +122,8 @@ __device__ void begin_refinement(const S& s, i64 n, i64 thread, i64 threads) {
     s.sub_totals[v] = s.degree(v);
     s.sub_sizes[v] = 1;
     s.external_weight[v] = 0;
+    if constexpr (S::extended)
+      if (s.second) s.sub_seconds[v] = s.second[v];
   }
 }
 
@@ -138,6 +140,8 @@ __device__ void apply_joins(const S& s, u32 begin, u32 end, i64 thread, i64 thre
     s.sub_sizes[v] = 0;
     atomicAdd(s.sub_totals + target, s.degree(v));
     atomicAdd(s.sub_sizes + target, 1u);
+    if constexpr (S::extended)
+      if (s.second) atomicAdd(s.sub_seconds + target, s.second[v]);
     atomicAdd(s.external_weight + target, s.external_weight[v] - (A)2 * s.weight_to_target[i]);
   }
 }

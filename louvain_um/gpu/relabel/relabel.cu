@@ -126,6 +126,15 @@ __global__ void BOUNDS sum_communities(i64 n, const i64* offsets, const u32* tar
   if (threadIdx.x == 0 && communities) atomicAdd(&result->communities, communities);
 }
 
+// Adds each vertex' mass to that of its community; `sums` is 0 before.
+__global__ void BOUNDS add_masses(i64 n, const u64* masses, const u32* numbers, u64* sums) {
+  for (i64 v = grid_thread(); v - lane_index() < n; v += grid_threads()) {
+    const u32 c = v < n ? numbers[v] : EMPTY, peers = __match_any_sync(FULL, c);
+    const u64 sum = sum_of_peers(peers, v < n ? masses[v] : 0ull);
+    if (c != EMPTY && lane_index() == __ffs(peers) - 1 && sum) atomicAdd(sums + c, sum);
+  }
+}
+
 // Joins the two ends of every arc inside a community.
 template <class W>
 __device__ void join_ends(i64 n, const i64* offsets, const u32* targets, const W* weights,
@@ -140,16 +149,26 @@ __device__ void join_ends(i64 n, const i64* offsets, const u32* targets, const W
 
 // Gives each connected part of a community its smallest member as label, in place. A vertex without
 // arcs is a part of its own. Parents are never greater than their children, so that the root of a
-// part is its smallest member. Cooperative.
+// part is its smallest member. Parts that hold fixed vertices stay one; `fixed` may be null, and
+// `first` is scratch with one entry per vertex. Cooperative.
 __global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* targets,
-                                         u32 targets24, u32* labels, u32* parents,
-                                         RelabelResult* result) {
+                                         u32 targets24, const u64* fixed, u32* first, u32* labels,
+                                         u32* parents, RelabelResult* result) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) parents[v] = v;
   grid_sync(&result->barrier);
   if (targets24)
     join_ends(n, offsets, targets, (const Targets24*)0, labels, parents);
   else
     join_ends(n, offsets, targets, (const Unweighted*)0, labels, parents);
+  if (fixed) {
+    for (i64 v = grid_thread(); v < n; v += grid_threads()) first[v] = EMPTY;
+    grid_sync(&result->barrier);
+    for (i64 v = grid_thread(); v < n; v += grid_threads())
+      if (fixed[v]) atomicMin(first + labels[v], (u32)v);
+    grid_sync(&result->barrier);
+    for (i64 v = grid_thread(); v < n; v += grid_threads())
+      if (fixed[v]) join_parts(parents, first[labels[v]], v);
+  }
   grid_sync(&result->barrier);
   for (i64 v = grid_thread(); v < n; v += grid_threads()) labels[v] = root_of(parents, v);
 }

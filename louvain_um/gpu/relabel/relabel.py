@@ -98,11 +98,14 @@ def split(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
     parents = memory.empty("parents", "scratch", level.vertices, np.uint32)
     result = new_result(memory)
     kernel = kernels.get("relabel", "split_communities")
-    targets24 = np.uint32(level.targets24)
-    arguments = (level.offsets, level.targets, targets24, level.start, parents, result)
+    targets24, first = np.uint32(level.targets24), None
+    if level.fixed is not None:
+        first = memory.empty("first", "scratch", level.vertices, np.uint32)
+    fixed = or_null(level.fixed), or_null(first)
+    arguments = (level.offsets, level.targets, targets24, *fixed, level.start, parents, result)
     blocks = grid_for(kernels, kernel, level)
     kernel((blocks,), (THREADS,), (np.int64(level.vertices), *arguments))
-    memory.free("parents", "relabel_result")
+    memory.free("parents", "relabel_result", *(["first"] if first is not None else []))
 
 
 def compose(kernels: Kernels, path: Sequence[GpuLevel], labels: Any) -> None:

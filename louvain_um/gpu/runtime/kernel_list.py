@@ -18,6 +18,9 @@ INPUT: Final = (*INPUT32, TARGETS24)
 ANY_LEVEL: Final = (*INPUT, "Weights8, u32", "Weights8, u64")
 """The same for any level: a coarse level's weights take a byte or have the type of sums."""
 
+EXTENDED: Final = tuple(f"{weights}, u64, Extended" for weights in ("Unweighted", "u32", "u64"))
+"""The same for the extended rule (`extended_rule.cuh`), on any level."""
+
 ANY_WEIGHTS: Final = ("Unweighted", "u32", "u64")
 """Types of weights that algorithms take."""
 
@@ -26,8 +29,8 @@ NO_TEMPLATE: Final = ("",)
 
 CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
     {
-        "move": {"move": ANY_LEVEL, "add_degrees": INPUT},
-        "refine": {"refine": ANY_LEVEL},
+        "move": {"move": (*ANY_LEVEL, *EXTENDED), "add_degrees": INPUT},
+        "refine": {"refine": (*ANY_LEVEL, *EXTENDED)},
         "vertex_blocks": {
             **dict.fromkeys(
                 (
@@ -64,6 +67,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 (
                     "relabel_communities",
                     "split_communities",
+                    "add_masses",
                     "rank_communities",
                     "key_communities",
                     "number_communities",
