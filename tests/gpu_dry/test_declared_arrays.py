@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from louvain_um.core.objective import Sums
+from louvain_um.errors import OptionError
 from louvain_um.generators import GENERATORS
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.limits import LIMITS
@@ -171,3 +172,30 @@ def test_declared_peaks_are_close_to_what_is_asked(monkeypatch, name, method, sh
     plan, memory = run_dry(monkeypatch, graph, script, Options(method=method))
     whole = sum(plan.peak_bytes.values())
     assert whole <= 1.05 * sum(memory.peak_bytes.values())
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_runs_by_the_extended_rule_ask_for_what_was_declared(monkeypatch, method):
+    graph = GRAPHS["lfr"]()
+    options = Options(
+        method=method,
+        objective="modularity",
+        initial=np.arange(graph.n_vertices),
+        fixed=np.arange(0, graph.n_vertices, 1000),
+        max_size=5000,
+        threads=2,
+    )
+    plan, memory = run_dry(monkeypatch, graph, recorded(graph, options), options)
+    assert not plan.targets24
+    assert {("members", "community"), ("fixed", "community")} <= {
+        (name.partition(".")[0], group) for name, group in memory.asked
+    }
+    assert not memory.spilled
+    check_declared(plan, memory)
+
+
+def test_runs_by_the_extended_rule_need_their_graph_on_the_device(monkeypatch):
+    graph, script = made_up("stencil150", "louvain")
+    options = Options(memory="base", device_budget="80%", max_size=10)
+    with pytest.raises(OptionError, match=r"out of core.*raise device_budget"):
+        run_dry(monkeypatch, graph, script, options)
