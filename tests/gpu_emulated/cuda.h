@@ -246,7 +246,6 @@ static double __dmul_rn(double a, double b) { return a * b; }
 static double __dsub_rn(double a, double b) { return a - b; }
 static double __dadd_rn(double a, double b) { return a + b; }
 static double __ddiv_rn(double a, double b) { return a / b; }
-static double __ll2double_rn(long long x) { return x; }
 static long long __double2ll_rz(double x) { return x; }
 static long long __double2ll_rn(double x) { return llrint(x); }
 template <class A, class B>
