@@ -134,6 +134,7 @@ def run(
 ) -> Communities:
     """Detect communities with the options and the device of `options`, or on a cluster."""
     from louvain_um.core.hierarchy import detect
+    from louvain_um.distributed.devices import detect_on_devices, is_several
     from louvain_um.distributed.reading import PartitionedGraph, refuse_without_cluster
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.gpu.graph import DeviceGraph
@@ -143,6 +144,8 @@ def run(
     if clustered is not None and clustered.cluster is not None:
         return run_on_cluster(clustered, graph, options, observer)
     options = replace(options, memory=find_policy(options.memory))
+    if is_several(options.device):
+        return detect_on_devices(host_graph(graph), options, observer)
     options = replace(options, device=device_of(graph, options.device))
     chosen = pick(options.device)
     names = None
@@ -182,20 +185,23 @@ def run_on_cluster(
 ) -> Communities:
     """Detect communities on a cluster, which takes the graph from the host."""
     from louvain_um.distributed.reading import PartitionedGraph
+
+    if clustered.follows and not isinstance(graph, PartitionedGraph):
+        graph = None
+    elif not isinstance(graph, PartitionedGraph):
+        with clustered.leading():
+            graph = host_graph(graph)
+    return detect_on_cluster(clustered, graph, options, observer)
+
+
+def host_graph(graph: Any) -> Graph:
+    """Return any kind of graph as one in host memory."""
     from louvain_um.dynamic.graph import DynamicGraph
+    from louvain_um.formats.reading import graph_of
     from louvain_um.gpu.graph import DeviceGraph
 
-    if isinstance(graph, PartitionedGraph):
-        pass
-    elif clustered.follows:
-        graph = None
-    elif isinstance(graph, DeviceGraph):
-        graph = graph.to_host()
-    elif isinstance(graph, DynamicGraph):
-        graph = graph.snapshot()
-    elif not isinstance(graph, Graph):
-        from louvain_um.formats.reading import graph_of
-
-        with clustered.leading():
-            graph = graph_of(graph)
-    return detect_on_cluster(clustered, graph, options, observer)
+    if isinstance(graph, DeviceGraph):
+        return graph.to_host()
+    if isinstance(graph, DynamicGraph):
+        return graph.snapshot()
+    return graph if isinstance(graph, Graph) else graph_of(graph)

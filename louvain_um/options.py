@@ -115,8 +115,8 @@ class Options:
         Maximum number of vertices of a community.
     seed : int
         0 … 2³² − 1. The same seed gives the same labels on every device.
-    device : {"auto", "cpu", "cuda", "cuda:N"}
-        "auto" takes a GPU if one is available.
+    device : {"auto", "cpu", "cuda", "cuda:N", "cuda:0,1", "cuda:all"}
+        "auto" takes a GPU if one is available. Several GPUs of one host share level 0's rows.
     memory : str or Policy
         Memory policy of a GPU run: "auto", "device", "zero_copy", "base", "adv1" … "adv9", the
         name or path of a TOML file, or a `louvain_um.placement.policy.Policy`. Labels do not
@@ -195,11 +195,10 @@ class Options:
                 "pass ballast with it",
                 problem="the driver evicts only where ballast takes device memory",
             )
-        kind, _, number = self.device.partition(":")
-        if kind not in ("auto", "cpu", "cuda") or (
-            ":" in self.device and (kind != "cuda" or not number.isdecimal())
-        ):
-            raise OptionError("device", self.device, "must be 'auto', 'cpu', 'cuda' or 'cuda:N'")
+        if not re.fullmatch(r"auto|cpu|cuda(:([0-9]+(,[0-9]+)*|all))?", self.device):
+            raise OptionError(
+                "device", self.device, "must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'cuda:0,1'"
+            )
 
     def _check_kinds(self) -> None:
         """Raise for values of another type, which would fail later or be truncated."""

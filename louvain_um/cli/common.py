@@ -40,7 +40,10 @@ MaxLevel = Annotated[
 Device = Annotated[
     str,
     typer.Option(
-        "--device", metavar="DEVICE", help="auto (a GPU if one is available), cpu, cuda or cuda:N."
+        "--device",
+        metavar="DEVICE",
+        help="auto (a GPU if one is available), cpu, cuda or cuda:N; detect also takes several "
+        "GPUs of this host, such as cuda:0,1 or cuda:all.",
     ),
 ]
 Budget = Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objective import Sums
 from louvain_um.core.problem import Problem, problem_of, takes_extended_rule
@@ -132,7 +133,6 @@ class GpuEngine:
             pages=self.plan.pages,
             listener=array_listener(self.observer),
         )
-        self.in_place = InPlace(self.memory, self.observer, self.plan.arrays, self.options.method)
         self.low_scratch = self.plan.low_scratch
         if self.plan.out_of_core:
             self.compile(types, source="vertex_blocks")
@@ -148,8 +148,13 @@ class GpuEngine:
         if self.plan.out_of_core:
             self.blocks = cut(self.memory, self.plan, graph, level, device)
         level.hub_arcs = shape.hub_arcs
-        self.first = self.current = level
+        self.begin(level, self.plan.arrays)
         return level
+
+    def begin(self, level: GpuLevel, arrays: Sequence[ArraySpec]) -> None:
+        """Begin with level 0, whose arrays are in memory; `arrays` are those declared."""
+        self.in_place = InPlace(self.memory, self.observer, arrays, self.options.method)
+        self.first = self.current = level
 
     def compile(self, *types: str, source: str = "") -> None:
         """Load the kernels for levels of these types, compiling them if needed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from louvain_um.distributed.communicator import Array, Collectives
 from louvain_um.errors import WorkerLostError
@@ -28,6 +28,7 @@ class Meeting:
         self.patience = patience
         self.reason = ""
         self.boxes: list[list[Array | None]] = [[None] * size for _ in range(size)]
+        self.slots: list[list[Any]] = [[None] * size for _ in range(2)]
         self._barrier = threading.Barrier(size)
         self._lock = threading.Lock()
 

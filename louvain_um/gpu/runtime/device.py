@@ -80,6 +80,10 @@ def pick(device: str = "auto") -> Choice:
     """
     if device == "cpu":
         return Choice("cpu", -1, "asked for")
+    if "," in device or device.endswith(":all"):
+        raise DeviceUnavailableError(
+            f"{device} names several devices, which only detection uses; name one"
+        )
     try:
         _, _, number = device.partition(":")
         index = usable(int(number) if number else None)

@@ -47,6 +47,10 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             ),
             "touch_pages": NO_TEMPLATE,
         },
+        "ranks": {
+            **dict.fromkeys(("apply_span", "join_span"), INPUT32),
+            **dict.fromkeys(("begin_own_sweep", "merge_active", "shift_offsets"), NO_TEMPLATE),
+        },
         "aggregate": {
             **dict.fromkeys(
                 (
