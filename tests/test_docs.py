@@ -230,6 +230,23 @@ def test_why_policies_win_states_what_was_measured():
     assert set(fits) > set(gains) == {f"adv{i}" for i in range(1, 10)}
 
 
+def test_times_of_algorithms_are_those_measured():
+    found = HOUSE / "benchmarks/results"
+    cpu, gpu = (
+        json.loads((found / f"algorithms_{where}.json").read_text()) for where in ("cpu", "h200")
+    )
+    rows = rows_of("howto/algorithms.md")
+    on_gpu = {row["algorithm"]: row for row in gpu["results"]}
+    for row in cpu["results"]:
+        name = row["algorithm"]
+        each = name.startswith("pagerank")
+        cells = rows[f"{name}, an iteration" if each else name]
+        assert close(cells[0], 1e3 * row["best_per_iteration" if each else "best"]), name
+        assert cells[1] == "–" or close(cells[1], 1e3 * row["scipy_best"]), name
+        ours = on_gpu[name]["best_ms_per_iteration" if each else "best_ms"]
+        assert close(cells[2], ours), name
+
+
 def test_formats_and_machines_are_documented():
     from louvain_um.formats import SUFFIXES
     from louvain_um.placement.machine.profiles import PROFILES

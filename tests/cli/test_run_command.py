@@ -153,3 +153,11 @@ def test_an_empty_graph(run, tmp_path):
     for name in ("components", "mst", "pagerank", "triangles", "spmv"):
         done = run("run", name, path, "-o", tmp_path / f"{name}.csv")
         assert done.code == 0, (name, done.err)
+
+
+def test_missing_weights_are_told(run, tmp_path):
+    path = tmp_path / "plain.csv"
+    path.write_text("from,to\nann,bob\nbob,cid\n")
+    assert "every edge has length 1" in run("run", "sssp", path, "--source", "ann").err
+    assert "every edge weighs 1" in run("run", "mst", path).err
+    assert "weights" not in run("run", "components", path).err

@@ -59,6 +59,9 @@ class Answer:
     line: str
 
 
+WEIGHING = {"sssp": "every edge has length 1", "mst": "every edge weighs 1"}
+"""Algorithms to which weights matter most, and what they do without any."""
+
 Algorithm = Callable[["Graph", Mapping[str, Any]], Answer]
 """Computes an answer from a graph and the options of the call."""
 
@@ -261,6 +264,8 @@ def execute(
     if not running.quiet:
         for text in loaded.notes:
             print_note(graphs.source_column(text))
+        if name in WEIGHING and not loaded.weighted:
+            print_note(f"the graph has no weights; {WEIGHING[name]}")
         if reporter.compiled:
             took = f"compiling took {reporter.compiled:.1f} s, on the first run only"
             print_note(f"{took}; the time shown excludes it")

@@ -29,6 +29,9 @@ PULL_SHARE = 14
 PUSH_SHARE = 24
 """Push again where the frontier has less than this part of the vertices, and shrinks (Beamer)."""
 
+FOUND = 1 << 12
+"""Vertices that a thread keeps before it appends them to the shared queue."""
+
 WORDS = 32
 """Words of the bitmap, of 64 vertices each, that a thread claims at a time."""
 
@@ -90,32 +93,8 @@ def pushes_again(width: int, before: int, n: int) -> bool:
 
 
 @kernel(**INLINE)
-def reach(state, u, arc):
-    """Reach an arc's target from `u`, in the frontier of `level`; the smallest `u` is its parent.
-
-    Any thread may be the first to reach a target, and then queues it.
-    """
-    targets, distances, parents, level, found, count = state
-    v = targets[arc]
-    distance = distances[v]
-    if distance == -1:
-        distance = compare_and_swap(distances, v, np.int32(-1), np.int32(level + 1))
-        if distance == -1:
-            distance = np.int32(level + 1)
-            found[count[0]] = v
-            count[0] += 1
-    if distance == level + 1 and parents[v] > u:
-        atomic_min(parents, v, np.uint64(u))
-
-
-@kernel()
-def push(t, threads, rows, frontier, before, counter, queue, tail, distances, parents, level):
-    """Reach the targets of a frontier; append them to `queue` at tail[0], add arcs to tail[1]."""
-    # At most so many targets are reached here: all that a thread could claim.
-    found = np.empty(min(len(distances), before[len(frontier)]), np.uint32)
-    count = np.zeros(1, np.int64)
-    state = (rows[2], distances, parents, level, found, count)
-    advance(rows, frontier, before, counter, reach, state)
+def append(rows, found, count, queue, tail):
+    """Append what a thread has found to the queue at tail[0]; add its arcs to tail[1]."""
     at = atomic_add(tail, 0, count[0])
     arcs = 0
     for i in range(count[0]):
@@ -123,6 +102,37 @@ def push(t, threads, rows, frontier, before, counter, queue, tail, distances, pa
         begin, end = row(rows, found[i])
         arcs += np.int64(end - begin)
     atomic_add(tail, 1, arcs)
+    count[0] = 0
+
+
+@kernel(**INLINE)
+def reach(state, u, arc):
+    """Reach an arc's target from `u`, in the frontier of `level`; the smallest `u` is its parent.
+
+    Any thread may be the first to reach a target, and then queues it.
+    """
+    rows, distances, parents, level, found, count, queue, tail = state
+    v = rows[2][arc]
+    distance = distances[v]
+    if distance == -1:
+        distance = compare_and_swap(distances, v, np.int32(-1), np.int32(level + 1))
+        if distance == -1:
+            distance = np.int32(level + 1)
+            found[count[0]] = v
+            count[0] += 1
+            if count[0] == FOUND:
+                append(rows, found, count, queue, tail)
+    if distance == level + 1 and parents[v] > u:
+        atomic_min(parents, v, np.uint64(u))
+
+
+@kernel()
+def push(t, threads, rows, frontier, before, counter, queue, tail, distances, parents, level):
+    """Reach the targets of a frontier; append them to `queue`."""
+    found, count = np.empty(FOUND, np.uint32), np.zeros(1, np.int64)
+    state = (rows, distances, parents, level, found, count, queue, tail)
+    advance(rows, frontier, before, counter, reach, state)
+    append(rows, found, count, queue, tail)
 
 
 @kernel()
