@@ -7,6 +7,7 @@ import math
 import zipfile
 import zlib
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ MOST_DEFLATED: Final = 1032
 
 DAMAGED: Final = (
     KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, OverflowError,
-    RuntimeError, MemoryError, SyntaxError, zlib.error, zipfile.BadZipFile,
+    RuntimeError, MemoryError, SyntaxError, TokenError, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
 """What NumPy and `zipfile` raise where a file is no archive of plain arrays."""
 

@@ -144,6 +144,10 @@ def _text_columns(file: GraphFile, options: ReadOptions) -> tuple[dict[str, NDAr
             first + int(longer[2]) - 1,
         ) from None
     for role, place in places.items():
+        if place >= len(table.columns):
+            raise file.error(
+                f"has {len(table.columns)} fields, none for the {role}; complete the line", first
+            )
         missing = table[place].isna().to_numpy()
         if missing.any():
             raise file.error(
@@ -173,7 +177,10 @@ def _timed(
     times = _seconds(file, columns["time"], line)
     weights = columns.get("weight")
     if weights is not None and weights.dtype.kind not in "biuf":
-        at = next(k for k, text in enumerate(weights) if not _is_number(str(text)))
+        words = (k for k, text in enumerate(weights) if not _is_number(str(text)))
+        at = next(words, None)
+        if at is None:  # whole numbers of more than 64 bits
+            raise file.error("a weight exceeds 2^63; write weights as real numbers, as in 1e30")
         raise file.error(f"weight {str(weights[at])!r} is not a number; correct it", line(at))
     if weights is not None and (bad := ~(np.isfinite(weights) & (weights >= 0))).any():
         at = int(np.argmax(bad))

@@ -70,6 +70,9 @@ class Graph:
     check: InitVar[bool] = True
 
     def __post_init__(self, check: bool) -> None:
+        for array in (self.offsets, self.targets, self.weights, self.loops):
+            if array is not None and np.ndim(array) != 1:
+                raise GraphError(f"arrays must be one-dimensional, not of shape {np.shape(array)}")
         n = len(self.offsets) - 1
         if n < 0 or self.offsets.dtype != np.int64 or self.offsets[0] != 0:
             raise GraphError("offsets must be int64 with at least one entry, starting at 0")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+import louvain_um as lu
 from louvain_um.errors import LouvainUmError
 from louvain_um.generators import lfr
 from louvain_um.placement.machine.machine_files import load_machine
@@ -135,6 +136,17 @@ def read_machine(path: Path) -> None:
     replay(a_trace(), Point(graph="g", policy="auto", oversubscription=30.0, gpu="x"), machine)
 
 
+def read_tracker(path: Path) -> None:
+    """Go on with a saved tracker."""
+    tracker = lu.Tracker.load(path)
+    tracker.update(tracker.graph.apply(insert=([0, 1], [5, 7])))
+
+
+def read_timed_edges(path: Path) -> None:
+    """Read a stream of timed edges."""
+    lu.read_stream(path, sort=True)
+
+
 def saved_files(folder: Path) -> Iterator[Saved]:
     """Yield one of each kind, written to a folder."""
     graph = lfr(300, seed=1).graph
@@ -150,6 +162,13 @@ def saved_files(folder: Path) -> Iterator[Saved]:
     run_sweep([Subject(name="g", graph=graph)], settings, sweep)
     for file in sorted(sweep.iterdir()):
         yield Saved(f"report sweep {file.name}", sweep, file, read_report)
+    following = lu.Tracker(lu.DynamicGraph(graph))
+    following.save(folder / "tracker.npz")
+    yield Saved("tracker", folder / "tracker.npz", folder / "tracker.npz", read_tracker)
+    (folder / "calls.csv").write_text(
+        "caller,callee,date,weight\n" + "ann,bob,2026-01-31,1\nbob,cid,2026-02-01,2.5\n" * 3
+    )
+    yield Saved("stream", folder / "calls.csv", folder / "calls.csv", read_timed_edges)
     (folder / "half.toml").write_text(
         'about = "half"\ngraph = "split(0.5)"\nhash = "device"\nothers = "managed"\n'
         '[arrays]\n"targets.0" = "host_mapped"\n'

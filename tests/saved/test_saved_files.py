@@ -17,6 +17,8 @@ from tests.saved.saved_files import (
     read_policy,
     read_recording,
     read_report,
+    read_timed_edges,
+    read_tracker,
     saved_files,
 )
 
@@ -47,7 +49,11 @@ def test_damaged_files_give_one_line_or_a_result(files: list[Saved], tmp_path: P
 def test_files_that_once_failed_are_refused_or_read(path: Path, tmp_path: Path):
     copy = tmp_path / path.name
     (shutil.copytree if path.is_dir() else shutil.copy)(path, copy)
-    readers = {".npz": (read_recording, read_report), ".toml": (read_policy, read_machine)}
+    readers = {
+        ".npz": (read_recording, read_report, read_tracker),
+        ".csv": (read_timed_edges,),
+        ".toml": (read_policy, read_machine),
+    }
     for read in readers.get(path.suffix, (read_report,)):
         with suppress(LouvainUmError):
             read(copy)

@@ -112,7 +112,7 @@ def mean_terms(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
     """Return by policy the mean of each term; of policies that ran on all graphs that base did."""
     by: dict[str, dict[str, dict[str, float]]] = {}
     for row in rows:
-        result = terms(row) if row["feasible"] else {}
+        result = terms(row) if row["feasible"] and row["seconds"] else {}
         if result:
             by.setdefault(row["policy"], {})[row["graph"]] = result
     most = max((len(graphs) for graphs in by.values()), default=0)
@@ -142,7 +142,9 @@ def _sentence(rows: Sequence[Row]) -> str:
     if "base" not in means or len(means) < 2:
         return ""
     seconds = {
-        policy: _mean([row["seconds"] for row in rows if row["policy"] == policy])
+        policy: _mean(
+            [row["seconds"] for row in rows if row["policy"] == policy and row["seconds"]]
+        )
         for policy in means
     }
     return _because(means, seconds)
