@@ -6,6 +6,7 @@ python3 run.py sphinx-build -W docs build/docs
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
@@ -16,7 +17,9 @@ project = "louvain-um"
 author = "the louvain-um developers"
 version = release = louvain_um.__version__
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "helptext", "short_names"]
+# Copy buttons are left out where this package is missing.
+OPTIONAL = [name for name in ("sphinx_copybutton",) if find_spec(name)]
+extensions = [*OPTIONAL, "myst_parser", "numpydoc", "sphinx.ext.autodoc", "helptext", "short_names"]
 exclude_patterns = ["_ext"]
 
 html_theme = "furo"

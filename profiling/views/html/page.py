@@ -32,12 +32,18 @@ def render(session: SessionData | None, *, other: SessionData | None, sweep: Swe
         analysis = SessionAnalysis(session)
         title, subtitle = heading(session)
         room = ROOM if other is None else ROOM // 2
-        parts += session_parts(analysis, data, room)
+        own = session_parts(analysis, data, room)
         if other is not None:
+            # What two sessions are shown for stands on the first screen.
             parts += comparison(analysis, SessionAnalysis(other), data, room)
+        parts += own
     if sweep is not None:
         from louvain_um.profiling.views.html.sweep_parts import sweep_parts
+        from louvain_um.profiling.views.sweep import runs
 
+        if session is None:
+            labels = map(runs.machine_label, runs.machines(sweep.results))
+            title = " · ".join([title, *labels])
         parts += sweep_parts(sweep)
     text: str = _template().render(
         title=title,

@@ -31,10 +31,11 @@ class Card:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One section of a page."""
+    """One section of a page; `multiples` puts its figures side by side."""
 
     anchor: str
     title: str
+    multiples: bool = False
     verdict: Verdict | None = None
     cards: tuple[Card, ...] = ()
     texts: tuple[str, ...] = ()

@@ -19,6 +19,12 @@ ROW, GAP = 22, 7
 BAND = 22
 """Height of the band of phases above a chart over time."""
 
+BESIDE = 190
+"""Width of the names at the ends of lines."""
+
+LINE = 14
+"""Height of one of them."""
+
 LETTER = 7.0
 """Approximate width of a character."""
 
@@ -114,8 +120,11 @@ def lines(
     x_title: str = "",
     logarithmic: bool = False,
     looks: Mapping[str, tuple[str, str]] | None = None,
+    labelled: bool = False,
 ) -> Markup:
     """Return lines through points, each series `(x, y)`; `logarithmic` applies to y.
+
+    With `labelled`, names stand at the ends of the lines instead of in a legend.
 
     An `x_title` of "seconds" labels x as time. `looks` has the name in the legend and the colour of
     each series; those of one colour differ in dashes.
@@ -124,7 +133,7 @@ def lines(
         name: (_legend_name(name), colour(name, at)) for at, name in enumerate(series)
     }
     height, left, bottom = 220, 70, 34
-    room = WIDTH - left - 20
+    room = WIDTH - left - (BESIDE if labelled else 20)
     xs = np.concatenate([np.asarray(x, float) for x, _ in series.values()] or [np.zeros(1)])
     ys = np.concatenate([np.asarray(y, float) for _, y in series.values()] or [np.ones(1)])
     ys = ys[np.isfinite(ys) & ((ys > 0) | (not logarithmic))]
@@ -151,6 +160,7 @@ def lines(
             x = left + room * (tick - first) / max(last - first, 1e-12)
             body.append(_text(x, height + 15, f"{tick:g}", "middle"))
         body.append(_text(WIDTH - 20, height + 30, x_title, "end"))
+    ends: list[tuple[float, float, str, str]] = []
     seen: list[str] = []
     for name, (x_values, y_values) in series.items():
         fill = looks[name][1]
@@ -173,11 +183,69 @@ def lines(
                 'stroke-dasharray="{}"/>'
             ).format(path, fill, dash)
         )
+        if points:
+            ends.append((*points[-1][:2], name, fill))
         for a, b, x, y in points[:600]:
             where = format_value(x, "seconds") if clock else f"{x:g}"
             tip = f"{name}: {format_value(y, kind)} at {where}"
             body.append(_circle(a, b, fill, tip))
+    if labelled:
+        return _svg(height + bottom, [*body, *_end_labels(ends, height)])
     return _svg(height + bottom, body) + _legend(dict(looks[name] for name in series))
+
+
+def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> Markup:
+    """Return a table of factors as coloured cells: blue above 1, orange below, by the logarithm.
+
+    NaN is an empty cell. Colours are translucent, so that they suit light and dark pages.
+    """
+    left, head, cell = LABEL, 24, (WIDTH - LABEL - 10) / max(1, len(columns))
+    height = 26
+    body = [
+        _text(left + cell * (at + 0.5), head - 8, name, "middle") for at, name in enumerate(columns)
+    ]
+    for line, (name, factors) in enumerate(zip(rows, values, strict=True)):
+        y = head + line * height
+        body.append(_text(left - 8, y + 17, name, "end"))
+        for at, factor in enumerate(factors):
+            x = left + cell * at
+            missing = not math.isfinite(factor)
+            strength = 0.0 if missing else min(abs(math.log2(max(factor, 1e-9))) / 3, 1.0)
+            body.append(
+                Markup(
+                    '<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" rx="3" fill="{}" '
+                    'fill-opacity="{:.2f}"><title>{}</title></rect>'
+                ).format(
+                    x + 1, y + 1, cell - 2, height - 2,
+                    "#8a8f98" if missing else "#2f7fd6" if factor >= 1 else "#e07b1f",
+                    0.08 if missing else 0.1 + 0.6 * strength,
+                    f"{name} at {columns[at]}: " + ("not run" if missing else f"{factor:.2f}×"),
+                )
+            )  # fmt: skip
+            text = "–" if missing else f"{factor:.2f}×" if factor < 10 else f"{factor:.1f}×"
+            body.append(_text(x + cell / 2, y + 17, text, "middle"))
+    return _svg(head + height * len(rows) + 4, body)
+
+
+def _end_labels(ends: Sequence[tuple[float, float, str, str]], height: float) -> list[Markup]:
+    """Return names beside the ends of lines, moved apart where they would cover each other."""
+    ordered = sorted(ends, key=lambda end: end[1])
+    places = list[float]()
+    for _, y, _, _ in ordered:
+        places.append(max(y, places[-1] + LINE if places else 0.0))
+    for at in range(len(places) - 1, -1, -1):
+        most = places[at + 1] - LINE if at + 1 < len(places) else height + 4
+        places[at] = min(places[at], most)
+    x = WIDTH - BESIDE
+    found = list[Markup]()
+    for (end, y, name, fill), place in zip(ordered, places, strict=True):
+        found.append(
+            Markup(
+                '<path d="M{:.1f} {:.1f}L{:.1f} {:.1f}" style="stroke:{}" stroke-width="0.8" '
+                'fill="none"/><text class="end" data-colour="{}" x="{}" y="{:.1f}">{}</text>'
+            ).format(end, y, x + 14, place, fill, fill, x + 18, place + 4, name)
+        )
+    return found
 
 
 def _legend_name(name: str) -> str:

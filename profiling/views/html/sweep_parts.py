@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from louvain_um.profiling.sweep.by_oversubscription import merge_equal
 from louvain_um.profiling.sweep.results import Row, Sweep, gains
 from louvain_um.profiling.thesis import published, tables
@@ -14,6 +16,9 @@ from louvain_um.profiling.views.table import Table
 
 MOST_CHARTS = 40
 
+WHY = "why"
+"""First word of notes that explain the best advice; they stand beside the cost breakdown."""
+
 
 def sweep_parts(sweep: Sweep) -> list[Part]:
     """Return the parts on a sweep."""
@@ -23,11 +28,16 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
             anchor="sweep",
             title="Policies by oversubscription",
             verdict=cost_breakdown.fastest(sweep),
-            items=[*_gain_charts(sweep), *non_empty(tables.mean_gains(sweep))],
-            notes=sweep.notes,
+            items=[
+                *_heat_tables(sweep),
+                *_gain_charts(sweep),
+                *non_empty(tables.mean_gains(sweep)),
+            ],
+            notes=tuple(note for note in sweep.notes if not note.startswith(WHY)),
         ),
         Part(
             anchor="times",
+            multiples=True,
             title="Running times",
             texts=(published.TIMES_ABOUT,),
             items=[*times[:MOST_CHARTS], *tables.grids(sweep)],
@@ -37,6 +47,7 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
             title="Cost breakdown",
             texts=cost_breakdown.explanations(sweep),
             items=[*_term_charts(sweep), *non_empty(cost_breakdown.traffic(sweep))],
+            notes=tuple(note for note in sweep.notes if note.startswith(WHY)),
         ),
     ]
     checked = validation(sweep)
@@ -57,14 +68,45 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
     return parts
 
 
+def _heat_tables(sweep: Sweep) -> list[Table | Figure]:
+    """Return the gain over base of each policy by oversubscription, the best policy first."""
+    items: list[Table | Figure] = []
+    for number, machine in enumerate(runs.machines(sweep.results)):
+        found = {policy: by for policy, by in gains(runs.runs_on(sweep.results, machine)).items()
+                 if by}  # fmt: skip
+        rates = sorted({rate for by in found.values() for rate in by})
+        if not rates:
+            continue
+
+        def mean(policy: str, found: dict[str, dict[float, float]] = found) -> float:
+            return sum(map(math.log, found[policy].values())) / len(found[policy])
+
+        policies = sorted(found, key=lambda policy: (-mean(policy), policy))
+        items.append(
+            Figure(
+                name=f"gain-heat-{number}",
+                title=f"Gain over base, {runs.machine_label(machine)}: above 1× is faster",
+                svg=svg.heat(
+                    policies,
+                    [runs.format_rate(rate) for rate in rates],
+                    [[found[policy].get(rate, math.nan) for rate in rates] for policy in policies],
+                ),
+                evidence=f"seconds {runs.machine_label(machine)}, means over graphs",
+            )
+        )
+    return items
+
+
 def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
     """Return gains by oversubscription, and the published ones."""
     items: list[Table | Figure] = []
-    colours = policy_colours(row["policy"] for row in sweep.results)
+    colours = policy_colours(["base", *(row["policy"] for row in sweep.results)])
     for number, machine in enumerate(runs.machines(sweep.results)):
         own_gains = gains(runs.runs_on(sweep.results, machine))
         series = {policy: (list(by), list(by.values())) for policy, by in own_gains.items() if by}
         if series:
+            rates = sorted({rate for by in own_gains.values() for rate in by})
+            series["base"] = (rates, [1.0] * len(rates))
             items.append(
                 Figure(
                     name=f"gain-chart-{number}",
@@ -75,6 +117,7 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
                         x_title="oversubscription, %",
                         logarithmic=True,
                         looks={policy: (policy, colours[policy]) for policy in series},
+                        labelled=True,
                     ),
                     evidence=f"seconds {runs.machine_label(machine)}",
                 )
@@ -86,7 +129,11 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
                 name="gain-chart-published",
                 title="The same as published (Table 4.6)",
                 svg=svg.lines(
-                    published_values, "times", x_title="oversubscription, %", logarithmic=True
+                    published_values,
+                    "times",
+                    x_title="oversubscription, %",
+                    logarithmic=True,
+                    labelled=True,
                 ),
                 evidence="published: Rundemanen on P4000 and RTX 3060 Ti",
             )
@@ -116,7 +163,7 @@ def _time_charts(sweep: Sweep) -> list[Table | Figure]:
                     name=f"time-chart-{len(items)}",
                     title=f"{graph}: seconds by oversubscription (Figures 4.20 to 4.23)",
                     svg=svg.lines(series, "seconds", x_title="oversubscription, %",
-                                  logarithmic=True, looks=looks),
+                                  logarithmic=True, looks=looks, labelled=True),
                     evidence=f"seconds {_lines(rows)}",
                 )
             )  # fmt: skip

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,12 @@ def test_sentences_stand_under_a_table_and_what_is_the_same_is_told_once():
     )  # a few parts, not a column each
 
 
+def ends(page: str) -> list[list[tuple[str, str]]]:
+    """Return colours and names at the ends of lines, by chart."""
+    charts = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    return [re.findall(r'class="end" data-colour="(#\w+)"[^>]*>([^<]*)', one) for one in charts]
+
+
 def test_one_thing_has_one_colour_and_one_name_in_a_legend():
     rows = sweep_rows()
     for row in rows:
@@ -204,8 +211,10 @@ def test_one_thing_has_one_colour_and_one_name_in_a_legend():
     told = [re.findall(r'background:(#\w+)"></i>([^<]*)', legend) for legend in legends]
     random = {colour for items in told for colour, name in items if name == "remote random"}
     assert len(random) == 1
-    times = next(items for items in told if ("#5566cc", "base") in items)
-    assert len({name for _, name in times}) == len(times) == 3
+    times = next(items for items in ends(page) if len(items) == 6)  # two evidences of each
+    assert len({name for _, name in times}) == 6
+    assert {(fill, name.split(",")[0]) for fill, name in times} >= {("#5566cc", "base")}
+    assert len({fill for fill, _ in times}) == 3
     rates = next(items for items in told if any(name == "30 %, base" for _, name in items))
     assert len({colour for colour, _ in rates}) == 5
 
@@ -218,9 +227,7 @@ def test_an_own_policy_has_a_colour_and_an_entry_of_its_own():
         ]
     measured = [{**row, "evidence": "measured", "gpu": "H200"} for row in rows]
     page = render(None, sweep=Sweep.of([*rows, *measured]))
-    legends = re.findall(r'<p class="legend">(.*?)</p>', page)
-    told = [dict(re.findall(r'background:(#\w+)"></i>([^<]*)', legend)) for legend in legends]
-    told = [{name: fill for fill, name in each.items()} for each in told]
+    told = [{name.split(",")[0]: fill for fill, name in items} for items in ends(page)]
     charts = [each for each in told if "mine" in each]
     assert len(charts) == 4  # gains measured and modelled, and the times of two graphs
     for each in charts:
@@ -283,3 +290,48 @@ def test_without_pyarrow_the_csv_is_read(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "results.parquet").write_bytes(b"never looked at")
     monkeypatch.setattr(files, "find_spec", lambda name: None)
     assert len(read(tmp_path).results) == len(sweep_rows())
+
+
+def test_a_page_begins_with_gains_by_policy_and_oversubscription():
+    page = render(None, sweep=Sweep.of(sweep_rows()))
+    heat = re.search(r'id="gain-heat-0".*?<svg(.*?)</svg>', page, re.DOTALL)
+    assert heat is not None
+    assert page.index('id="gain-heat-0"') < page.index('id="gain-chart-0"')
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", heat[1])
+    assert texts == ["0 %", "30 %", "auto", "1.00×", "16.0×", "adv2", "0.50×", "8.00×"]
+    assert re.search(r"<h1>Policies by oversubscription · modelled(, \w+)?</h1>", page)
+
+
+def test_base_is_a_line_at_one():
+    page = render(None, sweep=Sweep.of(sweep_rows()))
+    chart = re.search(r'id="gain-chart-0".*?</svg>', page, re.DOTALL)
+    assert chart is not None
+    assert {"base", "adv2", "auto"} == {name for _, name in ends(chart[0])[0]}
+    tips = re.findall(r"<title>base: ([^<]*)</title>", chart[0])
+    assert len(tips) == 2
+    assert all(tip.startswith("1.00×") for tip in tips)
+
+
+def test_names_at_the_ends_of_lines_do_not_cover_each_other():
+    from louvain_um.profiling.views.html import svg
+
+    series = {f"policy {k}": ([0.0, 1.0], [1.0, 1.0 + k / 1000]) for k in range(9)}
+    chart = str(svg.lines(series, "times", labelled=True, logarithmic=True))
+    heights = sorted(float(y) for y in re.findall(r'class="end"[^>]* y="([\d.]+)"', chart))
+    assert len(heights) == 9
+    assert min(b - a for a, b in pairwise(heights)) >= svg.LINE - 0.11
+
+
+def test_a_heat_table_marks_what_was_not_run():
+    from louvain_um.profiling.views.html import svg
+
+    chart = str(svg.heat(["<a>"], ["0 %", "30 %"], [[2.0, float("nan")]]))
+    assert "&lt;a&gt; at 30 %: not run" in chart
+    assert chart.count("<rect") == 2
+
+
+def test_reasons_stand_beside_the_cost_breakdown_once():
+    note = "why, modelled on h200 at 0 %: adv2 is the best advice"
+    page = render(None, sweep=Sweep.of(sweep_rows(), notes=(note, "another")))
+    assert page.count(note) == 1
+    assert page.index("another") < page.index('id="cost-breakdown"') < page.index(note)
