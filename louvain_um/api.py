@@ -177,7 +177,8 @@ def run(
         engine = GpuEngine(options, observer)
         with engine:
             refuse_high_degrees(graph)
-            return detect(engine, graph, options, observer)
+            found = detect(engine, graph, options, observer)
+            return found if names is None else replace(found, vertex_names=names)
 
 
 def run_on_cluster(
@@ -203,5 +204,5 @@ def host_graph(graph: Any) -> Graph:
     if isinstance(graph, DeviceGraph):
         return graph.to_host()
     if isinstance(graph, DynamicGraph):
-        return graph.snapshot()
+        return graph.host_snapshot()
     return graph if isinstance(graph, Graph) else graph_of(graph)

@@ -28,12 +28,15 @@ class Limits:
     weighted : bool
     scale : float
         Real weights are multiplied by it.
+    xp : module
+        NumPy, or CuPy for a graph on a device: where ids and weights are to be.
     """
 
     n_vertices: int
     alive: NDArray[np.uint8] | None
     weighted: bool
     scale: float
+    xp: Any = np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +85,12 @@ def read_batch(
         _read("insert", insert, limits, weights="allowed"),
     ]
     sizes = [len(keys) for keys, _ in parts]
-    keys = parts[2][0] if sizes[2] == sum(sizes) else np.concatenate([keys for keys, _ in parts])
-    weights = np.zeros(0, np.int64)
+    xp, alone = limits.xp, sizes[2] == sum(sizes)
+    keys = parts[2][0] if alone else xp.concatenate([keys for keys, _ in parts])
+    weights = xp.zeros(0, np.int64)
     if any(len(given) for _, given in parts):
-        filled = [g if len(g) else np.ones(len(k), np.int64) for k, g in parts]
-        weights = filled[2] if sizes[2] == sum(sizes) else np.concatenate(filled)
+        filled = [g if len(g) else xp.ones(len(k), np.int64) for k, g in parts]
+        weights = filled[2] if alone else xp.concatenate(filled)
     summing = limits.weighted if duplicates is None else duplicates == "sum"
     return Batch(
         keys=keys, weights=weights, deletions=sizes[0], decreases=sizes[1], summing=summing
@@ -97,9 +101,10 @@ def _read(
     what: str, edges: Any, limits: Limits, *, weights: str
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return keys and integer weights of one argument; weights are empty where each is 1."""
-    none = np.zeros(0, np.int64)
+    xp = limits.xp
+    none = xp.zeros(0, np.int64)
     if edges is None:
-        return np.zeros(0, np.uint64), none
+        return xp.zeros(0, np.uint64), none
     if weights == "none" and len(edges) == 3:
         raise GraphError(f"{what} takes (u, v) without weights; use decrease=(u, v, w) to subtract")
     if weights == "needed" and len(edges) == 2:
@@ -107,27 +112,33 @@ def _read(
     u, v = (read_ids(edges[k], f"{what}: {name}", limits) for k, name in ((0, "u"), (1, "v")))
     if len(u) != len(v):
         raise GraphError(f"{what}: u has {len(u)} entries and v {len(v)}; they must match")
-    keys = np.empty(len(u), np.uint64)
-    edge_keys(u, v, keys)
+    if xp is np:
+        keys = np.empty(len(u), np.uint64)
+        edge_keys(u, v, keys)
+    else:
+        high = xp.minimum(u, v).astype(np.uint64) << np.uint64(32)
+        keys = high | xp.maximum(u, v).astype(np.uint64)
     if len(edges) == 3:
         if not limits.weighted:
             raise GraphError(
                 f"{what} has weights, but the graph has none; pass {what}=(u, v), or make the "
                 "graph with DynamicGraph(…, weighted=True)"
             )
-        return keys, read_weights(edges[2], len(u), what, limits.scale)
+        return keys, xp.asarray(read_weights(edges[2], len(u), what, limits.scale))
     if limits.weighted and limits.scale != 1.0 and weights == "allowed":
-        return keys, np.full(len(u), int_weight(1.0, limits.scale), np.int64)
+        return keys, xp.full(len(u), int_weight(1.0, limits.scale), np.int64)
     return keys, none
 
 
 def read_ids(values: Any, what: str, limits: Limits) -> NDArray[Any]:
     """Return ids of vertices that are in the graph, as an integer array."""
-    ids = values.get() if type(values).__module__.startswith("cupy") else np.asarray(values)
+    xp = limits.xp
+    ids = host(values) if xp is np else xp.asarray(values)
     if ids.ndim != 1:
         raise GraphError(f"{what} must be one-dimensional, not of shape {ids.shape}; flatten it")
     if len(ids) == 0:
-        return np.zeros(0, np.uint32)
+        none: NDArray[Any] = xp.zeros(0, np.uint32)
+        return none
     if ids.dtype.kind not in "iu":
         raise GraphError(f"{what} must be an array of integers, not {ids.dtype}; convert it")
     if int(ids.min()) < 0:
@@ -137,11 +148,17 @@ def read_ids(values: Any, what: str, limits: Limits) -> NDArray[Any]:
             f"{what} has the vertex {ids.max()}, but there are {limits.n_vertices}; call "
             "add_vertices first"
         )
-    ids = np.ascontiguousarray(ids, np.uint32)
-    if limits.alive is not None and not (there := limits.alive[ids]).all():
-        gone = ids[np.argmin(there)]
+    if limits.alive is not None and not (there := limits.alive[host(ids)]).all():
+        gone = ids[int(np.argmin(there))]
         raise GraphError(f"{what} has the vertex {gone}, which was removed; use add_vertices")
-    return ids
+    narrow: NDArray[Any] = xp.ascontiguousarray(ids, np.uint32)
+    return narrow
+
+
+def host(values: Any) -> NDArray[Any]:
+    """Return an array in host memory."""
+    host: NDArray[Any] = np.asarray(values.get() if hasattr(values, "get") else values)
+    return host
 
 
 def int_weight(weight: float, scale: float) -> int:
@@ -151,7 +168,7 @@ def int_weight(weight: float, scale: float) -> int:
 
 def read_weights(values: Any, count: int, what: str, scale: float) -> NDArray[np.int64]:
     """Return weights as integers: integers as they are, reals times the scale."""
-    given = values.get() if type(values).__module__.startswith("cupy") else np.asarray(values)
+    given = host(values)
     if given.shape != (count,):
         raise GraphError(
             f"{what}: weights of shape {given.shape} for {count} edges; they must match"

@@ -78,9 +78,9 @@ class Change:
 
     def __repr__(self) -> str:
         counts = {
-            "inserted": np.count_nonzero(self.inserted),
-            "deleted": np.count_nonzero(self.deleted),
-            "changed": np.count_nonzero(self.changed),
+            "inserted": int(self.inserted.sum()),
+            "deleted": int(self.deleted.sum()),
+            "changed": int(self.changed.sum()),
             "missing": self.missing,
         }
         told = [f"{count:,} edges {what}" for what, count in counts.items() if count]

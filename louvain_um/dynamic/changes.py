@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ class EdgeChanges:
     """The edges that a batch changes, ascending by key, with their weights before and after.
 
     `missing` counts edges to delete or decrease that are not there; `loops` those changed edges
-    that are loops.
+    that are loops. `kind` is 1 if all are new, −1 if all are gone, else 0 or not known.
     """
 
     keys: NDArray[np.uint64]
@@ -29,6 +30,7 @@ class EdgeChanges:
     after: NDArray[np.int64]
     missing: int
     loops: int
+    kind: int = 0
 
     @property
     def u(self) -> NDArray[np.uint32]:
@@ -76,17 +78,11 @@ def net_changes(
     after = np.empty(len(keys), np.int64)
     missing, first, fault, at = net.settle(before, deleted, less, more, batch.summing, HALF, after)
     if fault == net.BELOW_ZERO:
-        raise GraphError(
-            f"decrease: edge {_shown(keys, at)} has weight {before[at]}, and {less[at]} are to be "
-            "subtracted; use delete to remove it"
-        )
+        refuse_below_zero(int(keys[at]), int(before[at]), int(less[at]))
     if fault == net.TOO_HEAVY:
-        raise GraphError(f"edge {_shown(keys, at)} would weigh more than 2^52; use smaller weights")
+        refuse_heavy(int(keys[at]))
     if missing and refuse_missing:
-        raise GraphError(
-            f"{missing:,} of the edges to delete or decrease are not in the graph, first "
-            f"{_shown(keys, first)}; pass missing='count' to pass over them"
-        )
+        refuse_absent(int(keys[first]), missing)
     count, loops_changed = net.keep_changes(keys, before, after)
     return EdgeChanges(
         keys=keys[:count],
@@ -97,8 +93,29 @@ def net_changes(
     )
 
 
-def _shown(keys: NDArray[np.uint64], at: int) -> str:
-    return f"({int(keys[at]) >> 32}, {int(keys[at]) & 0xFFFFFFFF})"
+def refuse_below_zero(key: int, weight: int, less: int) -> NoReturn:
+    """Raise for an edge of which more is to be subtracted than is there."""
+    raise GraphError(
+        f"decrease: edge {_shown(key)} has weight {weight}, and {less} are to be subtracted; use "
+        "delete to remove it"
+    )
+
+
+def refuse_heavy(key: int) -> NoReturn:
+    """Raise for an edge that would become too heavy."""
+    raise GraphError(f"edge {_shown(key)} would weigh more than 2^52; use smaller weights")
+
+
+def refuse_absent(key: int, count: int) -> NoReturn:
+    """Raise for edges that are not there."""
+    raise GraphError(
+        f"{count:,} of the edges to delete or decrease are not in the graph, first "
+        f"{_shown(key)}; pass missing='count' to pass over them"
+    )
+
+
+def _shown(key: int) -> str:
+    return f"({key >> 32}, {key & 0xFFFFFFFF})"
 
 
 def arc_changes(edges: EdgeChanges) -> ArcChanges:

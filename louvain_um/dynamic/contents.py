@@ -105,7 +105,7 @@ class Contents:
     @property
     def degrees(self) -> NDArray[np.int64]:
         """Weighted degree of each vertex, int64[n]; a loop counts twice. A copy."""
-        return self._degrees.items.copy()
+        return self._weighted_degrees().copy()
 
     @property
     def alive(self) -> NDArray[np.bool_]:
@@ -176,13 +176,31 @@ class Contents:
             targets=rows.targets,
             weights=rows.weights,
             loops=self._loops.items,
-            degrees=self._degrees.items,
+            degrees=self._weighted_degrees(),
             n_arcs=self.n_arcs,
             total_weight=self.total_weight,
         )
 
-    def snapshot(self) -> Graph:
-        """Return the graph as it is now, in arrays of its own; removed vertices are isolated."""
+    def snapshot(self) -> Any:
+        """Return the graph as it is now, in arrays of its own; removed vertices are isolated.
+
+        Returns
+        -------
+        Graph or DeviceGraph
+            On the device that the graph is on; a `DeviceGraph` has no names.
+        """
+        store = self._device
+        if store is None:
+            return self._host_graph()
+        from louvain_um.gpu.graph import DeviceGraph
+
+        offsets, targets, weights = store.device_rows()
+        loops = self._loops.items.view(np.uint64)
+        held = store.xp.asarray(loops) if loops.any() else None
+        return DeviceGraph(offsets, targets, weights, held, self.scale)
+
+    def _host_graph(self) -> Graph:
+        """Return the graph as it is now in host memory."""
         rows = self._store.compressed()
         return Graph(
             rows.offsets,
@@ -220,9 +238,9 @@ class Contents:
     def check(self) -> None:
         """Raise AssertionError unless store, degrees and totals agree; takes passes over all."""
         self._store.check()
-        graph = self.snapshot()
+        graph = self._host_graph()
         graph.validate()
-        assert np.array_equal(graph.degrees, self._degrees.items), "degrees do not add up"
+        assert np.array_equal(graph.degrees, self._weighted_degrees()), "degrees do not add up"
         assert graph.total_weight == self.total_weight, "the total weight does not add up"
         assert graph.n_arcs == self.n_arcs, "the arcs do not add up"
         assert not graph.degrees[self._alive.items == 0].any(), "a removed vertex has edges"
@@ -235,12 +253,22 @@ class Contents:
         )
 
     @property
+    def _device(self) -> Any:
+        """Return the store if it is on a device."""
+        return self._store if hasattr(self._store, "device_rows") else None
+
+    def _weighted_degrees(self) -> NDArray[np.int64]:
+        """Return degrees: kept up to date on the host, added up for a graph on a device."""
+        return self._degrees.items if self._device is None else self._host_graph().degrees
+
+    @property
     def _limits(self) -> Limits:
         return Limits(
             n_vertices=self.n_vertices,
             alive=self._alive.items if self._dead else None,
             weighted=self.weighted,
             scale=self.scale,
+            xp=np if self._device is None else self._device.xp,
         )
 
     def _rows(self) -> Rows:

@@ -12,17 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import net
-from louvain_um.dynamic.batch import read_batch, read_ids
+from louvain_um.dynamic.batch import Batch, host, read_batch, read_ids
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.changes import EdgeChanges, arc_changes, net_changes
 from louvain_um.dynamic.contents import VERTEX_BYTES, Contents
+from louvain_um.dynamic.device_changes import arc_changes_there, net_changes_there
 from louvain_um.dynamic.edge_columns import edge_columns
 from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.names import Names, are_names, as_list
 from louvain_um.dynamic.start import graph_of_start, refuse_scale, weights_at
 from louvain_um.dynamic.stores import store_class
 from louvain_um.dynamic.stores.store import Compressed
-from louvain_um.errors import DeviceUnavailableError, GraphError, MemoryBudgetError, OptionError
+from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
 from louvain_um.options import Budget, Options
@@ -47,8 +48,9 @@ class DynamicGraph(Contents):
     store : {"rows", "csr", …}
         How arcs are kept: `louvain_um.dynamic.stores.STORES` says what each is. "rows" suits
         everything; the others are for comparison.
-    device : {"auto", "cpu"}
-        Where the graph is.
+    device : {"auto", "cpu", "cuda", "cuda:N"}
+        Where the arcs are; "auto" is the CPU. On a device there are the stores "rows" and "csr".
+        `snapshot` is a `DeviceGraph` then, and `louvain` finds its communities there.
     memory : str
         Memory policy of the arrays on a device.
     device_budget : int or str, optional
@@ -97,12 +99,8 @@ class DynamicGraph(Contents):
         names: bool = True,
         threads: int | None = None,
     ) -> None:
-        chosen = store_class(store)
         Options(device=device, memory=memory, threads=threads)  # refuses what is none
-        if device.startswith("cuda"):
-            raise DeviceUnavailableError(
-                "changing graphs are kept in host memory so far; use device='cpu' or 'auto'"
-            )
+        chosen = store_class(store, device)
         budget = Budget.parse(device_budget)
         if budget.fraction is not None:
             raise OptionError("device_budget", device_budget, "must be a size, like '8GiB'")
@@ -211,9 +209,7 @@ class DynamicGraph(Contents):
         }
         with self._named(given) as columns:
             batch = read_batch(**columns, duplicates=duplicates, limits=self._limits)
-            edges = net_changes(
-                batch, self._store, self._loops.items, refuse_missing=missing == "raise"
-            )
+            edges = self._net(batch, refuse_missing=missing == "raise")
             self._carry_out(edges)
         return self._change(edges)
 
@@ -283,12 +279,12 @@ class DynamicGraph(Contents):
         """
         if self._names:
             ids = self._names.ids_of(ids, "remove_vertices")
-        gone = np.unique(read_ids(ids, "remove_vertices: ids", self._limits)).astype(np.uint32)
+        gone = np.unique(host(read_ids(ids, "remove_vertices: ids", self._limits)))
         u, v = self._store.arcs_of(gone)
         loops = gone[self._loops.items[gone] > 0]
         delete = (np.concatenate([u, loops]), np.concatenate([v, loops]))
         batch = read_batch(None, delete, None, None, self._limits)
-        edges = net_changes(batch, self._store, self._loops.items, refuse_missing=False)
+        edges = self._net(batch, refuse_missing=False)
         self._carry_out(edges)
         self._alive.items[gone] = 0
         self._dead += len(gone)
@@ -349,20 +345,30 @@ class DynamicGraph(Contents):
         if self._names:
             self._names.drop(count)
 
+    def _net(self, batch: Batch, *, refuse_missing: bool) -> EdgeChanges:
+        """Return what a batch changes, in arrays where the graph is."""
+        compute: Any = net_changes if self._device is None else net_changes_there
+        edges: EdgeChanges = compute(
+            batch, self._store, self._loops.items, refuse_missing=refuse_missing
+        )
+        return edges
+
     def _carry_out(self, edges: EdgeChanges) -> None:
         """Carry out the net changes of a batch; what can fail comes before what is written."""
         gain = 2 * _exact_sum(edges.after - edges.before)
         self._refuse_total(self.total_weight + gain)
-        arcs = arc_changes(edges)
+        device = self._device
+        arcs = arc_changes(edges) if device is None else arc_changes_there(device, edges)
         reserved = self._store.reserve(arcs)
 
         self._store.commit(arcs, reserved)
-        net.add_at(self._degrees.items, arcs.rows, arcs.gains)
+        if device is None:
+            net.add_at(self._degrees.items, arcs.rows, arcs.gains)
         if edges.loops:
             same = edges.u == edges.v
-            rows = edges.u[same]
-            self._loops.items[rows] = edges.after[same]
-            self._degrees.items[rows] += 2 * (edges.after - edges.before)[same]
+            rows, after = host(edges.u[same]), host(edges.after[same])
+            self._loops.items[rows] = after
+            self._degrees.items[rows] += 2 * (after - host(edges.before[same]))
         self.total_weight += gain
         self.epoch += 1
 

@@ -27,16 +27,37 @@ STORES: Final = {
 """Every store with what it is; the module is named like the store, up to a dash."""
 
 
-def store_class(name: str) -> type[Store]:
-    """Return the class of a store.
+def store_class(name: str, device: str = "cpu") -> type[Store]:
+    """Return the class of a store on a device.
 
     Raises
     ------
     OptionError
-        No such store.
+        No such store there.
+    DeviceUnavailableError
+        There is no such device.
     """
     if name not in STORES:
         raise OptionError("store", name, f"must be one of {', '.join(map(repr, STORES))}")
+    if device.startswith("cuda"):
+        return _on_device(name, device)
     module = import_module(f"louvain_um.dynamic.stores.{name.partition('-')[0]}")
     found: type[Store] = module.STORES[name] if "-" in name else module.STORE
+    return found
+
+
+def _on_device(name: str, device: str) -> type[Store]:
+    """Return the class of a store on the current CUDA device."""
+    from louvain_um.gpu.runtime.device import pick
+
+    chosen = pick(device)
+    from cupy.cuda.runtime import getDevice
+
+    if chosen.index != getDevice():
+        raise OptionError("device", device, f"must be the current device, cuda:{getDevice()}")
+    from louvain_um.dynamic.stores import device_rows
+
+    if name not in device_rows.STORES:
+        raise OptionError("store", name, "must be 'rows' or 'csr' on a device")
+    found: type[Store] = device_rows.STORES[name]
     return found

@@ -88,6 +88,9 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
         "spmv": {"multiply": ANY_WEIGHTS},
         "sssp": {"sssp": ANY_WEIGHTS},
         "triangles": {"triangles": NO_TEMPLATE},
+        "batches": dict.fromkeys(
+            ("find_arcs", "merge_rows", "copy_rows"), ("Unweighted", "u32", "u64")
+        ),
         "generate": dict.fromkeys(
             (
                 "draw_rmat",

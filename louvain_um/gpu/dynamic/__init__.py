@@ -1,0 +1,1 @@
+"""Changing graphs on the device: searching rows, merging batches into them."""
