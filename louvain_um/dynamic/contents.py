@@ -179,6 +179,8 @@ class Contents:
             degrees=self._weighted_degrees(),
             n_arcs=self.n_arcs,
             total_weight=self.total_weight,
+            scale=self.scale,
+            names=self.names,
         )
 
     def snapshot(self) -> Any:
@@ -191,7 +193,7 @@ class Contents:
         """
         store = self._device
         if store is None:
-            return self._host_graph()
+            return self.host_snapshot()
         from louvain_um.gpu.graph import DeviceGraph
 
         offsets, targets, weights = store.device_rows()
@@ -199,8 +201,8 @@ class Contents:
         held = store.xp.asarray(loops) if loops.any() else None
         return DeviceGraph(offsets, targets, weights, held, self.scale)
 
-    def _host_graph(self) -> Graph:
-        """Return the graph as it is now in host memory."""
+    def host_snapshot(self) -> Graph:
+        """Return the graph as it is now in host memory, wherever it is."""
         rows = self._store.compressed()
         return Graph(
             rows.offsets,
@@ -238,7 +240,7 @@ class Contents:
     def check(self) -> None:
         """Raise AssertionError unless store, degrees and totals agree; takes passes over all."""
         self._store.check()
-        graph = self._host_graph()
+        graph = self.host_snapshot()
         graph.validate()
         assert np.array_equal(graph.degrees, self._weighted_degrees()), "degrees do not add up"
         assert graph.total_weight == self.total_weight, "the total weight does not add up"
@@ -259,7 +261,7 @@ class Contents:
 
     def _weighted_degrees(self) -> NDArray[np.int64]:
         """Return degrees: kept up to date on the host, added up for a graph on a device."""
-        return self._degrees.items if self._device is None else self._host_graph().degrees
+        return self._degrees.items if self._device is None else self.host_snapshot().degrees
 
     @property
     def _limits(self) -> Limits:

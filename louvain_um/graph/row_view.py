@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,10 @@ class RowView:
         Sum of the rows' lengths.
     total_weight : int
         Sum of all degrees, 2m.
+    scale : float
+        As in `Graph`.
+    names : array of length n, optional
+        The vertices' names, None for vertices without one.
 
     Examples
     --------
@@ -54,6 +58,8 @@ class RowView:
     degrees: NDArray[np.int64]
     n_arcs: int
     total_weight: int
+    scale: float = 1.0
+    names: NDArray[Any] | None = None
 
     @classmethod
     def of(cls, graph: Graph) -> Self:
@@ -67,7 +73,22 @@ class RowView:
             degrees=graph.degrees,
             n_arcs=graph.n_arcs,
             total_weight=graph.total_weight,
+            scale=graph.scale,
+            names=graph.names,
         )
+
+    def to_host(self) -> Graph:
+        """Return a copy as a graph of compressed rows."""
+        from louvain_um.graph.graph import Graph
+
+        lengths = self.ends - self.begins
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        places = np.repeat(self.begins - offsets[:-1], lengths) + np.arange(self.n_arcs)
+        weights: Any = None if self.weights is None else self.weights[places]
+        loops = self.loops.copy()
+        targets = self.targets[places]
+        return Graph(offsets, targets, weights, loops, self.scale, self.names, check=False)
 
     @property
     def n_vertices(self) -> int:

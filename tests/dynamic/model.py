@@ -64,7 +64,7 @@ def columns(edges: list[tuple[int, ...]], width: int) -> tuple[np.ndarray, ...]:
 
 def same_contents(g: DynamicGraph, model: Model) -> None:
     """Assert that a graph holds what its model does."""
-    expected, found = model.graph(), g._host_graph()
+    expected, found = model.graph(), g.host_snapshot()
     for name in ("offsets", "targets", "loops"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
     if model.weighted:

@@ -181,3 +181,19 @@ def test_other_bad_input_is_one_line_too(make, error):
         make()
     assert isinstance(raised.value, LouvainUmError)
     assert "\n" not in str(raised.value)
+
+
+def test_other_functions_take_a_changing_graph():
+    g = DynamicGraph(lu.as_graph("example:les-miserables"))
+    g.apply(delete=(["Valjean"], ["Javert"]))
+    graph = g.snapshot()
+    labels = lu.louvain(g, device="cpu").labels
+    assert lu.modularity(g, labels) == lu.modularity(graph, labels)
+    options = {"device": "cpu", "objective": "cpm", "resolution": 0.1}
+    one, two = lu.louvain(g, **options), lu.louvain(graph, **options)
+    assert one.labels.tolist() == two.labels.tolist()
+    assert one.modularity == two.modularity
+    assert lu.connected_components(g).tolist() == lu.connected_components(graph).tolist()
+    again = g.view().to_host()
+    assert np.array_equal(again.targets, graph.targets)
+    assert np.array_equal(again.weights, graph.weights)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,28 +12,15 @@ from hypothesis import strategies as st
 
 from louvain_um import DynamicGraph
 from louvain_um.dynamic.stores import device_rows
-from louvain_um.dynamic.stores.store import Compressed
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.gpu.runtime.compile import FOLDER
 from tests.dynamic.model import Model, apply, batches, same_contents
-from tests.gpu_emulated.test_emulated_kernels import HERE, OPTIONS
 
 KINDS = {"Unweighted": 0, "u32": 1, "u64": 2}
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("no g++ here")
-    folder: Path = tmp_path_factory.mktemp("batches")
-    for file in [*FOLDER.rglob("*.cuh"), *FOLDER.rglob("batches.cu"), *HERE.glob("*.[ch]*")]:
-        (folder / file.name).write_text(file.read_text())
-    out = folder / "batches.so"
-    command = [compiler, *OPTIONS, f"-I{folder}", str(folder / "batches.cpp"), "-o", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return ctypes.CDLL(str(out))
+def library(emulated: dict[str, ctypes.CDLL]) -> ctypes.CDLL:
+    return emulated["batches"]
 
 
 class Emulated:
@@ -67,7 +51,7 @@ class Emulated:
 
 def on_device(g: DynamicGraph, device: Emulated, store: str, budget: int | None = None) -> None:
     """Move the rows of a graph to an emulated device."""
-    rows: Compressed = g._store.compressed()
+    rows = g._store.compressed()
     g._store = device_rows.STORES[store](rows, 1, budget, device)
 
 

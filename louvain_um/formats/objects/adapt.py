@@ -24,6 +24,9 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
     """Return `obj` as a graph; `as_graph` documents the accepted types."""
     if isinstance(obj, Graph):
         return obj
+    if hasattr(obj, "host_snapshot"):  # a changing graph, as it is now
+        now: Graph = obj.host_snapshot()
+        return now
     libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
     table = bool(libraries & {"pandas", "pyarrow", "polars"})
     network = libraries & {"networkx", "igraph"}
