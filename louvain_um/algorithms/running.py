@@ -17,6 +17,7 @@ from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.device import Choice, pick
 from louvain_um.gpu.runtime.preflight import device_errors, device_of
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.kinds import refuse_kinds
 from louvain_um.graph.row_view import RowView
 from louvain_um.options import Options
 
@@ -82,6 +83,7 @@ def running(
         with on_device(chosen, graph) as rows:
             yield Run(graph=graph, rows=rows, on_gpu=True, threads=1, observer=observer)
         return
+    refuse_kinds(graph, "these algorithms take")
     graph = graph.to_host() if isinstance(graph, DeviceGraph) else graph
     with announced(observer):
         yield Run(

@@ -13,6 +13,7 @@ from louvain_um.distributed.communicator import Communicator
 from louvain_um.errors import GraphError, WorkerLostError
 from louvain_um.graph.build import weighted_degrees
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.kinds import refuse_kinds
 
 I64 = NDArray[np.int64]
 
@@ -106,6 +107,7 @@ def cut_by_arcs(arcs_before: I64, ranks: int) -> I64:
 
 def blocks_of(graph: Graph, ranks: int) -> list[RowBlock]:
     """Return a graph's rows in one block for each rank; its arrays are not copied."""
+    refuse_kinds(graph, "ranks take")
     blocks = []
     for first, last in pairwise(cut_by_arcs(graph.offsets, ranks).tolist()):
         low, high = int(graph.offsets[first]), int(graph.offsets[last])

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.kinds import refuse_kinds
 from louvain_um.graph.limits import MAX_VERTICES
 
 
 def graph_of_start(graph_or_n: Any) -> Graph:
     """Return the graph to begin with."""
+    refuse_kinds(graph_or_n, "a DynamicGraph begins with")
     if isinstance(graph_or_n, Graph):
         return graph_or_n
     try:

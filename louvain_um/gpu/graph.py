@@ -11,6 +11,7 @@ import numpy as np
 
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.kinds import refuse_kinds
 
 if TYPE_CHECKING:
     from typing import Self
@@ -57,6 +58,7 @@ class DeviceGraph:
         """Copy a graph to the current device."""
         import cupy
 
+        refuse_kinds(graph, "a DeviceGraph holds")
         weights: Any = graph.weights
         if weights is not None and weights.dtype == np.int64:
             weights = weights.view(np.uint64)

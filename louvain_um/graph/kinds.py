@@ -71,6 +71,16 @@ def refuse_directed(graph: Any, what: str) -> None:
         )
 
 
+def refuse_kinds(graph: Any, what: str) -> None:
+    """Raise a GraphError for directed and signed graphs where their kind would be lost."""
+    kind = getattr(graph, "kind", "undirected")
+    if kind in ("directed", "signed"):
+        raise GraphError(
+            f"{what} undirected graphs without negative weights, but this one is {kind}; read it "
+            f"without {kind}=True (--{kind})"
+        )
+
+
 def mode_imbalance(u: U32, v: U32, degrees: I64) -> I64:
     """Return plus or minus the degree of the vertices that edges lead from, or to.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options, with_entries
-from louvain_um.options import Method, Options
+from louvain_um.options import Method, ObjectiveName, Options
 
 if TYPE_CHECKING:
     from typing import Self
@@ -79,7 +79,8 @@ class Louvain:
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n), Graph, or anything `as_graph` takes
-            Symmetric, with non-negative weights. A square array is an adjacency matrix. Real
+            Symmetric, unless the objective is "directed", and with non-negative weights, unless it
+            is "signed". A square array is an adjacency matrix. Real
             entries that differ from their transpose by rounding alone (1e-10 of the largest) are
             averaged.
         y : ignored
@@ -96,7 +97,7 @@ class Louvain:
         parameters = self.get_params()
         symmetrize = parameters.pop("symmetrize")
         options = Options(**parameters)
-        result = run(_graph(X, symmetrize), options)
+        result = run(_graph(X, symmetrize, options.objective), options)
         self.communities_: Communities = result
         self.labels_: NDArray[np.int64] = result.labels.astype(np.int64)
         self.n_communities_ = result.n_communities
@@ -161,26 +162,29 @@ def _parameters() -> dict[str, Any]:
     return {name: p.default for name, p in signature.parameters.items() if name != "self"}
 
 
-def _graph(adjacency: Any, symmetrize: bool) -> Graph:
+def _graph(adjacency: Any, symmetrize: bool, objective: ObjectiveName) -> Graph:
     if isinstance(adjacency, Graph):
         return adjacency
+    directed, signed = objective == "directed", objective == "signed"
     from scipy.sparse import csr_array, issparse
 
     from louvain_um.formats import as_graph
 
     if isinstance(adjacency, np.ndarray | list):
-        adjacency = csr_array(_checked(np.asarray(adjacency)))
+        adjacency = csr_array(_checked(np.asarray(adjacency), signed))
     if issparse(adjacency):
         if adjacency.format in ("dia", "dok", "lil"):
             adjacency = adjacency.tocsr()
-        _check_values(adjacency.data)
-        if not symmetrize:
+        _check_values(adjacency.data, signed)
+        if not symmetrize and not directed:
             adjacency = _without_rounding(adjacency)
-    graph: Graph = as_graph(adjacency, symmetrize=symmetrize)
+    graph: Graph = as_graph(
+        adjacency, symmetrize=symmetrize and not directed, directed=directed, signed=signed
+    )
     return graph
 
 
-def _checked(matrix: NDArray[Any]) -> NDArray[Any]:
+def _checked(matrix: NDArray[Any], signed: bool) -> NDArray[Any]:
     """Return a dense square matrix of numbers; scikit-learn prescribes texts and types of errors.
 
     See `sklearn.utils.estimator_checks.check_estimator`.
@@ -190,7 +194,7 @@ def _checked(matrix: NDArray[Any]) -> NDArray[Any]:
             matrix = matrix.astype(np.float64)
         except TypeError as error:
             raise TypeError(f"X must hold numbers: {error}") from None
-    _check_values(matrix)
+    _check_values(matrix, signed)
     if matrix.ndim == 2 and matrix.shape[1] == 0 < matrix.shape[0]:
         given = "=".join(("shape", str(matrix.shape)))  # no argument of ours
         raise OptionError(
@@ -202,8 +206,8 @@ def _checked(matrix: NDArray[Any]) -> NDArray[Any]:
     return matrix
 
 
-def _check_values(values: NDArray[Any]) -> None:
-    """Raise an error unless weights are real, finite and not negative."""
+def _check_values(values: NDArray[Any], signed: bool) -> None:
+    """Raise an error unless weights are real, finite and, if not `signed`, not negative."""
     problem = ""
     if values.dtype.kind == "c":
         problem = "Complex data not supported"
@@ -211,7 +215,7 @@ def _check_values(values: NDArray[Any]) -> None:
         problem = "X contains NaN"
     elif values.dtype.kind == "f" and np.isinf(values).any():
         problem = "X contains infinity"
-    elif values.dtype.kind in "if" and (values < 0).any():
+    elif not signed and values.dtype.kind in "if" and (values < 0).any():
         problem = "Negative values in data passed to Louvain"
     if problem:
         raise GraphError(f"{problem}; weights must be real, finite and not negative")

@@ -90,6 +90,7 @@ AS_CHEAP_AS_CONVERTING = {
 """Functions that run on their own only where the graph is converted already."""
 
 OTHER_SHUFFLES = {
+    "test_directed_partition",
     "test_karate_club_partition",
     "test_multigraph",
     "test_none_weight_param",
@@ -119,6 +120,8 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     if reason:
         return reason
     if name in ALGORITHMS:
+        if graph.is_directed():
+            return "directed graphs are not supported; pass G.to_undirected()"
         return networkx_algorithms.declined(name, call) or True
     if name == "modularity":
         return graph.number_of_edges() > 0 or "modularity of a graph without edges is not defined"
@@ -225,7 +228,8 @@ def modularity(
     graph = G.graph(weight)
     if graph.total_weight == 0:
         raise NotImplementedError("modularity of a graph without weight is not defined")
-    return quality.modularity(graph, labels, resolution)
+    objective: Any = "directed" if G.is_directed() else "modularity"
+    return quality.modularity(graph, labels, resolution, objective=objective)
 
 
 def _bound(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -252,6 +256,7 @@ def _detect(
         resolution=float(resolution),
         threshold=float(threshold),
         max_level=max_level,
+        objective="directed" if converted.is_directed() else "modularity",
         seed=_seed(seed),
     )
     return run(converted.graph(weight), options)

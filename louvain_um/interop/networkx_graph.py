@@ -23,16 +23,25 @@ class ConvertedGraph:
 
     __networkx_backend__ = NAME
 
-    def __init__(self, nodes: list[Any], source: Any, target: Any, weights: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        nodes: list[Any],
+        source: Any,
+        target: Any,
+        weights: dict[str, Any],
+        *,
+        directed: bool = False,
+    ) -> None:
         self.nodes = nodes
         self.source = source
         self.target = target
         self.weights = weights
+        self.directed = directed
         self._graphs: dict[str | None, Graph] = {}
 
     def is_directed(self) -> bool:
-        """Return False; directed graphs are not converted."""
-        return False
+        """Return whether edges have directions."""
+        return self.directed
 
     def is_multigraph(self) -> bool:
         """Return False; multigraphs are not converted."""
@@ -56,7 +65,12 @@ class ConvertedGraph:
             values = None if weight is None else self.weights[weight]
             try:
                 self._graphs[weight] = Graph.from_edges(
-                    self.source, self.target, values, n_vertices=len(self.nodes), duplicates="sum"
+                    self.source,
+                    self.target,
+                    values,
+                    n_vertices=len(self.nodes),
+                    duplicates="sum",
+                    kind="directed" if self.directed else "undirected",
                 )
             except GraphError as error:  # negative, infinite or NaN
                 raise NotImplementedError(f"attribute {weight!r}: {error}") from error
@@ -75,7 +89,7 @@ def convert_from_nx(
     Raises
     ------
     NotImplementedError
-        Directed, a multigraph, or weights that are no non-negative numbers. networkx then
+        A multigraph, or weights that are no non-negative numbers. networkx then
         tries the next backend.
     """
     import numpy as np
@@ -101,7 +115,8 @@ def convert_from_nx(
             weights[name] = np.array([None])
         if weights[name].dtype.kind not in "biuf":
             raise NotImplementedError(f"attribute {name!r} has values that are no plain numbers")
-    converted = ConvertedGraph(nodes, ends[::2], ends[1::2], weights)
+    directed = graph.is_directed()
+    converted = ConvertedGraph(nodes, ends[::2], ends[1::2], weights, directed=directed)
     for name in weights:
         converted.graph(name)  # so that unsuitable weights show here
     return converted
@@ -113,7 +128,7 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
         return result
     import networkx as nx
 
-    graph = nx.Graph()
+    graph = nx.DiGraph() if result.directed else nx.Graph()
     graph.add_nodes_from(result.nodes)
     columns = [values.tolist() for values in result.weights.values()]
     ends = zip(result.source.tolist(), result.target.tolist(), strict=True)
@@ -125,8 +140,6 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
 
 def unsuitable(graph: Any) -> str:
     """Return why a graph cannot be converted, or ""."""
-    if graph.is_directed():
-        return "directed graphs are not supported; pass G.to_undirected()"
     if graph.is_multigraph():
         return "multigraphs are not supported; pass nx.Graph(G) with summed weights"
     return ""

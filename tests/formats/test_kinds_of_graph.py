@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import louvain_um as lu
+from louvain_um.distributed.partition import blocks_of
 
 ARCS = [(0, 1), (1, 0), (1, 2), (2, 3), (3, 1), (3, 3), (3, 0), (0, 1)]
 
@@ -133,3 +134,14 @@ def test_graphs_of_communities_keep_the_value() -> None:
     signed = lu.Graph.from_edges([0, 1, 2], [1, 2, 0], [-1, 2, 3], kind="signed")
     part = lu.louvain(signed, objective="signed", device="cpu").subgraph(0)
     assert part.kind == "signed"
+
+
+@pytest.mark.parametrize("kind", ["directed", "signed"])
+def test_kinds_are_not_lost_without_a_word(kind: Any) -> None:
+    graph = lu.Graph.from_edges([0, 1, 2], [1, 2, 0], [1, 2, 3], kind=kind)
+    with pytest.raises(lu.GraphError, match=f"this one is {kind}"):
+        lu.connected_components(graph, device="cpu")
+    with pytest.raises(lu.GraphError, match=f"this one is {kind}"):
+        lu.DynamicGraph(graph)
+    with pytest.raises(lu.GraphError, match=f"this one is {kind}"):
+        blocks_of(graph, 2)

@@ -93,6 +93,17 @@ def test_directed_matrices_take_symmetrize() -> None:
     assert lu.Louvain(device="cpu", symmetrize=True).fit(upper).n_communities_ == 3
 
 
+def test_objectives_of_directed_and_signed_matrices() -> None:
+    upper = np.triu(BLOCKS)
+    found = lu.Louvain(device="cpu", objective="directed").fit(upper)
+    assert found.n_communities_ == 3
+    assert found.communities_.objective == "directed"
+    signed = BLOCKS - 0.5 * (BLOCKS == 0)
+    np.fill_diagonal(signed, 0)
+    found = lu.Louvain(device="cpu", method="leiden", objective="signed").fit(signed)
+    assert found.n_communities_ == 3
+
+
 def test_negative_weights_are_an_error() -> None:
     with pytest.raises(lu.GraphError, match="negative"):
         lu.Louvain(device="cpu").fit(-BLOCKS)

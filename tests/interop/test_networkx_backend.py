@@ -148,7 +148,6 @@ def test_no_edges() -> None:
 def refused() -> dict[str, tuple[str, nx.Graph, dict[str, Any], str]]:
     path = nx.path_graph(3)
     return {
-        "directed": ("louvain_communities", nx.DiGraph(path), {}, "directed"),
         "multigraph": ("leiden_communities", nx.MultiGraph(path), {}, "multigraph"),
         "resolution": ("louvain_communities", path, {"resolution": 0}, "resolution"),
         "threshold": ("louvain_partitions", path, {"threshold": -1}, "threshold"),
@@ -175,6 +174,21 @@ def test_declines_weights_it_cannot_take(value: Any) -> None:
         community.louvain_communities(graph, **HERE)
     parts = community.louvain_communities(graph, weight=None, **HERE)
     assert community.is_partition(graph, parts)
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_directed_graphs(weight: str | None) -> None:
+    graph = nx.gnp_random_graph(80, 0.06, seed=2, directed=True)
+    for place, (_, _, data) in enumerate(graph.edges(data=True)):
+        data["weight"] = place % 3 + 0.5
+    graph.add_edge(3, 3, weight=2)
+    parts = community.louvain_communities(graph, weight=weight, **HERE)
+    assert community.is_partition(graph, parts)
+    found = community.modularity(graph, parts, weight=weight, **HERE)
+    assert found == pytest.approx(community.modularity(graph, parts, weight=weight))
+    own = community.louvain_communities(graph, weight=weight, seed=1)
+    assert found > 0.95 * community.modularity(graph, own, weight=weight)
+    assert "directed" in str(backend.can_run("triangles", (graph,), {}))
 
 
 def test_what_it_declines_falls_back_to_networkx() -> None:
