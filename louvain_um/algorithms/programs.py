@@ -6,7 +6,7 @@ Counts are upper bounds that follow from the size of a graph: a search visits ev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from louvain_um.errors import OptionError
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
@@ -46,8 +46,7 @@ def program_of(name: str, *, n_vertices: int, n_arcs: int, weighted: bool = Fals
     >>> lu.plan(program, machine="h200").policy
     'auto'
     """
-    if name not in BUILDERS:
-        raise OptionError("program", name, f"must be one of {', '.join(BUILDERS)}")
+    check_name(name)
     if n_vertices < 0 or n_arcs < 0:
         raise OptionError("n_vertices", min(n_vertices, n_arcs), "must not be negative")
     passes, own = BUILDERS[name](n_vertices, n_arcs)
@@ -57,6 +56,43 @@ def program_of(name: str, *, n_vertices: int, n_arcs: int, weighted: bool = Fals
         arrays=[*rows(n_vertices, n_arcs, passes, weighted=heavy), *own],
         phases=[Phase(name="run", operations=float(passes * n_arcs))],
     )
+
+
+def program_for(name: str, graph: Any) -> Program:
+    """Return an algorithm on a graph as a program.
+
+    Raises
+    ------
+    OptionError
+        There is no such algorithm.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.algorithms.programs import program_for
+    >>> g = lu.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> program_for("spmv", g).arrays[1].size
+    8
+    """
+    from louvain_um.formats.reading import graph_of
+    from louvain_um.graph.graph import Graph
+
+    check_name(name)
+    graph = graph if isinstance(graph, Graph) else graph_of(graph)
+    weighted = graph.weights is not None
+    return program_of(name, n_vertices=graph.n_vertices, n_arcs=graph.n_arcs, weighted=weighted)
+
+
+def check_name(name: str) -> None:
+    """Refuse what is no algorithm, before a long read.
+
+    Raises
+    ------
+    OptionError
+        There is no such algorithm.
+    """
+    if name not in BUILDERS:
+        raise OptionError("program", name, f"must be one of {', '.join(BUILDERS)}")
 
 
 def rows(n: int, m: int, passes: float, *, weighted: bool) -> Arrays:

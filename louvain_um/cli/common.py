@@ -55,6 +55,15 @@ Budget = Annotated[
         show_default=False,
     ),
 ]
+Program = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ALGORITHM",
+        help="Another algorithm than community detection: bfs, sssp, components, mst, pagerank, "
+        "triangles or spmv, as it declares its accesses.",
+        show_default=False,
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option(metavar="N", help="CPU threads.  [default: all cores]", show_default=False),

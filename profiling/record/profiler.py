@@ -145,8 +145,8 @@ def recording(
     tracer : bool
         Count every access of CuPy's kernels to global memory, by page and time: of RawKernel,
         RawModule, ElementwiseKernel, reductions and functions of CuPy. They compile again, and
-        run several times slower. The session's maps are a recording that `simulate` and `sweep`
-        take: the program under any policy, on any machine.
+        run several times slower. The session's maps are a recording that `simulate` takes: the
+        program under any policy, on any machine.
     arrays : mapping of str to array, optional
         Arrays by name; inside the block, `array` adds more and `phase` names phases.
 

@@ -59,6 +59,7 @@ def plan(
         ),
     ] = None,
     method: Annotated[Method, typer.Option(help="Method to plan for.")] = Method.louvain,
+    program: common.Program = None,
     memory: Annotated[
         str,
         typer.Option(
@@ -94,6 +95,12 @@ def plan(
     from louvain_um.options import Budget
 
     budget = Budget.parse(device_budget)
+    if program is not None:
+        if graph is None:
+            raise OptionError(remedy="--program needs a GRAPH; name one")
+        check_options(memory, machine)
+        plan_program(graph, program, reading, memory, device_budget, machine, json=json)
+        return
     graph_notes: tuple[str, ...] = ()
     if graph is None:
         if vertices is None or arcs is None:
@@ -154,6 +161,33 @@ def plan(
         for text in notes:
             print_note(text)
     echo(result.verdict)
+
+
+def plan_program(
+    graph: str,
+    program: str,
+    reading: graphs.Reading,
+    memory: str,
+    budget: str | None,
+    machine: str | None,
+    *,
+    json: bool,
+) -> None:
+    """Print the plan of another algorithm."""
+    from louvain_um import planning
+    from louvain_um.algorithms.programs import check_name, program_for
+    from louvain_um.cli.progress import progress_reporter
+
+    check_name(program)
+    with progress_reporter(quiet=json) as reporter:
+        reporter.step(f"reading {graph}")
+        loaded = reading.read(graph)
+    declared = program_for(program, loaded)
+    found = planning.plan(declared, memory=memory, device_budget=budget, machine=machine)
+    if json:
+        common.print_json({**found.to_dict(), "graph": graph})
+    else:
+        echo(str(found))
 
 
 def check_options(memory: str, machine: str | None) -> None:

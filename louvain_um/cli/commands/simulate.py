@@ -51,6 +51,7 @@ def simulate(
         ),
     ] = None,
     method: Annotated[Method, typer.Option(help="Method to record for a graph.")] = Method.louvain,
+    program: common.Program = None,
     seed: common.Seed = 0,
     eviction: Annotated[
         str,
@@ -144,8 +145,10 @@ def simulate(
     check_output_file(output, graph, force=force)
     if session is not None:
         check_session(session, graph, output, points=len(names) * len(shares), force=force)
-    trace = read_recording(graph)
-    if trace is None:
+    trace = None if program else read_recording(graph)
+    if program:
+        trace = declared(graph, program, reading, quiet=quiet)
+    elif trace is None:
         from louvain_um.cli.progress import progress_reporter
         from louvain_um.cpu.compiling import announced
         from louvain_um.profiling.access.recorder import record
@@ -191,6 +194,18 @@ def simulate(
         for text in (*unknown_arrays(trace, names, graphs.name_of(graph)), *remarks(rows)):
             print_note(text)
     echo(fastest(rows))
+
+
+def declared(graph: str, program: str, reading: graphs.Reading, *, quiet: bool) -> Trace:
+    """Return a trace of another algorithm on a graph, as it declares its accesses."""
+    from louvain_um.algorithms.programs import check_name, program_for
+    from louvain_um.cli.progress import progress_reporter
+    from louvain_um.profiling.access.declared_trace import trace_of
+
+    check_name(program)
+    with progress_reporter(quiet=quiet) as reporter:
+        reporter.step(f"reading {graph}")
+        return trace_of(program_for(program, reading.read(graph)))
 
 
 def check_session(

@@ -93,6 +93,7 @@ def sweep(
         ),
     ] = None,
     method: Annotated[Method, typer.Option(help="Method to run.")] = Method.louvain,
+    program: common.Program = None,
     seed: common.Seed = 0,
     json: common.Json = False,
     force: common.Force = False,
@@ -115,6 +116,16 @@ def sweep(
         raise OptionError(
             remedy="a --study simulates another program, which leaves eviction to the driver"
         )
+    if program is not None:
+        from louvain_um.algorithms.programs import check_name
+
+        check_name(program)
+        if study is not None or device.startswith("cuda") or eviction == "program":
+            raise OptionError(
+                remedy="--program simulates an algorithm on graphs, with eviction by the driver; "
+                "omit --study, --device and --eviction"
+            )
+        device, machine = "cpu", machine or "h200"
     settings = settings_for(
         policies, rates, device, machine, study, method.value, seed, eviction, device_budget
     )
@@ -140,7 +151,7 @@ def sweep(
             tell(Progress(0, 0, None, f"reading {source}"))
             loaded = reading.read(source)
             read[source] = loaded
-            subjects.append(sweeps.Subject(name=graphs.name_of(source), graph=loaded))
+            subjects.append(subject_of(graphs.name_of(source), loaded, program))
         swept = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
     graphs.print_notes(read, quiet=quiet)
     rows = [dict(row) for row in swept.results]
@@ -152,6 +163,23 @@ def sweep(
     echo(fastest(rows))
     if not quiet:
         print_note(f"tables and report.html are in {output}")
+
+
+def subject_of(name: str, graph: Graph, program: str | None) -> Subject:
+    """Return a graph as a sweep takes it; with a program, its declared accesses are replayed."""
+    from louvain_um.profiling.sweep.run import Subject
+
+    if program is None:
+        return Subject(name=name, graph=graph)
+    from louvain_um.algorithms.programs import program_for
+    from louvain_um.profiling.access.declared_trace import trace_of
+
+    return Subject(
+        name=name,
+        graph=graph,
+        record=lambda: trace_of(program_for(program, graph)),
+        program=program,
+    )
 
 
 def settings_for(

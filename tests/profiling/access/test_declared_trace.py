@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import louvain_um as lu
+from louvain_um.algorithms.programs import BUILDERS, program_for
+from louvain_um.errors import OptionError
+from louvain_um.generators import rmat
+from louvain_um.placement.machine.profiles import H200
+from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
+from louvain_um.profiling.access.declare import program_of
+from louvain_um.profiling.access.declared_trace import trace_of
+from louvain_um.profiling.simulator import Allocate, Free, HostTouches, Launch, load_trace
+from louvain_um.profiling.sweep.replay import Point, replay
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return rmat(8, seed=1).graph
+
+
+def example():
+    return Program(
+        name="example",
+        arrays=[
+            ProgramArray(name="streamed", shape=MIB, reads=Stream(10), from_host=1),
+            ProgramArray(name="part", shape=MIB, writes=Stream(2, share=0.25), to_host=1),
+            ProgramArray(name="random", shape=MIB, reads=Gather(4e6), phases=("second",)),
+            ProgramArray(name="sums", shape=MIB, writes=Atomic(4e6), phases=("first",)),
+            ProgramArray(name="few", shape=MIB, reads={"second": Gather(2000, share=0.5)}),
+        ],
+        phases=[Phase(name="first", passes=5), Phase(name="second", passes=20)],
+    )
+
+
+def test_a_trace_makes_the_accesses_that_were_declared():
+    program = example()
+    again = program_of(trace_of(program))
+    for array, found in zip(program.arrays, again.arrays, strict=True):
+        assert found.phases == program.phases_of(array)
+        for phase in program.phases_of(array):
+            wanted = program.accesses(array, phase)
+            made = again.accesses(found, phase)
+            assert len(wanted) == len(made)
+            for (access, written), (other, was) in zip(wanted, made, strict=True):
+                assert type(access) is type(other)
+                assert isinstance(access, Atomic) or written == was
+                assert other.elements(MIB) == pytest.approx(access.elements(MIB), rel=0.15)
+
+
+def test_arrays_live_in_their_phases():
+    steps = trace_of(example()).steps
+    kinds = [s.phase if isinstance(s, Launch) else type(s) for s in steps]
+    assert kinds.count("first") == 5
+    assert kinds.count("second") == 20
+    assert [s.array for s in steps if isinstance(s, Free)] == [3]
+    assert [s.array for s in steps if isinstance(s, Allocate)] == [2]
+    assert isinstance(steps[-1], HostTouches)
+    assert set(steps[-1].touches.array.tolist()) == {1}
+
+
+def test_shares_keep_to_the_front_of_an_array():
+    trace = trace_of(example())
+    for number, most in ((1, 256), (4, 512)):
+        ends = [
+            int((t.first + t.length)[t.array == number].max())
+            for t in (s.touches for s in trace.steps if isinstance(s, Launch))
+            if (t.array == number).any()
+        ]
+        assert max(ends) <= most
+
+
+def test_the_same_trace_twice():
+    first, second = (trace_of(example(), seed=3) for _ in range(2))
+    for one, other in zip(first.steps, second.steps, strict=True):
+        if isinstance(one, Launch):
+            assert np.array_equal(one.touches.first, other.touches.first)
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_every_algorithm_is_planned_and_simulated(graph, name):
+    program = program_for(name, graph)
+    held = {array.name: array.size for array in program.arrays}
+    assert held["targets"] == graph.n_arcs
+    for share in ("100%", "50%"):
+        plan = lu.plan(program, device_budget=share, machine="h200")
+        assert max(plan.device_bytes.values()) <= plan.limit
+    trace = trace_of(program)
+    rows = {}
+    for policy in ("auto", "base", "adv1"):
+        point = Point(graph="g", policy=policy, oversubscription=0, gpu="h200")
+        rows[policy] = replay(trace, point, H200)[0]
+        assert rows[policy]["feasible"]
+    assert rows["auto"]["seconds"] <= rows["base"]["seconds"]
+    assert rows["adv1"]["bytes_to_device"] == 0
+
+
+def test_what_is_no_algorithm_is_refused(graph):
+    with pytest.raises(OptionError, match="program must be one of bfs"):
+        program_for("dfs", graph)
+
+
+def test_the_command_line_plans_and_simulates_algorithms(tmp_path):
+    from louvain_um.cli import app
+
+    run = CliRunner().invoke
+    graph = tmp_path / "g.mtx"
+    assert run(app, ["generate", "rmat", "10", "-o", str(graph)]).exit_code == 0
+    done = run(app, ["plan", str(graph), "--program", "pagerank", "--device-budget", "50%",
+                     "--json", "--machine", "h200"])  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["program"] == "pagerank"
+    done = run(app, ["plan", str(graph), "--program", "bfs", "-q", "--machine", "h200"])
+    assert "next_front" in done.stdout
+    trace = tmp_path / "bfs.npz"
+    done = run(app, ["simulate", str(graph), "--program", "bfs", "--policies", "base,auto",
+                     "--oversubscription", "0,50", "-o", str(trace), "--json"])  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert len(json.loads(done.stdout)["results"]) == 4
+    assert {array.group for array in load_trace(trace).arrays} == {"graph", "result", "scratch"}
+    swept = tmp_path / "swept"
+    about = ["--program", "bfs", "--policies", "base,auto", "--oversubscription", "0"]
+    done = run(app, ["sweep", str(graph), *about, "--machine", "p4000", "-o", str(swept), "-q"])
+    assert done.exit_code == 0, done.output
+    assert (swept / "report.html").stat().st_size
+    done = run(app, ["sweep", str(graph), "--program", "bfs", "--device", "cuda", "-o", str(swept)])
+    assert "--program simulates an algorithm" in " ".join(done.output.split())
+    for wrong in (["plan", str(graph)], ["simulate", str(graph)]):
+        done = run(app, [*wrong, "--program", "dfs"])
+        assert done.exit_code != 0
+        assert "program must be one of bfs" in done.output.replace("\n", " ")
