@@ -58,11 +58,12 @@ def measure(
         nothing = dict.fromkeys(FIGURES)
         return {"feasible": False, "reason": str(error), "budget_bytes": error.budget, **nothing}
     best = min(results, key=seconds_of)
+    reads = best.provenance.get("read_in_place")
     row: dict[str, Any] = {
         "feasible": True,
         "reason": None,
         "seconds": seconds_of(best),
-        "bytes_remote": sum(read["bytes"] for read in best.provenance.get("read_in_place", ())),
+        "bytes_remote": None if reads is None else sum(read["bytes"] for read in reads),
         "evictions": None,
         "faults": None,
         "fault_groups": None,

@@ -7,6 +7,7 @@ from typing import Any
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sweep.files import RESULTS_FILES, read_rows
+from louvain_um.profiling.sweep.replay_tables import BEST
 from louvain_um.profiling.sweep.store import KEY, Store, key_of
 
 REMEDY = "name another folder with -o, or pass --force (force=True) to start again"
@@ -34,6 +35,8 @@ def refuse_loss(store: Store, requested: Sequence[Mapping[str, Any]]) -> None:
     known = {_text(key_of(row)): row for row in (p["row"] for p in store.points.values())}
     wanted = {_text(key_of(key)) for key in requested}
     for row in rows:
+        if row.get("policy") == BEST:
+            continue  # follows from the others
         key = _text(tuple(row.get(name) for name in KEY))
         if key not in known or not _same(row, known[key]):
             raise LouvainUmError(

@@ -12,7 +12,12 @@ from typing import Any
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sweep.assumptions import evidence_assumptions
 from louvain_um.profiling.sweep.explain import explain
-from louvain_um.profiling.sweep.replay_tables import FAULTS_AT, nearest_groups, remarks
+from louvain_um.profiling.sweep.replay_tables import (
+    FAULTS_AT,
+    in_hindsight,
+    nearest_groups,
+    remarks,
+)
 from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.sweep.store import KEY, POINTS, SUFFIXES, TABLES, UNFINISHED, read_points
 
@@ -65,7 +70,7 @@ def read_partial(folder: Path) -> Sweep:
     checked = Sweep.of(
         [point["row"] for point in finished], groups=rows["groups"], iterations=rows["iterations"]
     )
-    results = [*checked.results]
+    results = [*checked.results, *in_hindsight(checked.results)]
     groups = [dict(row) for row in checked.groups if row.get("oversubscription") is not None]
     notes += [*remarks(results), *explain(results)]
     return Sweep.of(

@@ -68,9 +68,6 @@ FinishedReplays = dict[tuple[str, float, str], Simulation | None]
 """Finished replays of one recording by policy, oversubscription and machine; None if the policy
 cannot run."""
 
-COMPARED_WITH_AUTO: Final = ("base", *(f"adv{number}" for number in range(1, 10)))
-"""Policies that `auto` is compared with on a recording."""
-
 
 def replay(
     trace: Trace,
@@ -82,8 +79,8 @@ def replay(
 ) -> tuple[dict[str, Any], Simulation | None]:
     """Return a row of a sweep's results, and the simulation unless the policy cannot run.
 
-    `auto` is the plan's choice or, if one of the thesis's policies is faster on the recording, that
-    policy: the row's `chosen` names it, `seconds_of_plan` are those of the plan's own choice.
+    `auto` is the plan's choice alone; what is best in hindsight is a row of its own
+    (`louvain_um.profiling.sweep.replay_tables.in_hindsight`).
     """
     policy = find_policy(point.policy)
     peak = peak_of(trace)
@@ -116,13 +113,8 @@ def replay(
 
     row["reason"] = None
     simulation = tried(policy)
-    if policy.name == AUTO.name:
-        if simulation is not None:
-            row |= {"chosen": "plan", "seconds_of_plan": simulation.seconds}
-        for rival in COMPARED_WITH_AUTO:
-            other = tried(find_policy(rival))
-            if other is not None and (simulation is None or other.seconds < simulation.seconds):
-                simulation, row["chosen"] = other, rival
+    if policy.name == AUTO.name and simulation is not None:
+        row |= {"chosen": "plan", "seconds_of_plan": simulation.seconds}
     if simulation is None:
         row["reason"] = row["reason"] or "needs more device memory than there is"
         return row | {"feasible": False, **dict.fromkeys(FIGURES)}, None
@@ -246,7 +238,7 @@ def _shape(about: Mapping[str, Any]) -> Shape:
             if name != "method" and value is not None and not 0 <= float(value) < MOST_COUNT:
                 raise ValueError(name)
         skew = known.pop("skew") * known["vertices"] / max(known["arcs"], 1)
-        return Shape.from_record(known | {"kind": kind_of(skew).name})
+        return Shape.from_record(known | {"kind": kind_of(skew).name, "skew": skew})
     except (KeyError, TypeError, ValueError):
         raise LouvainUmError(
             "the recording's data of its graph is damaged; record the graph again"

@@ -24,6 +24,7 @@ from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.sweep.replay_tables import (
     FAULTS_AT,
     groups,
+    in_hindsight,
     iterations,
     nearest_groups,
     remarks,
@@ -103,6 +104,7 @@ def sweep(
                 _measure(store, subject, measured, settings, counter)
         tables = store.rows(every)
         tables["groups"] = nearest_groups(tables["groups"], FAULTS_AT)
+        tables["results"] += in_hindsight(tables["results"])
         texts += remarks(tables["results"])
         if settings.gpus and any(find_policy(policy).arrays for policy in settings.policies):
             for subject in subjects:

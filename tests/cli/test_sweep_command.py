@@ -278,9 +278,9 @@ def test_no_memory_at_all_aborts_no_row(run):
     assert done.code == 0, done.err
     rows = {(row["policy"], row["oversubscription"]): row for row in done.json["results"]}
     assert not rows["base", 99.9999999]["feasible"]
-    # The plan has nothing to plan with; a policy that keeps all on the host runs.
+    # The plan has nothing to plan with.
     auto = rows["auto", 99.9999999]
-    assert (auto["budget_bytes"], auto["chosen"]) == (0, "adv1")
+    assert (auto["budget_bytes"], auto["chosen"], auto["feasible"]) == (0, None, False)
     assert auto["seconds_of_plan"] is None
 
 

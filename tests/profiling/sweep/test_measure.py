@@ -64,6 +64,15 @@ def test_what_a_source_saw_comes_before_what_the_run_moved(engine, monkeypatch):
     assert (row["faults"], row["fault_groups"], row["bytes_remote"]) == (4, 2, None)
 
 
+def test_bytes_read_in_place_are_the_engines(monkeypatch):
+    reads = [{"array": "targets.0", "phase": "move", "level": 0, "bytes": n} for n in (5, 7)]
+    made = result(1.0)
+    made.provenance = {**made.provenance, "read_in_place": reads}
+    monkeypatch.setattr(louvain_um.api, "run", lambda *_: made)
+    monkeypatch.setattr(louvain_um.profiling.record.profiler, "profile", lambda *_, **__: Session())
+    assert measure(None, "zero_copy", 0.0, SETTINGS)["bytes_remote"] == 12
+
+
 def test_a_policy_that_cannot_keep_to_the_budget_is_not_run(monkeypatch):
     def refuse(*_, **__):
         raise MemoryBudgetError(100, 70, [("targets.0", 60)])
