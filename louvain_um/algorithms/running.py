@@ -106,6 +106,20 @@ def on_device(chosen: Choice, graph: Any) -> Iterator[Any]:
         yield DeviceRows.of(graph)
 
 
+def rows_of(graph: Any) -> RowView:
+    """Return the rows of a graph in host memory, converted where it was no graph."""
+    if isinstance(graph, DeviceGraph):
+        graph = graph.to_host()
+    elif not isinstance(graph, Graph) and not has_rows(graph):
+        from louvain_um.formats.reading import graph_of
+
+        graph = graph_of(graph)
+    if isinstance(graph, Graph):
+        return RowView.of(graph)
+    view: RowView = graph.view()
+    return view
+
+
 def has_rows(graph: Any) -> bool:
     """Tell whether an object is a store that shows its rows, such as a changing graph."""
     return hasattr(graph, "view") and hasattr(graph, "snapshot")

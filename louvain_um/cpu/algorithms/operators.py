@@ -123,3 +123,20 @@ def arcs_before(rows, frontier, count, before):
         begin, end = row(rows, frontier[i])
         total += np.int64(end - begin)
     before[count] = total
+
+
+@kernel()
+def count_common(rows, pairs, counts, each):
+    """Count the common neighbours of every pair; add them up in `each`, if it is not empty."""
+    targets = rows[2]
+    for p in range(len(pairs)):
+        a, a_end = row(rows, pairs[p, 0])
+        b, b_end = row(rows, pairs[p, 1])
+        while a < a_end and b < b_end:
+            left, right = targets[a], targets[b]
+            if left == right:
+                counts[p] += 1
+                if len(each) > 0:
+                    each[left] += 1
+            a += np.uint64(left <= right)
+            b += np.uint64(right <= left)

@@ -1,0 +1,123 @@
+"""The operators that users call: what they compute, and what they refuse."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import louvain_um as lu
+from louvain_um import Graph
+from louvain_um.algorithms.expressions import Expression
+from louvain_um.algorithms.operators import advance, filter, intersect
+from louvain_um.errors import GraphError, OptionError
+from tests.algorithms import oracles
+from tests.graphs import graphs
+
+FEW = settings(max_examples=60, deadline=None, database=None)
+FAR = 2**60
+
+
+@FEW
+@given(graphs())
+def test_shortest_paths_by_advancing(graph: Graph) -> None:
+    assume(graph.n_vertices)
+    distances = np.full(graph.n_vertices, FAR)
+    distances[0] = 0
+    frontier = np.array([0], np.uint32)
+    while len(frontier):
+        frontier = advance(graph, frontier, along="x + w", combine="min", into=distances)
+    expected = oracles.distances(graph, 0, weighted=True)
+    np.testing.assert_array_equal(np.where(distances == FAR, -1, distances), expected)
+
+
+@FEW
+@given(graphs())
+def test_components_and_degrees_by_advancing(graph: Graph) -> None:
+    n = graph.n_vertices
+    labels, frontier = np.arange(n), np.arange(n)
+    while len(frontier):
+        frontier = advance(graph, frontier, along="x", combine="min", into=labels)
+    np.testing.assert_array_equal(labels, lu.connected_components(graph, device="cpu"))
+    degrees = np.zeros(n, np.int64)
+    changed = advance(graph, np.arange(n), along="w", combine="add", into=degrees)
+    np.testing.assert_array_equal(degrees + 2 * graph.loops, graph.degrees)
+    assert changed.tolist() == np.flatnonzero(degrees).tolist()
+
+
+@FEW
+@given(graphs())
+def test_triangles_by_intersecting(graph: Graph) -> None:
+    u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
+    upper = u < graph.targets
+    pairs, each = np.stack([u, graph.targets], axis=1)[upper], np.zeros(graph.n_vertices, np.int64)
+    counts = intersect(graph, pairs, each=each)
+    np.testing.assert_array_equal(each, oracles.triangles(graph))
+    neighbours = {v: set(row) for v, row in oracles.as_networkx(graph).adjacency()}
+    for (a, b), count in zip(pairs.tolist(), counts.tolist(), strict=True):
+        assert count == len((neighbours[a] & neighbours[b]) - {a, b})
+
+
+def test_filtering() -> None:
+    x = np.array([5, 0, 7, 7])
+    assert filter([3, 2, 1, 2], "x == 7", x=x).tolist() == [2, 3]
+    assert filter([0, 1], "1", x=x).tolist() == [0, 1]
+    assert filter([], "x", x=x).tolist() == []
+    assert filter([0, 1, 2], "v % 2 == 0").tolist() == [0, 2]
+
+
+@settings(max_examples=200, deadline=None, database=None)
+@given(st.integers(-50, 50), st.integers(-50, 50))
+def test_expressions_are_those_of_python(x: int, y: int) -> None:
+    for text in (
+        "x + 2 * y - 3", "x // 7 + y % 5", "x & y | 3 ^ x", "min(x, y, 4) - max(x, -y)",
+        "-x if x < y <= 40 else ~y", "x > 3 and y > 3 or not x", "(x == y) + (x != 4)",
+    ):  # fmt: skip
+        names = ("x", "y")
+        found = Expression(text, names, "along").value(x=np.array([x]), y=np.array([y]))
+        expected = eval(text, {"x": x, "y": y, "min": min, "max": max})
+        if "and" in text:
+            expected = bool(expected)
+        assert found.tolist() == [expected], text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x +", "z", "x ** 2", "x / 2", "x.real", "x[0]", "f(x, 1)", "min(x)", "1.5", "'a'",
+     "lambda: 1", "__import__('os')", "x << 70", "99999999999999999999", "x" * 600, "[x]", 3],
+)  # fmt: skip
+def test_what_is_no_expression(text) -> None:
+    with pytest.raises(OptionError):
+        filter([0], text, x=np.array([1]))
+
+
+def test_what_does_not_fit() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2])
+    into = np.zeros(3, np.int64)
+    for frontier, options in (
+        ([3], {"into": into}),
+        ([-1], {"into": into}),
+        ([0], {"into": np.zeros(2, np.int64)}),
+        ([0], {"into": np.zeros(3)}),
+        ([0], {"into": np.zeros(3, np.int32)}),
+        ([0], {"into": into, "x": np.zeros((3, 1), int)}),
+    ):
+        with pytest.raises(GraphError):
+            advance(graph, frontier, along="x", combine="min", **options)
+    with pytest.raises(OptionError, match="combine"):
+        advance(graph, [0], along="x", combine="mean", into=into)
+    with pytest.raises(OptionError, match="divides by 0"):
+        advance(graph, [0], along="1 // x", combine="add", into=into)
+    assert into.tolist() == [0, 0, 0]
+    for pairs in ([0, 1], [(0, 3)], [(0.5, 1)]):
+        with pytest.raises(GraphError):
+            intersect(graph, pairs)
+    with pytest.raises(GraphError):
+        intersect(graph, [(0, 1)], each=np.zeros(2, np.int64))
+
+
+def test_a_graph_of_another_library() -> None:
+    graph = nx.karate_club_graph()
+    assert intersect(graph, [(0, 33)]).tolist() == [len(list(nx.common_neighbors(graph, 0, 33)))]
