@@ -6,9 +6,11 @@ dropped, or leaves LLVM in a state in which it fails or crashes later.
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 _depth = 0
 _waiting: Callable[[], None] | None = None
@@ -32,6 +34,26 @@ def held() -> Iterator[None]:
         if _depth == 0 and _waiting is not None:
             raise_now, _waiting = _waiting, None
             raise_now()
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until the end of the block: what is written there is written whole.
+
+    Unlike `held`, it covers any handler of SIGINT, such as Python's own.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    caught: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: caught.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if caught:
+            handler(*caught[0])
 
 
 def wait(raise_later: Callable[[], None]) -> bool:

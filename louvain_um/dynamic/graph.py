@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.cpu.dynamic import net
 from louvain_um.dynamic.batch import Batch, host, read_batch, read_ids
 from louvain_um.dynamic.change import Change
@@ -22,7 +23,7 @@ from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.names import Names, are_names, as_list
 from louvain_um.dynamic.start import graph_of_start, refuse_scale, weights_at
 from louvain_um.dynamic.stores import store_class
-from louvain_um.dynamic.stores.store import Compressed
+from louvain_um.dynamic.stores.store import ArcChanges, Compressed
 from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
@@ -305,6 +306,7 @@ class DynamicGraph(Contents):
                 raise GraphError("the vertices of this graph have no names; pass their ids")
             yield given
             return
+        epoch = self.epoch
         names, self._names = self._names, self._names or Names([])
         fresh = self._names.unknown(*(given["insert"] or ())[:2])
         count = 0
@@ -321,8 +323,9 @@ class DynamicGraph(Contents):
                 for what, columns in given.items()
             }
         except BaseException:
-            self._drop_vertices(count)
-            self._names = names
+            if self.epoch == epoch:  # else it came after the batch
+                self._drop_vertices(count)
+                self._names = names
             raise
 
     def _new_names(self, k: Any) -> list[Any]:
@@ -361,16 +364,21 @@ class DynamicGraph(Contents):
         arcs = arc_changes(edges) if device is None else arc_changes_there(device, edges)
         reserved = self._store.reserve(arcs)
 
+        with uninterrupted():
+            self._commit(edges, arcs, reserved)
+            self.total_weight += gain
+            self.epoch += 1
+
+    def _commit(self, edges: EdgeChanges, arcs: ArcChanges, reserved: Any) -> None:
+        """Write what a batch changes; nothing here can fail."""
         self._store.commit(arcs, reserved)
-        if device is None:
+        if self._device is None:
             net.add_at(self._degrees.items, arcs.rows, arcs.gains)
         if edges.loops:
             same = edges.u == edges.v
             rows, after = host(edges.u[same]), host(edges.after[same])
             self._loops.items[rows] = after
             self._degrees.items[rows] += 2 * (after - host(edges.before[same]))
-        self.total_weight += gain
-        self.epoch += 1
 
     def _change(self, edges: EdgeChanges, removed: NDArray[np.uint32] | None = None) -> Change:
         return Change(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 
 import numpy as np
 import pytest
@@ -197,3 +198,23 @@ def test_other_functions_take_a_changing_graph():
     again = g.view().to_host()
     assert np.array_equal(again.targets, graph.targets)
     assert np.array_equal(again.weights, graph.weights)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_an_interrupted_batch_is_applied_whole(monkeypatch, named):
+    ids = ["ann", "bob", "cid"] if named else [0, 1, 2]
+    graphs = [DynamicGraph(0 if named else 3) for _ in range(2)]
+    g, expected = graphs
+    commit = g._store.commit
+
+    def interrupted(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        commit(*arguments)
+        signal.raise_signal(signal.SIGINT)
+
+    expected.apply(insert=(ids, ids[1:] + ids[:1]))
+    monkeypatch.setattr(g._store, "commit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        g.apply(insert=(ids, ids[1:] + ids[:1]))
+    g.check()
+    assert (g.digest(), g.epoch, g.n_edges) == (expected.digest(), 1, 3)
