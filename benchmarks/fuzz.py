@@ -1,15 +1,17 @@
 """Read randomly changed files for some time; report those that raise anything but an error.
 
-    python benchmarks/fuzz.py --seconds 600 --bounds
+    python benchmarks/fuzz.py --seconds 600 [--bounds] [--out FILE]
 
 Half of the time goes to graphs and labels: seeds are `tests/corpus`, which also keeps what was
-found. The other half goes to saved files: sessions, traces, sweeps, policies and machine profiles.
+found. The other half goes to saved files: sessions, recordings, traces, sweeps, policies, machine
+profiles, trackers and timed edges.
 ``--bounds`` compiles every kernel anew with bounds checks, into a cache of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -27,6 +29,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--bounds", action="store_true", help="compile with bounds checks")
+    parser.add_argument("--out", type=Path, help="add the counts to this record")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-found"))
     options = parser.parse_args()
     if options.bounds:
@@ -34,12 +37,24 @@ def main() -> int:
             environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": cache}
             command = [arg for arg in sys.argv if arg != "--bounds"]
             return subprocess.run([sys.executable, *command], env=environment).returncode
-    found = fuzz(options.seconds / 2, options.seed, options.keep)
-    return max(found, fuzz_saved(options.seconds / 2, options.seed, options.keep))
+    texts, found = fuzz(options.seconds / 2, options.seed, options.keep)
+    saved, others = fuzz_saved(options.seconds / 2, options.seed, options.keep)
+    if options.out:
+        counts = {"graphs_and_labels": texts, "saved_files": saved, "failures": found + others}
+        record(options.out, counts, os.environ.get("NUMBA_BOUNDSCHECK") == "1")
+    return min(found + others, 1)
 
 
-def fuzz(seconds: float, seed: int, keep: Path) -> int:
-    """Read changed files; keep those that fail in a new way, and return how many."""
+def record(file: Path, counts: dict[str, int], bounds: bool) -> None:
+    """Add the counts of this run to those of earlier ones."""
+    from common import machine, save
+
+    runs = json.loads(file.read_text())["runs"] if file.exists() else []
+    save("fuzz", {"machine": machine(), "runs": [*runs, counts | {"bounds": bounds}]}, file)
+
+
+def fuzz(seconds: float, seed: int, keep: Path) -> tuple[int, int]:
+    """Read changed files; keep those that fail in a new way; return how many were read and kept."""
     from tests.formats.noise import CORPUS, changed, files_of, read_all
 
     seeds = [path for path in files_of(CORPUS) if path.is_file()]
@@ -63,12 +78,12 @@ def fuzz(seconds: float, seed: int, keep: Path) -> int:
                     kept.parent.mkdir(parents=True, exist_ok=True)
                     kept.write_bytes(copy.read_bytes())
                     print(f"{what}: {kept}", flush=True)
-    print(f"{count} files, {len(found)} failures")
-    return min(len(found), 1)
+    print(f"{count} files, {len(found)} failures", flush=True)
+    return count, len(found)
 
 
-def fuzz_saved(seconds: float, seed: int, keep: Path) -> int:
-    """Read damaged saved files; keep those that fail in a new way, and return whether any did."""
+def fuzz_saved(seconds: float, seed: int, keep: Path) -> tuple[int, int]:
+    """Do the same with saved files."""
     from tests.saved.saved_files import damaged, failure_of, saved_files
 
     found: set[str] = set()
@@ -88,8 +103,8 @@ def fuzz_saved(seconds: float, seed: int, keep: Path) -> int:
                     (shutil.copytree if path.is_dir() else shutil.copy)(path, kept)
                     print(f"{saved.name}, seed {seed}: {failure}: {kept}", flush=True)
             seed += 1
-    print(f"{count} saved files, {len(found)} failures")
-    return min(len(found), 1)
+    print(f"{count} saved files, {len(found)} failures", flush=True)
+    return count, len(found)
 
 
 if __name__ == "__main__":

@@ -124,10 +124,13 @@ def _numbers(text: str, separator: str | None, width: int) -> Labels | None:
     if not start or not (start[0][0].isascii() and start[0][0].isdecimal()):
         return None
     try:
-        rows = np.loadtxt(
-            io.StringIO(text), np.int64, comments=("#", "%"), delimiter=separator, ndmin=2
-        )
-    except (ValueError, OverflowError):
+        with warnings.catch_warnings():
+            # Before NumPy 2.3, integers beyond 64 bits were rounded, with a warning.
+            warnings.simplefilter("error", DeprecationWarning)
+            rows = np.loadtxt(
+                io.StringIO(text), np.int64, comments=("#", "%"), delimiter=separator, ndmin=2
+            )
+    except (ValueError, OverflowError, DeprecationWarning):
         return None
     if rows.shape[1] != width or len(np.unique(rows[:, 0])) < len(rows):
         return None
