@@ -92,16 +92,19 @@ def notes(
     counts: Mapping[str, AccessCounts],
     elsewhere: AccessCounts,
     dropped: int,
+    *,
+    programs: bool = False,
 ) -> list[str]:
     """Return notes on what the numbers mean and what is missing from them."""
     found = []
     pages = [page.page_bytes for page in maps]
     width, bins = 1 << int(counters.state["bin_shift"]), int(counters.state["bins"])
+    left_out = "copies" if programs else "CuPy's own kernels and copies"
     if pages:
         found.append(
             f"accesses of {len(register.modules)} instrumented modules are counted in pages of "
-            f"{min(pages):,} to {max(pages):,} bytes and bins of {width / 1e6:g} ms; CuPy's own "
-            "kernels and copies are not counted; instrumented kernels run slower, so all seconds "
+            f"{min(pages):,} to {max(pages):,} bytes and bins of {width / 1e6:g} ms; "
+            f"{left_out} are not counted; instrumented kernels run slower, so all seconds "
             "here are longer"
         )
         if maps[0].edges[-1] == counters.edges()[bins]:

@@ -231,7 +231,9 @@ class Tracer:
             self.notes.append(f"counts since the last phase are lost: the device failed ({error})")
         maps = counters.maps.page_maps(counters.edges())
         totals = {name: self._uses(name) for name in self.counts if name}
-        self.notes += notes(counters, self.register, maps, totals, self._uses(""), dropped)
+        self.notes += notes(
+            counters, self.register, maps, totals, self._uses(""), dropped, programs=self.programs
+        )
         counters.close()
         self.trace = self._trace(maps, log, dropped)
 
