@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import net
-from louvain_um.dynamic.batch import Limits, read_ids
-from louvain_um.dynamic.changes import weights_before
+from louvain_um.dynamic.batches.batch import Limits, read_ids
+from louvain_um.dynamic.batches.changes import weights_before
+from louvain_um.dynamic.batches.names import Names
 from louvain_um.dynamic.growing import Growing
-from louvain_um.dynamic.names import Names
 from louvain_um.dynamic.stores.contiguous import given
 from louvain_um.dynamic.stores.store import Rows, Store
 from louvain_um.errors import GraphError

@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.core import parallel
 from louvain_um.core.interrupts import uninterrupted
 from louvain_um.cpu.dynamic import net
-from louvain_um.dynamic.batch import Batch, host, read_batch, read_ids
+from louvain_um.dynamic.batches.batch import Batch, host, read_batch, read_ids
+from louvain_um.dynamic.batches.changes import EdgeChanges, arc_changes, net_changes
+from louvain_um.dynamic.batches.device_changes import arc_changes_there, net_changes_there
+from louvain_um.dynamic.batches.edge_columns import edge_columns
+from louvain_um.dynamic.batches.names import Names, are_names, as_list
+from louvain_um.dynamic.batches.start import graph_of_start, refuse_scale, weights_at
 from louvain_um.dynamic.change import Change
-from louvain_um.dynamic.changes import EdgeChanges, arc_changes, net_changes
 from louvain_um.dynamic.contents import VERTEX_BYTES, Contents
-from louvain_um.dynamic.device_changes import arc_changes_there, net_changes_there
-from louvain_um.dynamic.edge_columns import edge_columns
 from louvain_um.dynamic.growing import Growing
-from louvain_um.dynamic.names import Names, are_names, as_list
-from louvain_um.dynamic.start import graph_of_start, refuse_scale, weights_at
 from louvain_um.dynamic.stores import store_class
 from louvain_um.dynamic.stores.store import ArcChanges, Compressed
 from louvain_um.errors import GraphError, MemoryBudgetError, OptionError

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.dynamic.timed_edges import TimedEdges, read_timed_edges
 from louvain_um.errors import OptionError
 from louvain_um.formats.read_options import Column, ReadOptions
-from louvain_um.formats.timed_edges import TimedEdges, read_timed_edges
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.change import Change
@@ -83,7 +83,7 @@ class EdgeStream:
     --------
     >>> import numpy as np
     >>> from louvain_um.dynamic.streams import EdgeStream
-    >>> from louvain_um.formats.timed_edges import TimedEdges
+    >>> from louvain_um.dynamic.timed_edges import TimedEdges
     >>> u, v = np.array([0, 1, 0], np.uint32), np.array([1, 2, 2], np.uint32)
     >>> edges = TimedEdges(
     ...     u=u, v=v, times=np.array([0, 60, 90]), weights=None, n_vertices=3, names=None

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um.dynamic.streams import EdgeStream
+from louvain_um.dynamic.timed_edges import TimedEdges
 from louvain_um.errors import GraphFormatError, OptionError
-from louvain_um.formats.timed_edges import TimedEdges
 
 LINES = "1 2 10\n3 4 20\n1 2 20\n2 5 35\n"
 

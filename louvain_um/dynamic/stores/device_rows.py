@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 
-from louvain_um.core.size_classes import CAPACITIES, NONE
+from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, REBUILD_SHARE, ROOM
 from louvain_um.dynamic.stores.store import I64, NARROW, NO_CHANGES, U32, ArcChanges, Compressed
 from louvain_um.errors import MemoryBudgetError

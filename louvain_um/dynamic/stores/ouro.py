@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.core.size_classes import NONE, classes_for
 from louvain_um.cpu.dynamic import merge
-from louvain_um.cpu.dynamic.size_classes import want_classes
+from louvain_um.cpu.dynamic.size_classes import NONE, classes_for, want_classes
 from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.stores.contiguous import ContiguousRows, by_class, given
 from louvain_um.dynamic.stores.ouroboros import CAPACITIES, STRIDE, Allocator, Queueing

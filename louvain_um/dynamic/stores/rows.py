@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.core.size_classes import CAPACITIES, NONE, classes_for
 from louvain_um.cpu.dynamic import merge
-from louvain_um.cpu.dynamic.size_classes import want_classes
+from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE, classes_for, want_classes
 from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.stores.contiguous import ContiguousRows, by_class, given, offsets_of
 from louvain_um.dynamic.stores.store import (

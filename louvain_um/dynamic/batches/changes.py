@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.cpu.dynamic import net
-from louvain_um.dynamic.batch import HALF, Batch
+from louvain_um.dynamic.batches.batch import HALF, Batch
 from louvain_um.dynamic.stores.store import EMPTY_I64, NO_CHANGES, ArcChanges, Store
 from louvain_um.errors import GraphError
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.dynamic.batch import HALF, Batch
-from louvain_um.dynamic.changes import (
+from louvain_um.dynamic.batches.batch import HALF, Batch
+from louvain_um.dynamic.batches.changes import (
     HIGH,
     LOW,
     EdgeChanges,

@@ -17,7 +17,7 @@ class Names:
 
     Examples
     --------
-    >>> from louvain_um.dynamic.names import Names
+    >>> from louvain_um.dynamic.batches.names import Names
     >>> names = Names(["ann", "bob"])
     >>> names.ids_of(["bob", "ann"], "u").tolist(), names.unknown(["cid", "ann"])
     ([1, 0], ['cid'])

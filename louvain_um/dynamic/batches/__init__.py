@@ -1,0 +1,1 @@
+"""From what users pass to what changes: reading a batch, its net, its names."""
