@@ -19,8 +19,8 @@ ROW, GAP = 22, 7
 BAND = 22
 """Height of the band of phases above a chart over time."""
 
-BESIDE = 190
-"""Width of the names at the ends of lines."""
+NARROW = 620
+"""Width of charts that stand side by side."""
 
 LINE = 14
 """Height of one of them."""
@@ -121,6 +121,7 @@ def lines(
     logarithmic: bool = False,
     looks: Mapping[str, tuple[str, str]] | None = None,
     labelled: bool = False,
+    width: int = WIDTH,
 ) -> Markup:
     """Return lines through points, each series `(x, y)`; `logarithmic` applies to y.
 
@@ -133,7 +134,8 @@ def lines(
         name: (_legend_name(name), colour(name, at)) for at, name in enumerate(series)
     }
     height, left, bottom = 220, 70, 34
-    room = WIDTH - left - (BESIDE if labelled else 20)
+    beside = int(30 + LETTER * max((len(name) for name in series), default=0)) if labelled else 20
+    room = width - left - beside
     xs = np.concatenate([np.asarray(x, float) for x, _ in series.values()] or [np.zeros(1)])
     ys = np.concatenate([np.asarray(y, float) for _, y in series.values()] or [np.ones(1)])
     ys = ys[np.isfinite(ys) & ((ys > 0) | (not logarithmic))]
@@ -151,7 +153,10 @@ def lines(
     body: list[Markup] = []
     for tick in decades(low, high * 1.2) if logarithmic else ticks(high or 1.0, kind):
         y = height_of(tick)
-        body += [_rule(left, y), _text(left - 6, y + 4, tick_label(tick, kind), "end")]
+        body += [
+            _rule(left, y, width - beside + 10),
+            _text(left - 6, y + 4, tick_label(tick, kind), "end"),
+        ]
     clock = x_title == "seconds"
     if clock:
         body += _clock(np.array([first, last]), left, height, room)
@@ -159,7 +164,7 @@ def lines(
         for tick in np.unique(xs)[:: max(1, len(np.unique(xs)) // 12)]:
             x = left + room * (tick - first) / max(last - first, 1e-12)
             body.append(_text(x, height + 15, f"{tick:g}", "middle"))
-        body.append(_text(WIDTH - 20, height + 30, x_title, "end"))
+        body.append(_text(left + room, height + 30, x_title, "end"))
     ends: list[tuple[float, float, str, str]] = []
     seen: list[str] = []
     for name, (x_values, y_values) in series.items():
@@ -190,8 +195,10 @@ def lines(
             tip = f"{name}: {format_value(y, kind)} at {where}"
             body.append(_circle(a, b, fill, tip))
     if labelled:
-        return _svg(height + bottom, [*body, *_end_labels(ends, height)])
-    return _svg(height + bottom, body) + _legend(dict(looks[name] for name in series))
+        body += _end_labels(ends, height, left + room)
+        return _svg(height + bottom, body, width=width)
+    chart = _svg(height + bottom, body, width=width)
+    return chart + _legend(dict(looks[name] for name in series))
 
 
 def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> Markup:
@@ -227,8 +234,10 @@ def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[
     return _svg(head + height * len(rows) + 4, body)
 
 
-def _end_labels(ends: Sequence[tuple[float, float, str, str]], height: float) -> list[Markup]:
-    """Return names beside the ends of lines, moved apart where they would cover each other."""
+def _end_labels(
+    ends: Sequence[tuple[float, float, str, str]], height: float, x: float
+) -> list[Markup]:
+    """Return names right of `x` at the ends of lines, moved apart to not cover each other."""
     ordered = sorted(ends, key=lambda end: end[1])
     places = list[float]()
     for _, y, _, _ in ordered:
@@ -236,13 +245,13 @@ def _end_labels(ends: Sequence[tuple[float, float, str, str]], height: float) ->
     for at in range(len(places) - 1, -1, -1):
         most = places[at + 1] - LINE if at + 1 < len(places) else height + 4
         places[at] = min(places[at], most)
-    x = WIDTH - BESIDE
     found = list[Markup]()
     for (end, y, name, fill), place in zip(ordered, places, strict=True):
         found.append(
             Markup(
                 '<path d="M{:.1f} {:.1f}L{:.1f} {:.1f}" style="stroke:{}" stroke-width="0.8" '
-                'fill="none"/><text class="end" data-colour="{}" x="{}" y="{:.1f}">{}</text>'
+                'stroke-dasharray="1 3" fill="none"/>'
+                '<text class="end" data-colour="{}" x="{}" y="{:.1f}">{}</text>'
             ).format(end, y, x + 14, place, fill, fill, x + 18, place + 4, name)
         )
     return found
@@ -336,9 +345,9 @@ def _inside(x: float, y: float, text: str) -> Markup:
     ).format(x, y + 4, text)
 
 
-def _rule(left: int, y: float) -> Markup:
+def _rule(left: int, y: float, right: float = WIDTH - 10) -> Markup:
     return Markup('<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" class="rule"/>').format(
-        left, WIDTH - 10, y, y
+        left, right, y, y
     )
 
 
@@ -349,8 +358,8 @@ def _text(x: float, y: float, text: str, anchor: str) -> Markup:
     )
 
 
-def _svg(height: float, body: Sequence[Markup], above: int = 0) -> Markup:
+def _svg(height: float, body: Sequence[Markup], above: int = 0, width: int = WIDTH) -> Markup:
     return Markup(
         '<div class="plot"><svg class="chart" viewBox="0 {} {} {}" role="img" '
         'preserveAspectRatio="xMinYMin">{}</svg></div>'
-    ).format(-6 - above, WIDTH, height + 10 + above, Markup("").join(body))
+    ).format(-6 - above, width, height + 10 + above, Markup("").join(body))

@@ -163,7 +163,8 @@ def _time_charts(sweep: Sweep) -> list[Table | Figure]:
                     name=f"time-chart-{len(items)}",
                     title=f"{graph}: seconds by oversubscription (Figures 4.20 to 4.23)",
                     svg=svg.lines(series, "seconds", x_title="oversubscription, %",
-                                  logarithmic=True, looks=looks, labelled=True),
+                                  logarithmic=True, looks=looks, labelled=True,
+                                  width=svg.NARROW),
                     evidence=f"seconds {_lines(rows)}",
                 )
             )  # fmt: skip
