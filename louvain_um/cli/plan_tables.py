@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from louvain_um.cli.tables import console, new_table
 from louvain_um.core.array_spec import STAGES
@@ -13,12 +14,16 @@ from louvain_um.results.display import count
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from louvain_um.distributed.plan import RankPlan
     from louvain_um.placement.planner import Plan
 
 LEGEND = (
     "seconds if the group were on the host: φ added by access over the bus, τ saved in copies, σ "
     "saved in launches (model of Hope, Nag and Qasem)"
 )
+
+
+RANK_PARTS = ("own", "apply", "exchange", "latency")
 
 
 def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
@@ -98,3 +103,42 @@ def array_table(plan: Plan) -> Table:
         alive = " ".join(array.stages)
         table.add_row(array.name, array.group, where, size(array.nbytes), alive)
     return table
+
+
+def ranks_summary(plans: Sequence[RankPlan], memory: int | None) -> dict[str, Any]:
+    """Return the plans, the fastest number of ranks, and the least that fits."""
+    fitting = [plan for plan in plans if memory is None or plan.nbytes <= memory]
+    best = min(fitting, key=lambda plan: plan.total_seconds, default=None)
+    return {
+        "plans": [plan.to_dict() for plan in plans],
+        "best": None if best is None else best.ranks,
+        "least": fitting[0].ranks if fitting else None,
+        "rank_memory": memory,
+        "evidence": "modelled",
+    }
+
+
+def print_ranks(plans: Sequence[RankPlan], vertices: int, arcs: int, memory: int | None) -> None:
+    """Print a table with a row per number of ranks, and which to take."""
+    out = console()
+    many = count(vertices, "vertex", "vertices")
+    out.print(f"{many}, {count(arcs, 'arc', 'arcs')}, louvain, modelled", soft_wrap=True)
+    out.print()
+    table = new_table("ranks", "memory per rank", "received", *RANK_PARTS, "total")
+    for plan in plans:
+        table.add_row(
+            str(plan.ranks),
+            size(plan.nbytes),
+            size(plan.received_bytes),
+            *(seconds(plan.seconds[part]) for part in RANK_PARTS),
+            seconds(plan.total_seconds),
+        )
+    out.print(table)
+    found = ranks_summary(plans, memory)
+    if found["best"] is None:
+        out.print("no number of ranks fits: what lies on every rank is larger", soft_wrap=True)
+        return
+    text = f"fastest: {count(found['best'], 'rank', 'ranks')}"
+    if memory is not None:
+        text += f"; fewest that fit into {size(memory)} each: {found['least']}"
+    out.print(text, soft_wrap=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from louvain_um.gpu.memory.shape import Shape
 
 SIZE = "Without a graph"
+CLUSTER = "Ranks of a cluster"
 
 
 @with_exit_code
@@ -77,6 +78,35 @@ def plan(
             show_default=False,
         ),
     ] = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Instead, plan up to N ranks of a cluster that run on CPUs.  [default: none]",
+            show_default=False,
+            rich_help_panel=CLUSTER,
+        ),
+    ] = None,
+    link: Annotated[
+        str,
+        typer.Option(
+            metavar="RATE",
+            help="Network rate into a rank: bits (100Gb) or bytes (10GB) per second.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = "10Gb",
+    cores: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Cores of a rank.", rich_help_panel=CLUSTER)
+    ] = 16,
+    rank_memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory of a rank, such as 256GiB.  [default: any]",
+            show_default=False,
+            rich_help_panel=CLUSTER,
+        ),
+    ] = None,
     whole: Annotated[
         bool,
         typer.Option(
@@ -94,6 +124,12 @@ def plan(
     from louvain_um import planning
     from louvain_um.options import Budget
 
+    if ranks is not None:
+        if vertices is None or arcs is None:
+            raise OptionError("ranks", ranks, "pass --vertices and --arcs with it")
+        weighted = bool(reading.weighted)
+        plan_for_ranks(vertices, arcs, ranks, weighted, kind, link, cores, rank_memory, json=json)
+        return
     budget = Budget.parse(device_budget)
     if program is not None:
         if graph is None:
@@ -188,6 +224,33 @@ def plan_program(
         common.print_json({**found.to_dict(), "graph": graph})
     else:
         echo(str(found))
+
+
+def plan_for_ranks(
+    vertices: int,
+    arcs: int,
+    ranks: int,
+    weighted: bool,
+    kind: str | None,
+    link: str,
+    cores: int,
+    rank_memory: str | None,
+    *,
+    json: bool,
+) -> None:
+    """Print what 1, 2, 4 … ranks take."""
+    from louvain_um.cli.plan_tables import print_ranks, ranks_summary
+    from louvain_um.distributed.plan import choices, link_bytes
+    from louvain_um.options import parse_bytes
+
+    memory = None if rank_memory is None else parse_bytes(rank_memory, "rank_memory")
+    plans = choices(
+        vertices, arcs, ranks, weighted=weighted, kind=kind, link=link_bytes(link), threads=cores
+    )
+    if json:
+        common.print_json(ranks_summary(plans, memory))
+        return
+    print_ranks(plans, vertices, arcs, memory)
 
 
 def check_options(memory: str, machine: str | None) -> None:

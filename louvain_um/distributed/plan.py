@@ -1,0 +1,203 @@
+"""Memory, messages and seconds of a run on ranks, from the size of a graph alone.
+
+What is counted (bytes of arrays, moves, sweeps, messages) follows from the algorithm and three
+kinds of graph; what takes time, from rates. All of it is a model of level 0, where nearly all
+arcs are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from louvain_um.core.rules import SUB_ROUNDS
+from louvain_um.distributed.coarse_rows import BINS
+from louvain_um.errors import OptionError
+from louvain_um.graph.limits import MAX_VERTICES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What a run does on level 0 of a kind of graph, all cycles together.
+
+    Parameters
+    ----------
+    moves : float
+        Moves per vertex.
+    sweeps, pruned : int
+        Sweeps, and those of them that exchange which vertices are active.
+    visits : float
+        Visits per arc.
+    partial : float
+        Arcs that ranks exchange when they aggregate, as a share of the arcs.
+    arc_rate : float
+        Arcs per second and core.
+    """
+
+    moves: float
+    sweeps: int
+    pruned: int
+    visits: float
+    partial: float
+    arc_rate: float
+
+
+COURSES: Final[Mapping[str, Course]] = {
+    "community_structured": Course(
+        moves=1.36, sweeps=5, pruned=3, visits=4.3, partial=0.05, arc_rate=108e6
+    ),
+    "power_law": Course(moves=1.29, sweeps=10, pruned=6, visits=6.8, partial=0.17, arc_rate=93e6),
+    "mesh": Course(moves=1.97, sweeps=21, pruned=19, visits=8.9, partial=0.015, arc_rate=122e6),
+}
+"""Counted on 16 ranks: LFR and R-MAT of 2^16 vertices, a grid of 40³ with 27-point stencils. Rates
+of one core of an AMD EPYC with 2^20 vertices: `benchmarks/results/rank_rates.json`. Cores that
+share a memory reach less each."""
+
+DEFAULT_KIND: Final = "community_structured"
+
+VERTEX_BYTES: Final = 33
+"""Of every vertex on every rank: label 4, total 8, size 4, state 1, degree 8, number 4, and the
+renumbering 4."""
+
+OWN_VERTEX_BYTES: Final = 32
+"""Of own vertices: row bounds and loops 24, queue and proposal 8."""
+
+MOVE_BYTES: Final = 8
+MOVE_SECONDS: Final = 30e-9
+"""To carry out one move: label, totals and sizes at random addresses (`rank_rates.json`)."""
+
+MOST_RANKS: Final = 64
+"""What is beyond replicates more than it divides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankPlan:
+    """What one rank of a run takes.
+
+    Parameters
+    ----------
+    ranks : int
+    row_bytes, replicated_bytes, inbox_bytes : int
+        Own rows; what lies on every rank; messages and sums while a level is aggregated.
+    received_bytes : int
+        From other ranks during the run.
+    seconds : dict of str to float
+        Own work, carrying out all moves, exchange, latency of collectives.
+    """
+
+    ranks: int
+    row_bytes: int
+    replicated_bytes: int
+    inbox_bytes: int
+    received_bytes: int
+    seconds: dict[str, float]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a rank."""
+        return self.row_bytes + self.replicated_bytes + self.inbox_bytes
+
+    @property
+    def total_seconds(self) -> float:
+        """Seconds of the run."""
+        return sum(self.seconds.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {**asdict(self), "bytes": self.nbytes, "total_seconds": self.total_seconds}
+
+
+def plan_ranks(
+    vertices: int,
+    arcs: int,
+    *,
+    ranks: int,
+    weighted: bool = False,
+    kind: str | None = None,
+    link: float = 1.25e9,
+    latency: float = 1e-3,
+    threads: int = 16,
+) -> RankPlan:
+    """Return what each rank of a run takes.
+
+    Parameters
+    ----------
+    vertices, arcs : int
+    ranks : int
+    weighted : bool
+    kind : {"mesh", "community_structured", "power_law"}, optional
+    link : float
+        Bytes per second into a rank; 10 Gb/s by default.
+    latency : float
+        Seconds of a small collective: 1 ms over Dask's TCP, 50 µs under MPI.
+    threads : int
+        Cores of a rank.
+
+    Raises
+    ------
+    OptionError
+        A number outside its range.
+
+    Examples
+    --------
+    >>> from louvain_um.distributed.plan import plan_ranks
+    >>> plan = plan_ranks(10**9, 4 * 10**10, ranks=16)
+    >>> round(plan.nbytes / 1e9), round(plan.received_bytes / 1e9)
+    (48, 12)
+    """
+    for name, value, most in (
+        ("ranks", ranks, 1 << 16),
+        ("vertices", vertices, MAX_VERTICES),
+        ("arcs", arcs, 1 << 50),
+    ):
+        if not (1 if name == "ranks" else 0) <= value <= most:
+            raise OptionError(name, value, f"must lie in {int(name == 'ranks')} … {most:,}")
+    course = COURSES.get(kind or DEFAULT_KIND)
+    if course is None:
+        raise OptionError("kind", kind, f"must be one of {', '.join(COURSES)}")
+    arc_bytes = 8 if weighted else 4
+    others = (ranks - 1) / ranks
+    moves = course.moves * vertices
+    partial = int(course.partial * arcs / ranks)
+    received = int(
+        others * (MOVE_BYTES * moves + course.pruned * vertices / 4 + 9 * partial + 8 * vertices)
+        + 8 * BINS * (ranks - 1)
+    )
+    collectives = course.sweeps * (SUB_ROUNDS + 1) + 2 * course.pruned + 16
+    return RankPlan(
+        ranks=ranks,
+        row_bytes=arc_bytes * arcs // ranks + OWN_VERTEX_BYTES * vertices // ranks,
+        replicated_bytes=VERTEX_BYTES * vertices,
+        inbox_bytes=16 * partial,
+        received_bytes=received,
+        seconds={
+            "own": course.visits * arcs / (ranks * threads * course.arc_rate),
+            "apply": moves * MOVE_SECONDS / threads,
+            "exchange": received / link,
+            "latency": collectives * latency if ranks > 1 else 0.0,
+        },
+    )
+
+
+def link_bytes(rate: str) -> float:
+    """Return bytes per second of a rate such as "100Gb" (bits) or "12.5GB" (bytes).
+
+    Examples
+    --------
+    >>> from louvain_um.distributed.plan import link_bytes
+    >>> link_bytes("100Gb") == link_bytes("12.5GB/s") == 12.5e9
+    True
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([MG])([bB])(?:it)?(?:/s)?\s*", rate)
+    if match is None or not float(match[1]):
+        raise OptionError("link", rate, "must be a rate such as '100Gb' (bits) or '10GB' (bytes)")
+    unit = {"M": 1e6, "G": 1e9}[match[2]] / (8 if match[3] == "b" else 1)
+    return float(match[1]) * unit
+
+
+def choices(vertices: int, arcs: int, most: int = MOST_RANKS, **values: Any) -> list[RankPlan]:
+    """Return plans for 1, 2, 4, … ranks, and for `most`."""
+    counts = sorted({1 << k for k in range(most.bit_length()) if 1 << k <= most} | {most})
+    return [plan_ranks(vertices, arcs, ranks=ranks, **values) for ranks in counts]

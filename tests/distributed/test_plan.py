@@ -1,0 +1,69 @@
+"""What a plan of ranks predicts is what ranks take."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from louvain_um.cli import app
+from louvain_um.distributed.carriers.threads import run_threads
+from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.partition import blocks_of
+from louvain_um.distributed.plan import link_bytes, plan_ranks
+from louvain_um.distributed.run import detect_on_rank
+from louvain_um.errors import OptionError
+from louvain_um.generators import lfr
+from louvain_um.options import Options
+
+
+@pytest.mark.parametrize("ranks", [4, 16])
+def test_bytes_are_predicted_within_a_fifth(ranks: int) -> None:
+    graph = lfr(1 << 16, seed=4).graph  # not the graph that the figures are from
+    options = Options(device="cpu", threads=1)
+    blocks = blocks_of(graph, ranks)
+
+    def task(own: Communicator) -> tuple[int, int]:
+        found = detect_on_rank(own, blocks[own.rank], options, collapse_arcs=1 << 16)
+        return own.traffic.received, sum(found.memory.values())
+
+    plan = plan_ranks(graph.n_vertices, graph.n_arcs, ranks=ranks)
+    received, held = run_threads(task, ranks)[0]
+    assert plan.received_bytes == pytest.approx(received, rel=0.2)
+    assert plan.nbytes == pytest.approx(held, rel=0.2)
+
+
+def test_more_ranks_take_less_memory_and_more_messages() -> None:
+    few, many = (plan_ranks(10**8, 4 * 10**9, ranks=ranks) for ranks in (2, 16))
+    assert many.nbytes < few.nbytes
+    assert many.received_bytes > few.received_bytes
+    assert many.seconds["own"] < few.seconds["own"]
+    assert many.seconds["apply"] == few.seconds["apply"]
+
+
+@pytest.mark.parametrize("rate", ["", "fast", "0Gb", "-1Gb", "100"])
+def test_rates_that_are_none(rate: str) -> None:
+    with pytest.raises(OptionError, match="such as '100Gb'"):
+        link_bytes(rate)
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["plan", *arguments])
+    return done.exit_code, done.stdout
+
+
+def test_the_command_line_names_the_best_number_of_ranks() -> None:
+    size = ("--vertices", "1000000000", "--arcs", "40000000000", "--ranks", "24")
+    code, text = run(*size, "--link", "100Gb", "--rank-memory", "100GiB", "--json")
+    assert code == 0
+    found = json.loads(text)
+    assert [plan["ranks"] for plan in found["plans"]] == [1, 2, 4, 8, 16, 24]
+    assert (found["best"], found["least"], found["evidence"]) == (24, 4, "modelled")
+    code, text = run(*size, "--rank-memory", "20GiB")
+    assert code == 0
+    assert "no number of ranks fits" in text
+
+
+def test_ranks_are_planned_by_size() -> None:
+    assert run("--ranks", "4")[0] == 2
