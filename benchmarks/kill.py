@@ -60,6 +60,13 @@ class Outcome:
     problems: list[str] = field(default_factory=list)
 
 
+def as_from_a_terminal() -> None:
+    """Handle signals as a shell's foreground commands do, whatever this process ignores."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def run(words: list[str], folder: Path, when: float | None, number: int) -> tuple[int, str]:
     """Run a command, and send it a signal after some seconds; return exit code and stderr."""
     process = subprocess.Popen(
@@ -74,7 +81,7 @@ def run(words: list[str], folder: Path, when: float | None, number: int) -> tupl
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=as_from_a_terminal,
     )
     if when is not None:
         try:

@@ -247,6 +247,19 @@ def test_times_of_algorithms_are_those_measured():
         assert close(cells[2], ours), name
 
 
+def test_promises_state_what_the_soak_showed():
+    found = json.loads((HOUSE / "benchmarks/results/soak.json").read_text())
+    first, last = found["first"], found["last"]
+    grown = (last["bytes"] - first["bytes"]) / 1e6
+    text = (
+        f"{last['files']} open files and {last['threads']} threads throughout; memory grew by "
+        f"{grown:.1f} MB from run {first['run']} to the end, by nothing in the second half"
+    )
+    assert text in (HOUSE / "docs/guide/promises.md").read_text()
+    assert found["runs"] == 10_000
+    assert found["growth_per_run"]["bytes"] * found["runs"] < 1
+
+
 def test_formats_and_machines_are_documented():
     from louvain_um.formats import SUFFIXES
     from louvain_um.placement.machine.profiles import PROFILES
