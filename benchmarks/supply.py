@@ -27,7 +27,7 @@ ROOT = HERE.parent
 
 TESTS = (
     "tests/formats/test_files.py", "tests/formats/test_objects.py", "tests/formats/test_write.py",
-    "tests/formats/labels", "tests/graph", "tests/results", "tests/cli/test_detect.py",
+    "tests/formats/labels", "tests/graph", "tests/results", "tests/cli/commands/test_detect.py",
     "tests/interop/test_networkx_backend.py", "tests/interop/test_estimator.py",
 )  # fmt: skip
 

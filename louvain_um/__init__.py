@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from louvain_um.distributed.reading import read_partitioned
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.dynamic.streams import read_stream
-    from louvain_um.dynamic.tracker import Tracker
+    from louvain_um.dynamic.tracking.tracker import Tracker
     from louvain_um.errors import (
         DeviceUnavailableError,
         GraphError,
@@ -60,7 +60,7 @@ _HOMES = {
     "louvain_um.analysis.resolution": ("resolution_profile",),
     "louvain_um.api": ("leiden", "louvain"),
     "louvain_um.dynamic.graph": ("DynamicGraph",),
-    "louvain_um.dynamic.tracker": ("Tracker",),
+    "louvain_um.dynamic.tracking.tracker": ("Tracker",),
     "louvain_um.dynamic.streams": ("read_stream",),
     "louvain_um.results.communities": ("Communities",),
     "louvain_um.errors": (

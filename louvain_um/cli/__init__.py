@@ -26,9 +26,9 @@ from louvain_um.cli.commands import (
 from louvain_um.cli.commands import report as report_command
 from louvain_um.cli.commands import run as run_command
 from louvain_um.cli.commands import simulate as simulate_command
-from louvain_um.cli.commands import stream as stream_command
 from louvain_um.cli.commands import sweep as sweep_command
 from louvain_um.cli.dynamic import stores as stores_command
+from louvain_um.cli.dynamic import stream as stream_command
 from louvain_um.cli.exit_codes import SIGNAL, open_standard_streams, report_error
 from louvain_um.cli.heap import mmap_large_arrays
 from louvain_um.cli.help import Command, Group

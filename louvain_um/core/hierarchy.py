@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import rules
-from louvain_um.core.objective import Objective, Sums
-from louvain_um.core.problem import Problem
+from louvain_um.core.objectives.objective import Objective, Sums
+from louvain_um.core.objectives.problem import Problem
 from louvain_um.events import Event, Observer, Phase
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options

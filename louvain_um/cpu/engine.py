@@ -14,8 +14,8 @@ from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.ledger import HostAllocator
 from louvain_um.core.numbering import number_by_size
-from louvain_um.core.objective import Sums, masses_of
-from louvain_um.core.problem import Problem, problem_of
+from louvain_um.core.objectives.objective import Sums, masses_of
+from louvain_um.core.objectives.problem import Problem, problem_of
 from louvain_um.cpu import aggregate, move, refine
 from louvain_um.cpu.extended import ACTIVE, extended_of, new_bytes
 from louvain_um.cpu.hash_table import EMPTY, slots_for

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from louvain_um.core.compiled import kernel
-from louvain_um.core.problem import Problem
+from louvain_um.core.objectives.problem import Problem
 from louvain_um.core.rules import most_gain
 from louvain_um.cpu.aggregate import add_masses
 from louvain_um.cpu.hash_table import EMPTY

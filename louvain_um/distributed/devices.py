@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core.hierarchy import MoveStats, detect
-from louvain_um.core.objective import Sums
-from louvain_um.core.problem import problem_of
+from louvain_um.core.objectives.objective import Sums
+from louvain_um.core.objectives.problem import problem_of
 from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator, run_threads
 from louvain_um.distributed.partition import cut_by_arcs
 from louvain_um.distributed.run import refuse_extended_rule

@@ -15,8 +15,8 @@ import numpy as np
 
 from louvain_um.core import parallel, rules
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.core.objective import Sums
-from louvain_um.core.problem import problem_of
+from louvain_um.core.objectives.objective import Sums
+from louvain_um.core.objectives.problem import problem_of
 from louvain_um.cpu import aggregate, move, refine
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.extended import ACTIVE

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from louvain_um.core.hierarchy import detect
-from louvain_um.core.problem import takes_extended_rule
+from louvain_um.core.objectives.problem import takes_extended_rule
 from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator, run_threads
 from louvain_um.distributed.checkpoint import Checkpoint
 from louvain_um.distributed.communicator import Communicator

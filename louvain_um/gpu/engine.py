@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.core.objective import Sums
-from louvain_um.core.problem import Problem, problem_of, takes_extended_rule
+from louvain_um.core.objectives.objective import Sums
+from louvain_um.core.objectives.problem import Problem, problem_of, takes_extended_rule
 from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer, array_listener
 from louvain_um.gpu.aggregate import reaggregate

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
 from louvain_um.core.numbering import community_sizes, dense_uint32
-from louvain_um.core.objective import Sums, masses_of, objective_of
+from louvain_um.core.objectives.objective import Sums, masses_of, objective_of
 from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName
 from louvain_um.results.frame import require_pandas

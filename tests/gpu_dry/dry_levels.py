@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.core.objective import Sums
+from louvain_um.core.objectives.objective import Sums
 from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.graph.graph import Graph
 from tests.gpu_dry.dry_script import CommunityArcs, RangeStep, Script

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.hierarchy import MoveStats, detect
-from louvain_um.core.objective import Sums
+from louvain_um.core.objectives.objective import Sums
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel
 from louvain_um.gpu.memory.degree_stats import DegreeStats

@@ -10,7 +10,7 @@ import numpy as np
 
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.core.problem import takes_extended_rule
+from louvain_um.core.objectives.problem import takes_extended_rule
 from louvain_um.gpu.aggregate.limits import LIMITS, chunk_for, low_scratch_limits
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type

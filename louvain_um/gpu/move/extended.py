@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core import rules
-from louvain_um.core.objective import Sums, masses_of
-from louvain_um.core.problem import Problem
+from louvain_um.core.objectives.objective import Sums, masses_of
+from louvain_um.core.objectives.problem import Problem
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE
 from louvain_um.gpu.relabel import relabel

@@ -9,7 +9,7 @@ import numpy as np
 
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.core.problem import Problem
+from louvain_um.core.objectives.problem import Problem
 from louvain_um.gpu.level import GpuLevel, or_null
 from louvain_um.gpu.move.extended import MoveArrays, types_of
 from louvain_um.gpu.move.structs import SWEEPS, move_rule

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from louvain_um.core.problem import Problem
+from louvain_um.core.objectives.problem import Problem
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.move.extended import refine_arrays, types_of
 from louvain_um.gpu.move.structs import refine_rule

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.core.objective import Sums
+from louvain_um.core.objectives.objective import Sums
 from louvain_um.gpu.level import NULL, GpuLevel, or_null
 from louvain_um.gpu.memory.degree_stats import HUB_DEGREE, DegreeStats
 from louvain_um.gpu.runtime.compile import Kernel, Kernels

@@ -11,12 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import number_by_size
-from louvain_um.dynamic import following, tracker_file
 from louvain_um.dynamic.change import Change
-from louvain_um.dynamic.following import CONNECTED, MODES, Connected, Followed, FollowOptions, Mode
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.identity import NO_EVENTS, NO_ID, Identity, succeed
-from louvain_um.dynamic.partition import Work, detect
+from louvain_um.dynamic.tracking import following, tracker_file
+from louvain_um.dynamic.tracking.following import (
+    CONNECTED,
+    MODES,
+    Connected,
+    Followed,
+    FollowOptions,
+    Mode,
+)
+from louvain_um.dynamic.tracking.identity import NO_EVENTS, NO_ID, Identity, succeed
+from louvain_um.dynamic.tracking.partition import Work, detect
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.options import Method, Options
 from louvain_um.results.communities import Communities
@@ -37,7 +44,7 @@ class TrackedCommunities(Communities):
         Vertices whose id is another than before the batch, ascending.
     events : structured array
         What happened to communities of two vertices and more that gained or lost members; its
-        fields are those of `louvain_um.dynamic.identity.EVENT`.
+        fields are those of `louvain_um.dynamic.tracking.identity.EVENT`.
     epoch : int
         The graph's epoch.
     n_communities : int

@@ -8,9 +8,9 @@ from typing import Final, Literal, Protocol, get_args
 import numpy as np
 
 from louvain_um.cpu import follow
-from louvain_um.dynamic import partition as steps
 from louvain_um.dynamic.change import Change
-from louvain_um.dynamic.partition import Marks, Partition, Work
+from louvain_um.dynamic.tracking import partition as steps
+from louvain_um.dynamic.tracking.partition import Marks, Partition, Work
 from louvain_um.graph.row_view import RowView
 from louvain_um.options import Options
 
@@ -28,7 +28,7 @@ MAX_PERIOD: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
-    """How a tracker follows; see `louvain_um.dynamic.tracker.Tracker`."""
+    """How a tracker follows; see `louvain_um.dynamic.tracking.tracker.Tracker`."""
 
     mode: Mode = "follow"
     renew: float = 0.02

@@ -16,9 +16,9 @@ from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
     from louvain_um.cli.progress import Reporter
-    from louvain_um.dynamic.stream_folder import StreamFolder
     from louvain_um.dynamic.streams import EdgeStream
-    from louvain_um.dynamic.tracker import Tracker
+    from louvain_um.dynamic.tracking.stream_folder import StreamFolder
+    from louvain_um.dynamic.tracking.tracker import Tracker
 
 CHECKPOINT_SECONDS = 30.0
 """Time between checkpoints: what a kill may cost, at most."""
@@ -115,8 +115,8 @@ def stream(
     """Follow communities through timed edges; write them as they change."""
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.cpu.compiling import announced
-    from louvain_um.dynamic.stream_folder import StreamFolder, fingerprint
     from louvain_um.dynamic.streams import read_stream, span
+    from louvain_um.dynamic.tracking.stream_folder import StreamFolder, fingerprint
 
     for name, value in (("every", every), ("window", window)):
         if value is not None:
@@ -145,7 +145,7 @@ def stream(
             tracker = folder.resume(threads)
             begun = 0 if tracker is None else tracker.epoch
             if tracker is None:
-                from louvain_um.dynamic.tracker import Tracker
+                from louvain_um.dynamic.tracking.tracker import Tracker
 
                 tracker = Tracker(edges.graph(threads=threads), threads=threads, **options)
             seconds = follow(edges, tracker, folder, every, window, reporter)
@@ -177,7 +177,7 @@ def column_of(given: str | None) -> str | int | None:
 def refuse_options(options: dict[str, Any], threads: int | None) -> None:
     """Raise for options that a tracker refuses, before anything is read."""
     from louvain_um.dynamic.graph import DynamicGraph
-    from louvain_um.dynamic.tracker import Tracker
+    from louvain_um.dynamic.tracking.tracker import Tracker
 
     Tracker(DynamicGraph(0), threads=threads, **options)
 

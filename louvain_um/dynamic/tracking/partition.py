@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import hierarchy
-from louvain_um.core.objective import Objective, Sums
+from louvain_um.core.objectives.objective import Objective, Sums
 from louvain_um.cpu import aggregate, follow
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import community_sizes, number_by_size
-from louvain_um.core.objective import Objective, objective_of
+from louvain_um.core.objectives.objective import Objective, objective_of
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options

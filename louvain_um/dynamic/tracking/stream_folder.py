@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.atomic_files import replacing
-from louvain_um.dynamic.identity import EVENT
 from louvain_um.dynamic.streams import EdgeStream
-from louvain_um.dynamic.tracker import TrackedCommunities, Tracker
+from louvain_um.dynamic.tracking.identity import EVENT
+from louvain_um.dynamic.tracking.tracker import TrackedCommunities, Tracker
 from louvain_um.errors import LouvainUmError
 
 SETTINGS: Final = "stream.json"

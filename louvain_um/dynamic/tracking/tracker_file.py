@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from louvain_um.core.archives import read_archive
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.plain_data import Within, build
-from louvain_um.dynamic.following import Connected, Followed, FollowOptions, Mode
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.identity import Identity
-from louvain_um.dynamic.partition import Partition, named
+from louvain_um.dynamic.tracking.following import Connected, Followed, FollowOptions, Mode
+from louvain_um.dynamic.tracking.identity import Identity
+from louvain_um.dynamic.tracking.partition import Partition, named
 from louvain_um.errors import LouvainUmError
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Method, Options

@@ -1,0 +1,1 @@
+"""What a run maximises, and under which constraints."""

@@ -1,0 +1,1 @@
+"""Communities that follow a changing graph: the tracker, its steps, identities and files."""
