@@ -7,6 +7,7 @@ operation rounded on its own, which is what Python's floats do.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from louvain_um import Graph
@@ -71,7 +72,7 @@ class OracleLevel:
     arcs_visited: int
 
 
-def net_of(graph: Graph, objective: str, fixed: set[int]) -> Net:
+def net_of(graph: Graph, objective: str = "modularity", fixed: Collection[int] = ()) -> Net:
     neighbours = []
     n = graph.n_vertices
     for v in range(n):

@@ -124,12 +124,16 @@ def blocks_of(graph: Graph, ranks: int) -> list[RowBlock]:
     return blocks
 
 
+class NoGraphError(WorkerLostError):
+    """The first rank could not read the graph, and says why itself."""
+
+
 def deal(ranks: Communicator, graph: Graph | None) -> RowBlock:
     """Send each rank its rows of the first rank's graph; every rank calls this.
 
     Raises
     ------
-    WorkerLostError
+    NoGraphError
         The first rank has no graph.
     """
     header = np.zeros(3, np.int64)
@@ -137,7 +141,7 @@ def deal(ranks: Communicator, graph: Graph | None) -> RowBlock:
         header[:] = 1, graph.n_vertices, 0 if graph.weights is None else graph.weights.itemsize
     here, vertices, itemsize = ranks.allgatherv(header)[0].tolist()
     if not here:
-        raise WorkerLostError("the first process has no graph; see its message")
+        raise NoGraphError("the first process has no graph; see its message")
     blocks = blocks_of(graph, ranks.size) if graph is not None and not ranks.rank else None
     empty = {
         "offsets": np.zeros(0, np.int64),

@@ -112,7 +112,7 @@ def declined(name: str, call: dict[str, Any]) -> str:
     if call.get("nodes") is not None:
         return "counting the triangles of some nodes is left to networkx"
     if name == "minimum_spanning_edges" and call.get("data", True) is not False:
-        return "edges have no data here; pass data=False"
+        return "edges have no data here; pass data as False"
     if any(call.get(key) is not None for key in ("personalization", "nstart", "dangling")):
         return "personalization, nstart and dangling are not supported"
     if name == "pagerank" and not (

@@ -74,7 +74,7 @@ ALGORITHMS = {
     "number_connected_components": "",
     "single_source_shortest_path_length": "Without cutoff.",
     "single_source_dijkstra_path_length": "Whole weights above 0, without cutoff.",
-    "minimum_spanning_edges": "Whole weights above 0, data=False; ties by the order of nodes.",
+    "minimum_spanning_edges": "Whole weights above 0, without data; ties by the order of nodes.",
     "triangles": "Of all nodes.",
     "pagerank": "Exact sums; without personalization, nstart and dangling.",
 }

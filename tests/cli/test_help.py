@@ -54,7 +54,8 @@ def test_choices_and_defaults_are_shown(text):
     shown = " ".join(text("detect").split())
     assert f"{', '.join(POLICY_NAMES)}, or a TOML file. [default: auto]" in shown
     assert f"{', '.join(READERS)}. [default: by suffix]" in shown
-    assert "auto (a GPU if one is available), cpu, cuda or cuda:N. [default: auto]" in shown
+    assert "auto (a GPU if one is available), cpu, cuda or cuda:N; detect also takes" in shown
+    assert "such as cuda:0,1 or cuda:all. [default: auto]" in shown
     assert "--method <louvain|leiden>" in shown
     for option in ("max-level", "device-budget", "threads", "unweighted", "duplicates",
                    "zero-based", "no-header", "separator", "ids"):  # fmt: skip

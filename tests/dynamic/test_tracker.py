@@ -50,7 +50,7 @@ def test_a_tracker_follows_the_rule(method: Any, weighted: bool, always: bool) -
         )
         start = graph.snapshot()
         slow = Following(
-            oracle.net_of(start, "modularity", set()), method, 0.05, 0.001, always, seed=seed,
+            oracle.net_of(start), method, 0.05, 0.001, always, seed=seed,
             names=smallest(tracker.communities.labels.tolist()),
         )  # fmt: skip
         assert slow.names == slow.static(start)
@@ -84,7 +84,7 @@ def test_communities_hang_together_always() -> None:
     split = 0
     for _ in range(60):
         found = tracker.update(graph.apply(**random_batch(rng, 150, 15, False)))
-        net = oracle.net_of(graph.snapshot(), "modularity", set())
+        net = oracle.net_of(graph.snapshot())
         names = smallest(found.labels.tolist())
         assert oracle.split(net, names) == names
         split += int(tracker.to_frame()["split"].iloc[-1])
@@ -100,7 +100,7 @@ def test_no_community_is_disconnected_after_a_renewal() -> None:
         if tracker.to_frame()["renewed"].iloc[-1]:
             renewals += 1
             names = smallest(found.labels.tolist())
-            parts = oracle.split(oracle.net_of(graph.snapshot(), "modularity", set()), names)
+            parts = oracle.split(oracle.net_of(graph.snapshot()), names)
             assert parts == names
     assert renewals > 5
 

@@ -52,7 +52,7 @@ class Following:
 
     def update(self, graph: Graph) -> list[int]:
         """Follow to the next graph; return communities named after their smallest members."""
-        old, self.net = edges_of(self.net), oracle.net_of(graph, "modularity", set())
+        old, self.net = edges_of(self.net), oracle.net_of(graph)
         self.aim = oracle.aim_of(graph, self.net, "modularity", self.resolution, None, None, None)
         new, names = edges_of(self.net), list(self.names)
         names += range(len(names), graph.n_vertices)

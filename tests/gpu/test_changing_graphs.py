@@ -12,7 +12,7 @@ from louvain_um.dynamic.stores import device_rows
 from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
 from louvain_um.generators import rmat
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
 
 @pytest.mark.parametrize("store", device_rows.STORES)

@@ -12,7 +12,7 @@ from louvain_um import Graph, api
 from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.graph import DeviceGraph
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
 GAMMA = {"cpm": 0.02}
 
@@ -55,7 +55,7 @@ def test_objectives(method: str, objective: Any, memory: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-@pytest.mark.parametrize("weights", [None, "uniform"])
+@pytest.mark.parametrize("weights", ["none", "uniform"])
 def test_constraints(method: str, weights: Any) -> None:
     graph = lfr(1 << 13, max_degree=400, max_community=800, weights=weights).graph
     initial = np.arange(graph.n_vertices) // 16

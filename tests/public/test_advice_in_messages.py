@@ -47,7 +47,9 @@ PYTHON_ONLY = {
     "reuse=True",
     "sort=True",
 }
-OTHER_TOOLS = {"--type", "--trace", "--std", "--fmad", "--generate-line-info"}
+OTHER_TOOLS = {
+    "--type", "--trace", "--std", "--fmad", "--generate-line-info", "--relocatable-device-code",
+}  # fmt: skip
 OTHER_PREFIXES = ("--cuda-um-", "--gpu-architecture")
 ARGUMENT = re.compile(r"(?<![\w.?&])([a-z]\w*)=(True|False|'[^']*'|…|\.\.\.)")
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")

@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from louvain_um.distributed.communicator import Array, Collectives
-from louvain_um.distributed.partition import RowBlock, deal
+from louvain_um.distributed.partition import NoGraphError, RowBlock, deal
 from louvain_um.distributed.reading import PartitionedGraph
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import WorkerLostError
@@ -109,6 +109,8 @@ def detect_with_mpi(
         options = replace(options, threads=options.threads or 1)
         watcher = ignore if ranks.rank else observer
         found = detect_on_rank(ranks, block, options, watcher, **values)
+    except NoGraphError:
+        raise  # to abort now could end the first rank before it has said why
     except Exception as error:
         if ranks.size > 1:
             ranks.abort(f"rank {ranks.rank} of {ranks.size} failed: {error}")
