@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,13 @@ class Change:
     def turned(self) -> int:
         """Weight that turned over: twice the sum of all differences, as in 2m."""
         return 2 * int(np.abs(self.after - self.before).sum())
+
+    def to_host(self) -> Change:
+        """Return the change with NumPy arrays; itself if they are."""
+        columns = {name: getattr(self, name) for name in ("u", "v", "before", "after")}
+        if all(isinstance(column, np.ndarray) for column in columns.values()):
+            return self
+        return replace(self, **{name: column.get() for name, column in columns.items()})
 
     def __len__(self) -> int:
         return len(self.u)

@@ -266,6 +266,21 @@ def test_a_saved_tracker_goes_on_as_if_it_had_never_been_saved(tmp_path: Path) -
         tracker.save(path)
 
 
+def test_names_of_vertices_are_saved(tmp_path: Path) -> None:
+    graph = lu.DynamicGraph(0)
+    graph.apply(insert=(["ann", "bob", "cid", "dan"], ["bob", "cid", "ann", "eve"]))
+    tracker = lu.Tracker(graph)
+    tracker.update(graph.remove_vertices(["dan"]))
+    tracker.save(tmp_path / "state.npz")
+    again = lu.Tracker.load(tmp_path / "state.npz")
+    for one in (tracker, again):
+        r = one.update(one.graph.apply(insert=(["fay", "dan"], ["eve", "eve"])))
+        assert r.names is not None
+        assert r.names.tolist() == ["ann", "bob", "cid", None, "eve", "dan", "fay"]
+    assert again.communities.ids.tolist() == tracker.communities.ids.tolist()
+    assert again.graph.digest() == graph.digest()
+
+
 @pytest.mark.parametrize("name", ["names", "touched", "ids", "alive", "head", "targets"])
 def test_damaged_files_are_refused(tmp_path: Path, name: str) -> None:
     tracker = lu.Tracker(grown(20, 40, False, 16))

@@ -80,3 +80,20 @@ def test_scenarios_end_alike():
         for g in graphs:
             step.apply(g)
     assert graphs[0].digest() == graphs[1].digest()
+
+
+def test_a_tracker_follows_a_graph_on_a_device():
+    base = rmat(10, edge_factor=8, seed=3).graph
+    graphs = DynamicGraph(base), DynamicGraph(base, device="cuda")
+    trackers = [lu.Tracker(graph) for graph in graphs]
+    rng = np.random.default_rng(4)
+    for _ in range(12):
+        u, v = rng.integers(0, 1024, (2, 200))
+        results = [
+            tracker.update(
+                tracker.graph.apply(insert=(u[:120], v[:120]), delete=(u[120:], v[120:]))
+            )
+            for tracker in trackers
+        ]
+        assert np.array_equal(results[0].ids, results[1].ids)
+        assert results[0].modularity == results[1].modularity

@@ -92,7 +92,8 @@ class Tracker:
     Parameters
     ----------
     graph : DynamicGraph
-        Every batch applied to it is to be passed to `update`.
+        Every batch applied to it is to be passed to `update`. Communities are followed on the
+        CPU; of a graph on a device, the rows are copied at every batch.
     seed : int
         0 … 2³² − 1.
     renew : float
@@ -279,7 +280,7 @@ class Tracker:
             )
         since = time.perf_counter()
         view = self.graph.view()
-        state, report = following.follow_batch(view, self.state, change, self.options)
+        state, report = following.follow_batch(view, self.state, change.to_host(), self.options)
         names, alive = state.partition.names, self.graph.alive
         known, changed, events = succeed(self.identity, names, alive, view.degrees)
         self.state, self.identity, self._total = state, known, view.total_weight

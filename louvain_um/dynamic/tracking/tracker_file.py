@@ -19,6 +19,7 @@ from louvain_um.dynamic.tracking.following import Connected, Followed, FollowOpt
 from louvain_um.dynamic.tracking.identity import Identity
 from louvain_um.dynamic.tracking.partition import Partition, named
 from louvain_um.errors import LouvainUmError
+from louvain_um.formats.objects.frames import name_array
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Method, Options
 
@@ -68,7 +69,7 @@ def save(tracker: Following, path: str | Path, *, force: bool = False) -> None:
     if Path(path).suffix != ".npz":
         raise LouvainUmError(f"{path}: a tracker is saved as .npz; name it so")
     options, state, known = tracker.options, tracker.state, tracker.identity
-    graph, snapshot = tracker.graph, tracker.graph.snapshot()
+    graph, snapshot = tracker.graph, tracker.graph.host_snapshot()
     head = Head(
         schema=SCHEMA,
         schema_version=VERSION,
@@ -101,6 +102,8 @@ def save(tracker: Following, path: str | Path, *, force: bool = False) -> None:
     }
     if snapshot.weights is not None:
         arrays["weights"] = snapshot.weights
+    if graph.names is not None:
+        arrays["vertex_names"] = _text(graph.names.tolist())
     with replacing(path, force=force) as part, part.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes `allow_pickle` for one
 
@@ -128,7 +131,7 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
         raise ValueError("weights are missing or too many")
     rows = (arrays["offsets"], arrays["targets"], weights, arrays["loops"], head.scale)
     graph = DynamicGraph.restored(
-        Graph(*rows), arrays["alive"], head.epoch, store=head.store, threads=threads
+        Graph(*rows, _names(arrays)), arrays["alive"], head.epoch, store=head.store, threads=threads
     )
     n, view = graph.n_vertices, graph.view()
     names, touched, ids = arrays["names"], arrays["touched"], arrays["ids"]
@@ -168,6 +171,14 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
         identity=Identity.restored(names, graph.alive, view.degrees, ids, head.next_id),
         rows=[dict(row) for row in json.loads(arrays["history"].tobytes())],
     )
+
+
+def _names(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | None:
+    """Return the vertices' names, None for removed vertices; None for a graph without names."""
+    if "vertex_names" not in arrays:
+        return None
+    listed = json.loads(arrays["vertex_names"].tobytes())
+    return name_array([tuple(name) if isinstance(name, list) else name for name in listed])
 
 
 def _text(value: object) -> NDArray[np.uint8]:
