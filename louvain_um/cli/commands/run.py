@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -291,18 +292,12 @@ def execute(
         console.print(f"\nwritten to {output}", soft_wrap=True)
 
 
-class timed:  # noqa: N801 - reads as a verb
-    """Adds the seconds of a block to a mapping, less those of compiling."""
-
-    def __init__(self, seconds: dict[str, float], key: str, reporter: Reporter) -> None:
-        self.seconds, self.key, self.reporter = seconds, key, reporter
-
-    def __enter__(self) -> None:
-        self.start, self.compiled = time.perf_counter(), self.reporter.compiled
-
-    def __exit__(self, *_: object) -> None:
-        compiling = self.reporter.compiled - self.compiled
-        self.seconds[self.key] = time.perf_counter() - self.start - compiling
+@contextmanager
+def timed(seconds: dict[str, float], key: str, reporter: Reporter) -> Iterator[None]:
+    """Add the seconds of a block to a mapping, less those of compiling."""
+    start, compiled = time.perf_counter(), reporter.compiled
+    yield
+    seconds[key] = time.perf_counter() - start - (reporter.compiled - compiled)
 
 
 def write(output: Path, name: str, answer: Answer, *, force: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -37,7 +38,7 @@ class Blocks:
     free_starts: I64
 
 
-class BlockStore:
+class BlockStore(ABC):
     """Rows in linked blocks of one size; targets within a row are in no order.
 
     A subclass says how wide blocks are, how they are linked, what deletions leave behind, and
@@ -70,25 +71,25 @@ class BlockStore:
         """Return the targets in a block."""
         return self.width
 
+    @abstractmethod
     def start_queue(self, used: int) -> None:
         """Begin without free blocks, after `used` ones."""
-        raise NotImplementedError
 
+    @abstractmethod
     def blocks_after(self, count: int) -> int:
         """Return the blocks that will be held once `count` more are in use."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take_blocks(self, count: int) -> U32:
         """Return free blocks without taking them yet; the pool reaches beyond them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def settle_blocks(self, taken: int, freed: U32) -> None:
         """Take the blocks that `take_blocks` returned; give back those that a batch freed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def free_blocks(self) -> U32:
         """Return all free blocks."""
-        raise NotImplementedError
 
     # The store.
 
@@ -163,7 +164,7 @@ class BlockStore:
         )  # fmt: skip
         return int(sums.sum())
 
-    def rows(self) -> None:
+    def rows(self) -> None:  # noqa: B027 - None is the answer
         """Return None: rows are not contiguous."""
 
     def compressed(self) -> Compressed:

@@ -52,7 +52,7 @@ from louvain_um.profiling.simulator.driver.constants import (
     USES,
     WRITE_BACK,
 )
-from louvain_um.profiling.simulator.driver.own import choose
+from louvain_um.profiling.simulator.driver.own import FAILED, choose
 from louvain_um.profiling.simulator.driver.state import emit, spend
 from louvain_um.profiling.simulator.driver.words import evict_words
 
@@ -164,6 +164,8 @@ def victim(s, keep):
         block = s.counters[HEADS + kind]
         if policy == OWN and block != NOWHERE:
             chosen = choose(s.switches[OWN_EVICTION], s.blocks, block, keep)
+            if chosen == FAILED:
+                raise ValueError("raised an exception")
             if chosen != NOWHERE:
                 if chosen < 0 or chosen >= len(s.blocks) or chosen == keep:
                     raise ValueError("chose no block, or the one being served")
