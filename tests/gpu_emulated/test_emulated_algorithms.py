@@ -129,8 +129,9 @@ GRAPHS = {
     "weighted": lambda: rmat(9, edge_factor=8, weights="uniform", seed=5).graph,
     "stencil": lambda: stencil((7, 8, 6)).graph,
     "sparse": lambda: rmat(10, edge_factor=1, seed=5).graph,
+    "middle": lambda: Graph.from_edges(*np.triu_indices(28, 1)),
     "path": lambda: Graph.from_edges(np.arange(60), np.arange(60) + 1, np.arange(60) % 7 + 1),
-    "star": lambda: Graph.from_edges(np.zeros(3000, int), np.arange(3000) + 1),
+    "star": lambda: Graph.from_edges(np.zeros(9000, int), np.arange(9000) + 1),
 }
 
 

@@ -33,16 +33,16 @@ def pagerank(
         view, rows.loops_argument, np.int64(start), ranks, outs, shares, sums
     )
     iterate = Launch("pagerank", "iterate", rows.types)
-    moved = start * n
+    dangling, moved = int(sums[0]), start * n
     for iteration in range(most):
-        dangling = int(sums[0])
         base = teleport + int(damping * float(dangling) / float(n))
         sums.fill(0)
         iterate(
             view, rows.loops_argument, np.float64(damping), np.int64(base), outs, shares,
             next_shares, ranks, sums,
         )  # fmt: skip
-        shares, next_shares, moved = next_shares, shares, int(sums[1])
+        shares, next_shares = next_shares, shares
+        dangling, moved = sums.tolist()
         iterated(iteration, moved)
         if moved <= change:
             break

@@ -10,8 +10,8 @@ struct Lightest {
   u32 target;
 };
 
-__device__ __forceinline__ Lightest lane_xor(Lightest value, int d) {
-  return {__shfl_xor_sync(FULL, value.weight, d), __shfl_xor_sync(FULL, value.target, d)};
+__device__ __forceinline__ Lightest lane_from(Lightest value, int lane) {
+  return {__shfl_sync(FULL, value.weight, lane), __shfl_sync(FULL, value.target, lane)};
 }
 
 // Zero before. Rounds take turns with three counters, as in bfs.cu.
