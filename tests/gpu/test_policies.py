@@ -81,12 +81,13 @@ def test_labels_when_blocks_come_and_go(gpu: Choice, kind: str) -> None:
         placements=dict.fromkeys(("hash", "community", "scratch"), Placement("device"))
         | {"graph": Placement(kind)},  # type: ignore[arg-type]
     )
-    for method, budget in (("louvain", "55%"), ("leiden", "65%")):
+    # Leiden's arcs merged twice take more room than blocks would save: it fits, or is refused.
+    for method, budget in (("louvain", "55%"), ("leiden", "75%")):
         found = getattr(lu, method)(
             graph("lfr"), device="cuda", memory=blocks, device_budget=budget
         )
         np.testing.assert_array_equal(found.labels, expected("lfr", method).labels)
-        if kind == "prefetched":
+        if (kind, method) == ("prefetched", "louvain"):
             assert found.provenance["traffic_bytes"]["to_device"] > 4 * graph("lfr").n_arcs
 
 

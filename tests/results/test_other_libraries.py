@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import igraph
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ import louvain_um as lu
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import compare
 
+igraph = pytest.importorskip("igraph")
+
 KARATE = nx.karate_club_graph()
 
 
-def as_igraph() -> igraph.Graph:
+def as_igraph() -> Any:
     return igraph.Graph.from_networkx(KARATE, vertex_attr_hashable="name")
 
 
