@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.deprecated import getattr_of
 from louvain_um.errors import OptionError, PlacementError
@@ -60,6 +60,9 @@ class Placer:
         every name, and arrays live in all of them.
     name : str
         Of the program, for messages.
+    feedback : bool
+        Whether arrays move after the first run of a phase, where its measured time shows that
+        this pays; of no use where no phase runs again.
 
     Raises
     ------
@@ -84,14 +87,16 @@ class Placer:
 
     def __init__(
         self,
-        budget: int | str | None = None,
+        budget: Budget | int | str | None = None,
         *,
         memory: str | Path | Policy = "auto",
         device: str | int = "auto",
         machine: Machine | None = None,
         phases: Sequence[Phase | str] = (),
         name: str = "program",
+        feedback: bool = True,
     ) -> None:
+        self.feedback = feedback
         self.budget = Budget.parse(budget)
         self.policy = find_policy(memory)
         self.store = store_of(device)
@@ -142,12 +147,7 @@ class Placer:
         OptionError
             The name is taken, an argument is wrong, or the program is solved already.
         """
-        if self._closed or self.plan is not None:
-            state = "closed" if self._closed else "solved"
-            raise OptionError(
-                "name", name, "declare every array before solve(), or use another Placer",
-                problem=f"the Placer is {state}: array {str(name)[:40]!r} comes too late",
-            )  # fmt: skip
+        self._refuse_late(name)
         given = isinstance(source, np.ndarray | list | tuple)
         spec = ProgramArray(
             name=name,
@@ -163,9 +163,33 @@ class Placer:
             given=given,
             on_device=on_device,
         )
+        return self.add(spec, source)
+
+    def add(self, spec: ProgramArray, source: Any = None) -> Any:
+        """Declare an array of a `Program`; otherwise as `array`.
+
+        Raises
+        ------
+        OptionError
+            As of `array`.
+        """
+        self._refuse_late(spec.name)
+        given = isinstance(source, np.ndarray | list | tuple)
         slot = self.declared.add(spec, np.asarray(source) if given else source)
         slot.array = self.store.new(slot)
         return slot.array
+
+    def fill(self, name: str, values: Any) -> None:
+        """Write values into an array that has memory, on the side where it lives."""
+        slot = self.slots[name]
+        slot.check()
+        self.store.fill(slot, values)
+
+    def get(self, name: str) -> NDArray[Any]:
+        """Return a copy of an array in host memory; the host reads what lives there itself."""
+        slot = self.slots[name]
+        slot.check()
+        return self.store.fetch(slot)
 
     @property
     def program(self) -> Program:
@@ -361,7 +385,7 @@ class Placer:
     def _reconsider(self, plan: ProgramPlan) -> None:
         """Decide anew from what is known now, and move arrays where that pays."""
         self.plan = plan
-        if self.policy.name != AUTO.name or self.store.room() is None:
+        if self.policy.name != AUTO.name or self.store.room() is None or not self.feedback:
             return
         runs = {name: len(seconds) for name, seconds in self._seconds.items()}
         self.plan = reconsidered(plan, self.program, runs, managed=self.store.managed)
@@ -378,6 +402,14 @@ class Placer:
             self.store.move(slot, placement)
             announce(_announced("array", slot, self.store.address(slot)))
         slot.placement = placement
+
+    def _refuse_late(self, name: object) -> None:
+        if self._closed or self.plan is not None:
+            state = "closed" if self._closed else "solved"
+            raise OptionError(
+                "name", name, "declare every array before solve(), or use another Placer",
+                problem=f"the Placer is {state}: array {str(name)[:40]!r} comes too late",
+            )  # fmt: skip
 
     def _refuse_closed(self) -> None:
         if self._closed:

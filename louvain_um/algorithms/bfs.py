@@ -10,12 +10,17 @@ Reference: Beamer, Asanović, Patterson: Direction-Optimizing Breadth-First Sear
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.events import Observer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from louvain_um.placement.policy.policy import Policy
 
 
 class SearchTree(NamedTuple):
@@ -30,6 +35,8 @@ def bfs(
     source: Any,
     *,
     device: str = "auto",
+    memory: str | Path | Policy = "auto",
+    device_budget: int | str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> SearchTree:
@@ -42,6 +49,10 @@ def bfs(
         Where the search begins: a vertex's name in the source of the graph, or its number
         where it has no names.
     device : {"auto", "cpu", "cuda", "cuda:N"}
+    memory : str, path or Policy
+        Memory policy of a GPU run; see `louvain`. The result does not depend on it.
+    device_budget : int or str, optional
+        Device memory that a GPU run may occupy, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -58,6 +69,8 @@ def bfs(
     ------
     GraphError
         The source is no vertex, or the object no undirected graph.
+    MemoryBudgetError
+        What must be on the device, or what the policy places there, exceeds the budget.
     DeviceUnavailableError
         The device is not available.
 
@@ -75,12 +88,18 @@ def bfs(
     """
     from louvain_um.algorithms.running import running, vertex_of
 
-    with running(graph, device, threads, observer) as run:
+    with running(
+        "bfs", graph, device=device, memory=memory, device_budget=device_budget,
+        threads=threads, observer=observer,
+    ) as run:  # fmt: skip
         start = vertex_of(run.graph, source)
         if run.on_gpu:
             from louvain_um.gpu.algorithms import traversal
 
-            return SearchTree(*(array.get() for array in traversal.bfs(run.rows, start)))
+            distances, parents = traversal.bfs(run.rows, start, run.space)
+            return SearchTree(
+                run.space.get("distances", distances), run.space.get("parents", parents)
+            )
         from louvain_um.cpu.algorithms.bfs import bfs as search
 
         return SearchTree(*search(run.rows, start, run.threads))

@@ -10,18 +10,25 @@ Sampling (Afforest), 2018.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.events import Observer
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from louvain_um.placement.policy.policy import Policy
+
 
 def connected_components(
     graph: Any,
     *,
     device: str = "auto",
+    memory: str | Path | Policy = "auto",
+    device_budget: int | str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> NDArray[np.uint32]:
@@ -31,6 +38,10 @@ def connected_components(
     ----------
     graph : Graph, DeviceGraph or anything `as_graph` takes
     device : {"auto", "cpu", "cuda", "cuda:N"}
+    memory : str, path or Policy
+        Memory policy of a GPU run; see `louvain`. The result does not depend on it.
+    device_budget : int or str, optional
+        Device memory that a GPU run may occupy, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -46,6 +57,8 @@ def connected_components(
     ------
     GraphError
         The object is no undirected graph.
+    MemoryBudgetError
+        What must be on the device, or what the policy places there, exceeds the budget.
     DeviceUnavailableError
         The device is not available.
 
@@ -63,11 +76,15 @@ def connected_components(
     """
     from louvain_um.algorithms.running import running
 
-    with running(graph, device, threads, observer) as run:
+    with running(
+        "components", graph, device=device, memory=memory, device_budget=device_budget,
+        threads=threads, observer=observer,
+    ) as run:  # fmt: skip
         if run.on_gpu:
             from louvain_um.gpu.algorithms import structure
 
-            labels: NDArray[np.uint32] = structure.components(run.rows).get()
+            found = structure.components(run.rows, run.space)
+            labels: NDArray[np.uint32] = run.space.get("components", found)
             return labels
         from louvain_um.cpu.algorithms.components import components
 

@@ -11,13 +11,19 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Observer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from louvain_um.placement.policy.policy import Policy
+
 
 UNIT: Final = 1 << 60
 """The sum of all ranks, but for what is cut off: less than one unit per arc and iteration.
@@ -36,6 +42,8 @@ def pagerank(
     tolerance: float = 1e-8,
     max_iterations: int = 500,
     device: str = "auto",
+    memory: str | Path | Policy = "auto",
+    device_budget: int | str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> NDArray[np.float64]:
@@ -51,6 +59,10 @@ def pagerank(
     max_iterations : int
         Give up after so many iterations.
     device : {"auto", "cpu", "cuda", "cuda:N"}
+    memory : str, path or Policy
+        Memory policy of a GPU run; see `louvain`. The result does not depend on it.
+    device_budget : int or str, optional
+        Device memory that a GPU run may occupy, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -69,6 +81,8 @@ def pagerank(
         Ranks still change after `max_iterations`.
     GraphError
         The object is no undirected graph.
+    MemoryBudgetError
+        What must be on the device, or what the policy places there, exceeds the budget.
     DeviceUnavailableError
         The device is not available.
 
@@ -92,7 +106,10 @@ def pagerank(
     if not isinstance(max_iterations, Integral) or max_iterations < 1:
         raise OptionError("max_iterations", max_iterations, "must be a whole number of at least 1")
     change = int(min(tolerance, 2.0) * UNIT)
-    with running(graph, device, threads, observer) as run:
+    with running(
+        "pagerank", graph, device=device, memory=memory, device_budget=device_budget,
+        threads=threads, observer=observer, iterations=max_iterations,
+    ) as run:  # fmt: skip
         n = run.rows.n_vertices
         if n == 0:
             return np.zeros(0)
@@ -107,8 +124,8 @@ def pagerank(
         if run.on_gpu:
             from louvain_um.gpu.algorithms import products
 
-            on_device, moved = products.pagerank(run.rows, *rule, iterated)
-            ranks: NDArray[np.int64] = on_device.get()
+            on_device, moved = products.pagerank(run.rows, *rule, iterated, run.space)
+            ranks: NDArray[np.int64] = run.space.get("ranks", on_device)
         else:
             from louvain_um.cpu.algorithms.pagerank import pagerank as iterate
 

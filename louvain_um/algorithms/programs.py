@@ -6,10 +6,16 @@ Counts are upper bounds that follow from the size of a graph: a search visits ev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import DTypeLike
+
 from louvain_um.errors import OptionError
+from louvain_um.gpu.algorithms.launch import CONTROL_WORDS
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
+from louvain_um.placement.program.accesses import Accesses
 
 Arrays = list[ProgramArray]
 ITERATIONS: Final = 50
@@ -20,7 +26,15 @@ ROUNDS: Final = 4
 again."""
 
 
-def program_of(name: str, *, n_vertices: int, n_arcs: int, weighted: bool = False) -> Program:
+def program_of(
+    name: str,
+    *,
+    n_vertices: int,
+    n_arcs: int,
+    weighted: DTypeLike | bool = False,
+    loops: bool = False,
+    iterations: int | None = None,
+) -> Program:
     """Return an algorithm as a program, which `louvain_um.plan` places.
 
     Parameters
@@ -28,8 +42,12 @@ def program_of(name: str, *, n_vertices: int, n_arcs: int, weighted: bool = Fals
     name : str
         "bfs", "sssp", "components", "mst", "pagerank", "triangles" or "spmv".
     n_vertices, n_arcs : int
-    weighted : bool
-        Whether arcs have weights, of 4 bytes.
+    weighted : bool or dtype
+        Whether arcs have weights, of 4 bytes, or of which type.
+    loops : bool
+        Whether there are loops, whose weights are an array of their own.
+    iterations : int, optional
+        Of PageRank, at most.
 
     Raises
     ------
@@ -49,13 +67,19 @@ def program_of(name: str, *, n_vertices: int, n_arcs: int, weighted: bool = Fals
     check_name(name)
     if n_vertices < 0 or n_arcs < 0:
         raise OptionError("n_vertices", min(n_vertices, n_arcs), "must not be negative")
-    passes, own = BUILDERS[name](n_vertices, n_arcs)
-    heavy = weighted and name in ("sssp", "mst", "pagerank", "spmv")
-    return Program(
-        name=name,
-        arrays=[*rows(n_vertices, n_arcs, passes, weighted=heavy), *own],
-        phases=[Phase(name="run", operations=float(passes * n_arcs))],
-    )
+    dtype = np.dtype("u4" if weighted is True else weighted or "u4")
+    made = BUILDERS[name](n_vertices, n_arcs, min(ITERATIONS, iterations or ITERATIONS))
+    heavy = bool(weighted) and name in WEIGHED
+    arrays = [
+        graph_array("offsets", n_vertices + 1, "i8", made.rows),
+        graph_array("targets", n_arcs, "u4", made.targets),
+        *([graph_array("weights", n_arcs, dtype, made.rows)] if heavy else []),
+        *([graph_array("loops", n_vertices, "u8", made.rows)] if loops and name in LOOPS else []),
+        *made.arrays,
+        ProgramArray(name="control", shape=CONTROL_WORDS, dtype="u8", group="scratch",
+                     role="control", on_device=True),
+    ]  # fmt: skip
+    return Program(name=name, arrays=arrays, phases=made.phases(n_arcs))
 
 
 def program_for(name: str, graph: Any) -> Program:
@@ -79,8 +103,17 @@ def program_for(name: str, graph: Any) -> Program:
 
     check_name(name)
     graph = graph if isinstance(graph, Graph) else graph_of(graph)
-    weighted = graph.weights is not None
-    return program_of(name, n_vertices=graph.n_vertices, n_arcs=graph.n_arcs, weighted=weighted)
+    return program_of(name, **size_of(graph))
+
+
+def size_of(graph: Any) -> dict[str, Any]:
+    """Return what `program_of` takes of a graph."""
+    return {
+        "n_vertices": graph.n_vertices,
+        "n_arcs": graph.n_arcs,
+        "weighted": False if graph.weights is None else graph.weights.dtype,
+        "loops": graph.loops is not None and bool(graph.loops.any()),
+    }
 
 
 def check_name(name: str) -> None:
@@ -95,21 +128,15 @@ def check_name(name: str) -> None:
         raise OptionError("program", name, f"must be one of {', '.join(BUILDERS)}")
 
 
-def rows(n: int, m: int, passes: float, *, weighted: bool) -> Arrays:
-    """Return the arrays of the graph, gone over so many times."""
-    found = [graph_array("offsets", n + 1, "i8", passes), graph_array("targets", m, "u4", passes)]
-    return [*found, graph_array("weights", m, "u4", passes)] if weighted else found
-
-
-def graph_array(name: str, size: int, dtype: str, passes: float) -> ProgramArray:
+def graph_array(name: str, size: int, dtype: DTypeLike, reads: Accesses) -> ProgramArray:
     """Return an array that holds part of the graph."""
     return ProgramArray(
-        name=name, shape=size, dtype=dtype, group="graph", role=name, reads=Stream(passes),
-        from_host=1, given=True,
+        name=name, shape=size, dtype=dtype, group="graph", role=name, reads=reads, from_host=1,
+        given=True,
     )  # fmt: skip
 
 
-def result(name: str, size: int, dtype: str, accesses: Gather | Stream) -> ProgramArray:
+def result(name: str, size: int, dtype: str, accesses: Accesses) -> ProgramArray:
     """Return an array that holds the answer, or part of it."""
     return ProgramArray(
         name=name, shape=size, dtype=dtype, group="result", role=name, reads=accesses,
@@ -117,7 +144,7 @@ def result(name: str, size: int, dtype: str, accesses: Gather | Stream) -> Progr
     )  # fmt: skip
 
 
-def scratch(name: str, size: int, dtype: str, accesses: Gather | Stream) -> ProgramArray:
+def scratch(name: str, size: int, dtype: str, accesses: Accesses) -> ProgramArray:
     """Return an array that is used on the way."""
     return ProgramArray(
         name=name, shape=size, dtype=dtype, group="scratch", role=name, reads=accesses,
@@ -125,8 +152,43 @@ def scratch(name: str, size: int, dtype: str, accesses: Gather | Stream) -> Prog
     )  # fmt: skip
 
 
-def _bfs(n: int, m: int) -> tuple[float, Arrays]:
-    return 1, [
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What an algorithm declares.
+
+    Parameters
+    ----------
+    passes : float
+        Over all arcs, in all phases.
+    arrays : list of ProgramArray
+        Beside the graph's.
+    rows, targets : Accesses
+        Of offsets, weights and loops, and of targets; in each pass, if left out.
+    names : mapping of str to float
+        Runs of each phase.
+    """
+
+    passes: float
+    arrays: Arrays
+    rows: Accesses = ()
+    targets: Accesses = ()
+    names: Mapping[str, float] = field(default_factory=lambda: {"run": 1.0})
+
+    def __post_init__(self) -> None:
+        for what in ("rows", "targets"):
+            object.__setattr__(self, what, getattr(self, what) or Stream(self.passes))
+
+    def phases(self, arcs: int) -> list[Phase]:
+        """Return its phases on so many arcs."""
+        most = max(self.names, key=lambda name: self.names[name])
+        return [
+            Phase(name=name, passes=passes, operations=self.passes * arcs * (name == most))
+            for name, passes in self.names.items()
+        ]
+
+
+def _bfs(n: int, m: int, iterations: int) -> Declared:
+    return Declared(passes=1, arrays=[
         result("distances", n, "i4", Gather(m)),
         result("parents", n, "i8", Stream()),
         scratch("least_parents", n, "u4", Atomic(n)),
@@ -134,11 +196,11 @@ def _bfs(n: int, m: int) -> tuple[float, Arrays]:
         scratch("arcs_before", n + 1, "i8", Stream()),
         scratch("front", (n + 31) // 32, "u4", Gather(m)),
         scratch("next_front", (n + 31) // 32, "u4", Stream()),
-    ]
+    ])  # fmt: skip
 
 
-def _sssp(n: int, m: int) -> tuple[float, Arrays]:
-    return ROUNDS + 1, [
+def _sssp(n: int, m: int, iterations: int) -> Declared:
+    return Declared(passes=ROUNDS + 1, arrays=[
         result("distances", n, "u8", Atomic((ROUNDS + 1) * m)),
         result("parents", n, "i8", Stream()),
         scratch("near", 2 * n, "u4", Stream(ROUNDS)),
@@ -146,15 +208,15 @@ def _sssp(n: int, m: int) -> tuple[float, Arrays]:
         scratch("stamps", n, "u4", Atomic(ROUNDS * n)),
         scratch("is_far", n, "u4", Atomic(ROUNDS * n)),
         scratch("arcs_before", n + 1, "i8", Stream(ROUNDS)),
-    ]
+    ])  # fmt: skip
 
 
-def _components(n: int, m: int) -> tuple[float, Arrays]:
-    return 1, [result("components", n, "u4", Atomic(4 * n))]
+def _components(n: int, m: int, iterations: int) -> Declared:
+    return Declared(passes=1, arrays=[result("components", n, "u4", Atomic(4 * n))])
 
 
-def _mst(n: int, m: int) -> tuple[float, Arrays]:
-    return ROUNDS, [
+def _mst(n: int, m: int, iterations: int) -> Declared:
+    return Declared(passes=ROUNDS, arrays=[
         scratch("component", n, "u4", Gather(ROUNDS * m)),
         scratch("hook", n, "u4", Gather(ROUNDS * n)),
         scratch("choice", n, "u4", Stream(ROUNDS)),
@@ -163,37 +225,44 @@ def _mst(n: int, m: int) -> tuple[float, Arrays]:
         scratch("least_pair", n, "u8", Atomic(ROUNDS * n)),
         result("edges", n, "u8", Stream()),
         result("edge_weights", n, "u8", Stream()),
-    ]
+    ])  # fmt: skip
 
 
-def _pagerank(n: int, m: int) -> tuple[float, Arrays]:
-    return ITERATIONS, [
-        result("ranks", n, "i8", Stream(ITERATIONS)),
-        scratch("row_weights", n, "f8", Stream(ITERATIONS)),
-        scratch("shares", n, "f8", Gather(ITERATIONS * m // 2)),
-        scratch("next_shares", n, "f8", Gather(ITERATIONS * m // 2)),
-    ]
+def _pagerank(n: int, m: int, iterations: int) -> Declared:
+    each = Stream(iterations)
+    return Declared(
+        passes=iterations,
+        arrays=[
+            result("ranks", n, "i8", {"iterate": each}),
+            scratch("row_weights", n, "f8", {"iterate": each}),
+            scratch("shares", n, "f8", {"iterate": Gather(iterations * m / 2)}),
+            scratch("next_shares", n, "f8", {"iterate": Gather(iterations * m / 2)}),
+        ],
+        rows={"weigh": Stream(), "iterate": each},
+        targets={"iterate": each},
+        names={"weigh": 1.0, "iterate": float(iterations)},
+    )
 
 
-def _triangles(n: int, m: int) -> tuple[float, Arrays]:
+def _triangles(n: int, m: int, iterations: int) -> Declared:
     # An arc's end has at most the root of m arcs to higher degrees.
     upward = m / 2 * m**0.5
-    return 2, [
+    return Declared(passes=2, arrays=[
         result("counts", n, "u8", Atomic(m)),
         scratch("begins", n + 1, "i8", Gather(m)),
         scratch("upward", m // 2 + 1, "u4", Gather(upward)),
-    ]
+    ])  # fmt: skip
 
 
-def _spmv(n: int, m: int) -> tuple[float, Arrays]:
+def _spmv(n: int, m: int, iterations: int) -> Declared:
     x = ProgramArray(
         name="x", shape=n, dtype="f8", group="vector", role="x", reads=Gather(m), from_host=1,
         given=True,
     )  # fmt: skip
-    return 1, [x, result("y", n, "f8", Stream())]
+    return Declared(passes=1, arrays=[x, result("y", n, "f8", Stream())])
 
 
-BUILDERS: Final[Mapping[str, Callable[[int, int], tuple[float, Arrays]]]] = {
+BUILDERS: Final[Mapping[str, Callable[[int, int, int], Declared]]] = {
     "bfs": _bfs,
     "sssp": _sssp,
     "components": _components,
@@ -202,4 +271,8 @@ BUILDERS: Final[Mapping[str, Callable[[int, int], tuple[float, Arrays]]]] = {
     "triangles": _triangles,
     "spmv": _spmv,
 }
-"""Passes over the arcs, and arrays beside the graph, by algorithm."""
+"""What each algorithm declares, by vertices, arcs and PageRank's iterations."""
+
+WEIGHED: Final = ("sssp", "mst", "pagerank", "spmv")
+LOOPS: Final = ("pagerank", "spmv")
+"""Algorithms to which weights, and loops, matter."""

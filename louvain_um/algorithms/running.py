@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from louvain_um.algorithms.programs import program_of, size_of
 from louvain_um.core import parallel
 from louvain_um.cpu.compiling import announced
 from louvain_um.errors import GraphError
-from louvain_um.events import Event, Observer, ignore
+from louvain_um.events import Event, Observer, ignore, observing
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.device import Choice, pick
 from louvain_um.gpu.runtime.preflight import device_errors, device_of
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
 from louvain_um.graph.row_view import RowView
-from louvain_um.options import Options
+from louvain_um.options import Budget, Options
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import AUTO, Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,8 @@ class Run:
         Its rows in host memory, or on the device.
     on_gpu : bool
         Which of the two.
+    space : Workspace
+        Of a run on a GPU: where its other arrays come from.
     threads : int
         Of a run on the CPU.
     observer : callable
@@ -44,6 +50,7 @@ class Run:
     on_gpu: bool
     threads: int
     observer: Observer
+    space: Any = None
 
     def progress(self, iteration: int, left: int, total: int) -> None:
         """Announce that an iteration has ended, with so much of the work left."""
@@ -59,29 +66,54 @@ class Run:
 
 @contextmanager
 def running(
-    graph: Any, device: str, threads: int | None, observer: Observer | None
+    name: str,
+    graph: Any,
+    *,
+    device: str,
+    memory: str | Path | Policy,
+    device_budget: int | str | None,
+    threads: int | None,
+    observer: Observer | None,
+    iterations: int | None = None,
 ) -> Iterator[Run]:
-    """Yield a run on a device; kernels that are compiled meanwhile are announced.
+    """Yield a run of an algorithm on a device; kernels that are compiled meanwhile are announced.
+
+    Parameters
+    ----------
+    name : str
+        As `louvain_um.algorithms.programs.program_of` knows the algorithm.
+    graph, device, memory, device_budget, threads, observer
+        As the algorithms take them.
+    iterations : int, optional
+        Of PageRank, at most.
 
     Raises
     ------
     OptionError
-        No such device, or threads out of range.
+        No such device, policy or budget, or threads out of range.
+    MemoryBudgetError
+        What must be on the device, or what the policy places there, exceeds the budget.
     GraphError
         The object is no undirected graph.
     DeviceUnavailableError
         The device is not available.
     """
     observer = observer or ignore
-    options = Options(device=device, threads=threads)
+    options = Options(device=device, threads=threads, device_budget=device_budget)
+    policy = find_policy(memory)
     chosen = pick(device_of(graph, device))
     if not isinstance(graph, Graph | DeviceGraph) and not has_rows(graph):
         from louvain_um.formats.reading import graph_of
 
         graph = graph_of(graph)
     if chosen.kind == "cuda":
-        with on_device(chosen, graph) as rows:
-            yield Run(graph=graph, rows=rows, on_gpu=True, threads=1, observer=observer)
+        with (
+            observing(observer),
+            on_device(name, chosen, graph, policy, options.budget, iterations) as (rows, space),
+        ):
+            yield Run(
+                graph=graph, rows=rows, space=space, on_gpu=True, threads=1, observer=observer
+            )
         return
     refuse_kinds(graph, "these algorithms take")
     graph = graph.to_host() if isinstance(graph, DeviceGraph) else graph
@@ -96,14 +128,31 @@ def running(
 
 
 @contextmanager
-def on_device(chosen: Choice, graph: Any) -> Iterator[Any]:
-    """Yield the rows of a graph on a device, copied there if they are not."""
+def on_device(
+    name: str,
+    chosen: Choice,
+    graph: Any,
+    policy: Policy,
+    budget: Budget,
+    iterations: int | None,
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the rows of a graph where a policy puts them, and where other arrays come from.
+
+    A graph that is on the device stays as it is, unless a policy or a budget is given.
+    """
     from louvain_um.gpu.algorithms.launch import DeviceRows
+    from louvain_um.gpu.algorithms.workspace import PLAIN, placed
 
     with device_errors(chosen), chosen.current():
+        if isinstance(graph, DeviceGraph) and policy.name == AUTO.name and budget == Budget():
+            yield DeviceRows.of(graph), PLAIN
+            return
         if not isinstance(graph, DeviceGraph):
-            graph = DeviceGraph.from_host(graph if isinstance(graph, Graph) else graph.snapshot())
-        yield DeviceRows.of(graph)
+            graph = graph if isinstance(graph, Graph) else graph.snapshot()
+            refuse_kinds(graph, "these algorithms take")
+        program = program_of(name, **size_of(graph), iterations=iterations)
+        with placed(program, graph, str(chosen), policy, budget) as found:
+            yield found
 
 
 def rows_of(graph: Any) -> RowView:

@@ -10,12 +10,17 @@ Borůvka on minimum spanning tree problem, 2001.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.events import Observer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from louvain_um.placement.policy.policy import Policy
 
 
 class Forest(NamedTuple):
@@ -30,6 +35,8 @@ def minimum_spanning_forest(
     graph: Any,
     *,
     device: str = "auto",
+    memory: str | Path | Policy = "auto",
+    device_budget: int | str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> Forest:
@@ -40,6 +47,10 @@ def minimum_spanning_forest(
     graph : Graph, DeviceGraph or anything `as_graph` takes
         Without weights every edge weighs 1.
     device : {"auto", "cpu", "cuda", "cuda:N"}
+    memory : str, path or Policy
+        Memory policy of a GPU run; see `louvain`. The result does not depend on it.
+    device_budget : int or str, optional
+        Device memory that a GPU run may occupy, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -56,6 +67,8 @@ def minimum_spanning_forest(
     ------
     GraphError
         The object is no undirected graph.
+    MemoryBudgetError
+        What must be on the device, or what the policy places there, exceeds the budget.
     DeviceUnavailableError
         The device is not available.
 
@@ -73,11 +86,22 @@ def minimum_spanning_forest(
     """
     from louvain_um.algorithms.running import running
 
-    with running(graph, device, threads, observer) as run:
+    with running(
+        "mst", graph, device=device, memory=memory, device_budget=device_budget,
+        threads=threads, observer=observer,
+    ) as run:  # fmt: skip
         if run.on_gpu:
             from louvain_um.gpu.algorithms import structure
 
-            edges, weights = (array.get() for array in structure.spanning_forest(run.rows))
+            space = run.space
+            edges, weights, count = structure.spanning_forest(run.rows, space)
+            if space.sorts:
+                edges, weights = structure.in_order(edges[:count], weights[:count])
+                edges, weights = edges.get(), weights.get()
+            else:
+                edges = space.get("edges", edges)[:count]
+                weights = space.get("edge_weights", weights)[:count]
+                edges, weights = structure.in_order(edges, weights)
         else:
             from louvain_um.cpu.algorithms.spanning_forest import spanning_forest
 

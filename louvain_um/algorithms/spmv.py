@@ -8,7 +8,7 @@ GPU agree bit for bit.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,12 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.errors import GraphError
 from louvain_um.events import Observer
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from louvain_um.placement.policy.policy import Policy
+
 
 def spmv(
     graph: Any,
     x: ArrayLike,
     *,
     device: str = "auto",
+    memory: str | Path | Policy = "auto",
+    device_budget: int | str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> NDArray[np.float64]:
@@ -34,6 +41,10 @@ def spmv(
     x : array of numbers, length n
         Converted to float64.
     device : {"auto", "cpu", "cuda", "cuda:N"}
+    memory : str, path or Policy
+        Memory policy of a GPU run; see `louvain`. The result does not depend on it.
+    device_budget : int or str, optional
+        Device memory that a GPU run may occupy, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -48,6 +59,8 @@ def spmv(
     ------
     GraphError
         `x` is no vector of one number per vertex, or the object no undirected graph.
+    MemoryBudgetError
+        What must be on the device, or what the policy places there, exceeds the budget.
     DeviceUnavailableError
         The device is not available.
 
@@ -60,12 +73,16 @@ def spmv(
     """
     from louvain_um.algorithms.running import running
 
-    with running(graph, device, threads, observer) as run:
+    with running(
+        "spmv", graph, device=device, memory=memory, device_budget=device_budget,
+        threads=threads, observer=observer,
+    ) as run:  # fmt: skip
         vector = vector_of(x, run.rows.n_vertices)
         if run.on_gpu:
             from louvain_um.gpu.algorithms import products
 
-            y: NDArray[np.float64] = products.spmv(run.rows, vector, run.graph.scale).get()
+            found = products.spmv(run.rows, vector, run.graph.scale, run.space)
+            y: NDArray[np.float64] = run.space.get("y", found)
             return y
         from louvain_um.cpu.algorithms.spmv import spmv as multiply
 

@@ -11,12 +11,17 @@ Shortest Paths, 2014; Meyer, Sanders: Δ-stepping: a parallelizable shortest pat
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.events import Observer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from louvain_um.placement.policy.policy import Policy
 
 
 class ShortestPaths(NamedTuple):
@@ -31,6 +36,8 @@ def sssp(
     source: Any,
     *,
     device: str = "auto",
+    memory: str | Path | Policy = "auto",
+    device_budget: int | str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> ShortestPaths:
@@ -43,6 +50,10 @@ def sssp(
     source : int or name
         As of `bfs`.
     device : {"auto", "cpu", "cuda", "cuda:N"}
+    memory : str, path or Policy
+        Memory policy of a GPU run; see `louvain`. The result does not depend on it.
+    device_budget : int or str, optional
+        Device memory that a GPU run may occupy, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -60,6 +71,8 @@ def sssp(
     GraphError
         The source is no vertex, or the object no undirected graph; graphs have no negative
         weights.
+    MemoryBudgetError
+        What must be on the device, or what the policy places there, exceeds the budget.
     DeviceUnavailableError
         The device is not available.
 
@@ -78,12 +91,17 @@ def sssp(
     """
     from louvain_um.algorithms.running import running, vertex_of
 
-    with running(graph, device, threads, observer) as run:
+    with running(
+        "sssp", graph, device=device, memory=memory, device_budget=device_budget,
+        threads=threads, observer=observer,
+    ) as run:  # fmt: skip
         start = vertex_of(run.graph, source)
         if run.on_gpu:
             from louvain_um.gpu.algorithms import traversal
 
-            distances, parents = (array.get() for array in traversal.sssp(run.rows, start))
+            lengths, before = traversal.sssp(run.rows, start, run.space)
+            distances = run.space.get("distances", lengths)
+            parents = run.space.get("parents", before)
         else:
             from louvain_um.cpu.algorithms.sssp import sssp as settle
 

@@ -9,18 +9,25 @@ Reference: Schank, Wagner: Finding, Counting and Listing All Triangles in Large 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.events import Observer
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from louvain_um.placement.policy.policy import Policy
+
 
 def triangles(
     graph: Any,
     *,
     device: str = "auto",
+    memory: str | Path | Policy = "auto",
+    device_budget: int | str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> NDArray[np.int64]:
@@ -31,6 +38,10 @@ def triangles(
     graph : Graph, DeviceGraph or anything `as_graph` takes
         Weights do not matter.
     device : {"auto", "cpu", "cuda", "cuda:N"}
+    memory : str, path or Policy
+        Memory policy of a GPU run; see `louvain`. The result does not depend on it.
+    device_budget : int or str, optional
+        Device memory that a GPU run may occupy, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -45,6 +56,8 @@ def triangles(
     ------
     GraphError
         The object is no undirected graph.
+    MemoryBudgetError
+        What must be on the device, or what the policy places there, exceeds the budget.
     DeviceUnavailableError
         The device is not available.
 
@@ -61,11 +74,16 @@ def triangles(
     """
     from louvain_um.algorithms.running import running
 
-    with running(graph, device, threads, observer) as run:
+    with running(
+        "triangles", graph, device=device, memory=memory, device_budget=device_budget,
+        threads=threads, observer=observer,
+    ) as run:  # fmt: skip
         if run.on_gpu:
             from louvain_um.gpu.algorithms import structure
 
-            counts: NDArray[np.int64] = structure.triangles(run.rows).get()
+            counts: NDArray[np.int64] = run.space.get(
+                "counts", structure.triangles(run.rows, run.space)
+            )
             return counts
         from louvain_um.cpu.algorithms.triangles import triangles as count
 

@@ -87,6 +87,15 @@ class DeviceStore:
             parts = arena.sides(self.address(slot), slot.spec.nbytes)
             colocate.fill(parts, source.reshape(-1), self.device)
 
+    def fetch(self, slot: Slot) -> NDArray[Any]:
+        """Return a copy of an array in ordinary host memory; what lives there is read there."""
+        found = np.empty(slot.spec.shape, slot.spec.dtype)
+        if found.nbytes:
+            with cuda_calls.current(self.device):
+                parts = slot.memory.arena.sides(self.address(slot), slot.spec.nbytes)
+                colocate.fetch(parts, found)
+        return found
+
     def move(self, slot: Slot, placement: Placement) -> None:
         """Bring a live array elsewhere; its values stay, and its address changes."""
         arena = slot.memory.arena

@@ -91,7 +91,15 @@ class HostStore:
         """Write a slot's source."""
         slot.state = "live"
         if slot.source is not None:
-            slot.array[...] = slot.source
+            self.fill(slot, slot.source)
+
+    def fill(self, slot: Slot, source: Any) -> None:
+        """Write values."""
+        slot.array[...] = source
+
+    def fetch(self, slot: Slot) -> Any:
+        """Return a copy."""
+        return plain(slot.array).copy()
 
     def move(self, slot: Slot, placement: Placement) -> None:
         """Note the placement."""

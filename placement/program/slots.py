@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from numpy.typing import NDArray
+
 from louvain_um.errors import PlacementError
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.placement.program.program import ProgramArray
@@ -77,6 +79,12 @@ class Store(Protocol):
 
     def give(self, slot: Slot) -> None:
         """Allocate a slot's memory where it is placed, and write its source there."""
+
+    def fill(self, slot: Slot, source: Any) -> None:
+        """Write values where a live array lives."""
+
+    def fetch(self, slot: Slot) -> NDArray[Any]:
+        """Return a copy of a live array in ordinary host memory."""
 
     def move(self, slot: Slot, placement: Placement) -> None:
         """Bring a live array elsewhere; its values stay."""

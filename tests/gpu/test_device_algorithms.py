@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,30 +12,40 @@ from hypothesis import HealthCheck, given, settings
 
 import louvain_um as lu
 from louvain_um import Graph
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, MemoryBudgetError
 from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.device import Choice
+from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.policy.policy import Policy
 from tests.graphs import graphs
 
 pytestmark = pytest.mark.gpu
 
 
+def calls(source: int) -> dict[str, Callable[..., Any]]:
+    """Return calls of all algorithms, which return sequences of arrays."""
+    return {
+        "components": lambda graph, **how: [lu.connected_components(graph, **how)],
+        "forest": lu.minimum_spanning_forest,
+        "pagerank": lambda graph, **how: [lu.pagerank(graph, **how)],
+        "triangles": lambda graph, **how: [lu.triangles(graph, **how)],
+        "spmv": lambda graph, **how: [lu.spmv(graph, vector(graph.n_vertices), **how)],
+        "bfs": lambda graph, **how: lu.bfs(graph, source, **how),
+        "sssp": lambda graph, **how: lu.sssp(graph, source, **how),
+    }
+
+
+def vector(n: int) -> Any:
+    return np.random.default_rng(n).standard_normal(n)
+
+
 def answers(graph: Any, source: int, **options: Any) -> dict[str, Any]:
     """Return the results of all algorithms as arrays."""
-    n = graph.n_vertices
-    x = np.random.default_rng(n).standard_normal(n)
-    found: dict[str, Any] = {
-        "components": [lu.connected_components(graph, **options)],
-        "forest": lu.minimum_spanning_forest(graph, **options),
-        "pagerank": [lu.pagerank(graph, **options)],
-        "triangles": [lu.triangles(graph, **options)],
-        "spmv": [lu.spmv(graph, x, **options)],
+    searches = () if graph.n_vertices else ("bfs", "sssp")
+    return {
+        name: call(graph, **options) for name, call in calls(source).items() if name not in searches
     }
-    if n:
-        found["bfs"] = lu.bfs(graph, source, **options)
-        found["sssp"] = lu.sssp(graph, source, **options)
-    return found
 
 
 def check(graph: Graph, source: int = 0) -> None:
@@ -72,6 +84,54 @@ LARGE = {
 def test_large_graphs(gpu: Choice, name: str) -> None:
     graph = LARGE[name]()
     check(graph, int(np.argmax(np.diff(graph.offsets))))
+
+
+@pytest.mark.parametrize("budget", [None, "100%", "70%", "40%", "20%"])
+@pytest.mark.parametrize("memory", ["auto", "device", "zero_copy", "base", "adv1", "adv2", "mixed"])
+def test_results_do_not_depend_on_policy_and_budget(
+    gpu: Choice, memory: str, budget: str | None
+) -> None:
+    policy = MIXED if memory == "mixed" else memory
+    for graph in (LARGE["weighted"](), LARGE["rmat"](), LARGE["path"]()):
+        source = int(np.argmax(np.diff(graph.offsets)))
+        expected = answers(graph, source, device="cpu")
+        for name, call in calls(source).items():
+            how = {"device": "cuda", "memory": policy, "device_budget": budget}
+            try:
+                found = call(graph, **how)
+            except MemoryBudgetError:
+                assert memory != "auto"
+                assert budget not in (None, "100%")
+                continue
+            for ours, theirs in zip(found, expected[name], strict=True):
+                assert ours.dtype == theirs.dtype, name
+                assert ours.tobytes() == theirs.tobytes(), name
+    gc.collect()
+    assert not guard.ranges
+
+
+MIXED = Policy(
+    name="mixed",
+    roles={"targets": "split(0.5)", "offsets": "read_mostly", "shares": "pinned"},
+    groups={"graph": "prefetched", "result": "host_mapped"},
+    others="managed",
+)
+
+
+def test_a_device_graph_is_copied_where_a_policy_says(gpu: Choice) -> None:
+    graph = LARGE["weighted"]()
+    there = DeviceGraph.from_host(graph)
+    for memory in ("zero_copy", "base"):
+        found = lu.pagerank(there, memory=memory)
+        assert found.tobytes() == lu.pagerank(graph, device="cpu").tobytes()
+
+
+def test_a_budget_below_what_must_be_on_the_device(gpu: Choice) -> None:
+    graph = LARGE["sparse"]()
+    with pytest.raises(MemoryBudgetError, match="needs that much of the device") as refused:
+        lu.bfs(graph, 0, device="cuda", device_budget="1kB")
+    assert refused.value.needed == 16_384
+    assert not guard.ranges
 
 
 def test_a_device_graph_has_numbers_for_names(gpu: Choice) -> None:

@@ -104,3 +104,47 @@ extern "C" void run_triangles(ROWS, u64* counts) {
     triangles(rows, above.data(), upward.data(), partials.data(), counts, state);
   });
 }
+
+// The kernels as launchers call them: the view is bytes of the size of its weights, and all arrays
+// are the caller's.
+#define CALL(name, ...) extern "C" void call_##name(int blocks, int bytes, const void* view, __VA_ARGS__)
+#define RUN(kernel, ...) \
+  typed(bytes, view, [&](auto rows) { fibres::launch(blocks, [&] { kernel(rows, __VA_ARGS__); }); })
+#define RUN_PLAIN(kernel, ...) \
+  fibres::launch(blocks, [&] { kernel(*(const RowView<Unweighted>*)view, __VA_ARGS__); })
+
+template <class F>
+static void typed(int bytes, const void* view, F run) {
+  if (bytes == 0) run(*(const RowView<Unweighted>*)view);
+  if (bytes == 4) run(*(const RowView<u32>*)view);
+  if (bytes == 8) run(*(const RowView<u64>*)view);
+}
+
+CALL(bfs, i64 arcs, u32 source, int* distances, u32* least, i64* parents, u32* queue, i64* before,
+     i64* partials, u32* front, u32* next, SearchState* state) {
+  RUN_PLAIN(bfs, arcs, source, distances, least, parents, queue, before, partials, front, next,
+            state);
+}
+CALL(sssp, u32 source, u64 width, u64* distances, i64* parents, u32* near, u32* far, u32* stamps,
+     u32* is_far, i64* before, i64* partials, PathState* state) {
+  RUN(sssp, source, width, distances, parents, near, far, stamps, is_far, before, partials, state);
+}
+CALL(components, u32* parents, Barrier* barrier) { RUN_PLAIN(components, parents, barrier); }
+CALL(spanning_forest, u32* component, u32* hook, u32* choice, u64* choice_weight, u64* weight,
+     u64* pair, u64* edges, u64* edge_weights, ForestState* state) {
+  RUN(spanning_forest, component, hook, choice, choice_weight, weight, pair, edges, edge_weights,
+      state);
+}
+CALL(weigh_rows, const u64* loops, i64 start, i64* ranks, double* outs, double* shares, i64* sums) {
+  RUN(weigh_rows, loops, start, ranks, outs, shares, sums);
+}
+CALL(iterate, const u64* loops, double damping, i64 base, const double* outs, const double* shares,
+     double* next, i64* ranks, i64* sums) {
+  RUN(iterate, loops, damping, base, outs, shares, next, ranks, sums);
+}
+CALL(multiply, const u64* loops, const double* x, double unit, double* y) {
+  RUN(multiply, loops, x, unit, y);
+}
+CALL(triangles, i64* begins, u32* upward, i64* partials, u64* counts, u64* state) {
+  RUN_PLAIN(triangles, begins, upward, partials, counts, state);
+}

@@ -13,7 +13,6 @@ from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.aggregate import limits
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.algorithms import launch as algorithms
-from louvain_um.gpu.algorithms import structure, traversal
 from louvain_um.gpu.memory import targets24, targets24_rows, weights8
 from louvain_um.gpu.move.extended import EXTENDED_MOVE_RULE, EXTENDED_REFINE_RULE
 from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS
@@ -74,9 +73,7 @@ CONSTANTS = {
     RELABELLING: {"THREADS": launch.THREADS},
     ALGORITHMS: {
         "THREADS": algorithms.THREADS,
-        "sizeof(SearchState)": traversal.SEARCH_STATE,
-        "sizeof(PathState)": traversal.PATH_STATE,
-        "sizeof(ForestState)": structure.FOREST_STATE,
+        "STATE_BYTES": 8 * algorithms.STATE_WORDS,
     },
 }
 

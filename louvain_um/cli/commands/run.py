@@ -44,6 +44,15 @@ class Running:
         ),
     ] = None
     device: common.Device = "auto"
+    memory: Annotated[
+        str,
+        typer.Option(
+            metavar="POLICY",
+            help="Memory policy of a GPU run: auto, device, zero_copy, base, adv1, adv2, or a "
+            "TOML file.",
+        ),
+    ] = "auto"
+    device_budget: common.Budget = None
     threads: common.Threads = None
     json: common.Json = False
     force: common.Force = False
@@ -237,10 +246,12 @@ def execute(
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.gpu.runtime.device import pick
     from louvain_um.options import Options
+    from louvain_um.placement.policy.find import find_policy
     from louvain_um.version import __version__
 
     # Bad options raise here, before the graph is read.
-    Options(device=running.device, threads=running.threads)
+    Options(device=running.device, threads=running.threads, device_budget=running.device_budget)
+    find_policy(running.memory)
     device, output = str(pick(running.device)), running.output
     if output is not None:
         from louvain_um.formats.labels.table import check_table_path
@@ -256,7 +267,13 @@ def execute(
             loaded = reading.read(source)
         with timed(seconds, "run", reporter):
             reporter.step(f"running {name}")
-            call = {"device": device, "threads": running.threads, "observer": reporter}
+            call = {
+                "device": device,
+                "memory": running.memory,
+                "device_budget": running.device_budget,
+                "threads": running.threads,
+                "observer": reporter,
+            }
             answer = algorithm(loaded, call)
         if output is not None:
             with timed(seconds, "write", reporter):
@@ -267,6 +284,10 @@ def execute(
             print_note(graphs.source_column(text))
         if name in WEIGHING and not loaded.weighted:
             print_note(f"the graph has no weights; {WEIGHING[name]}")
+        for text in common.ignored_memory_options(
+            device, running.memory, "auto", running.device_budget
+        ):
+            print_note(text)
         if reporter.compiled:
             took = f"compiling took {reporter.compiled:.1f} s, on the first run only"
             print_note(f"{took}; the time shown excludes it")
@@ -280,6 +301,7 @@ def execute(
                 **answer.numbers,
                 "seconds": seconds,
                 "device": device,
+                "policy": None if device == "cpu" else running.memory,
             }
         )
         return

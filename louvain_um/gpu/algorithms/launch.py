@@ -14,6 +14,12 @@ from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 THREADS: Final = 256
 """Threads of a block (`row_view.cuh`)."""
 
+STATE_WORDS: Final = 8
+"""Of the control block, for barriers and counters; partial sums of blocks follow."""
+
+CONTROL_WORDS: Final = 2048
+"""Of the control block. An H200 holds 1,056 blocks of so many threads at once."""
+
 NULL: Final = np.uint64(0)
 
 ROW_VIEW: Final = layout(n=np.int64, **pointers("begins", "ends", "targets", "weights"))
@@ -104,16 +110,3 @@ class Launch:
     def __call__(self, *arguments: Any) -> None:
         """Launch; returns before the kernel has run."""
         self.kernel((self.blocks,), (THREADS,), arguments)
-
-    def partials(self) -> Any:
-        """Return scratch of one number per block."""
-        import cupy
-
-        return cupy.empty(self.blocks, np.int64)
-
-
-def state(nbytes: int) -> Any:
-    """Return a zeroed control block."""
-    import cupy
-
-    return cupy.zeros(nbytes // 8, np.uint64)

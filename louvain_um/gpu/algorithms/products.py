@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from louvain_um.gpu.algorithms.launch import DeviceRows, Launch
+from louvain_um.gpu.algorithms.workspace import PLAIN, Workspace
 
 
 def pagerank(
@@ -18,43 +19,43 @@ def pagerank(
     change: int,
     most: int,
     iterated: Callable[[int, int], None],
+    space: Workspace = PLAIN,
 ) -> tuple[Any, int]:
     """Return the ranks, int64[n] in units of 2^-60, and the change of the last iteration.
 
     See `louvain_um.cpu.algorithms.pagerank`.
     """
-    import cupy
-
     n, view = rows.n_vertices, rows.argument()
-    ranks, outs = cupy.empty(n, np.int64), cupy.empty(n, np.float64)
-    shares, next_shares = cupy.empty(n, np.float64), cupy.empty(n, np.float64)
-    sums = cupy.zeros(2, np.int64)
-    Launch("pagerank", "weigh_rows", rows.types)(
-        view, rows.loops_argument, np.int64(start), ranks, outs, shares, sums
+    sums = space.control()[0][:2].view(np.int64)
+    ranks = space.empty("ranks", n, np.int64)
+    outs, shares, next_shares = (
+        space.empty(name, n, np.float64) for name in ("row_weights", "shares", "next_shares")
     )
-    iterate = Launch("pagerank", "iterate", rows.types)
+    weigh, iterate = (Launch("pagerank", name, rows.types) for name in ("weigh_rows", "iterate"))
+    with space.phase("weigh"):
+        weigh(view, rows.loops_argument, np.int64(start), ranks, outs, shares, sums)
     dangling, moved = int(sums[0]), start * n
-    for iteration in range(most):
-        base = teleport + int(damping * float(dangling) / float(n))
-        sums.fill(0)
-        iterate(
-            view, rows.loops_argument, np.float64(damping), np.int64(base), outs, shares,
-            next_shares, ranks, sums,
-        )  # fmt: skip
-        shares, next_shares = next_shares, shares
-        dangling, moved = sums.tolist()
-        iterated(iteration, moved)
-        if moved <= change:
-            break
+    with space.phase("iterate"):
+        for iteration in range(most):
+            base = teleport + int(damping * float(dangling) / float(n))
+            sums.fill(0)
+            iterate(
+                view, rows.loops_argument, np.float64(damping), np.int64(base), outs, shares,
+                next_shares, ranks, sums,
+            )  # fmt: skip
+            shares, next_shares = next_shares, shares
+            dangling, moved = sums.tolist()
+            iterated(iteration, moved)
+            if moved <= change:
+                break
     return ranks, moved
 
 
-def spmv(rows: DeviceRows, x: Any, scale: float) -> Any:
+def spmv(rows: DeviceRows, x: Any, scale: float, space: Workspace = PLAIN) -> Any:
     """Return A x, float64[n], with weights divided by `scale`."""
-    import cupy
-
-    y = cupy.empty(rows.n_vertices, np.float64)
-    Launch("spmv", "multiply", rows.types)(
-        rows.argument(), rows.loops_argument, cupy.asarray(x), np.float64(1.0 / scale), y
-    )
+    y = space.empty("y", rows.n_vertices, np.float64)
+    vector = space.filled("x", x)
+    launch = Launch("spmv", "multiply", rows.types)
+    with space.phase("run"):
+        launch(rows.argument(), rows.loops_argument, vector, np.float64(1.0 / scale), y)
     return y

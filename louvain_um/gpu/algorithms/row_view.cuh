@@ -5,6 +5,7 @@
 #include "walk_arcs.cuh"
 
 #define THREADS 256
+#define STATE_BYTES 64       // of a control block, for barriers and counters
 #define BOUNDS __launch_bounds__(THREADS, 4)
 #define STRETCH_ARCS 1024  // arcs that a warp takes at a time
 #define SHORT_ROW 8        // arcs of a row that one lane folds

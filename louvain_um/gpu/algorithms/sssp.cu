@@ -11,7 +11,7 @@ struct PathState {
   u64 far[2];
   u64 closest[2];
 };
-static_assert(sizeof(PathState) == 64, "PATH_STATE of traversal.py mirrors it");
+static_assert(sizeof(PathState) <= STATE_BYTES, "the control block holds it");
 
 // near, far: two piles of n vertices each. stamps: the last round for which a vertex was queued.
 // is_far: whether it is on the far pile.

@@ -2,51 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from louvain_um.gpu.algorithms.launch import DeviceRows, Launch, state
-
-FOREST_STATE: Final = 40
-"""Bytes of `ForestState` of spanning_forest.cu; the number of edges follows the barrier."""
+from louvain_um.gpu.algorithms.launch import DeviceRows, Launch
+from louvain_um.gpu.algorithms.workspace import PLAIN, Workspace
 
 
-def components(rows: DeviceRows) -> Any:
+def components(rows: DeviceRows, space: Workspace = PLAIN) -> Any:
     """Return the smallest member of each vertex's component, uint32[n]."""
-    import cupy
-
-    parents = cupy.empty(rows.n_vertices, np.uint32)
-    if not rows.n_vertices:
-        return parents
-    Launch("components", "components")(rows.argument(weighted=False), parents, state(8))
+    n = rows.n_vertices
+    parents, (state, _) = space.empty("components", n, np.uint32), space.control()
+    if n:
+        launch = Launch("components", "components")
+        with space.phase("run"):
+            launch(rows.argument(weighted=False), parents, state)
     return parents
 
 
-def spanning_forest(rows: DeviceRows) -> tuple[Any, Any]:
-    """Return the forest's edges, smaller end << 32 | larger end, ascending, and their weights."""
-    import cupy
+def spanning_forest(rows: DeviceRows, space: Workspace = PLAIN) -> tuple[Any, Any, int]:
+    """Return the forest's edges, smaller end << 32 | larger end, their weights, and how many."""
+    n, (state, _) = rows.n_vertices, space.control()
+    edges, weights = (space.empty(name, n, np.uint64) for name in ("edges", "edge_weights"))
+    launch = Launch("spanning_forest", "spanning_forest", rows.types)
+    with space.phase("run"):
+        launch(
+            rows.argument(),
+            *(space.empty(name, n, np.uint32) for name in ("component", "hook", "choice")),
+            *(
+                space.empty(name, n, np.uint64)
+                for name in ("choice_weight", "least_weight", "least_pair")
+            ),
+            edges, weights, state,
+        )  # fmt: skip
+    return edges, weights.view(np.int64), int(state[1])
 
-    n, control = rows.n_vertices, state(FOREST_STATE)
-    edges, weights = cupy.empty(n, np.uint64), cupy.empty(n, np.uint64)
-    Launch("spanning_forest", "spanning_forest", rows.types)(
-        rows.argument(), *(cupy.empty(n, np.uint32) for _ in range(3)),
-        *(cupy.empty(n, np.uint64) for _ in range(3)), edges, weights, control,
-    )  # fmt: skip
-    count = int(control[1])
-    order = cupy.argsort(edges[:count])
-    return edges[order], weights[order].view(np.int64)
+
+def in_order(edges: Any, weights: Any) -> tuple[Any, Any]:
+    """Return a forest's edges, ascending, and their weights; of CuPy or of NumPy."""
+    order = edges.argsort()
+    return edges[order], weights[order]
 
 
-def triangles(rows: DeviceRows) -> Any:
+def triangles(rows: DeviceRows, space: Workspace = PLAIN) -> Any:
     """Return the number of triangles of each vertex, int64[n]."""
-    import cupy
-
-    n = rows.n_vertices
-    counts = cupy.zeros(n, np.uint64)
+    n, (state, partials) = rows.n_vertices, space.control()
+    counts = space.empty("counts", n, np.uint64)
+    counts.fill(0)
     launch = Launch("triangles", "triangles")
-    launch(
-        rows.argument(weighted=False), cupy.empty(n + 1, np.int64),
-        cupy.empty(rows.n_arcs // 2 + 1, np.uint32), launch.partials(), counts, state(16),
-    )  # fmt: skip
+    with space.phase("run"):
+        launch(
+            rows.argument(weighted=False), space.empty("begins", n + 1, np.int64),
+            space.empty("upward", rows.n_arcs // 2 + 1, np.uint32), partials, counts, state,
+        )  # fmt: skip
     return counts.view(np.int64)

@@ -161,3 +161,16 @@ def test_missing_weights_are_told(run, tmp_path):
     assert "every edge has length 1" in run("run", "sssp", path, "--source", "ann").err
     assert "every edge weighs 1" in run("run", "mst", path).err
     assert "weights" not in run("run", "components", path).err
+
+
+def test_memory_options_are_checked_before_the_graph_is_read(run, road):
+    said = run("run", "bfs", "absent.csv", "--source", "ann", "--memory", "nothing").complaint()
+    assert "no memory policy" in said
+    said = run("run", "bfs", "absent.csv", "--source", "ann", "--device-budget", "0%").complaint()
+    assert "--device-budget" in said
+
+
+def test_memory_options_of_a_cpu_run_are_noted(run, road):
+    done = run("run", "pagerank", road, "--device", "cpu", "--device-budget", "50%", "--json")
+    assert "--memory and --device-budget were ignored" in done.err
+    assert done.json["policy"] is None

@@ -20,7 +20,7 @@ from louvain_um.events import observing
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.placer import Placer
-from louvain_um.placement.program import Gather, Phase, Stream
+from louvain_um.placement.program import Gather, Phase, ProgramArray, Stream
 from louvain_um.placement.program.device_arrays import DeviceStore
 
 MIB = 1 << 20
@@ -340,3 +340,30 @@ def test_an_error_in_a_phase_frees_its_arrays(place, cuda):
         assert not cuda.alive
         with placer.phase("a"):
             assert cuda.alive
+
+
+def test_arrays_of_a_program_are_added_filled_and_fetched():
+    spec = ProgramArray(name="x", shape=4, dtype="f8", reads=Stream(2))
+    with on_host() as place:
+        x = place.add(spec, np.arange(4))
+        for use in (lambda: place.get("x"), lambda: place.fill("x", np.ones(4))):
+            with pytest.raises(PlacementError, match="call solve"):
+                use()
+        place.solve()
+        with pytest.raises(OptionError, match="comes too late"):
+            place.add(ProgramArray(name="y", shape=4))
+        assert place.get("x").tolist() == [0, 1, 2, 3]
+        place.fill("x", np.full(4, 7))
+        copy = place.get("x")
+        x[0] = 1
+    assert copy.tolist() == [7, 7, 7, 7]
+
+
+def test_without_feedback_arrays_stay_where_they_are(place, monkeypatch):
+    clock = FakeClock(monkeypatch)
+    with place("256MiB", phases=[Phase(name="iterate", passes=10)], feedback=False) as placer:
+        placer.array("x", 32 * MIB, reads=Stream(0.1), from_host=1)
+        assert placer.solve().placements["x"].kind == "host_mapped"
+        with placer.phase("iterate"):
+            clock.now += 0.2
+        assert placer.moved == []

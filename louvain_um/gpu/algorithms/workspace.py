@@ -1,0 +1,147 @@
+"""Where the arrays of an algorithm come from: plain device memory, or a Placer's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from louvain_um.events import announcing
+from louvain_um.gpu.algorithms.launch import CONTROL_WORDS, STATE_WORDS, DeviceRows
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Budget
+from louvain_um.placement.placer import Placer
+from louvain_um.placement.policy.policy import Policy
+from louvain_um.placement.program import Program
+
+
+class Workspace:
+    """Arrays in plain memory of the current device."""
+
+    sorts = True
+    """Whether the device has room to sort an answer."""
+
+    def empty(self, name: str, size: int, dtype: DTypeLike) -> Any:
+        """Return an array of the program, with any values."""
+        import cupy
+
+        return cupy.empty(size, dtype)
+
+    def filled(self, name: str, values: Any) -> Any:
+        """Return an array of the program with these values."""
+        import cupy
+
+        return cupy.asarray(values)
+
+    def control(self) -> tuple[Any, Any]:
+        """Return state, zeroed, and scratch of one number per block."""
+        block = self.empty("control", CONTROL_WORDS, np.uint64)
+        block.fill(0)
+        return block[:STATE_WORDS], block[STATE_WORDS:].view(np.int64)
+
+    def phase(self, name: str) -> AbstractContextManager[Any]:
+        """Run a phase of the program inside the block."""
+        return nullcontext()
+
+    def get(self, name: str, array: Any) -> Any:
+        """Return the values of an array of the program, in host memory."""
+        return array.get()
+
+
+PLAIN: Final = Workspace()
+
+
+class PlacedWorkspace(Workspace):
+    """Arrays of a Placer that has been solved.
+
+    Parameters
+    ----------
+    place : Placer
+        It has the arrays of the program under their names.
+    """
+
+    def __init__(self, place: Placer) -> None:
+        self.place = place
+        # What CuPy sorts with is not in the plan.
+        self.sorts = place.budget == Budget()
+
+    def empty(self, name: str, size: int, dtype: DTypeLike) -> Any:
+        """Return the array of this name; the program has declared its size."""
+        slot = self.place.slots[name]
+        if slot.spec.size != size or slot.spec.dtype != np.dtype(dtype):
+            declared = f"{slot.spec.size:,} {slot.spec.dtype}"
+            raise AssertionError(f"array {name!r}: {size:,} {np.dtype(dtype)}, not {declared}")
+        return slot.array
+
+    def filled(self, name: str, values: Any) -> Any:
+        """Return the array of this name, written by the side where it lives."""
+        array = self.empty(name, values.size, values.dtype)
+        self.place.fill(name, values)
+        return array
+
+    def phase(self, name: str) -> AbstractContextManager[Any]:
+        """Run a phase of the program: it is announced, and its kernels have ended afterwards."""
+        return self.place.phase(name)
+
+    def get(self, name: str, array: Any) -> Any:
+        """Return a copy in host memory; what lives there does not cross the bus."""
+        with announcing("fetch"):
+            return self.place.get(name).view(array.dtype)
+
+
+@contextmanager
+def placed(
+    program: Program, graph: Graph | DeviceGraph, device: str, memory: str | Policy, budget: Budget
+) -> Iterator[tuple[DeviceRows, Workspace]]:
+    """Yield the rows of a graph, and a workspace, where a policy puts them.
+
+    Parameters
+    ----------
+    program : Program
+        The algorithm's, whose arrays "offsets", "targets", "weights" and "loops" are the graph's.
+    graph : Graph or DeviceGraph
+    device : str
+    memory : str or Policy
+    budget : Budget
+
+    Raises
+    ------
+    MemoryBudgetError
+        What must be on the device, or what the policy places there, exceeds the budget.
+    """
+    sources = {
+        "offsets": graph.offsets,
+        "targets": graph.targets,
+        "weights": unsigned(graph.weights),
+        "loops": unsigned(graph.loops),
+    }
+    with Placer(
+        budget, memory=memory, device=device, phases=program.phases, name=program.name,
+        feedback=False,
+    ) as place:  # fmt: skip
+        for spec in program.arrays:
+            place.add(spec, sources.get(spec.name))
+        with announcing("load"):
+            place.solve()
+        arrays = {name: slot.array for name, slot in place.slots.items()}
+        rows = DeviceRows(
+            begins=arrays["offsets"][:-1],
+            ends=arrays["offsets"][1:],
+            targets=arrays.get("targets"),
+            weights=arrays.get("weights"),
+            loops=arrays.get("loops"),
+            n_arcs=graph.n_arcs,
+            total_weight=graph.total_weight,
+        )
+        yield rows, PlacedWorkspace(place)
+
+
+def unsigned(values: Any) -> Any:
+    """Return integers as kernels read them."""
+    if values is None or values.dtype != np.int64:
+        return values
+    return values.view(np.uint64)

@@ -1,0 +1,131 @@
+"""The algorithms as they run on a device under policies and budgets, kernels emulated on the CPU.
+
+Arrays come from a Placer without a device: names, sizes and types are those that programs declare.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.algorithms import running
+from louvain_um.algorithms.programs import BUILDERS
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.events import Event
+from louvain_um.generators import lfr, rmat
+from louvain_um.gpu.algorithms import products, structure, traversal
+from louvain_um.gpu.runtime import structs
+
+GRAPHS = {
+    "rmat": rmat(7, edge_factor=6, seed=5).graph,
+    "weighted": lfr(200, weights="uniform", seed=5).graph,
+    "wide": lu.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 3], [1 << 40, 3, 4, 9]),
+    "loops": lu.Graph.from_edges([0, 0, 1, 4], [0, 1, 2, 4], [4, 2, 6, 1], n_vertices=6),
+    "one": lu.Graph.from_edges([], [], n_vertices=1),
+}
+
+POLICIES = ("auto", "device", "zero_copy", "base", "adv1", "adv2")
+
+CALLS = {
+    "bfs": lambda graph, **how: lu.bfs(graph, 0, **how),
+    "sssp": lambda graph, **how: lu.sssp(graph, 0, **how),
+    "components": lambda graph, **how: [lu.connected_components(graph, **how)],
+    "mst": lu.minimum_spanning_forest,
+    "pagerank": lambda graph, **how: [lu.pagerank(graph, tolerance=1e-3, **how)],
+    "triangles": lambda graph, **how: [lu.triangles(graph, **how)],
+    "spmv": lambda graph, **how: [lu.spmv(graph, np.arange(1.0, graph.n_vertices + 1), **how)],
+}
+
+
+class EmulatedLaunch:
+    """Launches of emulated kernels."""
+
+    library: ctypes.CDLL
+
+    def __init__(self, source: str, name: str, types: str = "") -> None:
+        self.kernel = getattr(self.library, f"call_{name}")
+        self.bytes = {"": 0, "Unweighted": 0, "u32": 4, "u64": 8}[types]
+
+    def __call__(self, view: Any, *arguments: Any) -> None:
+        self.kernel(2, self.bytes, view.ctypes.data_as(ctypes.c_void_p), *map(passed, arguments))
+
+
+def passed(argument: Any) -> Any:
+    """Return an argument as C takes it."""
+    if isinstance(argument, np.ndarray):
+        return ctypes.c_void_p(argument.ctypes.data)
+    return np.ctypeslib.as_ctypes_type(argument.dtype)(argument.item())
+
+
+class NoDevice:
+    """Stands for a GPU; its Placer places nothing."""
+
+    kind = "cuda"
+
+    def current(self) -> Any:
+        return nullcontext()
+
+    def __str__(self) -> str:
+        return "cpu"
+
+
+@pytest.fixture
+def on_gpu(emulated: dict[str, ctypes.CDLL], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EmulatedLaunch, "library", emulated["algorithms"], raising=False)
+    for module in (products, structure, traversal):
+        monkeypatch.setattr(module, "Launch", EmulatedLaunch)
+    monkeypatch.setattr(structs, "address", lambda array: 0 if array is None else array.ctypes.data)
+    monkeypatch.setattr(running, "device_errors", lambda chosen: nullcontext())
+    monkeypatch.setattr(running, "pick", lambda device: NoDevice() if device == "cuda" else CPU)
+
+
+CPU = SimpleNamespace(kind="cpu")
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("name", CALLS)
+def test_results_do_not_depend_on_policy_and_budget(on_gpu: None, name: str, graph: str) -> None:
+    expected = CALLS[name](GRAPHS[graph], device="cpu")
+    for memory, budget in itertools.product(POLICIES, ("100%", "20kB")):
+        how = {"device": "cuda", "memory": memory, "device_budget": budget}
+        try:
+            found = CALLS[name](GRAPHS[graph], **how)
+        except MemoryBudgetError:
+            assert (memory, budget) != ("auto", "20kB")
+            assert budget == "20kB"
+            continue
+        for ours, theirs in zip(found, expected, strict=True):
+            assert ours.dtype == theirs.dtype
+            assert ours.tobytes() == theirs.tobytes()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_must_be_on_the_device_exceeds_the_budget(on_gpu: None, name: str) -> None:
+    with pytest.raises(MemoryBudgetError, match="needs that much of the device") as refused:
+        CALLS[name](GRAPHS["rmat"], device="cuda", device_budget="1kB")
+    assert refused.value.needed == 16_384
+    assert "\n" not in str(refused.value)
+
+
+def test_phases_and_arrays_are_announced(on_gpu: None) -> None:
+    events: list[Event] = []
+    graph = GRAPHS["weighted"]
+    lu.pagerank(graph, device="cuda", device_budget="90%", observer=events.append)
+    phases = [event.phase for event in events if event.kind == "start"]
+    assert phases == ["load", "weigh", "iterate", "fetch"]
+    named = {event.name for event in events if event.kind == "array"}
+    assert named == {
+        "offsets", "targets", "weights", "ranks", "row_weights", "shares", "next_shares", "control",
+    }  # fmt: skip
+    assert named == {event.name for event in events if event.kind == "freed"}
+
+
+def test_every_algorithm_is_a_program() -> None:
+    assert set(CALLS) == set(BUILDERS)
