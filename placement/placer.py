@@ -222,6 +222,8 @@ class Placer:
         self._refuse_closed()
         if self.plan is None:
             plan = self._decided(self.program)
+            if self.store.room() is not None:
+                announce(Event(kind="plan", plan=plan))
             for name, slot in self.slots.items():
                 slot.placement = plan.placements[name]
             self.store.prepare(list(self.slots.values()))

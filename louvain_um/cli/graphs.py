@@ -376,3 +376,20 @@ def name_of(source: str) -> str:
         path = path.with_suffix("")
     # The name goes into tables and files, which are UTF-8; file names may be any bytes.
     return path.stem.encode("utf-8", "backslashreplace").decode()
+
+
+def named(graph: Graph, text: str) -> Any:
+    """Return the vertex that a text on the command line names.
+
+    Raises
+    ------
+    GraphError
+        There is none.
+    """
+    from louvain_um.algorithms.running import vertex_of
+
+    names = graph.names
+    if names is None or names.dtype.kind in "iu":
+        number = text.removeprefix("-")
+        return int(text) if number.isdecimal() and number.isascii() else vertex_of(graph, text)
+    return next((name for name in names.tolist() if str(name) == text), text)

@@ -72,12 +72,16 @@ def of_session(session: SessionData) -> Trace:
         )
     lives = {life.name: life for life in session.lifetimes}
     counted = _counted(session)
+    inputs = session.metadata.get("inputs")
     arrays = [
         Array(
             name=page.array,
             group=lives[page.array].group if page.array in lives else "scratch",
             nbytes=max(_extent(page), lives[page.array].nbytes if page.array in lives else 0),
-            starts="host" if _is_input(page.array, _group(lives, page), counted) else "nowhere",
+            starts="host"
+            if (page.array in inputs if inputs else
+                _is_input(page.array, _group(lives, page), counted))
+            else "nowhere",
         )
         for page in maps
     ]  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Event
 from louvain_um.placement.plan import Plan
+from louvain_um.placement.program import ProgramPlan
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.event_store import EventStore
 from louvain_um.profiling.record.spans import Timeline
@@ -82,7 +83,7 @@ class Recording:
         self.metadata = dict(metadata or {})
         self.status = {name: f"not available: {why}" for name, why in (missing or {}).items()}
         self.notes = [f"{name} recorded nothing: {why}" for name, why in (missing or {}).items()]
-        self.plan: Plan | None = None
+        self.plan: Plan | ProgramPlan | None = None
         self.save_to = save_to
         self.force = force
         self.complete = False

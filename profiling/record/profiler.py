@@ -16,13 +16,13 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.capture import Recording
+from louvain_um.profiling.record.jobs import job_of
 from louvain_um.profiling.record.source_choice import NO_TRACER, SOURCES, choose_sources
 from louvain_um.profiling.session.merge_events import MOST_EVENTS
 from louvain_um.profiling.session.storage import check_target
 
 if TYPE_CHECKING:
     from louvain_um.gpu.runtime.device import Choice
-    from louvain_um.results.communities import Communities
 
 
 @takes_options(memory="base")
@@ -30,6 +30,8 @@ def profile(
     graph: Any,
     *,
     method: Method = "louvain",
+    program: str | None = None,
+    source: Any = None,
     sources: Sequence[str] = SOURCES,
     tracer: bool = False,
     observer: Observer | None = None,
@@ -39,7 +41,7 @@ def profile(
     name: str | None = None,
     **options: Unpack[OptionValues],
 ) -> Session:
-    """Detect communities and record what that did to memory.
+    """Detect communities, or run another algorithm, and record what that did to memory.
 
     Parameters
     ----------
@@ -48,6 +50,11 @@ def profile(
     **options
         The options of a run; see `louvain_um.options.Options`. The default policy "base" leaves
         everything to the driver, as the run to compare with.
+    program : {"bfs", "sssp", "components", "mst", "pagerank", "triangles", "spmv"}, optional
+        Another algorithm to run; of the options it takes device, memory, device_budget and
+        threads. "spmv" multiplies with ones.
+    source : int or name, optional
+        Where "bfs" and "sssp" begin; by default at the vertex of most arcs.
     sources : sequence of {"uvm", "uvm-light", "cupti", "nvml"}
         What records a GPU run: the driver's own events of managed memory (without single
         migrations, the most expensive, if light), CUPTI for kernels and copies (and for managed
@@ -86,28 +93,25 @@ def profile(
     >>> session.metadata["communities"]
     2
     """
-    from louvain_um.api import run
     from louvain_um.gpu.runtime.device import pick
     from louvain_um.gpu.runtime.preflight import device_of
 
     asked = Options(method=method, **options)
     policy = find_policy(asked.memory)
     asked = replace(asked, device=device_of(graph, asked.device))
+    job = job_of(program, source, asked)
     chosen = pick(asked.device)
     chosen_sources, missing = choose_sources(chosen, sources, tracer=tracer)
     graph = _loaded(graph, chosen)
     if chosen.kind == "cpu":
-        from louvain_um.profiling.sources.cpu_recorder import RecorderSource
-
-        chosen_sources.append(RecorderSource(graph))
+        chosen_sources.append(job.recorder(graph))
     recording = Recording(
         chosen_sources,
         missing=missing,
         metadata={
             "device": str(chosen),
             "policy": policy.name if chosen.kind == "cuda" else None,
-            "method": method,
-            "seed": asked.seed,
+            **job.facts(),
             "graph": _graph(graph) | ({} if name is None else {"name": name}),
         },
         save_to=save_to,
@@ -115,8 +119,10 @@ def profile(
         most_events=most_events,
     )
     with recording:
-        result = run(graph, asked, _both(recording, observer))
-        recording.metadata.update(_outcome(result, recording))
+        recording.metadata.update(job.run(graph, chosen, _both(recording, observer)))
+        spans = recording.timeline.spans
+        compiling = sum(span.seconds for span in spans if span.phase == "compile")
+        recording.metadata["seconds"] = max(0.0, recording.metadata["seconds"] - compiling)
     return recording.session
 
 
@@ -196,6 +202,8 @@ def check(
     memory: str | Path | Policy,
     force: bool = False,
     tracer: bool = False,
+    program: str | None = None,
+    source: Any = None,
 ) -> None:
     """Refuse at once what `profile` would refuse after the graph has been read.
 
@@ -207,7 +215,9 @@ def check(
     from louvain_um.gpu.runtime.device import pick
 
     find_policy(memory)
-    chosen = pick(Options(device=device, memory=memory).device)
+    options = Options(device=device, memory=memory)
+    job_of(program, source, options)
+    chosen = pick(options.device)
     if tracer and chosen.kind == "cpu":
         raise OptionError(remedy=NO_TRACER)
     check_target(save_to, force=force)
@@ -250,17 +260,3 @@ def _graph(graph: Any) -> dict[str, Any]:
     if isinstance(graph, Graph):
         numbers["edges"] = graph.n_edges
     return numbers
-
-
-def _outcome(result: Communities, recording: Recording) -> dict[str, Any]:
-    """Return the result's metadata; the run's seconds exclude compiling."""
-    compiling = sum(span.seconds for span in recording.timeline.spans if span.phase == "compile")
-    return {
-        **result.provenance,
-        "seconds": result.timings["total"] - compiling,
-        "timings": dict(result.timings),
-        "modularity": result.modularity,
-        "communities": result.n_communities,
-        "arcs_visited": sum(level.arcs_visited for level in result.levels),
-        "peak_bytes": {str(group): int(size) for group, size in result.memory.items()},
-    }

@@ -78,6 +78,8 @@ def _check_metadata(about: Mapping[str, Any]) -> None:
               name)  # fmt: skip
     for name, kinds in KINDS.items():
         _need(isinstance(about.get(name), kinds), name)
+    inputs = about.get("inputs") or []
+    _need(isinstance(inputs, list) and _each(inputs, str), "inputs")
     graph = about.get("graph") or {}
     counts = (graph.get(name) for name in ("vertices", "edges", "arcs"))
     _need(isinstance(graph.get("name"), TEXT) and _each(counts, COUNT), "graph")

@@ -1,4 +1,4 @@
-"""``louvain-um profile``: find communities and record memory behaviour."""
+"""``louvain-um profile``: run an algorithm and record memory behaviour."""
 
 from __future__ import annotations
 
@@ -30,6 +30,24 @@ def profile(
         ),
     ],
     method: Annotated[Method, typer.Option(help="Method to run.")] = Method.louvain,
+    program: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ALGORITHM",
+            help="Run another algorithm: bfs, sssp, components, mst, pagerank, triangles or spmv.",
+            show_default=False,
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="VERTEX",
+            help="Where bfs and sssp begin, as the file names it.  "
+            "[default: the vertex of most edges]",
+            show_default=False,
+        ),
+    ] = None,
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
     max_level: common.MaxLevel = None,
@@ -63,14 +81,17 @@ def profile(
     verbose: common.Verbose = False,
     reading: graphs.Reading = graphs.DEFAULT_READING,
 ) -> None:
-    """Find communities and record accesses, page faults and migrations by array."""
+    """Run an algorithm and record accesses, page faults and migrations by array."""
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.profiling.record.profiler import check, profile
     from louvain_um.profiling.record.source_choice import LIGHT, SOURCES
 
     # Bad options raise here, before the graph is read.
     graphs.refuse_same(graph, output)
-    check(output, device=device, memory=memory, force=force, tracer=tracer)
+    check(
+        output, device=device, memory=memory, force=force, tracer=tracer, program=program,
+        source=start,
+    )  # fmt: skip
     with progress_reporter(quiet=quiet) as reporter:
         from louvain_um.cpu.compiling import announced
 
@@ -80,6 +101,8 @@ def profile(
         session = profile(
             loaded,
             method=method.value,
+            program=program,
+            source=None if start is None else graphs.named(loaded, start),
             resolution=resolution,
             threshold=threshold,
             max_level=max_level,
@@ -123,7 +146,7 @@ def summary(session: Session, output: Path) -> dict[str, object]:
         "session": str(output),
         **{
             key: about.get(key)
-            for key in ("graph", "method", "device", "policy", "budget_bytes", "seed")
+            for key in ("graph", "method", "program", "device", "policy", "budget_bytes", "seed")
         },
         "modularity": about.get("modularity"),
         "communities": about.get("communities"),

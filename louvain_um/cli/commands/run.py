@@ -101,7 +101,7 @@ def bfs(
     def search(loaded: Graph, call: Mapping[str, Any]) -> Answer:
         from louvain_um.algorithms.bfs import bfs
 
-        return paths(loaded, start, *bfs(loaded, named(loaded, start), **call))
+        return paths(loaded, start, *bfs(loaded, graphs.named(loaded, start), **call))
 
     execute("bfs", graph, search, running, reading)
 
@@ -115,7 +115,7 @@ def sssp(
     def search(loaded: Graph, call: Mapping[str, Any]) -> Answer:
         from louvain_um.algorithms.sssp import sssp
 
-        return paths(loaded, start, *sssp(loaded, named(loaded, start), **call))
+        return paths(loaded, start, *sssp(loaded, graphs.named(loaded, start), **call))
 
     execute("sssp", graph, search, running, reading)
 
@@ -342,23 +342,6 @@ def vertices_of(graph: Graph) -> Any:
     import numpy as np
 
     return np.arange(graph.n_vertices, dtype=np.uint32) if graph.names is None else graph.names
-
-
-def named(graph: Graph, text: str) -> Any:
-    """Return the vertex that a text on the command line names.
-
-    Raises
-    ------
-    GraphError
-        There is none.
-    """
-    from louvain_um.algorithms.running import vertex_of
-
-    names = graph.names
-    if names is None or names.dtype.kind in "iu":
-        number = text.removeprefix("-")
-        return int(text) if number.isdecimal() and number.isascii() else vertex_of(graph, text)
-    return next((name for name in names.tolist() if str(name) == text), text)
 
 
 def paths(graph: Graph, source: str, distances: Any, parents: Any) -> Answer:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from louvain_um.events import announce
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
@@ -104,7 +105,7 @@ class Launch:
     """
 
     def __init__(self, source: str, name: str, types: str = "") -> None:
-        self.kernel = kernels.get(source, name, types)
+        self.kernel = kernels.get(source, name, types, announce)
         self.blocks = kernels.resident_blocks(self.kernel, THREADS)
 
     def __call__(self, *arguments: Any) -> None:

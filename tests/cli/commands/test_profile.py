@@ -31,6 +31,18 @@ def test_json_is_one_object(run: Run, two_triangles: Path, tmp_path: Path):
     assert set(found["peak_bytes"]) == {"graph", "hash", "community", "scratch"}
 
 
+def test_another_algorithm_is_recorded(run: Run, two_triangles: Path, tmp_path: Path):
+    session = tmp_path / "run.npz"
+    command = ("profile", two_triangles, "-o", session, "--device", "cpu")
+    found = run(*command, "--program", "bfs", "--from", "dan", "--json", "-q").json
+    assert (found["program"], found["method"], found["communities"]) == ("bfs", "bfs", None)
+    simulated = run("simulate", session, "--machine", "h200", "--policies", "base,auto")
+    assert simulated.code == 0, simulated.err
+    said = run(*command, "--force", "--program", "pagerank", "--from", "dan").complaint()
+    assert "begins at no vertex" in said
+    assert "no vertex" in run(*command, "--force", "--program", "bfs", "--from", "zoe").complaint()
+
+
 def test_light_is_for_a_gpu(run: Run, two_triangles: Path, tmp_path: Path):
     command = ("profile", two_triangles, "-o", tmp_path / "run.npz", "--device", "cpu", "--force")
     assert "ran on the CPU; --light was ignored" in run(*command, "--light").err

@@ -1,0 +1,86 @@
+"""The algorithms by the names that the command line knows them by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from louvain_um.algorithms.programs import check_name
+from louvain_um.errors import OptionError
+
+FROM_A_SOURCE = ("bfs", "sssp")
+"""Algorithms that begin at a vertex."""
+
+
+def run_algorithm(name: str, graph: Any, *, source: Any = None, **how: Any) -> Any:
+    """Run an algorithm.
+
+    Parameters
+    ----------
+    name : str
+        As of `louvain_um.algorithms.programs.program_of`. "spmv" multiplies with ones.
+    graph : Graph or DeviceGraph
+    source : int or name, optional
+        Where a search begins; by default at the vertex of most arcs, of equals the first.
+    **how
+        Options that all algorithms take: device, memory, device_budget, threads, observer.
+
+    Returns
+    -------
+    object
+        What the algorithm returns.
+
+    Raises
+    ------
+    OptionError
+        There is no such algorithm, or it begins nowhere.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.algorithms.by_name import run_algorithm
+    >>> g = lu.Graph.from_edges([0, 1, 1], [1, 2, 3])
+    >>> run_algorithm("bfs", g, device="cpu").distances.tolist()
+    [1, 0, 1, 1]
+    """
+    from louvain_um.algorithms import bfs, components, pagerank, spanning_forest, spmv, sssp
+    from louvain_um.algorithms import triangles as counting
+
+    check_name(name)
+    if name in FROM_A_SOURCE:
+        start = widest(graph) if source is None else source
+        return (bfs.bfs if name == "bfs" else sssp.sssp)(graph, start, **how)
+    check_source(name, source)
+    if name == "spmv":
+        return spmv.spmv(graph, np.ones(graph.n_vertices), **how)
+    call: Any = {
+        "components": components.connected_components,
+        "mst": spanning_forest.minimum_spanning_forest,
+        "pagerank": pagerank.pagerank,
+        "triangles": counting.triangles,
+    }[name]
+    return call(graph, **how)
+
+
+def check_source(name: str, source: Any) -> None:
+    """Refuse a source of what begins at no vertex.
+
+    Raises
+    ------
+    OptionError
+        There is one.
+    """
+    if source is not None and name not in FROM_A_SOURCE:
+        raise OptionError(
+            "source", source, f"omit it, which only {' and '.join(FROM_A_SOURCE)} take",
+            problem=f"{name} begins at no vertex",
+        )  # fmt: skip
+
+
+def widest(graph: Any) -> Any:
+    """Return the vertex of most arcs by its name, of equals the first; 0 if there is none."""
+    if not graph.n_vertices:
+        return 0
+    number = int((graph.offsets[1:] - graph.offsets[:-1]).argmax())
+    return number if graph.names is None else graph.names.tolist()[number]

@@ -1,0 +1,152 @@
+"""What a profile runs: a detection, or another algorithm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from louvain_um.algorithms.by_name import check_source
+from louvain_um.algorithms.programs import check_name
+from louvain_um.errors import OptionError
+from louvain_um.events import Event, Observer
+from louvain_um.options import Options
+
+if TYPE_CHECKING:
+    from louvain_um.gpu.runtime.device import Choice
+    from louvain_um.placement.program import Program
+    from louvain_um.profiling.sources.source import EventSource
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """Communities of a graph."""
+
+    options: Options
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is known before the run."""
+        return {"method": self.options.method, "seed": self.options.seed}
+
+    def recorder(self, graph: Any) -> EventSource:
+        """Return what records a run on the CPU."""
+        from louvain_um.profiling.sources.cpu_recorder import RecorderSource
+
+        return RecorderSource(graph)
+
+    def run(self, graph: Any, chosen: Choice, observer: Observer) -> dict[str, Any]:
+        """Run it; return the result's metadata."""
+        from louvain_um.api import run
+
+        result = run(graph, self.options, observer)
+        return {
+            **result.provenance,
+            "seconds": result.timings["total"],
+            "timings": dict(result.timings),
+            "modularity": result.modularity,
+            "communities": result.n_communities,
+            "arcs_visited": sum(level.arcs_visited for level in result.levels),
+            "peak_bytes": {str(group): int(size) for group, size in result.memory.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """Another algorithm.
+
+    Parameters
+    ----------
+    name : str
+        As of `louvain_um.algorithms.programs.program_of`.
+    source : int or name, optional
+        Where a search begins.
+    options : Options
+        Of which those about device and memory count.
+    """
+
+    name: str
+    source: Any
+    options: Options
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is known before the run."""
+        return {"method": self.name, "program": self.name}
+
+    def recorder(self, graph: Any) -> EventSource:
+        """Return what records a run on the CPU: what the program declares."""
+        from louvain_um.algorithms.programs import size_of
+        from louvain_um.profiling.sources.declared import DeclaredAccesses
+
+        return DeclaredAccesses(self.name, size_of(graph))
+
+    def run(self, graph: Any, chosen: Choice, observer: Observer) -> dict[str, Any]:
+        """Run it; return its metadata. Arrays of the GPU's program are named on the CPU, too."""
+        from louvain_um.algorithms.by_name import run_algorithm
+        from louvain_um.algorithms.programs import program_for
+        from louvain_um.algorithms.running import vertex_of
+
+        # Refused before anything is recorded, so that no session is left.
+        if self.source is not None:
+            vertex_of(graph, self.source)
+        asked, program = self.options, program_for(self.name, graph)
+        found: dict[str, Any] = {
+            "inputs": [array.name for array in program.arrays if array.from_host],
+            "budget_bytes": asked.budget.resolve(program.peak_bytes),
+            "peak_bytes": {
+                group: sum(array.held for array in program.arrays if array.group == group)
+                for group in dict.fromkeys(array.group for array in program.arrays)
+            },
+        }
+        since = time.perf_counter()
+        with _on_cpu(program, observer) if chosen.kind == "cpu" else nullcontext():
+            run_algorithm(
+                self.name, graph, source=self.source, device=asked.device, memory=asked.memory,
+                device_budget=asked.device_budget, threads=asked.threads, observer=observer,
+            )  # fmt: skip
+        return {**found, "seconds": time.perf_counter() - since}
+
+
+def job_of(program: str | None, source: Any, options: Options) -> Detection | Algorithm:
+    """Return what is to be profiled.
+
+    Raises
+    ------
+    OptionError
+        There is no such program, it begins at no vertex, or options of a detection are given.
+    """
+    if program is None:
+        if source is not None:
+            raise OptionError("source", source, "name the program that begins there, such as bfs")
+        return Detection(options)
+    check_name(program)
+    check_source(program, source)
+    usual = Options()
+    for field in fields(Options):
+        if field.name not in SHARED and getattr(options, field.name) != getattr(usual, field.name):
+            raise OptionError(
+                field.name, getattr(options, field.name), "omit it",
+                problem=f"{program} is no detection of communities",
+            )  # fmt: skip
+    return Algorithm(program, source, options)
+
+
+SHARED: Final = ("device", "memory", "device_budget", "threads", "budget")
+"""Options of every algorithm."""
+
+
+@contextmanager
+def _on_cpu(program: Program, observer: Observer) -> Iterator[None]:
+    """Announce what a GPU run announces itself: the program's arrays, and one phase."""
+    from louvain_um.profiling.sources.declared import announced_arrays
+
+    for event in announced_arrays(program, "array"):
+        observer(event)
+    observer(Event(kind="start", phase="run"))
+    try:
+        yield
+    finally:
+        observer(Event(kind="end", phase="run"))
+        for event in announced_arrays(program, "freed"):
+            observer(event)
