@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ class Contents:
     @property
     def n_vertices(self) -> int:
         """Number of vertices, isolated and removed ones included."""
-        return len(self._loops.items)
+        return len(self._alive.items)
 
     @property
     def n_arcs(self) -> int:
@@ -95,7 +95,7 @@ class Contents:
     @property
     def n_edges(self) -> int:
         """Number of distinct edges, loops included."""
-        return self.n_arcs // 2 + int(np.count_nonzero(self._loops.items))
+        return self.n_arcs // 2 + int(np.count_nonzero(self._loops_here()))
 
     @property
     def weighted(self) -> bool:
@@ -154,15 +154,13 @@ class Contents:
         >>> g.weights_of([1, 1, 0], [0, 1, 0]).tolist()
         [4, 3, 0]
         """
-        limits = Limits(
-            n_vertices=self.n_vertices, alive=None, weighted=self.weighted, scale=self.scale
-        )
+        limits = replace(self._host_limits, alive=None)
         if self._names:
             u, v = self._names.ids_of(u, "u"), self._names.ids_of(v, "v")
         a, b = read_ids(u, "u", limits), read_ids(v, "v", limits)
         if len(a) != len(b):
             raise GraphError(f"u has {len(a)} entries and v {len(b)}; they must match")
-        return weights_before(self._store, self._loops.items, a, b)
+        return self._weights_of(a, b)
 
     def view(self) -> RowView:
         """Return the rows for engines and algorithms: where they lie, or as a compressed copy.
@@ -175,7 +173,7 @@ class Contents:
             ends=rows.ends,
             targets=rows.targets,
             weights=rows.weights,
-            loops=self._loops.items,
+            loops=self._loops_here(),
             degrees=self._weighted_degrees(),
             n_arcs=self.n_arcs,
             total_weight=self.total_weight,
@@ -197,9 +195,8 @@ class Contents:
         from louvain_um.gpu.graph import DeviceGraph
 
         offsets, targets, weights = store.device_rows()
-        loops = self._loops.items.view(np.uint64)
-        held = store.xp.asarray(loops) if loops.any() else None
-        return DeviceGraph(offsets, targets, weights, held, self.scale)
+        loops = store.loops.copy() if bool(store.loops.any()) else None
+        return DeviceGraph(offsets, targets, weights, loops, self.scale)
 
     def host_snapshot(self) -> Graph:
         """Return the graph as it is now in host memory, wherever it is."""
@@ -208,7 +205,7 @@ class Contents:
             rows.offsets,
             rows.targets,
             rows.weights,
-            self._loops.items.copy(),
+            self._loops_here().copy(),
             self.scale,
             self.names,
             check=False,
@@ -231,7 +228,7 @@ class Contents:
         sums = np.zeros((threads, 2), np.uint64)
         parallel.run(
             net.digest, threads, rows.begins, rows.ends, rows.targets, given(rows.weights),
-            self._loops.items, self._alive.items, sums,
+            self._loops_here(), self._alive.items, sums,
         )  # fmt: skip
         first, second = (int(total) for total in sums.sum(axis=0, dtype=np.uint64))
         text = f"{self.n_vertices} {self.weighted} {self.scale.hex()} {first} {second}"
@@ -260,8 +257,18 @@ class Contents:
         return self._store if hasattr(self._store, "device_rows") else None
 
     def _weighted_degrees(self) -> NDArray[np.int64]:
-        """Return degrees: kept up to date on the host, added up for a graph on a device."""
-        return self._degrees.items if self._device is None else self.host_snapshot().degrees
+        """Return degrees, in host memory."""
+        return self._degrees.items if self._device is None else self._device.degrees_here()
+
+    def _loops_here(self) -> NDArray[np.int64]:
+        """Return loops, in host memory."""
+        return self._loops.items if self._device is None else self._device.loops_here()
+
+    def _weights_of(self, u: NDArray[np.uint32], v: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """Return the weight of each edge; 0 where there is none."""
+        if self._device is not None:
+            return self._store.find(u, v)
+        return weights_before(self._store, self._loops.items, u, v)
 
     @property
     def _limits(self) -> Limits:
@@ -272,6 +279,10 @@ class Contents:
             scale=self.scale,
             xp=np if self._device is None else self._device.xp,
         )
+
+    @property
+    def _host_limits(self) -> Limits:
+        return replace(self._limits, xp=np)
 
     def _rows(self) -> Rows:
         """Return the rows where they lie, or a compressed copy."""

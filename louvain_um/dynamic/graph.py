@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.core import parallel
 from louvain_um.core.interrupts import uninterrupted
 from louvain_um.cpu.dynamic import net
-from louvain_um.dynamic.batches.batch import Batch, host, read_batch, read_ids
+from louvain_um.dynamic.batches.batch import read_batch, read_ids
 from louvain_um.dynamic.batches.changes import EdgeChanges, arc_changes, net_changes
-from louvain_um.dynamic.batches.device_changes import arc_changes_there, net_changes_there
+from louvain_um.dynamic.batches.device_batch import DeviceChanges, net_changes_there
 from louvain_um.dynamic.batches.edge_columns import edge_columns
 from louvain_um.dynamic.batches.names import Names, are_names, as_list
 from louvain_um.dynamic.batches.start import graph_of_start, refuse_scale, weights_at
@@ -23,7 +23,7 @@ from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.contents import VERTEX_BYTES, Contents
 from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.stores import store_class
-from louvain_um.dynamic.stores.store import ArcChanges, Compressed
+from louvain_um.dynamic.stores.store import Compressed
 from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
@@ -125,6 +125,8 @@ class DynamicGraph(Contents):
         self.epoch = 0
         self._refuse_total(self.total_weight)
         self._store = chosen(rows, self.threads, self._budget_of_arcs(graph.n_vertices))
+        if self._device is not None:
+            self._hand_over()
 
     @classmethod
     def restored(
@@ -209,8 +211,7 @@ class DynamicGraph(Contents):
             for what, edges in (("insert", insert), ("delete", delete), ("decrease", decrease))
         }
         with self._named(given) as columns:
-            batch = read_batch(**columns, duplicates=duplicates, limits=self._limits)
-            edges = self._net(batch, refuse_missing=missing == "raise")
+            edges = self._net(columns, duplicates, refuse_missing=missing == "raise")
             self._carry_out(edges)
         return self._change(edges)
 
@@ -246,14 +247,15 @@ class DynamicGraph(Contents):
                 f"{first + fresh} vertices; at most {MAX_VERTICES} are supported; use reuse=True"
             )
         self._afford_vertices(first + fresh)
-        for array in (self._loops, self._degrees):
+        sums = (self._loops, self._degrees) if self._device is None else ()
+        for array in sums:
             array.reserve(fresh)
         self._alive.reserve(fresh)
         self._store.add_vertices(fresh)
-        self._loops.extend(fresh, 0)
-        self._degrees.extend(fresh, 0)
+        for array in sums:
+            array.extend(fresh, 0)
         self._alive.extend(fresh, 1)
-        self._alive.items[again] = 1
+        self._mark_alive(again, 1)
         self._dead -= len(again)
         if self._names:
             self._names.add(fresh_names)
@@ -280,14 +282,13 @@ class DynamicGraph(Contents):
         """
         if self._names:
             ids = self._names.ids_of(ids, "remove_vertices")
-        gone = np.unique(host(read_ids(ids, "remove_vertices: ids", self._limits)))
+        gone = np.unique(read_ids(ids, "remove_vertices: ids", self._host_limits))
         u, v = self._store.arcs_of(gone)
-        loops = gone[self._loops.items[gone] > 0]
+        loops = gone[self._weights_of(gone, gone) > 0]
         delete = (np.concatenate([u, loops]), np.concatenate([v, loops]))
-        batch = read_batch(None, delete, None, None, self._limits)
-        edges = self._net(batch, refuse_missing=False)
+        edges = self._net({"insert": None, "delete": delete, "decrease": None}, None)
         self._carry_out(edges)
-        self._alive.items[gone] = 0
+        self._mark_alive(gone, 0)
         self._dead += len(gone)
         if self._names:
             self._names.remove(gone)
@@ -341,46 +342,65 @@ class DynamicGraph(Contents):
 
     def _drop_vertices(self, count: int) -> None:
         """Undo adding the last vertices, which have no edges."""
-        for array in (self._loops, self._degrees):
+        for array in (self._loops, self._degrees) if self._device is None else ():
             array.drop(count)
         self._alive.drop(count)
         self._store.drop_vertices(count)
         if self._names:
             self._names.drop(count)
 
-    def _net(self, batch: Batch, *, refuse_missing: bool) -> EdgeChanges:
-        """Return what a batch changes, in arrays where the graph is."""
-        compute: Any = net_changes if self._device is None else net_changes_there
-        edges: EdgeChanges = compute(
-            batch, self._store, self._loops.items, refuse_missing=refuse_missing
-        )
-        return edges
+    def _hand_over(self) -> None:
+        """Let the store on a device hold loops and degrees."""
+        self._device.hold_vertices(self._loops.items, self._degrees.items)
+        self._loops = self._degrees = Growing(np.zeros(0, np.int64))
 
-    def _carry_out(self, edges: EdgeChanges) -> None:
+    def _mark_alive(self, ids: NDArray[np.uint32], alive: int) -> None:
+        """Say whether some vertices are alive."""
+        self._alive.items[ids] = alive
+        if self._device is not None and len(ids):
+            self._device.mark_alive(ids, alive)
+
+    def _net(
+        self,
+        columns: dict[str, Any],
+        duplicates: Duplicates | None,
+        *,
+        refuse_missing: bool = False,
+    ) -> EdgeChanges | DeviceChanges:
+        """Return what a batch changes, in arrays where the graph is."""
+        if self._device is not None:
+            return net_changes_there(
+                columns, duplicates, self._device, self._limits, refuse_missing=refuse_missing
+            )
+        batch = read_batch(**columns, duplicates=duplicates, limits=self._limits)
+        return net_changes(batch, self._store, self._loops.items, refuse_missing=refuse_missing)
+
+    def _carry_out(self, edges: EdgeChanges | DeviceChanges) -> None:
         """Carry out the net changes of a batch; what can fail comes before what is written."""
-        gain = 2 * _exact_sum(edges.after - edges.before)
+        gain = edges.gain
         self._refuse_total(self.total_weight + gain)
-        device = self._device
-        arcs = arc_changes(edges) if device is None else arc_changes_there(device, edges)
+        arcs: Any = arc_changes(edges) if isinstance(edges, EdgeChanges) else edges
         reserved = self._store.reserve(arcs)
 
         with uninterrupted():
-            self._commit(edges, arcs, reserved)
+            self._store.commit(arcs, reserved)
+            if isinstance(edges, EdgeChanges):
+                net.add_at(self._degrees.items, arcs.rows, arcs.gains)
+                self._set_loops(edges)
             self.total_weight += gain
             self.epoch += 1
 
-    def _commit(self, edges: EdgeChanges, arcs: ArcChanges, reserved: Any) -> None:
-        """Write what a batch changes; nothing here can fail."""
-        self._store.commit(arcs, reserved)
-        if self._device is None:
-            net.add_at(self._degrees.items, arcs.rows, arcs.gains)
+    def _set_loops(self, edges: EdgeChanges) -> None:
+        """Write the loops that a batch changes."""
         if edges.loops:
             same = edges.u == edges.v
-            rows, after = host(edges.u[same]), host(edges.after[same])
+            rows, after = edges.u[same], edges.after[same]
             self._loops.items[rows] = after
-            self._degrees.items[rows] += 2 * (after - host(edges.before[same]))
+            self._degrees.items[rows] += 2 * (after - edges.before[same])
 
-    def _change(self, edges: EdgeChanges, removed: NDArray[np.uint32] | None = None) -> Change:
+    def _change(
+        self, edges: EdgeChanges | DeviceChanges, removed: NDArray[np.uint32] | None = None
+    ) -> Change:
         return Change(
             epoch=self.epoch,
             u=edges.u,
@@ -418,9 +438,3 @@ class DynamicGraph(Contents):
                 "raise device_budget",
             )
         self._store.budget = self._budget_of_arcs(vertices)
-
-
-def _exact_sum(values: NDArray[np.int64]) -> int:
-    """Return the sum; a float sum first, as an integer one may overflow."""
-    rough = float(values.sum(dtype=np.float64))
-    return int(values.sum()) if abs(rough) < 2.0**60 else int(rough)

@@ -2,6 +2,7 @@
 #include "cuda.h"  // first: it stands in for CUDA
 
 #include "batches.cu"
+#include "merge.cu"
 
 // kind: 0 unweighted, 1 weights of 32 bits, 2 of 64.
 template <class F>
@@ -11,35 +12,63 @@ static void typed(int kind, void* weights, F run) {
   if (kind == 2) run((u64*)weights);
 }
 
+template <class W>
+using Bare = std::remove_pointer_t<W>;
+
+extern "C" void key_edges_as(int blocks, int, i64 count, const void* u, i64 u_type, const void* v,
+                             i64 v_type, const void* weights, i64 weights_type, i64 one, i64 n,
+                             const u8* alive, double scale, i64 first, i64 listed, u64* keys,
+                             i64* given, BatchCounts* counts) {
+  fibres::launch(blocks, [=] {
+    key_edges(count, u, u_type, v, v_type, weights, weights_type, one, n, alive, scale, first,
+              listed, keys, given, counts);
+  });
+}
+
+extern "C" void net_batch_as(int blocks, int kind, const Batch* b) {
+  typed(kind, nullptr, [&](auto* w) {
+    fibres::launch(blocks, [=] { net_batch<Bare<decltype(w)>>(*b); });
+  });
+}
+
+extern "C" void end_batch_as(int blocks, int kind, const Batch* b, u64* loops, u32* u, u32* v,
+                             i64* before, i64* after) {
+  typed(kind, nullptr, [&](auto* w) {
+    fibres::launch(blocks,
+                   [=] { end_batch<Bare<decltype(w)>>(*b, loops, u, v, before, after); });
+  });
+}
+
 extern "C" void find_arcs_as(int blocks, int kind, i64 count, const i64* begins, const i64* ends,
-                             const u32* targets, void* weights, const u32* u, const u32* v,
-                             i64* found) {
+                             const u32* targets, void* weights, const u64* loops, const u32* u,
+                             const u32* v, i64* found) {
   typed(kind, weights, [&](auto* w) {
-    using W = std::remove_pointer_t<decltype(w)>;
+    using W = Bare<decltype(w)>;
     fibres::launch(blocks, [=] {
-      find_arcs<W>(count, begins, ends, targets, (const W*)w, u, v, found);
+      find_arcs<W>(count, begins, ends, targets, (const W*)w, loops, u, v, found);
     });
   });
 }
 
-extern "C" void merge_rows_as(int blocks, int kind, i64 rows, const i64* work, const i64* begins,
-                              const i64* lengths, const i64* changes, const i64* out,
-                              const u64* keys, const i64* before, const i64* after,
-                              const i64* gained, const u32* targets, void* weights,
-                              u32* out_targets, void* out_weights) {
+extern "C" void merge_rows_as(int blocks, int kind, const Batch* b, i64 rows, i64 each, i64 room,
+                              u32* targets, void* weights, i64* begins, i64* ends, u8* classes) {
   typed(kind, weights, [&](auto* w) {
-    using W = std::remove_pointer_t<decltype(w)>;
     fibres::launch(blocks, [=] {
-      merge_rows<W>(rows, work, begins, lengths, changes, out, keys, before, after, gained, targets,
-                    (const W*)w, out_targets, (W*)out_weights);
+      merge_rows<Bare<decltype(w)>>(*b, rows, each, room, targets, w, begins, ends, classes);
     });
   });
 }
 
-extern "C" void copy_rows_as(int blocks, int kind, i64 rows, const i64* work, const i64* from,
-                             const i64* to, u32* targets, void* weights) {
+extern "C" void lay_out_rows_as(int blocks, int, const Batch* b, i64 n, i64 rows, i64* begins,
+                                i64* ends, u8* classes) {
+  fibres::launch(blocks, [=] { lay_out_rows(*b, n, rows, begins, ends, classes); });
+}
+
+extern "C" void rebuild_rows_as(int blocks, int kind, const Batch* b, i64 n, i64 rows,
+                                const i64* begins, u32* targets, void* weights) {
   typed(kind, weights, [&](auto* w) {
-    using W = std::remove_pointer_t<decltype(w)>;
-    fibres::launch(blocks, [=] { copy_rows<W>(rows, work, from, to, targets, (W*)w); });
+    fibres::launch(blocks, [=] {
+      rebuild_rows<Bare<decltype(w)>>(*b, n, rows, begins, targets, w);
+    });
   });
 }

@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 
 from louvain_um import DynamicGraph
 from louvain_um.dynamic.stores import device_rows
-from louvain_um.errors import MemoryBudgetError
+from louvain_um.errors import GraphError, LouvainUmError, MemoryBudgetError
+from louvain_um.gpu.dynamic.batch_arrays import LONG_ROW
+from louvain_um.gpu.runtime import kernel_list
+from louvain_um.gpu.runtime.structs import Struct
 from tests.dynamic.model import Model, apply, batches, same_contents
+from tests.dynamic.test_batches import REFUSED
 
-KINDS = {"Unweighted": 0, "u32": 1, "u64": 2}
+KINDS = {"": -1, "Unweighted": 0, "u32": 1, "u64": 2}
 
 
 @pytest.fixture(scope="module")
@@ -31,28 +35,43 @@ class Emulated:
     def __init__(self, library: ctypes.CDLL, blocks: int) -> None:
         self.library, self.blocks = library, blocks
 
-    def launch(self, kernel: str, types: str, items: int, *args: Any) -> None:
-        assert items > 0
+    def threads(self, source: str, kernel: str, types: str = "") -> int:
+        return 256 * self.blocks
+
+    def launch(self, source: str, kernel: str, types: str, items: int, *args: Any) -> None:
+        assert source in kernel_list.CATALOGUE
+        assert types in kernel_list.CATALOGUE[source][kernel]
         given = [ctypes.c_int(self.blocks), ctypes.c_int(KINDS[types])]
         for arg in args:
             if arg is None:
                 given.append(ctypes.c_void_p(None))
+            elif isinstance(arg, Struct):
+                given.append(ctypes.c_void_p(arg.argument.ctypes.data))
             elif isinstance(arg, np.ndarray):
                 assert arg.flags.c_contiguous, kernel
                 given.append(ctypes.c_void_p(arg.ctypes.data))
+            elif isinstance(arg, np.float64):
+                given.append(ctypes.c_double(arg))
             else:
                 assert isinstance(arg, np.int64)
                 given.append(ctypes.c_int64(int(arg)))
         getattr(self.library, f"{kernel}_as")(*given)
 
+    def address(self, array: Any) -> int:
+        return 0 if array is None else array.ctypes.data
+
+    def clear(self, array: Any) -> None:
+        array.fill(0)
+
     def get(self, array: Any) -> Any:
-        return array
+        return array.copy()
 
 
 def on_device(g: DynamicGraph, device: Emulated, store: str, budget: int | None = None) -> None:
     """Move the rows of a graph to an emulated device."""
     rows = g._store.compressed()
     g._store = device_rows.STORES[store](rows, 1, budget, device)
+    g._hand_over()
 
 
 @pytest.mark.parametrize("store", device_rows.STORES)
@@ -111,3 +130,58 @@ def test_hubs_large_batches_and_budgets(library, store):
     assert small.digest() == before
     assert small.epoch > 0
     small.check()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_all_blocks_merge(library, weighted):
+    n = 3 * LONG_ROW
+    rng = np.random.default_rng(7)
+    host = DynamicGraph(n, weighted=weighted)
+    g = DynamicGraph(n, weighted=weighted)
+    on_device(g, Emulated(library, 2), "rows")
+    hub, leaves = np.zeros(n - 1, np.int64), np.arange(1, n)
+    few = rng.choice(leaves, 300, replace=False)
+    for batch in (
+        {"insert": (hub, leaves)},  # the pool is rebuilt around a long row
+        {"insert": (rng.integers(0, n, 200), rng.integers(0, n, 200)), "delete": (hub[:300], few)},
+        {"insert": (hub[:300], few)},  # merged into its own page, by way of the room behind all
+        {"delete": (hub, leaves)},
+    ):
+        for graph in (host, g):
+            graph.apply(**batch)
+        g.check()
+        assert g.digest() == host.digest()
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_is_what_the_host_refuses(library, case):
+    batch, _ = REFUSED[case]
+    told = []
+    for device in (None, Emulated(library, 2)):
+        g = DynamicGraph(6, weighted=case != "decrease without")
+        g.apply(insert=([0, 1, 2, 4], [1, 2, 0, 4]))
+        if device:
+            on_device(g, device, "rows")
+        before = g.digest()
+        with pytest.raises(LouvainUmError) as error:
+            g.apply(**batch)
+        assert (g.digest(), g.epoch) == (before, 1)
+        told.append(str(error.value))
+    assert told[0] == told[1]
+
+
+def test_columns_of_any_type_and_removed_vertices(library):
+    g = DynamicGraph(40, weighted=True, scale=4.0)
+    on_device(g, Emulated(library, 1), "rows")
+    ends = np.array([1, 2, 3]), np.array([2, 3, 4])
+    for i, dtype in enumerate((np.uint8, np.int16, np.uint32, np.int32, np.uint64, np.int64)):
+        u, v = (end.astype(dtype) + dtype(i) for end in ends)
+        for w in (np.ones(3, np.float32), np.array([True] * 3), np.ones(3, np.float16), None):
+            g.apply(insert=(u, v) if w is None else (u, v, w))
+    g.check()
+    assert g.weights_of([1, 8], [2, 9]).tolist() == [4 + 1 + 4 + 4, 4 + 1 + 4 + 4]
+    g.remove_vertices([3])
+    with pytest.raises(GraphError, match="3, which was removed"):
+        g.apply(insert=([0], [3]))
+    assert g.add_vertices(1, reuse=True).tolist() == [3]
+    assert len(g.apply(insert=([0], [3]))) == 1

@@ -13,6 +13,7 @@ from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.aggregate import limits
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.algorithms import launch as algorithms
+from louvain_um.gpu.dynamic import batch_arrays
 from louvain_um.gpu.memory import targets24, targets24_rows, weights8
 from louvain_um.gpu.move.extended import EXTENDED_MOVE_RULE, EXTENDED_REFINE_RULE
 from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS
@@ -25,6 +26,7 @@ from louvain_um.profiling.access import waits
 MOVING = ("move", "vertex_blocks")
 AGGREGATING = ("aggregate",)
 RELABELLING = ("relabel",)
+BATCHES = ("batches", "merge")
 ALGORITHMS = ("bfs", "sssp", "spanning_forest")
 
 STRUCTS = {
@@ -45,6 +47,8 @@ STRUCTS = {
     (AGGREGATING, "Arguments<Unweighted, u32>"): ARGUMENTS,
     (AGGREGATING, "Arguments<Weights8, u64>"): ARGUMENTS,
     (RELABELLING, "RelabelResult"): RELABEL_RESULT,
+    (BATCHES, "Batch"): batch_arrays.BATCH,
+    (BATCHES, "BatchCounts"): batch_arrays.COUNTS,
     (ALGORITHMS, "RowView<Unweighted>"): algorithms.ROW_VIEW,
     (ALGORITHMS, "RowView<u64>"): algorithms.ROW_VIEW,
 }

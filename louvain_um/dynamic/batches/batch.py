@@ -39,6 +39,10 @@ class Limits:
     xp: Any = np
 
 
+Columns = tuple[Any, ...]
+"""Ends of edges, and weights or not, as `apply` takes them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Operations on edges: deletions, then decreases, then insertions.
@@ -67,6 +71,27 @@ def read_batch(
     insert: Any, delete: Any, decrease: Any, duplicates: str | None, limits: Limits
 ) -> Batch:
     """Check the arguments of `DynamicGraph.apply`; nothing of the graph is read but its limits."""
+    refuse_options(decrease, duplicates, limits)
+    parts = [
+        _read("delete", delete, limits, weights="none"),
+        _read("decrease", decrease, limits, weights="needed"),
+        _read("insert", insert, limits, weights="allowed"),
+    ]
+    sizes = [len(keys) for keys, _ in parts]
+    alone = sizes[2] == sum(sizes)
+    keys = parts[2][0] if alone else np.concatenate([keys for keys, _ in parts])
+    weights = np.zeros(0, np.int64)
+    if any(len(given) for _, given in parts):
+        filled = [g if len(g) else np.ones(len(k), np.int64) for k, g in parts]
+        weights = filled[2] if alone else np.concatenate(filled)
+    summing = limits.weighted if duplicates is None else duplicates == "sum"
+    return Batch(
+        keys=keys, weights=weights, deletions=sizes[0], decreases=sizes[1], summing=summing
+    )
+
+
+def refuse_options(decrease: Any, duplicates: str | None, limits: Limits) -> None:
+    """Raise a GraphError for options that are none, or that need weights."""
     if duplicates not in (None, "once", "sum"):
         raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")
     if not limits.weighted:
@@ -79,68 +104,77 @@ def read_batch(
                 "decrease needs weights; use delete, or make the graph with "
                 "DynamicGraph(…, weighted=True)"
             )
-    parts = [
-        _read("delete", delete, limits, weights="none"),
-        _read("decrease", decrease, limits, weights="needed"),
-        _read("insert", insert, limits, weights="allowed"),
-    ]
-    sizes = [len(keys) for keys, _ in parts]
-    xp, alone = limits.xp, sizes[2] == sum(sizes)
-    keys = parts[2][0] if alone else xp.concatenate([keys for keys, _ in parts])
-    weights = xp.zeros(0, np.int64)
-    if any(len(given) for _, given in parts):
-        filled = [g if len(g) else xp.ones(len(k), np.int64) for k, g in parts]
-        weights = filled[2] if alone else xp.concatenate(filled)
-    summing = limits.weighted if duplicates is None else duplicates == "sum"
-    return Batch(
-        keys=keys, weights=weights, deletions=sizes[0], decreases=sizes[1], summing=summing
-    )
 
 
 def _read(
-    what: str, edges: Any, limits: Limits, *, weights: str
+    what: str, edges: Columns | None, limits: Limits, *, weights: str
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return keys and integer weights of one argument; weights are empty where each is 1."""
-    xp = limits.xp
-    none = xp.zeros(0, np.int64)
+    none = np.zeros(0, np.int64)
+    columns = columns_of(what, edges, limits, weights=weights)
+    if columns is None:
+        return np.zeros(0, np.uint64), none
+    u, v = (known_ids(columns[k], f"{what}: {name}", limits) for k, name in ((0, "u"), (1, "v")))
+    keys = np.empty(len(u), np.uint64)
+    edge_keys(u, v, keys)
+    if columns[2] is not None:
+        return keys, read_weights(columns[2], what, limits.scale)
+    if limits.weighted and limits.scale != 1.0 and weights == "allowed":
+        return keys, np.full(len(u), int_weight(1.0, limits.scale), np.int64)
+    return keys, none
+
+
+def columns_of(what: str, edges: Columns | None, limits: Limits, *, weights: str) -> Columns | None:
+    """Return ends and weights (or None) of one argument as arrays whose values are not yet checked.
+
+    `weights` says whether they are "none", "needed" or "allowed". Arrays on a device stay there if
+    the graph is on it.
+    """
     if edges is None:
-        return xp.zeros(0, np.uint64), none
+        return None
     if weights == "none" and len(edges) == 3:
         raise GraphError(f"{what} takes (u, v) without weights; use decrease=(u, v, w) to subtract")
     if weights == "needed" and len(edges) == 2:
         raise GraphError(f"{what} needs weights; pass {what}=(u, v, w)")
-    u, v = (read_ids(edges[k], f"{what}: {name}", limits) for k, name in ((0, "u"), (1, "v")))
+    u, v = (id_array(edges[k], f"{what}: {name}", limits) for k, name in ((0, "u"), (1, "v")))
     if len(u) != len(v):
         raise GraphError(f"{what}: u has {len(u)} entries and v {len(v)}; they must match")
-    if xp is np:
-        keys = np.empty(len(u), np.uint64)
-        edge_keys(u, v, keys)
-    else:
-        high = xp.minimum(u, v).astype(np.uint64) << np.uint64(32)
-        keys = high | xp.maximum(u, v).astype(np.uint64)
-    if len(edges) == 3:
-        if not limits.weighted:
-            raise GraphError(
-                f"{what} has weights, but the graph has none; pass {what}=(u, v), or make the "
-                "graph with DynamicGraph(…, weighted=True)"
-            )
-        return keys, xp.asarray(read_weights(edges[2], len(u), what, limits.scale))
-    if limits.weighted and limits.scale != 1.0 and weights == "allowed":
-        return keys, xp.full(len(u), int_weight(1.0, limits.scale), np.int64)
-    return keys, none
+    if len(edges) == 2:
+        return u, v, None
+    if not limits.weighted:
+        raise GraphError(
+            f"{what} has weights, but the graph has none; pass {what}=(u, v), or make the "
+            "graph with DynamicGraph(…, weighted=True)"
+        )
+    given = array_of(edges[2], limits)
+    if given.shape != (len(u),):
+        raise GraphError(
+            f"{what}: weights of shape {given.shape} for {len(u)} edges; they must match"
+        )
+    if given.dtype.kind not in "biuf":
+        raise GraphError(f"{what}: weights must be numbers, not {given.dtype}; convert them")
+    return u, v, given
 
 
-def read_ids(values: Any, what: str, limits: Limits) -> NDArray[Any]:
-    """Return ids of vertices that are in the graph, as an integer array."""
-    xp = limits.xp
-    ids = host(values) if xp is np else xp.asarray(values)
+def read_ids(values: Any, what: str, limits: Limits) -> NDArray[np.uint32]:
+    """Return ids of vertices that are in the graph, in host memory."""
+    return known_ids(id_array(values, what, limits), what, limits)
+
+
+def id_array(values: Any, what: str, limits: Limits) -> NDArray[Any]:
+    """Return ids as an integer array, whatever they are."""
+    ids = array_of(values, limits)
     if ids.ndim != 1:
         raise GraphError(f"{what} must be one-dimensional, not of shape {ids.shape}; flatten it")
-    if len(ids) == 0:
-        none: NDArray[Any] = xp.zeros(0, np.uint32)
-        return none
-    if ids.dtype.kind not in "iu":
+    if len(ids) and ids.dtype.kind not in "iu":
         raise GraphError(f"{what} must be an array of integers, not {ids.dtype}; convert it")
+    return ids
+
+
+def known_ids(ids: NDArray[Any], what: str, limits: Limits) -> NDArray[np.uint32]:
+    """Return ids as uint32; raise a GraphError if there is no such vertex."""
+    if len(ids) == 0:
+        return np.zeros(0, np.uint32)
     if int(ids.min()) < 0:
         raise GraphError(f"{what} has the negative vertex {ids.min()}; ids begin at 0")
     if int(ids.max()) >= limits.n_vertices:
@@ -148,11 +182,19 @@ def read_ids(values: Any, what: str, limits: Limits) -> NDArray[Any]:
             f"{what} has the vertex {ids.max()}, but there are {limits.n_vertices}; call "
             "add_vertices first"
         )
-    if limits.alive is not None and not (there := limits.alive[host(ids)]).all():
+    if limits.alive is not None and not (there := limits.alive[ids]).all():
         gone = ids[int(np.argmin(there))]
         raise GraphError(f"{what} has the vertex {gone}, which was removed; use add_vertices")
-    narrow: NDArray[Any] = xp.ascontiguousarray(ids, np.uint32)
-    return narrow
+    return np.ascontiguousarray(ids, np.uint32)
+
+
+def array_of(values: Any, limits: Limits) -> NDArray[Any]:
+    """Return values as an array: on the graph's device if they are there, else in host memory."""
+    there: NDArray[Any]
+    if limits.xp is not np and isinstance(values, limits.xp.ndarray):
+        there = values
+        return there
+    return host(values)
 
 
 def host(values: Any) -> NDArray[Any]:
@@ -166,16 +208,9 @@ def int_weight(weight: float, scale: float) -> int:
     return max(1, round(weight * scale))
 
 
-def read_weights(values: Any, count: int, what: str, scale: float) -> NDArray[np.int64]:
+def read_weights(given: NDArray[Any], what: str, scale: float) -> NDArray[np.int64]:
     """Return weights as integers: integers as they are, reals times the scale."""
-    given = host(values)
-    if given.shape != (count,):
-        raise GraphError(
-            f"{what}: weights of shape {given.shape} for {count} edges; they must match"
-        )
-    if given.dtype.kind not in "biuf":
-        raise GraphError(f"{what}: weights must be numbers, not {given.dtype}; convert them")
-    if count == 0:
+    if len(given) == 0:
         return np.zeros(0, np.int64)
     if given.dtype.kind == "f":
         given = given.astype(np.float64, copy=False)

@@ -22,7 +22,7 @@ class EdgeChanges:
     """The edges that a batch changes, ascending by key, with their weights before and after.
 
     `missing` counts edges to delete or decrease that are not there; `loops` those changed edges
-    that are loops. `kind` is 1 if all are new, −1 if all are gone, else 0 or not known.
+    that are loops.
     """
 
     keys: NDArray[np.uint64]
@@ -30,7 +30,13 @@ class EdgeChanges:
     after: NDArray[np.int64]
     missing: int
     loops: int
-    kind: int = 0
+
+    @property
+    def gain(self) -> int:
+        """Weight that the graph gains, both directions."""
+        gains = self.after - self.before
+        rough = float(gains.sum(dtype=np.float64))  # the integer sum may overflow
+        return 2 * (int(gains.sum()) if abs(rough) < 2.0**60 else int(rough))
 
     @property
     def u(self) -> NDArray[np.uint32]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.errors import OptionError
 
@@ -59,5 +59,6 @@ def _on_device(name: str, device: str) -> type[Store]:
 
     if name not in device_rows.STORES:
         raise OptionError("store", name, "must be 'rows' or 'csr' on a device")
-    found: type[Store] = device_rows.STORES[name]
-    return found
+    found: Any = device_rows.STORES[name]  # takes `DeviceChanges`, not `ArcChanges`
+    chosen_store: type[Store] = found
+    return chosen_store

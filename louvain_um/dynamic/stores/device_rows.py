@@ -9,14 +9,21 @@ copied back.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
 
 from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, REBUILD_SHARE, ROOM
-from louvain_um.dynamic.stores.store import I64, NARROW, NO_CHANGES, U32, ArcChanges, Compressed
+from louvain_um.dynamic.stores.store import I64, NARROW, U32, Compressed
 from louvain_um.errors import MemoryBudgetError
+from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_BLOCKS, batch_struct, long_rows
+
+if TYPE_CHECKING:
+    from louvain_um.dynamic.batches.device_batch import DeviceChanges
+
+VERTEX_BYTES: Final = 17
+"""Bytes of a row's begin, end and class."""
 
 
 class Device(Protocol):
@@ -24,30 +31,20 @@ class Device(Protocol):
 
     xp: Any
 
-    def launch(self, kernel: str, types: str, items: int, *args: Any) -> None:
-        """Run a kernel of `batches.cu` that has so many items of work."""
+    def threads(self, source: str, kernel: str, types: str = "") -> int:
+        """Return how many threads of a kernel are resident at once, at most."""
+
+    def launch(self, source: str, kernel: str, types: str, items: int, *args: Any) -> None:
+        """Run a kernel with a thread per item, at most as many as are resident."""
+
+    def address(self, array: Any) -> int:
+        """Return where an array is; 0 for None."""
+
+    def clear(self, array: Any) -> None:
+        """Fill an array with zero bytes."""
 
     def get(self, array: Any) -> Any:
         """Copy to the host."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
-    """Where touched rows lie, go, and are merged; the state of the pool after the batch.
-
-    Rows with `back` are merged into the room behind all pages and copied back.
-    """
-
-    rows: Any
-    begins: Any
-    lengths: Any
-    pages: Any
-    merged: Any
-    back: Any
-    classes: Any
-    frontier: int
-    free_arcs: int
-    moved: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +60,10 @@ class Rebuilt:
 
 
 class DeviceRows:
-    """Contiguous ascending rows in pages of size classes, or without gaps, on a device."""
+    """Contiguous ascending rows in pages of size classes, or without gaps, on a device.
+
+    Also the loops and degrees of its vertices, and which are alive: `hold_vertices` gives them.
+    """
 
     name: ClassVar[str] = "rows"
     paged: ClassVar[bool] = True
@@ -81,19 +81,42 @@ class DeviceRows:
 
             device = Cuda()
         self.device, self.xp, self.budget = device, device.xp, budget
-        put = self.xp.asarray
+        put, n = self.xp.asarray, len(rows.offsets) - 1
+        self.counts = self.xp.zeros(COUNTS.itemsize, np.uint8)
+        self.partials = self.xp.empty(2 * MOST_BLOCKS, np.int64)
         self.begins, self.ends = put(rows.offsets[:-1]), put(rows.offsets[1:])
+        self.classes = None
         self.targets = put(rows.targets)
         self.weights = None if rows.weights is None else put(_unsigned(rows.weights))
         self.n_arcs = self.frontier = len(rows.targets)
         self.free_arcs = self.moved_bytes = 0
-        self.capacities = put(np.append(CAPACITIES, np.zeros(256 - len(CAPACITIES), np.int64)))
+        self.loops, self.degrees = self.xp.zeros(n, np.uint64), self.xp.zeros(n, np.uint64)
+        self.alive = self.xp.ones(n, np.uint8)
         self._afford(self._rebuilt_arcs(0), self.weights)
-        self._take(self._rebuilt(NO_CHANGES, self.weights), NO_CHANGES)
+        self._take(self._rebuilt(None), 0)
         self.moved_bytes = 0
 
+    def hold_vertices(self, loops: I64, degrees: I64) -> None:
+        """Take loops and degrees of all vertices, int64[n], from the host."""
+        self.loops = self.xp.asarray(loops.view(np.uint64))
+        self.degrees = self.xp.asarray(degrees.view(np.uint64))
+
+    def loops_here(self) -> I64:
+        """Return the loops in host memory, int64[n]."""
+        loops: I64 = self.device.get(self.loops).view(np.int64)
+        return loops
+
+    def degrees_here(self) -> I64:
+        """Return the degrees in host memory, int64[n]."""
+        degrees: I64 = self.device.get(self.degrees).view(np.int64)
+        return degrees
+
+    def mark_alive(self, ids: U32, alive: int) -> None:
+        """Say whether some vertices are alive."""
+        self.alive[self.xp.asarray(ids)] = alive
+
     def find(self, u: U32, v: U32) -> I64:
-        """Return the weight of each arc u → v, int64[b]; 0 where there is none."""
+        """Return the weight of each edge, int64[b]; 0 where there is none. Loops are edges here."""
         weights: I64 = self.device.get(self.find_there(self.xp.asarray(u), self.xp.asarray(v)))
         return weights
 
@@ -102,64 +125,92 @@ class DeviceRows:
         found = self.xp.empty(len(u), np.int64)
         if len(u):
             self.device.launch(
-                "find_arcs", self._types, len(u), np.int64(len(u)), self.begins, self.ends,
-                self.targets, self.weights, u, v, found,
+                "merge", "find_arcs", self.types, len(u), np.int64(len(u)), self.begins, self.ends,
+                self.targets, self.weights, self.loops, u, v, found,
             )  # fmt: skip
         return found
 
-    def reserve(self, changes: ArcChanges) -> Moved | Rebuilt:
-        """Decide where each touched row goes, and take memory for it."""
-        if self.weights is not None and changes.heaviest >= NARROW:
-            self._afford(2 * self.frontier, self.xp.empty(0, np.uint64))
-            self.weights = self.weights.astype(np.uint64, copy=False)
-        twice = self.frontier + self._rebuilt_arcs(changes.arcs)
-        fits = self.budget is None or self._bytes(twice) + self.row_bytes <= self.budget
-        if not self.paged or (fits and len(changes.keys) > REBUILD_SHARE * self.n_arcs):
-            self._afford(twice, self.weights)
-            return self._rebuilt(changes, self.weights)
-        moves = self._moves(changes)
-        if fits and moves.free_arcs > max(MOST_FREE * moves.frontier, LEAST_FREE):
-            return self._rebuilt(changes, self.weights)
-        room = int(self.xp.where(moves.back, moves.lengths, 0).sum()) + len(changes.keys)
-        self._afford(moves.frontier + room, self.weights)
-        self._grow_pool(moves.frontier + room)
-        return moves
+    def batch_fields(self) -> dict[str, int]:
+        """Return what kernels of a batch read of the store; see `Batch` in batch.cuh."""
+        arrays = {
+            name: getattr(self, name)
+            for name in (
+                "loops", "degrees", "begins", "ends", "classes", "targets", "weights", "partials",
+                "counts",
+            )
+        }  # fmt: skip
+        places = {name: self.device.address(array) for name, array in arrays.items()}
+        return {**places, "frontier": self.frontier}
 
-    def commit(self, changes: ArcChanges, reserved: Moved | Rebuilt) -> None:
-        """Merge the changes into the touched rows, or take the rebuilt ones."""
-        if isinstance(reserved, Rebuilt):
-            self._take(reserved, changes)
+    def read_counts(self) -> dict[str, int]:
+        """Return what kernels counted; waits for them."""
+        record = self.device.get(self.counts).view(COUNTS)[0]
+        return dict(zip(COUNTS.names or (), record.item(), strict=True))
+
+    def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
+        """Take memory for a batch; return the rebuilt store if it is to be rebuilt."""
+        counts, batch = changes.counts, changes.batch
+        if batch is None:
+            return None
+        if self.weights is not None and counts["heaviest"] >= NARROW:
+            self._widen(batch)
+        twice = self.frontier + self._rebuilt_arcs(counts["gained"])
+        fits = self.budget is None or self._bytes(twice) + self.row_bytes <= self.budget
+        if not self.paged or (fits and counts["arcs"] > REBUILD_SHARE * self.n_arcs):
+            self._afford(twice, self.weights)
+            return self._rebuilt(changes)
+        frontier = self.frontier + counts["fresh"]
+        free = self.free_arcs + counts["freed"]
+        if fits and free > max(MOST_FREE * frontier, LEAST_FREE):
+            return self._rebuilt(changes)
+        self._afford(frontier + counts["room"], self.weights)
+        self._grow_pool(frontier + counts["room"])
+        return None
+
+    def commit(self, changes: DeviceChanges, reserved: Rebuilt | None) -> None:
+        """Merge the changes into the touched rows, or take the rebuilt ones; fill `changes`."""
+        counts, batch = changes.counts, changes.batch
+        if batch is None:
             return
-        xp, rows = self.xp, reserved.rows
-        self._merge(
-            changes, reserved.begins, reserved.lengths, xp.asarray(changes.starts), reserved.merged,
-            self.targets, self.weights,
-        )  # fmt: skip
-        after = reserved.lengths + xp.asarray(changes.growth)
-        kept = xp.where(reserved.back, after, 0)
-        work = self._prefix(kept)
-        if len(rows):
+        rows = counts["rows"]
+        if reserved is not None:
+            self._take(reserved, counts["gained"])
+        elif rows:
+            frontier = self.frontier + counts["fresh"]
+            most = self.device.threads("merge", "merge_rows", self.types)
+            each = max(1, min(32, 32 * rows // most))
             self.device.launch(
-                "copy_rows", self._types, self._bound(changes, reserved), np.int64(len(rows)), work,
-                reserved.merged, reserved.pages, self.targets, self.weights,
+                "merge", "merge_rows", self.types, 32 * -(-rows // each), batch, np.int64(rows),
+                np.int64(each), np.int64(frontier), self.targets, self.weights, self.begins,
+                self.ends, self.classes,
             )  # fmt: skip
-        self.begins[rows], self.ends[rows] = reserved.pages, reserved.pages + after
-        self.classes[rows] = reserved.classes
-        self.frontier, self.free_arcs = reserved.frontier, reserved.free_arcs
-        self.n_arcs += changes.arcs
-        self.moved_bytes += self._bytes(reserved.moved)
+            self.frontier = frontier
+            self.free_arcs += counts["freed"]
+            self.n_arcs += counts["gained"]
+            self.moved_bytes += self._bytes(counts["moved"])
+        self.device.launch(
+            "batches", "end_batch", self.types, counts["arcs"] + counts["edges"], batch,
+            self.loops, changes.u, changes.v, changes.before, changes.after,
+        )  # fmt: skip
 
     def add_vertices(self, count: int) -> None:
         """Append rows without arcs."""
         xp = self.xp
-        self.begins = xp.concatenate([self.begins, xp.zeros(count, np.int64)])
-        self.ends = xp.concatenate([self.ends, xp.zeros(count, np.int64)])
-        self.classes = xp.concatenate([self.classes, xp.full(count, NONE, np.uint8)])
+
+        def longer(array: Any, value: int) -> Any:
+            return xp.concatenate([array, xp.full(count, value, array.dtype)])
+
+        self.begins, self.ends = longer(self.begins, 0), longer(self.ends, 0)
+        self.loops, self.degrees = longer(self.loops, 0), longer(self.degrees, 0)
+        self.alive = longer(self.alive, 1)
+        self.classes = None if self.classes is None else longer(self.classes, int(NONE))
 
     def drop_vertices(self, count: int) -> None:
         """Remove the last rows, which have no arcs."""
         n = len(self.begins) - count
-        self.begins, self.ends, self.classes = self.begins[:n], self.ends[:n], self.classes[:n]
+        for name in ("begins", "ends", "loops", "degrees", "alive"):
+            setattr(self, name, getattr(self, name)[:n])
+        self.classes = None if self.classes is None else self.classes[:n]
 
     def arcs_of(self, ids: U32) -> tuple[U32, U32]:
         """Return source and target of all arcs of some vertices."""
@@ -180,10 +231,8 @@ class DeviceRows:
 
     def device_rows(self) -> tuple[Any, Any, Any]:
         """Return offsets, targets and weights of compressed rows, on the device."""
-        lengths = self.ends - self.begins
-        offsets = self._prefix(lengths)
-        targets, weights = self._copied(NO_CHANGES, lengths, offsets[:-1], self.n_arcs)
-        return offsets, targets, weights
+        built = self._rebuilt(None, paged=False)
+        return built.begins, built.targets, built.weights
 
     def compressed(self) -> Compressed:
         """Return a copy in host memory as compressed rows."""
@@ -197,16 +246,17 @@ class DeviceRows:
     def compact(self) -> None:
         """Rebuild the pool in the order of the vertices, without free pages."""
         self._afford(self.frontier + self._rebuilt_arcs(0), self.weights)
-        self._take(self._rebuilt(NO_CHANGES, self.weights), NO_CHANGES)
+        self._take(self._rebuilt(None), 0)
 
     def check(self) -> None:
         """Raise AssertionError unless pages do not overlap and rows add up."""
         begins, ends = self.device.get(self.begins), self.device.get(self.ends)
-        classes = self.device.get(self.classes)
         assert int((ends - begins).sum()) == self.n_arcs, "the rows do not add up to the arcs"
         held = np.flatnonzero(ends > begins)
         held = held[np.argsort(begins[held])]
-        sizes = CAPACITIES[classes[held]] if self.paged else (ends - begins)[held]
+        sizes = (ends - begins)[held]
+        if self.paged:
+            sizes = CAPACITIES[self.device.get(self.classes)[held]]
         assert (ends[held] - begins[held] <= sizes).all(), "a row is too long"
         limits = np.append(begins[held][1:], self.frontier)
         assert (begins[held] + sizes <= limits).all(), "pages overlap"
@@ -226,10 +276,11 @@ class DeviceRows:
     @property
     def row_bytes(self) -> int:
         """Bytes of begins, ends and classes."""
-        return 17 * len(self.begins)
+        return VERTEX_BYTES * len(self.begins)
 
     @property
-    def _types(self) -> str:
+    def types(self) -> str:
+        """Template arguments of the kernels that run on the store."""
         if self.weights is None:
             return "Unweighted"
         return "u32" if self.weights.dtype == np.uint32 else "u64"
@@ -253,96 +304,58 @@ class DeviceRows:
         """Return the places of the pool after a rebuild, at most: pages are half full or more."""
         return (2 if self.paged else 1) * (self.n_arcs + max(gained, 0))
 
-    def _bound(self, changes: ArcChanges, moves: Moved) -> int:
-        """Return a bound of the work of a batch: for the number of blocks."""
-        return max(len(changes.keys), len(moves.rows)) * 8
-
     def _prefix(self, lengths: Any) -> Any:
         """Return where rows of these lengths begin, and their sum."""
         offsets = self.xp.zeros(len(lengths) + 1, np.int64)
         self.xp.cumsum(lengths, out=offsets[1:])
         return offsets
 
-    def _classes_for(self, lengths: Any) -> Any:
-        """Return the smallest class that holds each length; `NONE` for 0."""
-        known = self.capacities[: len(CAPACITIES)]
-        found = self.xp.searchsorted(known, lengths).astype(np.uint8)
-        return self.xp.where(lengths == 0, NONE, found).astype(np.uint8)
-
-    def _merge(
-        self, changes: ArcChanges, begins: Any, lengths: Any, starts: Any, out: Any, targets: Any,
-        weights: Any,
-    ) -> None:  # fmt: skip
-        """Write rows from `out` on, with the changes starts[r] … starts[r + 1] merged in."""
-        xp, put = self.xp, self.xp.asarray
-        items = self.n_arcs + len(changes.keys)
-        if len(begins) == 0 or items == 0:
+    def _widen(self, batch: Any) -> None:
+        """Make room for weights beyond 32 bits."""
+        if self.weights.dtype == np.uint64:
             return
-        before, after = put(changes.before), put(changes.after)
-        gained = self._prefix((before == 0).astype(np.int64) - (after == 0).astype(np.int64))
-        work = self._prefix(lengths + xp.diff(starts))
-        self.device.launch(
-            "merge_rows", self._types, items, np.int64(len(begins)), work, begins, lengths, starts,
-            out, put(changes.keys), before, after, gained, self.targets, self.weights, targets,
-            weights,
-        )  # fmt: skip
+        self._afford(2 * self.frontier, self.xp.empty(0, np.uint64))
+        self.weights = self.weights.astype(np.uint64)
+        batch.set(weights=self.device.address(self.weights))
 
-    def _copied(self, changes: ArcChanges, lengths: Any, begins: Any, size: int) -> tuple[Any, Any]:
-        """Return targets and weights of all rows in new arrays, with changes merged in."""
+    def _rebuilt(self, changes: DeviceChanges | None, *, paged: bool | None = None) -> Rebuilt:
+        """Return the store after a batch, or as it is, rows in the order of their vertices."""
         xp, n = self.xp, len(self.begins)
+        paged = self.paged if paged is None else paged
+        begins, ends = xp.empty(n + 1, np.int64), xp.empty(n, np.int64)
+        classes = xp.empty(n, np.uint8) if paged else None
+        if changes is None or changes.batch is None:
+            arcs, rows, gained = 0, 0, 0
+            aside = xp.empty(long_rows(self.n_arcs), np.uint32)
+            self.device.clear(self.counts)
+            batch = batch_struct(
+                **self.batch_fields(), listed=0, long_rows=self.device.address(aside)
+            )
+        else:
+            arcs, rows, gained = (changes.counts[name] for name in ("arcs", "rows", "gained"))
+            batch = changes.batch
+        self.device.launch(
+            "merge", "lay_out_rows", "", n, batch, np.int64(n), np.int64(rows), begins, ends,
+            classes,
+        )  # fmt: skip
+        frontier = self.n_arcs + gained
+        if paged:
+            frontier = self.read_counts()["frontier"]
+        size = int(frontier * ROOM) if paged else frontier
         targets = xp.empty(size, np.uint32)
         weights = None if self.weights is None else xp.empty(size, self.weights.dtype)
-        keys = xp.asarray(changes.keys)
-        edges = xp.arange(n + 1, dtype=np.uint64) << np.uint64(32)
-        starts = xp.searchsorted(keys, edges).astype(np.int64)
-        self._merge(changes, self.begins, self.ends - self.begins, starts, begins, targets, weights)
-        return targets, weights
-
-    def _rebuilt(self, changes: ArcChanges, like: Any) -> Rebuilt:
-        """Return the store after a batch, rows in the order of their vertices."""
-        xp = self.xp
-        lengths = self.ends - self.begins
-        lengths[xp.asarray(changes.rows)] += xp.asarray(changes.growth)
-        classes = self._classes_for(lengths)
-        begins = self._prefix(self.capacities[classes] if self.paged else lengths)
-        frontier = int(begins[-1])
-        size = int(frontier * ROOM) if self.paged else frontier
-        targets, weights = self._copied(changes, lengths, begins[:-1], size)
+        if n:
+            self.device.launch(
+                "merge", "rebuild_rows", self.types, self.n_arcs + arcs + n, batch, np.int64(n),
+                np.int64(rows), begins, targets, weights,
+            )  # fmt: skip
         return Rebuilt(
-            begins=begins[:-1],
-            ends=begins[:-1] + lengths,
+            begins=begins if not paged else begins[:-1],
+            ends=ends,
             classes=classes,
             targets=targets,
             weights=weights,
             frontier=frontier,
-        )
-
-    def _moves(self, changes: ArcChanges) -> Moved:
-        """Choose pages for the touched rows; nothing is written to the store."""
-        xp = self.xp
-        rows = xp.asarray(changes.rows)
-        begins, old = self.begins[rows], self.classes[rows]
-        lengths = self.ends[rows] - begins
-        after = lengths + xp.asarray(changes.growth)
-        held = self.capacities[old]
-        stays = (after > 0) & (held // 2 <= after) & (after <= held)
-        wanted = xp.where(stays, old, self._classes_for(after)).astype(np.uint8)
-        moving = wanted != old
-        fresh = self._prefix(xp.where(moving, self.capacities[wanted], 0))
-        pages = xp.where(moving, self.frontier + fresh[:-1], begins)
-        frontier = self.frontier + int(fresh[-1])
-        room = self._prefix(xp.where(moving, 0, lengths + xp.diff(xp.asarray(changes.starts))))
-        return Moved(
-            rows=rows,
-            begins=begins,
-            lengths=lengths,
-            pages=pages,
-            merged=xp.where(moving, pages, frontier + room[:-1]),
-            back=~moving,
-            classes=wanted,
-            frontier=frontier,
-            free_arcs=self.free_arcs + int(xp.where(moving, held, 0).sum()),
-            moved=int(xp.where(moving, lengths, 0).sum()),
         )
 
     def _grow_pool(self, size: int) -> None:
@@ -358,12 +371,13 @@ class DeviceRows:
         self.targets = longer(self.targets)
         self.weights = None if self.weights is None else longer(self.weights)
 
-    def _take(self, built: Rebuilt, changes: ArcChanges) -> None:
+    def _take(self, built: Rebuilt, gained: int) -> None:
         """Replace the store's arrays."""
-        self.begins, self.ends, self.classes = built.begins, built.ends, built.classes
+        n = len(built.ends)
+        self.begins, self.ends, self.classes = built.begins[:n], built.ends, built.classes
         self.targets, self.weights = built.targets, built.weights
         self.frontier, self.free_arcs = built.frontier, 0
-        self.n_arcs += changes.arcs
+        self.n_arcs += gained
         self.moved_bytes += self.live_bytes
 
 

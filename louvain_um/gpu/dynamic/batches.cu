@@ -1,101 +1,270 @@
-// Batches on a changing graph: searching its rows, merging changes into them, moving rows.
+// From a batch as it is given to its net changes: of edges, arcs and rows; then what it leaves.
 //
-// Rows are contiguous and ascending, at `begins`, of `lengths`. Work is split by arcs, not by rows,
-// so that a hub takes as many warps as its arcs need. Every place is written by one thread; results
-// do not depend on the order of threads.
-#include "grid.cuh"
-#include "search.cuh"
+// Places come from prefix sums and every array entry is written by one thread, or by atomic sums and
+// maxima of integers, so that nothing depends on the order of threads.
+#include "batch.cuh"
 
-#define THREADS 256
-#define BOUNDS __launch_bounds__(THREADS, 4)
-// Arcs that a warp takes at a time.
-#define STRETCH_ARCS 1024
+// Types of a column that is given.
+enum Column { U32, I32, U64, I64, F32, F64 };
 
-// Writes the weight of an arc; unweighted graphs have none.
-__device__ __forceinline__ void put_weight(Unweighted*, i64, u64) {}
-template <class W>
-__device__ __forceinline__ void put_weight(W* weights, i64 at, u64 weight) {
-  weights[at] = W(weight);
+#define MOST_WEIGHT 4503599627370496.0  // 2^52: an edge's weight counts twice in 2m
+
+__device__ __forceinline__ i64 integer_at(const void* column, i64 type, i64 i) {
+  if (type == U32) return ((const u32*)column)[i];
+  if (type == I32) return ((const int*)column)[i];
+  return ((const i64*)column)[i];  // beyond 2^63: negative, refused as such
 }
 
-// Returns the first place in low..high - 1 whose target is not below `target`; high for none.
-// Targets are the lower halves of what is searched.
-template <class T>
-__device__ __forceinline__ i64 lower_bound(const T* sorted, i64 low, i64 high, u32 target) {
-  while (low < high) {
-    const i64 middle = (low + high) / 2;
-    if (u32(sorted[middle]) < target)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+__device__ __forceinline__ double real_at(const void* column, i64 type, i64 i) {
+  return type == F32 ? (double)((const float*)column)[i] : ((const double*)column)[i];
 }
 
-// Calls visit(row, place) for every item of all rows; work[r] is the number of items before row r.
-template <class F>
-__device__ __forceinline__ void visit_items(i64 rows, const i64* work, F visit) {
-  const i64 items = work[rows];
-  for (i64 low = grid_thread() / WARP * STRETCH_ARCS; low < items;
-       low += grid_threads() / WARP * STRETCH_ARCS) {
-    const i64 high = min(low + STRETCH_ARCS, items);
-    i64 row = last_at_most(work, u32(rows), low);
-    for (i64 item = low + grid_thread() % WARP; item < high; item += WARP) {
-      while (work[row + 1] <= item) ++row;
-      visit(row, item - work[row]);
-    }
-  }
-}
-
-// found[i] becomes the weight of arc u[i] -> v[i], 0 where there is none.
-template <class W>
-__global__ void BOUNDS find_arcs(i64 count, const i64* begins, const i64* ends, const u32* targets,
-                                 const W* weights, const u32* u, const u32* v, i64* found) {
+// Lists one kind of operation: arcs of edge i at first + i and listed + first + i, weights as
+// integers. What does not fit is counted as a fault, for the host to tell. `weights` and `alive` may
+// be null; each weighs `one` without weights.
+__global__ void BOUNDS key_edges(i64 count, const void* u, i64 u_type, const void* v, i64 v_type,
+                                 const void* weights, i64 weights_type, i64 one, i64 n,
+                                 const u8* alive, double scale, i64 first, i64 listed, u64* keys,
+                                 i64* given, BatchCounts* counts) {
+  u64 faults = 0, weight = 0;
   for (i64 i = grid_thread(); i < count; i += grid_threads()) {
-    const i64 high = ends[u[i]], at = lower_bound(targets, begins[u[i]], high, v[i]);
-    found[i] = at < high && targets[at] == v[i] ? i64(weight_at(weights, at)) : 0;
-  }
-}
-
-// Writes rows with changes merged in, row r from out[r] on. Changes of row r are
-// changes[r]..changes[r + 1] - 1: keys ascend, with weights before and after, 0 for no arc;
-// gained[k] is the number of arcs that changes before k add. Rows written overlap no row read.
-template <class W>
-__global__ void BOUNDS merge_rows(i64 rows, const i64* work, const i64* begins, const i64* lengths,
-                                  const i64* changes, const i64* out, const u64* keys,
-                                  const i64* before, const i64* after, const i64* gained,
-                                  const u32* targets, const W* weights, u32* out_targets,
-                                  W* out_weights) {
-  visit_items(rows, work, [&](i64 row, i64 place) {
-    const i64 begin = begins[row], length = lengths[row];
-    const i64 first = changes[row], last = changes[row + 1];
-    if (place < length) {
-      const u32 target = targets[begin + place];
-      const i64 k = lower_bound(keys, first, last, target);
-      const bool changed = k < last && u32(keys[k]) == target;
-      if (changed && after[k] == 0) return;
-      const i64 at = out[row] + place + gained[k] - gained[first];
-      out_targets[at] = target;
-      put_weight(out_weights, at,
-                 changed ? u64(after[k]) : u64(weight_at(weights, begin + place)));
-    } else {
-      const i64 k = first + place - length;
-      if (before[k] != 0) return;
-      const u32 target = u32(keys[k]);
-      const i64 at = out[row] + lower_bound(targets, begin, begin + length, target) - begin +
-                     gained[k] - gained[first];
-      out_targets[at] = target;
-      put_weight(out_weights, at, u64(after[k]));
+    i64 a = integer_at(u, u_type, i), b = integer_at(v, v_type, i);
+    if (a < 0 || b < 0 || a >= n || b >= n || (alive && !(alive[a] && alive[b]))) {
+      faults |= BAD_VERTEX;
+      a = b = 0;
     }
-  });
+    const u64 low = min(a, b), high = max(a, b);
+    keys[first + i] = low << 32 | high;
+    keys[listed + first + i] = low == high ? NO_ARC : high << 32 | low;
+    if (!given) continue;
+    i64 whole = one;
+    if (weights && weights_type >= F32) {
+      const double real = real_at(weights, weights_type, i);
+      const double scaled = rint(__dmul_rn(real, scale));
+      const bool fits = real >= 0 && scaled < MOST_WEIGHT && (scaled > 0 || real == 0);
+      faults |= fits ? 0 : BAD_WEIGHT;
+      whole = fits ? (i64)scaled : 0;
+    } else if (weights) {
+      whole = integer_at(weights, weights_type, i);
+      const bool fits = whole >= 0 && (double)whole < MOST_WEIGHT;
+      faults |= fits ? 0 : BAD_WEIGHT;
+      whole = fits ? whole : 0;
+    }
+    given[first + i] = whole;
+    weight += whole >> 20;
+  }
+  if (faults) atomicOr(&counts->faults, faults);
+  add_counted(&counts->weight, weight);
 }
 
-// Copies rows of work[r + 1] - work[r] arcs within the pool, from from[r] to to[r].
+// Adds each operation to what is asked of its edge, at the place of the edge's first arc.
+__device__ __forceinline__ void gather_operations(const Batch& b, Barrier* barrier) {
+  const i64 arcs = 2 * b.listed;
+  for (i64 i = grid_thread(); i < arcs; i += grid_threads())
+    b.asked[i] = 0, b.less[i] = 0, b.more[i] = 0;
+  grid_sync(barrier);
+  for (i64 i = grid_thread(); i < arcs; i += grid_threads()) {
+    const u64 key = b.keys[i];
+    if (key == NO_ARC) continue;
+    i64 first = i;
+    if (i && b.keys[i - 1] == key) {
+      i64 low = 0;
+      while (low < first) {
+        const i64 middle = (low + first) / 2;
+        if (b.keys[middle] < key)
+          low = middle + 1;
+        else
+          first = middle;
+      }
+    }
+    const i64 place = b.order[i], operation = place < b.listed ? place : place - b.listed;
+    const u64 weight = b.given ? b.given[operation] : 1;
+    if (operation < b.deletions) {
+      atomicOr(b.asked + first, DELETED);
+    } else if (operation < b.decreases) {
+      atomicOr(b.asked + first, DECREASED);
+      atomicAdd((u64*)b.less + first, weight);
+    } else {
+      atomicOr(b.asked + first, INSERTED);
+      if (b.summing)
+        atomicAdd(b.more + first, weight);
+      else
+        atomicMax(b.more + first, weight);
+    }
+  }
+  grid_sync(barrier);
+}
+
+// What a thread has seen of its edges.
+struct Seen {
+  u64 missing = 0, loops = 0, heaviest = 0;
+  i64 gain_high = 0, gain_low = 0;
+};
+
+// Writes the weight of arc i's edge before and after the batch: deletions, decreases, insertions.
+// Only the first of equal arcs changes anything.
 template <class W>
-__global__ void BOUNDS copy_rows(i64 rows, const i64* work, const i64* from, const i64* to,
-                                 u32* targets, W* weights) {
-  visit_items(rows, work, [&](i64 row, i64 place) {
-    targets[to[row] + place] = targets[from[row] + place];
-    put_weight(weights, to[row] + place, u64(weight_at((const W*)weights, from[row] + place)));
-  });
+__device__ __forceinline__ void settle(const Batch& b, i64 i, Seen& seen) {
+  auto* old = (Amount<W>*)b.old;
+  auto* fresh = (Amount<W>*)b.fresh;
+  const u64 key = b.keys[i];
+  old[i] = fresh[i] = 0;
+  if (key == NO_ARC || (i && b.keys[i - 1] == key)) return;
+  const u32 u = key >> 32, v = u32(key);
+  const u32 asked = b.order ? b.asked[i] : b.deletions ? DELETED : INSERTED;
+  const i64 less = b.order && asked & DECREASED ? b.less[i] : 0;
+  const i64 more = b.order ? b.more[i] : 1;
+  const i64 before = weight_of(b.begins, b.ends, b.targets, (const W*)b.weights, b.loops, u, v);
+  const bool speaks = u <= v, below = before > 0 && !(asked & DELETED) && less > before;
+  i64 after = asked & DELETED ? 0 : before;
+  if (before > 0 && after > 0 && !below) after -= less;
+  if (asked & INSERTED) after = b.summing ? after + more : max(after, more);
+  if (speaks && before == 0 && asked & (DELETED | DECREASED)) {
+    ++seen.missing;
+    atomicMax(&b.counts->first_absent, u64(2 * b.listed - i));
+  }
+  if (speaks && (below || (double)after >= MOST_WEIGHT))
+    atomicMax(&b.counts->first_fault, u64(2 * b.listed - i));
+  old[i] = before;
+  fresh[i] = after;
+  if (!speaks || before == after) return;
+  seen.loops += u == v;
+  seen.heaviest = max(seen.heaviest, (u64)after);
+  seen.gain_high += (after - before) >> 20;
+  seen.gain_low += (after - before) & ((1 << 20) - 1);
+}
+
+// Chooses a page for row r: its own while it fits and fills half of it.
+__device__ __forceinline__ bool choose_page(const Batch& b, i64 r, u64& freed, u64& moved) {
+  const u32 row = b.rows[r];
+  const i64 begin = b.begins[row], length = b.ends[row] - begin;
+  const i64 after = length + b.gained[b.starts[r + 1]] - b.gained[b.starts[r]];
+  const u8 own = b.classes[row];
+  const i64 held = capacity_of(own);
+  const bool stays = after > 0 && held / 2 <= after && after <= held;
+  b.from[r] = begin;
+  b.lengths[r] = length;
+  b.wanted[r] = stays ? own : class_for(after);
+  if (b.wanted[r] == own) return true;
+  freed += held;
+  moved += length;
+  return false;
+}
+
+// Turns sorted operations into net changes of edges, arcs and rows, and lays out the pages that
+// these want. Reads the store and writes nothing of it. Cooperative.
+template <class W>
+__global__ void BOUNDS net_batch(const Batch b) {
+  BatchCounts* counts = b.counts;
+  Barrier* barrier = &counts->barrier;
+  const i64 listed = 2 * b.listed;
+  const auto* old = (const Amount<W>*)b.old;
+  const auto* fresh = (const Amount<W>*)b.fresh;
+  if (b.order) gather_operations(b, barrier);
+
+  Seen seen;
+  // The threads that settle arcs are those that scan them.
+  for (i64 i = stretch_begin(listed) + threadIdx.x; i < stretch_end(listed); i += THREADS)
+    settle<W>(b, i, seen);
+  add_counted(&counts->missing, seen.missing);
+  add_counted(&counts->loops, seen.loops);
+  add_counted(&counts->gain_high, seen.gain_high);
+  add_counted(&counts->gain_low, seen.gain_low);
+  if (seen.heaviest) atomicMax(&counts->heaviest, seen.heaviest);
+
+  // Arcs in the lower half of the sums, edges in the upper.
+  auto* arc_old = (Amount<W>*)b.arc_old;
+  auto* arc_new = (Amount<W>*)b.arc_new;
+  grid_scan_to<u64>(
+      listed,
+      [=](i64 i) {
+        const u32 u = b.keys[i] >> 32, v = u32(b.keys[i]);
+        return old[i] == fresh[i] ? 0ull : (u64)(u != v) | (u64)(u <= v) << 32;
+      },
+      [=](i64 i, u64 sum, u64 own) {
+        if (i == listed) counts->arcs = u32(sum), counts->edges = sum >> 32;
+        if (own >> 32) b.edges[sum >> 32] = i;
+        if (!u32(own)) return;
+        const u32 at = sum;
+        b.arc_keys[at] = b.keys[i];
+        arc_old[at] = old[i];
+        arc_new[at] = fresh[i];
+      },
+      (u64*)b.partials, barrier);
+  grid_sync(barrier);
+
+  // Rows in the upper half; in the lower, arcs gained, and one more per arc.
+  const i64 arcs = *(volatile i64*)&counts->arcs;
+  grid_scan_to<u64>(
+      arcs,
+      [=](i64 i) {
+        const bool first = i == 0 || b.arc_keys[i] >> 32 != b.arc_keys[i - 1] >> 32;
+        return (u64)first << 32 | (1 + (arc_old[i] == 0) - (arc_new[i] == 0));
+      },
+      [=](i64 i, u64 sum, u64 own) {
+        const u32 row = sum >> 32;
+        b.gained[i] = int(u32(sum)) - int(i);
+        if (i == arcs) counts->rows = row, counts->gained = b.gained[i], b.starts[row] = i;
+        if (!(own >> 32)) return;
+        b.rows[row] = b.arc_keys[i] >> 32;
+        b.starts[row] = i;
+      },
+      (u64*)b.partials + gridDim.x, barrier);
+  if (b.classes == nullptr) return;
+  grid_sync(barrier);
+
+  const i64 rows = *(volatile i64*)&counts->rows;
+  u64 freed = 0, moved = 0;
+  // As above: these threads also scan.
+  for (i64 r = stretch_begin(rows) + threadIdx.x; r < stretch_end(rows); r += THREADS) {
+    const bool stays = choose_page(b, r, freed, moved);
+    b.pages[r] = stays ? b.from[r] : -1;
+  }
+  add_counted(&counts->freed, freed);
+  add_counted(&counts->moved, moved);
+  grid_scan_to<i64>(
+      rows,
+      [=](i64 r) {
+        return b.pages[r] < 0 ? 0 : b.lengths[r] + (b.starts[r + 1] - b.starts[r]);
+      },
+      [=](i64 r, i64 sum, i64 own) {
+        if (r == rows)
+          counts->room = sum;
+        else
+          b.rooms[r] = own ? sum : -1;
+      },
+      b.partials, barrier);
+  grid_scan_to<i64>(
+      rows, [=](i64 r) { return b.rooms[r] < 0 ? capacity_of(b.wanted[r]) : 0; },
+      [=](i64 r, i64 sum, i64) {
+        if (r == rows)
+          counts->fresh = sum;
+        else if (b.rooms[r] < 0)
+          b.pages[r] = b.frontier + sum;
+      },
+      b.partials + gridDim.x, barrier);
+}
+
+// Writes what a batch did to edges, and the degrees and loops that it leaves.
+template <class W>
+__global__ void BOUNDS end_batch(const Batch b, u64* loops, u32* u, u32* v, i64* before,
+                                 i64* after) {
+  const auto* old = (const Amount<W>*)b.old;
+  const auto* fresh = (const Amount<W>*)b.fresh;
+  const i64 edges = b.counts->edges, arcs = b.counts->arcs;
+  for (i64 e = grid_thread(); e < edges; e += grid_threads()) {
+    const i64 i = b.edges[e];
+    const u32 low = b.keys[i] >> 32, high = u32(b.keys[i]);
+    u[e] = low;
+    v[e] = high;
+    before[e] = old[i];
+    after[e] = fresh[i];
+    if (low != high) continue;
+    loops[low] = fresh[i];
+    atomicAdd(b.degrees + low, u64(2 * ((i64)fresh[i] - (i64)old[i])));
+  }
+  const auto* arc_old = (const Amount<W>*)b.arc_old;
+  const auto* arc_new = (const Amount<W>*)b.arc_new;
+  for (i64 i = grid_thread(); i < arcs; i += grid_threads())
+    atomicAdd(b.degrees + (b.arc_keys[i] >> 32), u64((i64)arc_new[i] - (i64)arc_old[i]));
 }

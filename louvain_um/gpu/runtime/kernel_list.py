@@ -88,9 +88,14 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
         "spmv": {"multiply": ANY_WEIGHTS},
         "sssp": {"sssp": ANY_WEIGHTS},
         "triangles": {"triangles": NO_TEMPLATE},
-        "batches": dict.fromkeys(
-            ("find_arcs", "merge_rows", "copy_rows"), ("Unweighted", "u32", "u64")
-        ),
+        "batches": {
+            "key_edges": NO_TEMPLATE,
+            **dict.fromkeys(("net_batch", "end_batch"), ANY_WEIGHTS),
+        },
+        "merge": {
+            **dict.fromkeys(("find_arcs", "merge_rows", "rebuild_rows"), ANY_WEIGHTS),
+            "lay_out_rows": NO_TEMPLATE,
+        },
         "generate": dict.fromkeys(
             (
                 "draw_rmat",

@@ -1,0 +1,145 @@
+// A batch on its way through the kernels: operations, net changes of arcs, rows touched.
+//
+// An edge is listed as two arcs, so that sorting the arcs cuts them by row; the arc with the smaller
+// row speaks for the edge. Nothing depends on the order of operations in the batch.
+#pragma once
+#include "search.cuh"
+#include "walk_arcs.cuh"
+
+#define THREADS 256
+#define BOUNDS __launch_bounds__(THREADS, 4)
+
+#define NO_ARC 0xFFFFFFFFFFFFFFFFull  // sorted behind every arc: a loop's second arc
+#define NO_PAGE 255                   // class of a row without arcs
+
+// Bits of BatchCounts::faults.
+#define BAD_VERTEX 1
+#define BAD_WEIGHT 2
+
+// What an operation asks for, by bits.
+#define DELETED 1
+#define DECREASED 2
+#define INSERTED 4
+
+// What the host reads back. All zero before a batch; `first_fault` and `first_absent` count down
+// from the number of arcs listed, so that 0 is none.
+struct BatchCounts {
+  Barrier barrier;
+  u64 faults;
+  u64 weight;        // sum of the weights given, in units of 2^20, rounded down
+  u64 first_fault;   // arcs listed − place of the first edge below zero or too heavy
+  u64 first_absent;  // the same for edges to delete or decrease that are not there
+  u64 missing;       // how many of these there are
+  i64 edges, arcs, rows;
+  i64 gained;        // arcs that the graph gains
+  u64 loops;         // changed loops
+  u64 heaviest;      // largest weight after the batch, of changed edges
+  i64 gain_high, gain_low;  // weight that edges gain: gain_high 2^20 + gain_low
+  i64 fresh, room;   // arcs of pages taken, and of the room where rows that stay are merged
+  u64 freed, moved;  // arcs of pages left, and arcs that leave them
+  i64 frontier;      // end of the pool after a rebuild
+  u64 long_rows;     // rows that all blocks merge together
+};
+static_assert(sizeof(BatchCounts) == 160, "mirrored by COUNTS in gpu/dynamic/batch_arrays.py");
+
+// Arrays of a batch; those with `arcs` entries belong to its changed arcs, those with `rows` to the
+// rows touched, others to the arcs listed.
+struct Batch {
+  const u64* keys;   // row in the upper, target in the lower half; ascending, repeated
+  const i64* order;  // place in the list of each; null where all are of one kind and weigh 1
+  const i64* given;  // weights of the operations listed, or null for 1
+  i64 listed;        // operations: half as many as arcs listed
+  i64 deletions;     // operations before this delete, …
+  i64 decreases;     // … before this decrease, and others insert
+  i64 summing;       // whether insertions add up, or the largest counts
+  const u64* loops;  // of each vertex
+  u64* degrees;
+  const i64 *begins, *ends;  // the rows before the batch
+  const u8* classes;         // null in a store without pages
+  const u32* targets;
+  const void* weights;
+  i64 frontier;
+  u32* asked;   // bits of operations, by place of the first arc of each edge
+  i64* less;    // sum of decreases
+  u64* more;    // sum or maximum of insertions
+  void* old;    // weights before and after; equal where nothing changes
+  void* fresh;
+  u64* arc_keys;  // arcs
+  void* arc_old;
+  void* arc_new;
+  int* gained;  // arcs + 1: arcs gained by changes before this one
+  u32* edges;   // edges: place of its first arc
+  u32* rows;    // rows
+  u32* starts;  // rows + 1: where each row's changes begin
+  i64* from;    // where the row lies
+  i64* lengths;
+  u8* wanted;   // its class after the batch
+  i64* pages;   // where it goes
+  i64* rooms;   // where a row that stays is merged, behind all pages
+  u32* long_rows;
+  i64* partials;  // two per block
+  BatchCounts* counts;
+};
+static_assert(sizeof(Batch) == 35 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
+
+// Type of weights before and after: without weights, 0 and 1.
+template <class W>
+struct AmountOf {
+  using Type = i64;
+};
+template <>
+struct AmountOf<Unweighted> {
+  using Type = u8;
+};
+template <class W>
+using Amount = typename AmountOf<W>::Type;
+
+// Writes the weight of an arc; unweighted graphs have none.
+__device__ __forceinline__ void put_weight(Unweighted*, i64, u64) {}
+template <class W>
+__device__ __forceinline__ void put_weight(W* weights, i64 at, u64 weight) {
+  weights[at] = W(weight);
+}
+
+// Returns the first place in low..high - 1 whose target is not below `target`; high for none.
+// Targets are the lower halves of what is searched.
+template <class T>
+__device__ __forceinline__ i64 lower_bound(const T* sorted, i64 low, i64 high, u32 target) {
+  while (low < high) {
+    const i64 middle = (low + high) / 2;
+    if (u32(sorted[middle]) < target)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+// Returns the weight of arc u -> v, or of u's loop; 0 where there is none.
+template <class W>
+__device__ __forceinline__ i64 weight_of(const i64* begins, const i64* ends, const u32* targets,
+                                         const W* weights, const u64* loops, u32 u, u32 v) {
+  if (u == v) return loops[u];
+  const i64 high = ends[u], at = lower_bound(targets, begins[u], high, v);
+  return at < high && targets[at] == v ? i64(weight_at(weights, at)) : 0;
+}
+
+// Arcs that a page of a class holds: 4 2^k or 6 2^k; the twin of cpu/dynamic/size_classes.py.
+__device__ __forceinline__ i64 capacity_of(u32 size_class) {
+  return size_class == NO_PAGE ? 0 : (size_class & 1 ? 6ll : 4ll) << (size_class >> 1);
+}
+
+// Returns the smallest class that holds so many arcs.
+__device__ __forceinline__ u8 class_for(i64 length) {
+  if (length == 0) return NO_PAGE;
+  u32 size_class = 0;
+  while (capacity_of(size_class) < length) ++size_class;
+  return size_class;
+}
+
+// Returns what a block counted, to one thread of it; others get 0.
+template <class T>
+__device__ __forceinline__ void add_counted(T* counter, T mine) {
+  const T sum = block_sum(mine);
+  if (threadIdx.x == 0 && sum != 0) atomicAdd((u64*)counter, (u64)sum);
+}

@@ -1,0 +1,120 @@
+"""The arrays of a batch on a device: one allocation, and the structures that kernels take."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um.gpu.runtime.structs import Struct, layout, pointers
+
+LONG_ROW: Final = 4096
+"""Arcs and changes above which all blocks merge a row (`merge.cu`)."""
+
+MOST_BLOCKS: Final = 4096
+"""Blocks of a launch, at most: each has two partial sums."""
+
+MOST_LISTED: Final = 1 << 30
+"""Operations of a batch, at most: signed 32 bits count its arcs."""
+
+ALIGNMENT: Final = 16
+
+BATCH: Final = layout(
+    **pointers("keys", "order", "given"),
+    listed=np.int64, deletions=np.int64, decreases=np.int64, summing=np.int64,
+    **pointers("loops", "degrees", "begins", "ends", "classes", "targets", "weights"),
+    frontier=np.int64,
+    **pointers(
+        "asked", "less", "more", "old", "fresh", "arc_keys", "arc_old", "arc_new", "gained",
+        "edges", "rows", "starts", "from", "lengths", "wanted", "pages", "rooms", "long_rows",
+        "partials", "counts",
+    ),
+)  # fmt: skip
+"""`Batch` of batch.cuh."""
+
+COUNTS: Final = np.dtype(
+    [
+        ("barrier", np.uint64),
+        ("faults", np.uint64),
+        ("weight", np.uint64),
+        ("first_fault", np.uint64),
+        ("first_absent", np.uint64),
+        ("missing", np.uint64),
+        ("edges", np.int64),
+        ("arcs", np.int64),
+        ("rows", np.int64),
+        ("gained", np.int64),
+        ("loops", np.uint64),
+        ("heaviest", np.uint64),
+        ("gain_high", np.int64),
+        ("gain_low", np.int64),
+        ("fresh", np.int64),
+        ("room", np.int64),
+        ("freed", np.uint64),
+        ("moved", np.uint64),
+        ("frontier", np.int64),
+        ("long_rows", np.uint64),
+    ]
+)
+"""`BatchCounts` of batch.cuh."""
+
+
+def batch_struct(**values: Any) -> Struct:
+    """Return a `Batch` with these fields, as addresses and numbers; others are 0."""
+    return Struct(BATCH, **(dict.fromkeys(BATCH.names or (), 0) | values))
+
+
+def long_rows(arcs: int) -> int:
+    """Return how many rows of so many arcs in all may be long."""
+    return arcs // LONG_ROW + 1
+
+
+def scratch_places(
+    listed: int, vertices: int, arcs: int, *, weighted: bool, ordered: bool, paged: bool
+) -> tuple[dict[str, int], int]:
+    """Return where each array of a batch begins in its scratch, and the bytes of it.
+
+    Parameters
+    ----------
+    listed : int
+        Operations.
+    vertices, arcs : int
+        Of the graph, before the batch.
+    weighted, ordered, paged : bool
+        Whether arcs have weights, whether operations are of several kinds or have weights, and
+        whether rows lie in pages.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.dynamic.batch_arrays import scratch_places
+    >>> size = {"weighted": False, "ordered": False, "paged": True}
+    >>> scratch_places(10_000_000, 1 << 22, 156_000_000, **size)[1] // 10_000_000
+    45
+    """
+    both, rows = 2 * listed, min(2 * listed, vertices)
+    amount, asking, paging = 8 if weighted else 1, both * ordered, rows * paged
+    bytes_of = {
+        "asked": 4 * asking,
+        "less": 8 * asking,
+        "more": 8 * asking,
+        "old": amount * both,
+        "fresh": amount * both,
+        "arc_keys": 8 * both,
+        "arc_old": amount * both,
+        "arc_new": amount * both,
+        "gained": 4 * (both + 1),
+        "edges": 4 * listed,
+        "rows": 4 * rows,
+        "starts": 4 * (rows + 1),
+        "from": 8 * paging,
+        "lengths": 8 * paging,
+        "wanted": paging,
+        "pages": 8 * paging,
+        "rooms": 8 * paging,
+        "long_rows": 4 * long_rows(arcs + both),
+    }
+    places, end = {}, 0
+    for name, size in bytes_of.items():
+        places[name] = end
+        end += -(-size // ALIGNMENT) * ALIGNMENT
+    return places, end

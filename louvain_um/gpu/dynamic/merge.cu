@@ -1,0 +1,265 @@
+// Rows of a changing graph: searching them, merging changes into them, copying them.
+//
+// Rows are contiguous and ascending. A warp takes the arcs of up to 32 rows at once; rows longer than
+// LONG_ROW wait for all blocks. Every place is written by one thread.
+#include "batch.cuh"
+
+// Arcs and changes above which all blocks merge a row.
+#define LONG_ROW 4096
+// Arcs of such a row that a warp takes at a time.
+#define CHUNK 512
+
+// found[i] becomes the weight of edge u[i], v[i], 0 where there is none.
+template <class W>
+__global__ void BOUNDS find_arcs(i64 count, const i64* begins, const i64* ends, const u32* targets,
+                                 const W* weights, const u64* loops, const u32* u, const u32* v,
+                                 i64* found) {
+  for (i64 i = grid_thread(); i < count; i += grid_threads())
+    found[i] = weight_of(begins, ends, targets, weights, loops, u[i], v[i]);
+}
+
+// A row and its changes.
+struct Merged {
+  i64 begin, out;      // where it lies, and where it is written
+  u32 length, first, changes;
+  __device__ __forceinline__ u32 items() const { return length + changes; }
+};
+
+// Where rows are read and written.
+template <class W>
+struct Pools {
+  const u32* targets;
+  const W* weights;
+  u32* out_targets;
+  W* out_weights;
+};
+
+// Writes item `place` of a merged row: an old arc, which may be gone or have another weight, or a
+// change, which may be an arc.
+template <class W>
+__device__ __forceinline__ void merge_item(const Batch& b, const Pools<W>& pools, const Merged& row,
+                                           u32 place, u32 target) {
+  const auto* old = (const Amount<W>*)b.arc_old;
+  const auto* fresh = (const Amount<W>*)b.arc_new;
+  const u32 last = row.first + row.changes;
+  if (place < row.length) {
+    i64 at = row.out + place, k = last;
+    if (row.changes) {
+      k = lower_bound(b.arc_keys, row.first, last, target);
+      at += b.gained[k] - b.gained[row.first];
+    }
+    const bool changed = k < last && u32(b.arc_keys[k]) == target;
+    if (changed && fresh[k] == 0) return;
+    pools.out_targets[at] = target;
+    put_weight(pools.out_weights, at,
+               changed ? u64(fresh[k]) : u64(weight_at(pools.weights, row.begin + place)));
+    return;
+  }
+  const u32 k = row.first + place - row.length;
+  if (old[k] != 0) return;
+  target = u32(b.arc_keys[k]);
+  const i64 at = row.out +
+                 lower_bound(pools.targets, row.begin, row.begin + row.length, target) - row.begin +
+                 b.gained[k] - b.gained[row.first];
+  pools.out_targets[at] = target;
+  put_weight(pools.out_weights, at, u64(fresh[k]));
+}
+
+// Merges 32 rows, one given by each lane. Whole warps call.
+template <class W>
+__device__ __forceinline__ void merge_lanes(const Batch& b, const Pools<W>& pools,
+                                            const Merged& mine) {
+  const bool plain = !__any_sync(FULL, mine.changes);
+  u32 total;
+  // An item's source is its place in its row; the lane's row begins at 0.
+  walk_lanes(mine.items(), 0, total, [&](const i64* at, const u32* owner, u32) {
+    Merged row[DEPTH];
+    u32 target[DEPTH];
+#pragma unroll
+    for (int d = 0; d < DEPTH; ++d) {
+      row[d].begin = __shfl_sync(FULL, mine.begin, owner[d]);
+      row[d].out = __shfl_sync(FULL, mine.out, owner[d]);
+      row[d].length = __shfl_sync(FULL, mine.length, owner[d]);
+      row[d].first = row[d].changes = 0;
+      if (!plain) {
+        row[d].first = __shfl_sync(FULL, mine.first, owner[d]);
+        row[d].changes = __shfl_sync(FULL, mine.changes, owner[d]);
+      }
+      target[d] = at[d] >= 0 && at[d] < row[d].length ? pools.targets[row[d].begin + at[d]] : 0;
+    }
+#pragma unroll
+    for (int d = 0; d < DEPTH; ++d)
+      if (at[d] >= 0) merge_item(b, pools, row[d], u32(at[d]), target[d]);
+    return true;
+  });
+}
+
+// Calls visit(row, place) for the items of long rows, which all blocks share. row_of(k) is the k-th.
+template <class R, class F>
+__device__ __forceinline__ void visit_long_rows(const Batch& b, R row_of, F visit) {
+  const i64 warps = grid_threads() / WARP, count = *(volatile i64*)&b.counts->long_rows;
+  i64 turn = grid_thread() / WARP;
+  for (i64 k = 0; k < count; ++k) {
+    const Merged row = row_of(b.long_rows[k]);
+    const i64 chunks = (row.items() + CHUNK - 1) / CHUNK;
+    for (; turn < chunks; turn += warps) {
+      const u32 end = min((turn + 1) * CHUNK, (i64)row.items());
+      for (u32 place = turn * CHUNK + lane_index(); place < end; place += WARP) visit(row, place);
+    }
+    turn -= chunks;
+  }
+}
+
+// Sets a long row aside; returns whether it is one.
+__device__ __forceinline__ bool set_aside(const Batch& b, const Merged& row, i64 number) {
+  if (row.items() <= LONG_ROW) return false;
+  b.long_rows[atomicAdd(&b.counts->long_rows, 1)] = number;
+  return true;
+}
+
+// Copies arcs of a row from where it was merged to its page.
+template <class W>
+__device__ __forceinline__ void copy_item(u32* targets, W* weights, i64 from, i64 to) {
+  targets[to] = targets[from];
+  put_weight(weights, to, u64(weight_at((const W*)weights, from)));
+}
+
+// Merges changes into the touched rows, `rows` of them, `each` per warp (at most 32): into new pages,
+// or into the room from `room` on, from where they go back to their own. Cooperative.
+template <class W>
+__global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u32* targets,
+                                  W* weights, i64* begins, i64* ends, u8* classes) {
+  const Pools<W> pools = {targets, weights, targets, weights};
+  const auto row_of = [&](i64 r) {
+    const u32 first = b.starts[r], changes = b.starts[r + 1] - first;
+    const i64 stays = b.rooms[r], out = stays < 0 ? b.pages[r] : room + stays;
+    return Merged{b.from[r], out, u32(b.lengths[r]), first, changes};
+  };
+  const u32 lane = lane_index();
+  for (i64 low = grid_thread() / WARP * each; low < rows; low += grid_threads() / WARP * each) {
+    const i64 r = low + lane;
+    const bool own = lane < each && r < rows;
+    Merged row = {0, 0, 0, 0, 0};
+    u32 back = 0;
+    i64 page = 0;
+    if (own) {
+      row = row_of(r);
+      page = b.pages[r];
+      const u32 after = row.length + b.gained[row.first + row.changes] - b.gained[row.first];
+      begins[b.rows[r]] = page;
+      ends[b.rows[r]] = page + after;
+      classes[b.rows[r]] = b.wanted[r];
+      if (b.rooms[r] >= 0) back = after;
+      if (set_aside(b, row, r)) row.length = row.changes = back = 0;
+    }
+    merge_lanes(b, pools, row);
+    __syncwarp();
+    u32 total;
+    walk_lanes(back, 0, total, [&](const i64* at, const u32* owner, u32) {
+#pragma unroll
+      for (int d = 0; d < DEPTH; ++d) {
+        const i64 from = __shfl_sync(FULL, row.out, owner[d]);
+        const i64 to = __shfl_sync(FULL, page, owner[d]);
+        if (at[d] >= 0) copy_item(targets, weights, from + at[d], to + at[d]);
+      }
+      return true;
+    });
+  }
+  Barrier* barrier = &b.counts->barrier;
+  grid_sync(barrier);
+  if (*(volatile i64*)&b.counts->long_rows == 0) return;
+  visit_long_rows(b, row_of, [&](const Merged& row, u32 place) {
+    merge_item(b, pools, row, place, place < row.length ? targets[row.begin + place] : 0);
+  });
+  grid_sync(barrier);
+  const auto written = [&](i64 r) {
+    Merged row = row_of(r);
+    row.begin = b.pages[r];
+    row.length += b.gained[row.first + row.changes] - b.gained[row.first];
+    row.changes = 0;
+    if (b.rooms[r] < 0) row.length = 0;
+    return row;
+  };
+  visit_long_rows(b, written, [&](const Merged& row, u32 place) {
+    copy_item(targets, weights, row.out + place, row.begin + place);
+  });
+}
+
+// Where all rows begin after a batch of `rows` touched ones, in the order of vertices: in pages if
+// `classes` is not null, else without gaps. begins has n + 1 entries. Cooperative.
+__global__ void BOUNDS lay_out_rows(const Batch b, i64 n, i64 rows, i64* begins, i64* ends,
+                                    u8* classes) {
+  Barrier* barrier = &b.counts->barrier;
+  for (i64 v = grid_thread(); v < n; v += grid_threads()) ends[v] = b.ends[v] - b.begins[v];
+  if (rows) {
+    grid_sync(barrier);
+    for (i64 r = grid_thread(); r < rows; r += grid_threads())
+      ends[b.rows[r]] += b.gained[b.starts[r + 1]] - b.gained[b.starts[r]];
+  }
+  grid_sync(barrier);
+  grid_scan_to<i64>(
+      n, [=](i64 v) { return classes ? capacity_of(class_for(ends[v])) : ends[v]; },
+      [=](i64 v, i64 sum, i64) {
+        begins[v] = sum;
+        if (v == n) {
+          b.counts->frontier = sum;
+          return;
+        }
+        if (classes) classes[v] = class_for(ends[v]);
+        ends[v] += sum;
+      },
+      b.partials, barrier);
+}
+
+// Returns, for 32 vertices from `low` on, one per lane, the place of each in ascending `rows`; -1
+// where it is not in it. Whole warps call.
+__device__ __forceinline__ i64 touched_place(const u32* rows, i64 count, i64 low) {
+  i64 from = 0;
+  for (i64 to = count; from < to;) {
+    const i64 middle = (from + to) / 2;
+    if (rows[middle] < low)
+      from = middle + 1;
+    else
+      to = middle;
+  }
+  const i64 at = from + lane_index();
+  const u32 ahead = at < count ? rows[at] - u32(low) : WARP;
+  u32 touched = ahead < WARP ? 1u << ahead : 0;
+  for (int d = WARP / 2; d; d >>= 1) touched |= __shfl_xor_sync(FULL, touched, d);
+  return touched >> lane_index() & 1 ? from + __popc(touched & lanes_below()) : -1;
+}
+
+// Copies all n rows to where `begins` says, with the changes of `rows` touched ones merged in.
+// Cooperative.
+template <class W>
+__global__ void BOUNDS rebuild_rows(const Batch b, i64 n, i64 rows, const i64* begins, u32* targets,
+                                    W* weights) {
+  const Pools<W> pools = {b.targets, (const W*)b.weights, targets, weights};
+  const auto row_of = [&](i64 v, i64 r) {
+    const i64 begin = b.begins[v];
+    Merged row = {begin, begins[v], u32(b.ends[v] - begin), 0, 0};
+    if (r >= 0) row.first = b.starts[r], row.changes = b.starts[r + 1] - row.first;
+    return row;
+  };
+  for (i64 low = grid_thread() / WARP * WARP; low < n; low += grid_threads()) {
+    const i64 v = low + lane_index(), r = rows ? touched_place(b.rows, rows, low) : -1;
+    Merged row = {0, 0, 0, 0, 0};
+    if (v < n) {
+      row = row_of(v, r);
+      if (set_aside(b, row, v)) row.length = row.changes = 0;
+    }
+    merge_lanes(b, pools, row);
+  }
+  grid_sync(&b.counts->barrier);
+  const auto long_row = [&](i64 v) {
+    i64 r = -1;
+    if (rows) {
+      const u32 at = last_at_most(b.rows, (u32)rows, (u32)v);
+      if (b.rows[at] == v) r = at;
+    }
+    return row_of(v, r);
+  };
+  visit_long_rows(b, long_row, [&](const Merged& row, u32 place) {
+    merge_item(b, pools, row, place, place < row.length ? b.targets[row.begin + place] : 0);
+  });
+}
