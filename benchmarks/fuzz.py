@@ -2,9 +2,11 @@
 
     python benchmarks/fuzz.py --seconds 600 [--bounds] [--out FILE]
 
-Half of the time goes to graphs and labels: seeds are `tests/corpus`, which also keeps what was
-found. The other half goes to saved files: sessions, recordings, traces, sweeps, policies, machine
-profiles, trackers and timed edges.
+Graphs and labels are those of `tests/corpus`, which also keeps what was found. The others are saved
+files (sessions, recordings, traces, sweeps, policies, machine profiles, trackers, timed edges), the
+folders in which an interrupted run goes on (checkpoints of ranks, streams, searches over
+resolutions, comparisons of stores), and tables of other programs. Every kind is damaged as bytes
+and inside its archive, JSON, table or database. A reader that takes longer is called less often.
 ``--bounds`` compiles every kernel anew with bounds checks, into a cache of its own.
 """
 
@@ -14,14 +16,27 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+
+LONGEST_SECONDS = 60
+"""Of reading one file."""
+
+PLACES = re.compile(r"/\S*|\d+|'[^']*'")
+"""What does not make a failure a new one: paths, numbers and quoted text."""
 
 
 def main() -> int:
@@ -37,74 +52,110 @@ def main() -> int:
             environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": cache}
             command = [arg for arg in sys.argv if arg != "--bounds"]
             return subprocess.run([sys.executable, *command], env=environment).returncode
-    texts, found = fuzz(options.seconds / 2, options.seed, options.keep)
-    saved, others = fuzz_saved(options.seconds / 2, options.seed, options.keep)
+    signal.signal(signal.SIGALRM, too_long)
+    files, failures = fuzz(options.seconds, options.seed, options.keep)
     if options.out:
-        counts = {"graphs_and_labels": texts, "saved_files": saved, "failures": found + others}
-        record(options.out, counts, os.environ.get("NUMBA_BOUNDSCHECK") == "1")
-    return min(found + others, 1)
+        bounds = os.environ.get("NUMBA_BOUNDSCHECK") == "1"
+        record(options.out, {"files": files, "failures": failures, "bounds": bounds})
+    return min(failures, 1)
 
 
-def record(file: Path, counts: dict[str, int], bounds: bool) -> None:
+def record(file: Path, run: dict[str, Any]) -> None:
     """Add the counts of this run to those of earlier ones."""
     from common import machine, save
 
     runs = json.loads(file.read_text())["runs"] if file.exists() else []
-    save("fuzz", {"machine": machine(), "runs": [*runs, counts | {"bounds": bounds}]}, file)
+    save("fuzz", {"machine": machine(), "runs": [*runs, run]}, file)
 
 
-def fuzz(seconds: float, seed: int, keep: Path) -> tuple[int, int]:
-    """Read changed files; keep those that fail in a new way; return how many were read and kept."""
-    from tests.formats.noise import CORPUS, changed, files_of, read_all
+@dataclass
+class Target:
+    """A whole file and what reads damaged copies of it; `read` returns the copy and a failure."""
 
-    seeds = [path for path in files_of(CORPUS) if path.is_file()]
-    chance = random.Random(seed)
-    found: set[str] = set()
-    count, end = 0, time.monotonic() + seconds
-    with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() < end:
-            path = chance.choice(seeds)
-            copy = Path(folder, path.parent.name, path.name)
+    kind: str
+    name: str
+    read: Callable[[int, Path], tuple[Path, str | None]]
+    files: int = 0
+    seconds: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        """What the next target is chosen by: slow ones are read less often."""
+        return self.seconds + 0.005 * self.files
+
+
+def texts() -> Iterator[Target]:
+    """Yield graphs and labels of the corpus."""
+    from tests.formats.noise import CORPUS, changed_file, files_of, read_all
+
+    def reader(path: Path) -> Callable[[int, Path], tuple[Path, str | None]]:
+        def read(seed: int, folder: Path) -> tuple[Path, str | None]:
+            chance = random.Random(f"{path.name} {seed}")
+            copy = folder / path.parent.name / path.name
             copy.parent.mkdir(exist_ok=True)
-            copy.write_bytes(changed(path.read_bytes(), chance))
-            count += 1
+            copy.write_bytes(changed_file(path, chance))
             try:
                 read_all(copy, chance)
             except Exception as error:
-                what = f"{type(error).__name__} {path.suffix} {str(error)[:40]}"
-                if what not in found:
-                    found.add(what)
-                    kept = keep / path.parent.name / f"{len(found)}_{path.name}"
-                    kept.parent.mkdir(parents=True, exist_ok=True)
-                    kept.write_bytes(copy.read_bytes())
-                    print(f"{what}: {kept}", flush=True)
-    print(f"{count} files, {len(found)} failures", flush=True)
-    return count, len(found)
+                return copy, f"{type(error).__name__}: {error}"
+            return copy, None
+
+        return read
+
+    for path in files_of(CORPUS):
+        yield Target(path.parent.name, path.name, reader(path))
 
 
-def fuzz_saved(seconds: float, seed: int, keep: Path) -> tuple[int, int]:
-    """Do the same with saved files."""
-    from tests.saved.saved_files import damaged, failure_of, saved_files
+def saved(folder: Path) -> Iterator[Target]:
+    """Yield saved files, folders in which a run goes on, and tables of other programs."""
+    from tests.saved.continued import continued
+    from tests.saved.saved_files import Saved, failure_of, saved_files
 
+    def reader(of: Saved) -> Callable[[int, Path], tuple[Path, str | None]]:
+        def read(seed: int, folder: Path) -> tuple[Path, str | None]:
+            failure = failure_of(of, seed, folder)
+            return folder / of.whole.name, failure
+
+        return read
+
+    for of in (*saved_files(folder), *continued(folder)):
+        yield Target(of.name.removeprefix("report ").split()[0], of.name, reader(of))
+
+
+def fuzz(seconds: float, seed: int, keep: Path) -> tuple[dict[str, int], int]:
+    """Read damaged files; keep those that fail in a new way; return files by kind, and failures."""
     found: set[str] = set()
-    count = 0
+    chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as work:
-        files = list(saved_files(Path(whole)))
+        targets = [*texts(), *saved(Path(whole))]
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            for saved in files:
-                failure = failure_of(saved, seed, Path(work))
-                count += 1
-                if failure is not None and failure not in found:
-                    found.add(failure)
-                    path = damaged(saved, seed, Path(work))
-                    kept = keep / "saved" / f"{len(found)}_{path.name}"
-                    kept.parent.mkdir(parents=True, exist_ok=True)
-                    (shutil.copytree if path.is_dir() else shutil.copy)(path, kept)
-                    print(f"{saved.name}, seed {seed}: {failure}: {kept}", flush=True)
-            seed += 1
-    print(f"{count} saved files, {len(found)} failures", flush=True)
-    return count, len(found)
+        while (begin := time.monotonic()) < end:
+            target = min(targets, key=lambda target: target.cost)
+            number = chance.getrandbits(40)
+            signal.alarm(LONGEST_SECONDS)
+            copy, failure = target.read(number, Path(work))
+            signal.alarm(0)
+            target.files += 1
+            target.seconds += time.monotonic() - begin
+            if failure is None or (what := f"{target.kind} {PLACES.sub('', failure)}") in found:
+                continue
+            found.add(what)
+            kept = keep / target.kind / f"{len(found)}_{copy.name}"
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if copy.is_dir() else shutil.copy)(copy, kept)
+            print(f"{target.name}, seed {number}: {failure}: {kept}", flush=True)
+    counts = Counter[str]()
+    for target in targets:
+        counts[target.kind] += target.files
+    slow = sorted(targets, key=lambda target: -target.seconds / max(target.files, 1))[:5]
+    shown = ", ".join(f"{t.name} {t.seconds / max(t.files, 1) * 1e3:.0f} ms" for t in slow)
+    print(f"{sum(counts.values()):,} files, {len(found)} failures; slowest: {shown}", flush=True)
+    return dict(counts), len(found)
+
+
+def too_long(*_: object) -> None:
+    """Report a reader that does not end."""
+    raise TimeoutError(f"takes more than {LONGEST_SECONDS} s")
 
 
 if __name__ == "__main__":

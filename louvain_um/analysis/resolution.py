@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Final, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from louvain_um.analysis.agreement import mean_agreement
 from louvain_um.analysis.envelope import Line, Piece, envelope
 from louvain_um.api import run
+from louvain_um.core.plain_data import Within, build
 from louvain_um.errors import OptionError
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
@@ -55,7 +56,7 @@ class ResolutionPoint:
         Mean agreement of the seeds' partitions (adjusted Rand index): 1 if all are the same.
     """
 
-    resolution: float
+    resolution: Annotated[float, Within(1e-300, 1e300)]
     lines: tuple[Line, ...]
     stability: float
 
@@ -71,13 +72,10 @@ class ResolutionPoint:
     @classmethod
     def from_plain(cls, found: Mapping[str, Any]) -> ResolutionPoint:
         """Return the point that `as_plain` turned into plain data."""
-        lines = tuple(
-            Line(**{**line, "start": None if line["start"] is None else tuple(line["start"])})
-            for line in found["lines"]
-        )
-        return cls(
-            resolution=float(found["resolution"]), lines=lines, stability=float(found["stability"])
-        )
+        point: ResolutionPoint = build(cls, found, "point")
+        if not point.lines:
+            raise ValueError("a point has no partitions")
+        return point
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

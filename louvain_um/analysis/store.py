@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TextIO
+from typing import Any, BinaryIO, Final
 
 from louvain_um.analysis.envelope import Line
 from louvain_um.analysis.resolution import (
@@ -18,6 +18,7 @@ from louvain_um.analysis.resolution import (
     ResolutionProfile,
 )
 from louvain_um.core.atomic_files import replacing
+from louvain_um.core.plain_data import parse
 from louvain_um.errors import LouvainUmError
 
 POINTS: Final = "points.jsonl"
@@ -49,7 +50,7 @@ class ProfileStore:
         check_folder(folder, force=force)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self.file: TextIO = path.open("a+", encoding="utf-8")
+            self.file: BinaryIO = path.open("a+b")
         except OSError as error:
             reason = (error.strerror or "cannot be written").lower()
             raise LouvainUmError(f"{folder}: {reason}; name another folder") from None
@@ -69,11 +70,11 @@ class ProfileStore:
     def _read(self, setup: Any) -> int:
         """Read the points; return where the last whole line ends."""
         whole = 0
-        for number, line in enumerate(self.file.read().splitlines(keepends=True)):
-            if not line.endswith("\n"):
+        for number, line in enumerate(self.file):
+            if not line.endswith(b"\n"):
                 break  # cut short by a kill
             try:
-                found = json.loads(line)
+                found = parse(line)
                 if number == 0 and found["setup"] != setup:
                     raise LouvainUmError(
                         f"{self.folder}: holds a profile of another graph or other options; name "
@@ -87,7 +88,7 @@ class ProfileStore:
                     f"{self.folder / POINTS}:{number + 1}: is damaged; name another folder, or "
                     "pass --force (force=True) to start again"
                 ) from None
-            whole += len(line.encode())
+            whole += len(line)
         return whole
 
     def __enter__(self) -> ProfileStore:
@@ -106,7 +107,7 @@ class ProfileStore:
         self._write_line(point.as_plain())
 
     def _write_line(self, value: Mapping[str, Any]) -> None:
-        self.file.write(json.dumps(value) + "\n")
+        self.file.write(json.dumps(value).encode() + b"\n")
         self.file.flush()
         os.fsync(self.file.fileno())
 

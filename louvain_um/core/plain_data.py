@@ -8,6 +8,7 @@ check arrays.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -32,6 +33,26 @@ class Within:
 
     least: float = -MOST_WHOLE
     most: float = MOST_WHOLE
+
+
+def parse(text: str | bytes) -> Any:
+    """Return the values of JSON.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON, is not UTF-8, or is nested too deeply.
+
+    Examples
+    --------
+    >>> from louvain_um.core.plain_data import parse
+    >>> parse('{"x": [1, 2]}')
+    {'x': [1, 2]}
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def build(declared: Any, values: object, where: str) -> Any:
@@ -65,11 +86,11 @@ def build(declared: Any, values: object, where: str) -> Any:
     ValueError: point.x must be a whole number, not 0.5
     """
     if not isinstance(values, Mapping):
-        raise ValueError(f"{where} must be a table of names and values, not {_shown(values)}")
+        raise ValueError(f"{where} must be a table of names and values, not {shown(values)}")
     checks = _checks(declared)
     for name in values:
         if name not in checks:
-            raise ValueError(f"{where} has an unknown entry {_shown(name)}")
+            raise ValueError(f"{where} has an unknown entry {shown(name)}")
     for name in _required(declared):
         if name not in values:
             raise ValueError(f"{where} lacks {name!r}")
@@ -118,6 +139,8 @@ def _check_of(hint: Any) -> Check:
         return _choice(parts)
     if origin is tuple and parts[1:] == (...,):
         return _several(_check_of(parts[0]))
+    if origin is tuple:
+        return _each([_check_of(part) for part in parts])
     if hint in (int, float):
         return _number(hint, Within())
     if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__"):
@@ -132,10 +155,10 @@ def _number(kind: type, bounds: Within) -> Check:
 
     def check(value: Any, where: str) -> Any:
         if isinstance(value, bool) or not isinstance(value, kinds):
-            raise ValueError(f"{where} must be {what}, not {_shown(value)}")
+            raise ValueError(f"{where} must be {what}, not {shown(value)}")
         if not bounds.least <= value <= bounds.most:
             raise ValueError(
-                f"{where} must lie in {bounds.least:.4g} … {bounds.most:.4g}, not {_shown(value)}"
+                f"{where} must lie in {bounds.least:.4g} … {bounds.most:.4g}, not {shown(value)}"
             )
         return value
 
@@ -163,7 +186,7 @@ def _choice(values: tuple[Any, ...]) -> Check:
 
     def check(value: Any, where: str) -> Any:
         if not isinstance(value, str | int) or value not in values:
-            raise ValueError(f"{where} must be one of {known}, not {_shown(value)}")
+            raise ValueError(f"{where} must be one of {known}, not {shown(value)}")
         return value
 
     return check
@@ -172,8 +195,18 @@ def _choice(values: tuple[Any, ...]) -> Check:
 def _several(each: Check) -> Check:
     def check(value: Any, where: str) -> Any:
         if not isinstance(value, list | tuple):
-            raise ValueError(f"{where} must be a list, not {_shown(value)}")
+            raise ValueError(f"{where} must be a list, not {shown(value)}")
         return tuple(each(item, f"{where}[{number}]") for number, item in enumerate(value))
+
+    return check
+
+
+def _each(checks: list[Check]) -> Check:
+    def check(value: Any, where: str) -> Any:
+        if not isinstance(value, list | tuple) or len(value) != len(checks):
+            raise ValueError(f"{where} must be a list of {len(checks)}, not {shown(value)}")
+        pairs = zip(checks, value, strict=True)
+        return tuple(one(item, f"{where}[{number}]") for number, (one, item) in enumerate(pairs))
 
     return check
 
@@ -184,13 +217,13 @@ def _instance(kind: type) -> Check:
 
     def check(value: Any, where: str) -> Any:
         if not isinstance(value, kind):
-            raise ValueError(f"{where} must be {what}, not {_shown(value)}")
+            raise ValueError(f"{where} must be {what}, not {shown(value)}")
         return value
 
     return check
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return a value for a message, in one line, however long it is."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)

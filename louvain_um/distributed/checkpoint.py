@@ -15,7 +15,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.archives import DAMAGED
 from louvain_um.core.atomic_files import replacing
+from louvain_um.core.plain_data import parse, shown
 from louvain_um.distributed import kernels
 from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.partition import RankGraph
@@ -75,6 +77,7 @@ class Checkpoint:
             raise LouvainUmError(
                 f"{folder}: cannot be made ({error.strerror}); name another folder for checkpoints"
             ) from error
+        self._run = json.dumps(found)
         if ranks.rank == 0:
             self._claim(found)
         ranks.allgatherv(np.zeros(0, np.uint8))  # nobody writes before the folder is known ours
@@ -88,7 +91,8 @@ class Checkpoint:
             if before.get(name) != value:
                 raise LouvainUmError(
                     f"{self.folder}: holds the checkpoints of another run (its {name} is "
-                    f"{before.get(name)}, not {value}); name another folder or empty this one"
+                    f"{shown(before.get(name))}, not {shown(value)}); name another folder or empty "
+                    "this one"
                 )
 
     def load(self, key: str, *, shared: bool) -> tuple[U32, dict[str, int]] | None:
@@ -110,18 +114,22 @@ class Checkpoint:
 
     def _read(self, key: str) -> tuple[U32, dict[str, int]] | None:
         seal = read_json(self.folder / f"{key}.json")
-        if seal is None:
+        if seal is None or seal.pop("crc", None) != self._crc(key, seal):
             return None
         parts = []
         for name, crc in seal["slices"]:
             try:
                 part = np.load(self.folder / name, allow_pickle=False)
-            except (OSError, ValueError, EOFError):
+            except (OSError, *DAMAGED):
                 return None
-            if zlib.crc32(part.tobytes()) != crc:
+            if part.dtype != np.uint32 or part.ndim != 1 or zlib.crc32(part.tobytes()) != crc:
                 return None
             parts.append(part)
-        return np.concatenate(parts).astype(np.uint32, copy=False), seal["numbers"]
+        return np.concatenate(parts), seal["numbers"]
+
+    def _crc(self, key: str, seal: Mapping[str, Any]) -> int:
+        """Return a checksum of a seal and of the run that it belongs to."""
+        return zlib.crc32(f"{self._run} {key} {json.dumps(seal, sort_keys=True)}".encode())
 
     def save(
         self, key: str, first: int, values: U32, numbers: Mapping[str, int], *, shared: bool
@@ -139,14 +147,15 @@ class Checkpoint:
         written = np.array([first, last, zlib.crc32(values.tobytes())], np.int64)
         every = self.ranks.allgatherv(written) if shared else [written]
         if self.ranks.rank == 0:
-            slices = [(f"{key}.{a}-{b}.npy", crc) for a, b, crc in map(np.ndarray.tolist, every)]
-            write_json(self.folder / f"{key}.json", {"slices": slices, "numbers": dict(numbers)})
+            slices = [[f"{key}.{a}-{b}.npy", crc] for a, b, crc in map(np.ndarray.tolist, every)]
+            seal = {"slices": slices, "numbers": dict(numbers)}
+            write_json(self.folder / f"{key}.json", {**seal, "crc": self._crc(key, seal)})
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
     """Return what a file of JSON holds; None if it is not there or damaged."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse(path.read_bytes())
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,9 +73,17 @@ def opened(path: str) -> AbstractContextManager[Any]:
 
 def parquet_file(stream: Any, path: str) -> Any:
     """Return an open Parquet file."""
+    parquet = require("pyarrow.parquet", path)
+    with readable(path):
+        return parquet.ParquetFile(stream)
+
+
+@contextmanager
+def readable(path: str) -> Iterator[None]:
+    """Turn what pyarrow raises for damaged files, which is of several types, into one error."""
     try:
-        return require("pyarrow.parquet", path).ParquetFile(stream)
-    except Exception as error:  # pyarrow raises several types for damaged files
+        yield
+    except Exception as error:
         problem = f"is not a valid Parquet file ({first_line_of(error)}); write it again"
         raise GraphFormatError(problem, path) from None
 
@@ -89,7 +97,8 @@ def pieces_of(path: str) -> tuple[list[Piece], int | None]:
         announced = (file.schema_arrow.metadata or {}).get(VERTICES_KEY)
         rows = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
     pieces = [Piece(path=path, group=k, size=size) for k, size in enumerate(rows)]
-    return pieces, int(announced) if announced else None
+    with readable(path):
+        return pieces, int(announced) if announced else None
 
 
 def share(pieces: Sequence[Piece], rank: int, ranks: int) -> list[Piece]:
@@ -115,7 +124,8 @@ def read_piece(piece: Piece, options: ReadOptions) -> Edges:
         names, group = file.schema_arrow.names, piece.group
 
         def column(name: Any) -> Array:
-            return from_arrow(file.read_row_group(group, columns=[name]).column(0))
+            with readable(piece.path):
+                return from_arrow(file.read_row_group(group, columns=[name]).column(0))
 
         try:
             return from_columns(names, column, options)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.distributed.coarse_rows import BINS
 from louvain_um.distributed.communicator import Array, Communicator
 from louvain_um.distributed.edge_pieces import (
@@ -223,6 +224,10 @@ def number(ranks: Communicator, u: I64, v: I64, n_vertices: int | None) -> tuple
     if n_vertices is not None:
         if high >= n_vertices:
             raise GraphError(f"vertex {high} needs n_vertices of at least {high + 1}")
+        if n_vertices > MAX_VERTICES:
+            raise GraphError(f"{n_vertices} vertices; at most {MAX_VERTICES} are supported")
+        # Every rank has the degrees of all vertices.
+        check_host_memory(8 * n_vertices, f"{n_vertices:,} vertices", "check their number")
         return n_vertices, None
     if high < DENSE * listed + FREE_IDS:
         seen = np.zeros(high + 1, np.bool_)

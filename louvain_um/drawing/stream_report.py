@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 from louvain_um.core.atomic_files import replacing
 from louvain_um.drawing import over_time
 from louvain_um.errors import LouvainUmError
+from louvain_um.formats.optional_dependencies import first_line_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,14 @@ REPORT: Final = "report.html"
 
 EPOCH_FROM: Final = 10**8
 """Times from here on are shown as dates, seconds since 1970: since March 1973."""
+
+COLUMNS: Final[Mapping[str, Mapping[str, type]]] = {
+    "history": {"time": float, "edges": int, "communities": int, "modularity": float,
+                "renewed": bool, "audit_lead": float, "seconds": float},
+    "communities": {"time": float, "vertex": str, "community": int},
+    "events": {"time": float, "kind": str},
+}  # fmt: skip
+"""The columns of each table that the page shows."""
 
 KINDS: Final = ("born", "split", "merged", "died", "grew", "shrank", "continued")
 
@@ -43,9 +52,13 @@ def write_report(folder: str | Path, title: str, *, force: bool = False) -> Path
         A table is missing or damaged.
     """
     folder = Path(folder)
-    history = read_table(folder / "history.csv")
-    changes = read_table(folder / "communities.csv")
-    events = read_table(folder / "events.csv")
+    history, changes, events = (
+        read_table(folder / f"{name}.csv", types) for name, types in COLUMNS.items()
+    )
+    if history.empty:
+        raise LouvainUmError(
+            f"{folder / 'history.csv'}: has no batches; follow the stream again with --force"
+        )
     path = folder / REPORT
     text = page(title, history, changes, events)
     with replacing(path, force=force) as part:
@@ -53,16 +66,29 @@ def write_report(folder: str | Path, title: str, *, force: bool = False) -> Path
     return path
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """Return a table; names of vertices stay text."""
+def read_table(path: Path, types: Mapping[str, type]) -> pd.DataFrame:
+    """Return the columns of a table, each of its type; names of vertices stay text.
+
+    Raises
+    ------
+    LouvainUmError
+        A column is missing or holds something else, or times do not ascend.
+    """
     import pandas as pd
 
     try:
-        return pd.read_csv(path, dtype={"vertex": str}, keep_default_na=False, na_values=["nan"])
-    except (OSError, ValueError) as error:
+        with np.errstate(invalid="ignore"):  # what cannot be cast is refused afterwards
+            table = pd.read_csv(path, dtype=dict(types), usecols=list(types), keep_default_na=False,
+                            na_values=["nan"])  # fmt: skip
+        numbers = table[[name for name, kind in types.items() if kind is float]].to_numpy()
+        times = table["time"]
+        if np.isinf(numbers).any() or times.isna().any() or not times.is_monotonic_increasing:
+            raise ValueError("a number is infinite, or times do not ascend")
+    except (OSError, ValueError, OverflowError) as error:
         raise LouvainUmError(
-            f"{path}: cannot be read ({type(error).__name__}); follow the stream again"
+            f"{path}: cannot be read ({first_line_of(error)}); follow the stream again with --force"
         ) from None
+    return table
 
 
 def page(title: str, history: pd.DataFrame, changes: pd.DataFrame, events: pd.DataFrame) -> str:

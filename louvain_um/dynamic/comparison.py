@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core.atomic_files import replacing
+from louvain_um.core.plain_data import build, parse
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import churn
 from louvain_um.dynamic.stores import store_class
@@ -58,6 +59,31 @@ class Comparison:
                     raise OptionError(name, value, "must be at least 1")
         if self.window is not None and self.every is None:
             raise OptionError("window", self.window, "needs every")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A point of the results, as the file holds it."""
+
+    graph: str
+    digest: str
+    store: str
+    batch: int
+    build_ms: float
+    insert_ms: float | None
+    delete_ms: float | None
+    query_ms: float | None
+    insert_edges_per_second: float | None
+    delete_edges_per_second: float | None
+    query_edges_per_second: float | None
+    bytes_per_arc: float
+    held_bytes: int
+    live_bytes: int
+    row_bytes: int
+    moved_bytes: int
+    traverse_ms: float
+    arcs: int
+    contents: str
 
 
 def compare_stores(
@@ -106,9 +132,9 @@ def read_results(folder: Path, settings: dict[str, Any], *, force: bool) -> list
             raise LouvainUmError(f"{folder}: is not empty; name another folder, or pass --force")
         return []
     try:
-        held = json.loads(file.read_text("utf-8"))
+        held = parse(file.read_bytes())
         same = held["schema"] == SCHEMA and held["settings"] == settings
-        results: list[dict[str, Any]] = held["results"] if same else []
+        results = [asdict(build(Record, record, "result")) for record in held["results"] if same]
     except (ValueError, KeyError, TypeError):
         same, results = False, []
     if not same and not force:

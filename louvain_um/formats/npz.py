@@ -76,6 +76,9 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
 def _edges(
     file: GraphFile, arrays: dict[str, Any], options: ReadOptions, titles: tuple[str, str]
 ) -> Graph:
+    for name in ("u", "v"):
+        if arrays[name].ndim != 1:
+            raise GraphError(f"array {name} must be one-dimensional, one entry per edge")
     n = None
     if "n" in arrays:
         if arrays["n"].size != 1 or arrays["n"].dtype.kind not in "iu" or arrays["n"].min() < 0:
@@ -88,9 +91,15 @@ def _edges(
     if options.bipartite:
         from louvain_um.formats.objects.frames import from_ids
 
-        u, v = arrays["u"], arrays["v"]
-        if arrays.get("names") is not None:
-            u, v = arrays["names"][u], arrays["names"][v]
+        u, v, names = arrays["u"], arrays["v"], arrays.get("names")
+        if names is not None:
+            for ids in (u, v):
+                whole = names.ndim == 1 and ids.dtype.kind in "iu"
+                if not whole or (
+                    len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < len(names)
+                ):
+                    raise GraphError("names must have one entry per vertex")
+            u, v = names[u], names[v]
         return from_ids(u, v, w, options, titles=titles)
     return Graph.from_edges(
         arrays.pop("u"),

@@ -4,20 +4,43 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.archives import read_archive
 from louvain_um.core.atomic_files import replacing
-from louvain_um.errors import READ_AGAIN, GraphError, LouvainUmError
+from louvain_um.core.plain_data import build, parse
+from louvain_um.errors import GraphError, LouvainUmError
 from louvain_um.graph.graph import Graph
+from louvain_um.options import ObjectiveName
 from louvain_um.results.partition import Level, Result
 
 SCHEMA = "louvain-um/communities"
 VERSION = 1
 """Raised whenever older code could no longer read what `save` writes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a file says beside its arrays."""
+
+    schema: str
+    schema_version: int
+    graph: Mapping[str, int] | None
+    levels: tuple[Level, ...]
+    modularity: float
+    objective: ObjectiveName = "modularity"
+    value: float | None = None
+    resolution: float
+    method: str
+    timings: Mapping[str, float]
+    memory: Mapping[str, int]
+    provenance: Mapping[str, Any]
 
 
 def save(result: Result, path: str | Path, *, force: bool = False) -> None:
@@ -69,13 +92,20 @@ def load_fields(path: str | Path, graph: Graph | None = None) -> dict[str, Any]:
 
 
 def _fields(
-    path: str | Path, arrays: dict[str, NDArray[Any]], about: dict[str, Any], graph: Graph | None
+    path: str | Path,
+    arrays: dict[str, NDArray[Any]],
+    values: Mapping[str, Any],
+    graph: Graph | None,
 ) -> dict[str, Any]:
-    if graph is not None and about["graph"] not in (None, _fingerprint(graph)):
+    about: About = build(About, values, "result")
+    for figures in (about.timings, about.memory):
+        if not all(isinstance(figure, int | float) for figure in figures.values()):
+            raise ValueError("timings and memory are not numbers")
+    if graph is not None and about.graph not in (None, _fingerprint(graph)):
         raise GraphError(f"{path}: belongs to another graph than the one passed")
     names = arrays.get("names")
     if "names_json" in arrays:
-        listed = json.loads(arrays["names_json"].tobytes())
+        listed = parse(arrays["names_json"].tobytes())
         names = np.empty(len(listed), object)
         names[:] = [tuple(name) if isinstance(name, list) else name for name in listed]
     labels = arrays["labels"]
@@ -86,41 +116,19 @@ def _fields(
         raise ValueError("labels out of range")
     if names is not None and (names.ndim != 1 or len(names) != len(labels)):
         raise ValueError("names do not match")
-    kept = ("modularity", "resolution", "method", "timings", "memory", "provenance")
-    later = {key: about[key] for key in ("objective", "value") if key in about}
-    return (
-        {key: about[key] for key in kept}
-        | later
-        | {
-            "labels": arrays["labels"],
-            "maps": _numbered(arrays, "map_"),
-            "coarse_labels": _numbered(arrays, "cut_"),
-            "levels": tuple(Level(**level) for level in about["levels"]),
-            "vertex_names": names,
-        }
-    )
+    kept = ("levels", "modularity", "objective", "value", "resolution", "method", "timings",
+            "memory", "provenance")  # fmt: skip
+    return {key: getattr(about, key) for key in kept} | {
+        "labels": labels.astype(np.uint32, copy=False),
+        "maps": _numbered(arrays, "map_"),
+        "coarse_labels": _numbered(arrays, "cut_"),
+        "vertex_names": names,
+    }
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of an `.npz` file, never unpickling anything."""
-    try:
-        # Opened here: np.load leaves a damaged file open.
-        with open(path, "rb") as raw:
-            file = np.load(raw, allow_pickle=False)
-            if not hasattr(file, "files"):
-                raise ValueError("a single array")
-            with file:
-                return {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise LouvainUmError(f"{path}: no such file; check the path") from None
-    except OSError as error:
-        raise LouvainUmError(
-            f"{path}: {(error.strerror or 'not an .npz file').lower()}{READ_AGAIN}"
-        ) from error
-    except Exception as error:  # damaged archives raise many types
-        raise LouvainUmError(
-            f"{path}: not a whole .npz file of plain arrays; write it again"
-        ) from error
+    return read_archive(path, f"{path}: not a whole .npz file of plain arrays; write it again")
 
 
 def is_result(arrays: dict[str, NDArray[Any]]) -> bool:
@@ -130,9 +138,9 @@ def is_result(arrays: dict[str, NDArray[Any]]) -> bool:
 
 def _about(path: str | Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     try:
-        about = json.loads(arrays["about"].tobytes())
+        about = parse(arrays["about"].tobytes())
         schema, version = about["schema"], int(about["schema_version"])
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, OverflowError):
         schema, version, about = None, 0, {}
     if schema != SCHEMA or "labels" not in arrays:
         raise LouvainUmError(f"{path}: not a result saved by Communities.save")

@@ -193,7 +193,7 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
         ),
         phases=tuple(spans),
         events=EventTable(
-            {name: arrays[f"events.{name}"] for name in COLUMNS},
+            {name: _column(arrays[f"events.{name}"], dtype) for name, dtype in COLUMNS.items()},
             tuple(header["kernels"]),
             tuple(header["event_phases"]),
         ),
@@ -210,6 +210,16 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
         notes=tuple(header["notes"]),
         energy=header["energy"],
     )
+
+
+def _column(found: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a column of events as its type, if that can hold its values."""
+    if found.dtype.kind not in "iu":
+        raise ValueError("events are whole numbers")
+    column = found.astype(dtype, copy=False)
+    if not np.array_equal(column, found):
+        raise ValueError("events exceed the type of their column")
+    return column
 
 
 def _save_folder(session: SessionData, path: Path, *, force: bool) -> None:

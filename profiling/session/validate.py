@@ -52,6 +52,7 @@ def check(session: SessionData) -> None:
         stretch = (life.address, life.nbytes, life.start_ns, life.end_ns)
         _need(isinstance(life.name, str) and _is_word(life.group), "lifetimes")
         _need(_whole(*stretch, life.level) and min(stretch) >= 0, "lifetimes")
+        _need(life.address + life.nbytes < MOST, "lifetimes")
     for span in session.phases:
         whole = (span.start_ns, span.end_ns, span.vertices, span.arcs, span.moved)
         _need(isinstance(span.phase, str) and isinstance(span.modularity, int | float), "phases")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.formats.optional_dependencies import first_line_of
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.steps import Array, HostTouches, Launch, Step
 from louvain_um.profiling.simulator.touches import Access, Touches
@@ -242,8 +243,10 @@ def _read(path: str | Path, required: Sequence[str], known: Sequence[str]) -> pd
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise LouvainUmError(f"{path}: {reason}; check the path") from None
-    except (ValueError, ImportError) as error:
-        raise LouvainUmError(f"{path}: is no table ({error}); write CSV or Parquet") from None
+    except Exception as error:  # pandas and pyarrow raise several types
+        raise LouvainUmError(
+            f"{path}: is no table ({first_line_of(error)}); write CSV or Parquet"
+        ) from None
     missing = [name for name in required if name not in table.columns]
     if missing:
         raise LouvainUmError(

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, OptionError
+from louvain_um.options import Method
 from louvain_um.placement.decision import Declare
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
@@ -237,6 +238,8 @@ def _shape(about: Mapping[str, Any]) -> Shape:
         for name, value in known.items():
             if name != "method" and value is not None and not 0 <= float(value) < MOST_COUNT:
                 raise ValueError(name)
+        if known["method"] not in get_args(Method):
+            raise ValueError("method")
         skew = known.pop("skew") * known["vertices"] / max(known["arcs"], 1)
         return Shape.from_record(known | {"kind": kind_of(skew).name, "skew": skew})
     except (KeyError, TypeError, ValueError):

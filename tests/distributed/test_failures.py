@@ -123,6 +123,50 @@ def test_a_damaged_checkpoint_is_computed_again(tmp_path: Path, change: Any) -> 
     assert_equal(again, one_process("lfr", "louvain"))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda seal: seal.replace(b'"moves"', b'"mowes"'),
+        lambda seal: seal.replace(b'"slices": [[', b'"slices": [7, ['),
+        lambda seal: seal.replace(b'"gain": ', b'"gain": 1'),
+        lambda seal: b"[" * 100_000,
+        lambda seal: b"\xff" + seal,
+        lambda seal: b"{}",
+    ],
+)
+def test_a_damaged_seal_does_not_count(tmp_path: Path, change: Any) -> None:
+    run("louvain", tmp_path)
+    for seal in tmp_path.glob("move.*.json"):
+        damaged = change(seal.read_bytes())
+        assert damaged != seal.read_bytes()
+        seal.write_bytes(damaged)
+    again = run("louvain", tmp_path)
+    assert again.provenance["replayed"] == 0
+    assert_equal(again, one_process("lfr", "louvain"))
+
+
+def test_an_array_of_another_shape_does_not_count(tmp_path: Path) -> None:
+    run("louvain", tmp_path)
+    for file in tmp_path.glob("move.*.npy"):
+        np.save(file, np.load(file).reshape(1, -1))
+    assert_equal(run("louvain", tmp_path), one_process("lfr", "louvain"))
+
+
+def test_checkpoints_whose_run_is_unknown_do_not_count(tmp_path: Path) -> None:
+    run("louvain", tmp_path)
+    (tmp_path / RUN).write_text("damaged")
+    found = run("leiden", tmp_path)
+    assert found.provenance["replayed"] == 0
+    assert_equal(found, one_process("lfr", "leiden"))
+
+
+def test_a_run_of_many_lines_is_refused_in_one(tmp_path: Path) -> None:
+    run("louvain", tmp_path)
+    (tmp_path / RUN).write_text('{"vertices": "a\\nb"}')
+    with pytest.raises(LouvainUmError, match=r"^[^\n]*another run[^\n]*$"):
+        run("louvain", tmp_path)
+
+
 def test_an_unsealed_checkpoint_does_not_count(tmp_path: Path) -> None:
     run("louvain", tmp_path)
     for seal in tmp_path.glob("move.*.json"):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from louvain_um.errors import GraphWarning, LouvainUmError
 from louvain_um.formats import read_graph
 from louvain_um.formats.labels import read_labels
 from louvain_um.results.communities import Communities
+from tests.saved.mutations import damage
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 """Files that readers once failed on, and the seeds of `changed`."""
@@ -27,6 +29,15 @@ PIECES = (
 def files_of(corpus: Path) -> list[Path]:
     """Return the graphs and labels of a corpus."""
     return sorted(path for name in FOLDERS for path in (corpus / name).rglob("*") if path.is_file())
+
+
+def changed_file(path: Path, chance: random.Random) -> bytes:
+    """Return what a file holds, changed as bytes, or inside its archive, JSON or table."""
+    data = path.read_bytes()
+    if chance.random() < 0.5:
+        with suppress(Exception):  # a file of the corpus may be too damaged to look inside
+            return damage(chance, path)
+    return changed(data, chance)
 
 
 def changed(data: bytes, chance: random.Random) -> bytes:
@@ -51,7 +62,7 @@ def read_all(path: Path, chance: random.Random | None = None) -> None:
     if path.parent.name == "labels":
         _read(path, lambda: read_labels(path))
         if path.suffix == ".npz":
-            _read(path, lambda: Communities.load(path))
+            _read(path, lambda: str(Communities.load(path)))
         return
     options: dict[str, object] = {}
     if chance is not None:
@@ -63,6 +74,15 @@ def read_all(path: Path, chance: random.Random | None = None) -> None:
             "separator": chance.choice((None, None, *" ,;\t:x.|-\x01")),
             "ids": chance.choice(("auto", "number", "text")),
         }
+        if chance.random() < 0.3:
+            options["symmetrize"] = False
+            options[chance.choice(("directed", "signed", "bipartite", "allow_rounding"))] = True
+        if chance.random() < 0.2:
+            role = chance.choice(("source", "target", "weight", "time"))
+            options[role] = chance.choice((1, 2, 3, 9, "weight", "time", "x"))
+            options["weighted"] = None  # a weight that is not read is refused
+        if chance.random() < 0.2:
+            options["duplicates"] = chance.choice(("once", "sum"))
     _read(path, lambda: read_graph(path, **options))  # type: ignore[arg-type]
 
 

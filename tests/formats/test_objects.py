@@ -257,6 +257,13 @@ def test_archives(tmp_path: Path) -> None:
     np.savez(tmp_path / "o.npz", u=np.array([{}], object), v=[1], allow_pickle=True)
     with pytest.raises(GraphError, match=r"o\.npz"):
         read_graph(tmp_path / "o.npz")
+    np.savez(tmp_path / "n.npz", u=5, v=[1], n=7)
+    with pytest.raises(GraphError, match=r"n\.npz: array u must be one-dimensional"):
+        read_graph(tmp_path / "n.npz")
+    for names in (["a"], "a"):
+        np.savez(tmp_path / "s.npz", u=[0, 1], v=[1, 0], names=names)
+        with pytest.raises(GraphError, match=r"s\.npz: names must have one entry per vertex"):
+            read_graph(tmp_path / "s.npz", bipartite=True)
     np.savez(tmp_path / "b.npz", u=[-1], v=[1])
     with pytest.raises(GraphError, match=r"b\.npz: .*negative"):
         read_graph(tmp_path / "b.npz")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import gzip
 import io
 import json
 import random
+import sqlite3
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +24,9 @@ VALUES: tuple[Any, ...] = (
     10**30, 1e18, 1e308, float("nan"), float("inf"), "", "x", "x" * 5000, "a\nb", "\0", "-1", "nan",
     [], [[]], {}, {"x": {}}, [1] * 9, DEEP,
 )  # fmt: skip
+PARQUET_VALUES: tuple[Any, ...] = (
+    None, True, -1, 1 << 62, 0.5, float("nan"), "", "x", "7", b"\xff", [1, 2], {"a": 1},
+)  # fmt: skip
 TYPES = (np.int8, np.uint8, np.int16, np.int64, np.uint64, np.float64, np.bool_, "S3", "U2")
 
 
@@ -34,13 +41,18 @@ def nodes(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
+def any_value(rng: random.Random) -> Any:
+    """Return a value that files seldom hold."""
+    return copy.deepcopy(rng.choice(VALUES))
+
+
 def in_json(rng: random.Random, value: Any) -> Any:
     """Return JSON data with a value replaced, removed, added or repeated."""
     value = json.loads(json.dumps(value))
     for _ in range(rng.choice((1, 1, 1, 3))):
         paths = nodes(value)
         if not paths:
-            return rng.choice(VALUES)
+            return any_value(rng)
         *head, key = rng.choice(paths)
         place = value
         for step in head:
@@ -51,9 +63,9 @@ def in_json(rng: random.Random, value: Any) -> Any:
         elif what == 1 and isinstance(place, list):
             place.insert(key, place[key])
         elif what == 1:
-            place[rng.choice(("unknown", "", "x" * 300))] = rng.choice(VALUES)
+            place[rng.choice(("unknown", "", "x" * 300))] = any_value(rng)
         else:
-            place[key] = rng.choice(VALUES)
+            place[key] = any_value(rng)
     return value
 
 
@@ -110,9 +122,11 @@ def in_archive(rng: random.Random, data: bytes) -> bytes:
     with np.load(io.BytesIO(data)) as found:
         arrays = dict(found)
     name = rng.choice(list(arrays))
-    if "header" in arrays and rng.random() < 0.6:
-        header = in_json(rng, json.loads(arrays["header"].tobytes()))
-        arrays["header"] = np.frombuffer(dumped(header).encode(), np.uint8)
+    plain = [key for key, array in arrays.items() if array.dtype == np.uint8 and _is_json(array)]
+    if plain and rng.random() < 0.6:
+        name = rng.choice(plain)
+        text = dumped(in_json(rng, json.loads(arrays[name].tobytes())))
+        arrays[name] = np.frombuffer(text.encode(), np.uint8)
     elif rng.random() < 0.15:
         del arrays[name]
     else:
@@ -122,6 +136,14 @@ def in_archive(rng: random.Random, data: bytes) -> bytes:
     if rng.random() < 0.1:
         return claiming(rng, out.getvalue())
     return out.getvalue()
+
+
+def _is_json(array: Any) -> bool:
+    """Return whether bytes are JSON with values inside."""
+    try:
+        return bool(json.loads(array.tobytes()))
+    except (ValueError, RecursionError):
+        return False
 
 
 def claiming(rng: random.Random, data: bytes) -> bytes:
@@ -167,11 +189,83 @@ def in_whole_json(rng: random.Random, data: bytes) -> bytes:
     return dumped(in_json(rng, json.loads(data))).encode()
 
 
+def in_numpy(rng: random.Random, data: bytes) -> bytes:
+    """Return a file of one array, changed."""
+    out = io.BytesIO()
+    np.save(out, in_array(rng, np.load(io.BytesIO(data))))
+    return out.getvalue()
+
+
+def in_parquet(rng: random.Random, data: bytes) -> bytes:
+    """Return a table with a column or its metadata changed."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = parquet.read_table(io.BytesIO(data))
+    at = rng.randrange(max(table.num_columns, 1))
+    what = rng.randrange(6)
+    if what == 0:
+        table = table.remove_column(at)
+    elif what == 1:
+        names = [*table.column_names]
+        names[at] = rng.choice((*names, "", "x", "weight", "time", "a\nb"))
+        table = table.rename_columns(names)
+    elif what == 2:
+        table = table.slice(rng.randrange(table.num_rows + 1), rng.choice((0, 1, table.num_rows)))
+    elif what == 3:
+        about = {
+            key: rng.choice((b"", b"-1", b"x", b"9" * 30)) for key in table.schema.metadata or ()
+        }
+        table = table.replace_schema_metadata(about or {"louvain_um_vertices": "7"})
+    else:
+        values = table.column(at).to_pylist()
+        if what == 4 and values:
+            values[rng.randrange(len(values))] = rng.choice((None, -1, 1 << 62, 0.5, "x", b"x"))
+        else:
+            values = [rng.choice(PARQUET_VALUES)] * len(values)
+        with contextlib.suppress(pa.ArrowException, OverflowError):
+            table = table.set_column(at, table.column_names[at], pa.array(values))
+    out = io.BytesIO()
+    parquet.write_table(table, out)
+    return out.getvalue()
+
+
+def in_gzip(rng: random.Random, data: bytes) -> bytes:
+    """Return a packed file, its text changed."""
+    return gzip.compress(in_bytes(rng, gzip.decompress(data)), 1)
+
+
+def in_database(rng: random.Random, data: bytes) -> bytes:
+    """Return a SQLite database with a value, a column or a table changed."""
+    base = sqlite3.connect(":memory:")
+    base.deserialize(data)
+    tables = [row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    table = rng.choice(tables)
+    columns = [row[1] for row in base.execute(f'PRAGMA table_info("{table}")')]
+    column = rng.choice(columns)
+    what = rng.randrange(8)
+    if what == 0:
+        change, values = f'DROP TABLE "{table}"', ()
+    elif what == 1:
+        change, values = f'ALTER TABLE "{table}" DROP COLUMN "{column}"', ()
+    elif what == 2:
+        change, values = f'DELETE FROM "{table}"', ()
+    else:
+        value = rng.choice((None, -1, 0, 1 << 62, -(1 << 63), 0.5, "x", "", b"x", "a" * 5000))
+        where = rng.choice(("", " WHERE rowid = 1", " WHERE rowid % 2"))
+        change, values = f'UPDATE "{table}" SET "{column}" = ?{where}', (value,)
+    with contextlib.suppress(sqlite3.Error):  # a key must stay one
+        base.execute(change, values)
+    base.commit()
+    return base.serialize()
+
+
 def ways_of(path: Path) -> tuple[Callable[[random.Random, bytes], bytes], ...]:
     """Return how a file can be damaged, by its name."""
     ways = {
         ".npz": in_archive, ".toml": in_text, ".csv": in_text, ".txt": in_text,
-        ".json": in_whole_json, ".jsonl": in_lines,
+        ".json": in_whole_json, ".cyjs": in_whole_json, ".jsonl": in_lines, ".npy": in_numpy,
+        ".parquet": in_parquet, ".gz": in_gzip, ".sqlite": in_database,
     }  # fmt: skip
     way = ways.get(path.suffix)
     return (way, way, way, in_bytes) if way else (in_bytes,)

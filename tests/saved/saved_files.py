@@ -157,6 +157,9 @@ def saved_files(folder: Path) -> Iterator[Saved]:
         path = folder / f"{name}.npz"
         yield Saved(f"simulate {name}", path, path, read_recording)
     yield Saved("report session", folder / "session.npz", folder / "session.npz", read_report)
+    a_session().save(folder / "session.parquet")
+    for file in sorted((folder / "session.parquet").iterdir()):
+        yield Saved(f"report session {file.name}", folder / "session.parquet", file, read_report)
     sweep = folder / "sweep"
     settings = Settings(policies=("base", "adv2"), rates=(0.0, 30.0), gpus=("p4000",))
     run_sweep([Subject(name="g", graph=graph)], settings, sweep)

@@ -10,6 +10,15 @@ import pytest
 
 from louvain_um.errors import LouvainUmError
 from tests.paths import ROOT
+from tests.saved.continued import (
+    continued,
+    draw_stream,
+    read_partitions,
+    read_table_of_addresses,
+    resume_comparison,
+    resume_profile,
+    resume_stream,
+)
 from tests.saved.saved_files import (
     Saved,
     failure_of,
@@ -31,12 +40,16 @@ CORPUS = ROOT / "tests" / "corpus" / "saved"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Saved]:
-    return list(saved_files(tmp_path_factory.mktemp("saved")))
+    folder = tmp_path_factory.mktemp("saved")
+    return [*saved_files(folder), *continued(folder)]
 
 
-def test_whole_files_are_read(files: list[Saved]):
+def test_whole_files_are_read(files: list[Saved], tmp_path: Path):
     for saved in files:
-        saved.read(saved.whole)
+        copy = tmp_path / saved.whole.name
+        if not copy.exists():
+            (shutil.copytree if saved.whole.is_dir() else shutil.copy)(saved.whole, copy)
+        saved.read(copy)
 
 
 def test_damaged_files_give_one_line_or_a_result(files: list[Saved], tmp_path: Path):
@@ -51,9 +64,11 @@ def test_files_that_once_failed_are_refused_or_read(path: Path, tmp_path: Path):
     (shutil.copytree if path.is_dir() else shutil.copy)(path, copy)
     readers = {
         ".npz": (read_recording, read_report, read_tracker),
-        ".csv": (read_timed_edges,),
+        ".csv": (read_timed_edges, read_table_of_addresses, read_partitions),
+        ".parquet": (read_table_of_addresses, read_partitions),
         ".toml": (read_policy, read_machine),
     }
-    for read in readers.get(path.suffix, (read_report,)):
+    folders = (read_report, resume_stream, draw_stream, resume_profile, resume_comparison)
+    for read in readers.get("" if path.is_dir() else path.suffix, folders):
         with suppress(LouvainUmError):
             read(copy)

@@ -12,13 +12,15 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Annotated, Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.atomic_files import replacing
+from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.identity import EVENT
 from louvain_um.dynamic.tracking.tracker import TrackedCommunities, Tracker
@@ -38,6 +40,15 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     "history": HISTORY,
 }
 """Tables of a followed stream, and their columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Bytes of each table at a checkpoint."""
+
+    communities: Annotated[int, Within(0)]
+    events: Annotated[int, Within(0)]
+    history: Annotated[int, Within(0)]
 
 
 class StreamFolder:
@@ -111,18 +122,22 @@ class StreamFolder:
             tracker = Tracker.load(state, threads=threads)
             self._lengths = _read_json(self.folder / CHECKPOINTS)
             try:
-                lengths = {name: int(self._lengths[str(tracker.epoch)][name]) for name in TABLES}
-            except (KeyError, TypeError, ValueError):
+                found = build(Lengths, self._lengths[str(tracker.epoch)], "lengths")
+            except (KeyError, ValueError):
                 raise LouvainUmError(
                     f"{self.folder / CHECKPOINTS}: does not fit {STATE}; pass --force to start "
                     "again"
                 ) from None
+            lengths = asdict(found)
         for name, length in lengths.items():
             path = self.table(name)
             file = path.open("r+b" if path.exists() else "w+b")
             self.tables[name] = file
             if file.seek(0, os.SEEK_END) < length:
                 raise LouvainUmError(f"{path}: has lost rows; pass --force to start again")
+            file.seek(max(length - 1, 0))
+            if length and file.read(1) != b"\n":
+                raise LouvainUmError(f"{path}: is damaged; pass --force to start again")
             file.truncate(length)
             file.seek(length)
             if not length:
@@ -203,7 +218,7 @@ def fingerprint(stream: EdgeStream) -> str:
 def _read_json(path: Path) -> dict[str, Any]:
     """Return an object of a file written here."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse(path.read_bytes())
     except (OSError, ValueError):
         found = None
     if not isinstance(found, dict):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.archives import read_archive
 from louvain_um.core.atomic_files import replacing
-from louvain_um.core.plain_data import Within, build
+from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.following import Connected, Followed, FollowOptions, Mode
 from louvain_um.dynamic.tracking.identity import Identity
@@ -125,7 +125,7 @@ def load(path: str | Path, threads: int | None = None) -> Following:
 
 
 def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
-    head: Head = build(Head, json.loads(arrays["head"].tobytes()), "tracker")
+    head: Head = build(Head, parse(arrays["head"].tobytes()), "tracker")
     weights = arrays.get("weights")
     if (weights is not None) != head.weighted:
         raise ValueError("weights are missing or too many")
@@ -169,7 +169,7 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
             due=head.due,
         ),
         identity=Identity.restored(names, graph.alive, view.degrees, ids, head.next_id),
-        rows=[dict(row) for row in json.loads(arrays["history"].tobytes())],
+        rows=[dict(row) for row in parse(arrays["history"].tobytes())],
     )
 
 
@@ -177,7 +177,7 @@ def _names(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | None:
     """Return the vertices' names, None for removed vertices; None for a graph without names."""
     if "vertex_names" not in arrays:
         return None
-    listed = json.loads(arrays["vertex_names"].tobytes())
+    listed = parse(arrays["vertex_names"].tobytes())
     return name_array([tuple(name) if isinstance(name, list) else name for name in listed])
 
 

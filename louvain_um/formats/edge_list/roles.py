@@ -209,7 +209,7 @@ def _ends(names: Sequence[str], width: int, asked: dict[str, int]) -> tuple[int,
     if named and not set(named) & others:
         return (*named, False)
     free = [place for place in range(width) if place not in others]
-    if len(free) > 2 and names and names[free[0]].lower() in ROW_NUMBERS:
+    if len(free) > 2 and free[0] < len(names) and names[free[0]].lower() in ROW_NUMBERS:
         free = free[1:]
     if len(free) < 2:
         raise GraphError(

@@ -14,7 +14,7 @@ from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
 from louvain_um.results.frame import hierarchy_columns
 
-INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 """Text that can be read as an integer; `int` also accepts underscores and other digits."""
 
 MAX_DIGITS = 20

@@ -83,8 +83,11 @@ def _no_attribute(weight: Any, known: Iterable[Any]) -> str:
 
 def weight_array(values: list[Any], allow_rounding: bool = False) -> NDArray[Any]:
     """Return weights as integers or float64; the error names the first that is not a number."""
-    numbers = np.asarray(values) if values else np.zeros(0, np.int64)
-    if numbers.dtype.kind not in "biuf":
+    try:
+        numbers = np.asarray(values) if values else np.zeros(0, np.int64)
+    except ValueError:  # lists of unequal lengths among them
+        numbers = np.zeros((), object)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "biuf":
         for place, value in enumerate(values):
             if not isinstance(value, int | float | np.number):
                 raise GraphError(f"weight at index {place} is not numeric ({value!r}); correct it")

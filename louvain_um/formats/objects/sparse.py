@@ -31,6 +31,8 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
         # Compiled code does not check indices, and those of a damaged file can be out of range.
         try:
             matrix.check_format(full_check=True)
+            if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
+                raise ValueError("its row pointers descend")
         except ValueError as error:
             raise GraphError(f"the sparse matrix is damaged: {error}") from None
     if matrix.format == "coo" and matrix.dtype.kind in "iuf":

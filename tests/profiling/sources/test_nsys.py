@@ -51,6 +51,11 @@ def database(path: Path, *scripts: str, rows: Iterable[Row] = ()) -> Path:
 
 @pytest.fixture
 def export(tmp_path: Path) -> Path:
+    return an_export(tmp_path)
+
+
+def an_export(folder: Path) -> Path:
+    """Write an export with a row of every table."""
     rows: list[Row] = [
         ("StringIds", (1, "void move_tile<unsigned int>(Level)")),
         ("StringIds", (2, "move_tile")),
@@ -69,7 +74,7 @@ def export(tmp_path: Path) -> Path:
         ("NVTX_EVENTS", (9300, 9950, 60, "fetch", None)),
         ("NVTX_EVENTS", (9300, None, 34, "a mark", None)),
     ]
-    return database(tmp_path / "run.sqlite", SCHEMA, FAULTS, rows=rows)
+    return database(folder / "run.sqlite", SCHEMA, FAULTS, rows=rows)
 
 
 def test_an_export_becomes_a_session(export: Path):
