@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from common import machine, save
 
-from louvain_um.placement.memory.vmm_split import Stitched
+from louvain_um.placement.memory.vmm_range import Stitched
 
 BLOCK = 2 << 20
 VERTICES = 1 << 24

@@ -145,7 +145,8 @@ def run(
         return run_on_cluster(clustered, graph, options, observer)
     options = replace(options, memory=find_policy(options.memory))
     if is_several(options.device):
-        return detect_on_devices(host_graph(graph), options, observer)
+        given = graph if isinstance(graph, DeviceGraph) else host_graph(graph)
+        return detect_on_devices(given, options, observer)
     options = replace(options, device=device_of(graph, options.device))
     chosen = pick(options.device)
     names = None

@@ -11,7 +11,7 @@ from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, cut, size_of
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import guard, managed_refusal
 from louvain_um.placement.memory.host import PageLocked, available
-from louvain_um.placement.memory.vmm_split import VmmSplit
+from louvain_um.placement.memory.vmm_range import VmmSplit
 
 
 class Memory(Protocol):

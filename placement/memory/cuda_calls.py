@@ -117,6 +117,11 @@ def current(device: int) -> Iterator[None]:
             _cupy("setDevice", before)
 
 
+def bind(device: int) -> None:
+    """Make a device current in a new thread, for the driver too: there it has no context yet."""
+    _cupy("setDevice", device)
+
+
 def allocate(call: str, *args: int) -> int:
     """Return the address that an allocating function of CuPy's runtime returns.
 

@@ -10,34 +10,43 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um.distributed.carriers.threads import ThreadCommunicator, run_threads
-from louvain_um.distributed.devices import DeviceEngine, DevicePeers, OwnRows, is_several
+from louvain_um.distributed.devices import DevicesEngine, cut_evenly, is_several
 from louvain_um.errors import DeviceUnavailableError, OptionError
+from louvain_um.generators import stencil
 from louvain_um.gpu.engine import GpuEngine
+from louvain_um.gpu.ranks.loading import SharedRows
 from louvain_um.gpu.runtime.device import pick
+from louvain_um.placement.arena_spec import BLOCK
 from tests.distributed.runs import graph_named
+from tests.placement.fake_cuda import FakeCuda, install
 
 
-def test_own_rows_keep_numbers_and_degrees() -> None:
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_vertices_are_cut_by_arcs(ranks: int) -> None:
     graph = graph_named("weighted lfr")
-    own = OwnRows.of(graph, 300, 900)
-    assert own.n_vertices == graph.n_vertices
-    assert own.total_weight == graph.total_weight
-    assert np.array_equal(own.degrees, graph.degrees)
-    counts = np.diff(own.offsets)
-    assert np.array_equal(counts[300:900], np.diff(graph.offsets)[300:900])
-    assert not counts[:300].any()
-    assert not counts[900:].any()
-    assert np.array_equal(own.targets, graph.targets[graph.offsets[300] : graph.offsets[900]])
+    bounds, before = cut_evenly(graph.offsets, ranks)
+    assert bounds[0] == before[0] == 0
+    assert (bounds[-1], before[-1]) == (graph.n_vertices, graph.n_arcs)
+    assert [int(graph.offsets[bound]) for bound in bounds] == before
+    most = int(np.diff(graph.offsets).max())
+    assert max(np.diff(before)) <= graph.n_arcs / ranks + 2 * most
 
 
-def test_values_are_shared_by_rank_turn_after_turn() -> None:
-    def task(own: ThreadCommunicator) -> list[list[int]]:
-        peers = DevicePeers(own.meeting, own.rank, [0, 1, 2, 3])
-        return [peers.share(10 * turn + peers.rank) for turn in range(50)]
+def test_rows_follow_each_other_in_whole_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = stencil((40, 40, 40)).graph  # 6 MB of targets
+    fake = install(monkeypatch, FakeCuda())
+    bounds, before = cut_evenly(graph.offsets, 3)
+    rows = SharedRows(graph, [0, 1, 2], bounds, before)
+    sizes = [nbytes for call, _, nbytes in created(fake)]
+    assert len(sizes) == 3
+    assert all(size % BLOCK == 0 for size in sizes)
+    assert graph.targets.nbytes <= sum(sizes) < graph.targets.nbytes + BLOCK
+    rows.close()
+    assert not fake.alive
 
-    want = [[10 * turn, 10 * turn + 1, 10 * turn + 2] for turn in range(50)]
-    assert run_threads(task, 3) == [want] * 3
+
+def created(fake: FakeCuda) -> list[tuple[str, str, int]]:
+    return [entry for entry in fake.log if entry[0] == "cuMemCreate"]  # type: ignore[misc]
 
 
 def assigned(function: object) -> set[str]:
@@ -50,12 +59,12 @@ def assigned(function: object) -> set[str]:
     }
 
 
-def test_a_device_of_several_begins_with_all_that_one_has() -> None:
+def test_devices_begin_with_all_that_one_has() -> None:
     # No device is here to miss an attribute that `GpuEngine.load` alone would set.
     begun = assigned(GpuEngine.load) | assigned(GpuEngine.begin)
     planned = {"plan", "planned", "ranged", "blocks", "low_scratch", "reaggregates", "limits"}
     planned |= {"hub_arcs"}
-    shared = assigned(DeviceEngine.load) | assigned(GpuEngine.begin)
+    shared = assigned(DevicesEngine.load) | assigned(GpuEngine.begin)
     assert begun - planned <= shared
 
 

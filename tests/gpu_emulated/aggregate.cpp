@@ -19,6 +19,7 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
   args.n = args.label_bound = args.neighbour_bound = n;
   args.chunk_arcs = chunk ? chunk : arcs;
   args.new_capacity = arcs;
+  args.parts = 1;
   args.stretch_shift = 10;
   args.table_slots = keys.size();
   args.offsets = offsets, args.targets = targets, args.weights = weights, args.degrees = degrees;

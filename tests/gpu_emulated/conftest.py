@@ -15,7 +15,10 @@ from louvain_um.gpu.runtime.compile import FOLDER
 from louvain_um.gpu.runtime.image_cache import cache_folder
 
 HERE = Path(__file__).parent
-SOURCES = ("move", "aggregate", "relabel", "algorithms", "extended", "ranks", "batches")
+SOURCES = (
+    "move", "aggregate", "relabel", "algorithms", "extended", "batches", "any_moving",
+    "any_aggregating", "any_relabelling",
+)  # fmt: skip
 CLOCK = 'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));'
 """The one line that is not C++; times of sweeps are not emulated."""
 

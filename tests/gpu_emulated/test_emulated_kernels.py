@@ -15,7 +15,6 @@ import pytest
 
 from louvain_um.core import rules
 from louvain_um.cpu.engine import CpuEngine
-from louvain_um.distributed.partition import cut_by_arcs
 from louvain_um.events import ignore
 from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu.memory.targets24 import pack
@@ -234,37 +233,3 @@ def test_masses_of_communities(emulated: dict[str, ctypes.CDLL], blocks: int) ->
         blocks, ctypes.c_int64(n), address(masses), address(numbers), address(sums)
     )
     np.testing.assert_array_equal(sums, expected)
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_rows_dealt_over_devices(
-    emulated: dict[str, ctypes.CDLL], device: Device, ranks: int
-) -> None:
-    if device.kind == KINDS["targets24"]:
-        pytest.skip("devices that share rows hold targets of 32 bits")
-    graph, n = device.graph, device.graph.n_vertices
-    engine, level = on_cpu(graph)
-    moved = engine.move(level)
-    bounds = cut_by_arcs(graph.offsets, ranks).astype(np.uint32)
-    salts = [rules.salt(0, sweep, SEED) for sweep in range(moved.iterations)]
-    prunes = [rules.prunes(True, sweep) for sweep in range(moved.iterations)]
-    found, counts = np.zeros((ranks, n), np.uint32), np.zeros(2, np.uint64)
-    dealt = ctypes.c_int(ranks), address(bounds), ctypes.c_double(graph.total_weight)
-    emulated["ranks"].move_on_ranks(
-        *device.arguments, dealt[0], dealt[1], dealt[2], ctypes.c_uint32(SEED),
-        ctypes.c_int(moved.iterations), address(np.array(salts, np.uint32)),
-        address(np.array(prunes, np.uint8)), address(found), address(counts),
-    )  # fmt: skip
-    for labels in found:
-        np.testing.assert_array_equal(labels, level.labels)
-    assert counts[0] == moved.arcs_visited
-
-    engine.refine(level)
-    salt = rules.salt(0, rules.REFINE_SWEEP, SEED)
-    labels, totals = level.labels.copy(), level.totals.astype(np.uint32)
-    emulated["ranks"].refine_on_ranks(
-        *device.arguments, dealt[0], dealt[1], address(labels), address(totals), dealt[2],
-        ctypes.c_uint32(SEED), ctypes.c_uint32(salt), address(found),
-    )  # fmt: skip
-    for refined in found:
-        np.testing.assert_array_equal(refined, level.refined)

@@ -18,12 +18,14 @@ from louvain_um.gpu.memory import targets24, targets24_rows, weights8
 from louvain_um.gpu.move.extended import EXTENDED_MOVE_RULE, EXTENDED_REFINE_RULE
 from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS
 from louvain_um.gpu.out_of_core.block_steps import NONE, SPAN, VERTEX_BLOCKS
+from louvain_um.gpu.ranks import steps
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
 from louvain_um.gpu.runtime import compile, launch, nvrtc
 from louvain_um.gpu.runtime.structs import Struct, layout
 from louvain_um.profiling.access import waits
 
 MOVING = ("move", "vertex_blocks")
+SHARING = ("ranks",)
 AGGREGATING = ("aggregate",)
 RELABELLING = ("relabel",)
 BATCHES = ("batches", "merge")
@@ -40,6 +42,9 @@ STRUCTS = {
     (("refine",), "ExtendedRefineRule<u64, u64>"): EXTENDED_REFINE_RULE,
     (MOVING, "Sweeps"): SWEEPS,
     (MOVING, "VertexBlocks"): VERTEX_BLOCKS,
+    (SHARING, "Own"): steps.OWN,
+    (SHARING, "Shown<u32>"): steps.SHOWN,
+    (SHARING, "Shown<u64>"): steps.SHOWN,
     (MOVING, "Control"): launch.CONTROL,
     (MOVING, "HubTables<u32>"): launch.HUB_TABLES,
     (MOVING, "HubTables<u64>"): launch.HUB_TABLES,
@@ -59,6 +64,7 @@ CONSTANTS = {
         "EMPTY": NONE,
         "THREADS": launch.THREADS,
         "DRAIN_SLOTS": launch.DRAIN_SLOTS,
+        "BINS": launch.BINS,
         "BINS + 1": SPAN,
         "Table<u32>::block_max": launch.BLOCK_MAX[4],
         "Table<u64>::block_max": launch.BLOCK_MAX[8],

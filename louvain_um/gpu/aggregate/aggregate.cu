@@ -50,10 +50,14 @@ __global__ void BOUNDS sum_arcs(Arguments<W, A> args) {
     for (u64 s = grid_thread(); s < args.heavy_slots; s += grid_threads()) table[s].arc = ~0ull;
     if (grid_thread() == 0) ((u64*)args.new_weights)[-1] = args.heavy_slots;
   }
-  if (grid_thread() == 0) state->written = args.base;
+  if (grid_thread() == 0) {
+    state->written = state->arcs = args.base;
+    state->next_chunk = BOUND_COUNT;
+  }
   for (u32 q = args.begin; q < BOUND_COUNT - 1; ++q) {
-    const Chunk chunk = {(i64)state->bounds[q], (i64)state->bounds[q + 1]};
-    if (chunk.first == chunk.last) continue;
+    const Chunk chunk = {max((i64)state->bounds[q], (i64)state->first),
+                         min((i64)state->bounds[q + 1], (i64)state->last)};
+    if (chunk.first >= chunk.last) continue;
     if (!args.resume || q > args.begin) sum_chunk(args, chunk);
     grid_sync(barrier);
     const i64 end = args.new_offsets[chunk.last];

@@ -25,8 +25,9 @@ struct State {
   u64 squares[3];            // sum of squared degrees, by 32 bits
   u64 bounds[BOUND_COUNT];   // chunk q: communities bounds[q]..bounds[q + 1] - 1
   u64 room_at[BOUND_COUNT];  // room of all communities before bounds[q]
+  u64 first, last;           // communities that this device sums: first..last - 1
 };
-static_assert(sizeof(State) == 1176, "STATE of kernel_arguments.py mirrors State");
+static_assert(sizeof(State) == 1192, "STATE of kernel_arguments.py mirrors State");
 
 // Arcs of all members before the i-th, in little more than 4 bytes per entry: their low 32 bits,
 // and the whole sum for each stretch of 2^shift entries, in which fewer than 2^32 arcs begin.
@@ -58,6 +59,7 @@ struct Arguments {
   i64 partial;          // whether inner arcs stay in new rows and loops are left alone
   i64 stretch_shift;    // of ArcsBefore
   i64 begin, resume;    // first chunk at work; whether its rows are in their rooms already
+  i64 part, parts;      // of so many parts of the arcs, the one whose communities are summed
   u64 table_slots;      // of keys and sums, together
   u64 heavy_slots;      // entries for heavy arcs in front of new weights of a byte
   // The level whose arcs are summed; loops and degrees may be null (row_of, degree_of).
@@ -98,7 +100,7 @@ struct Arguments {
     return (u32)(rooms[c] - rooms[first]);
   }
 };
-static_assert(sizeof(Arguments<u32, u32>) == 8 * 41, "ARGUMENTS of kernel_arguments.py mirrors it");
+static_assert(sizeof(Arguments<u32, u32>) == 8 * 43, "ARGUMENTS of kernel_arguments.py mirrors it");
 
 // Communities first..last - 1, whose rows are summed together.
 struct Chunk {

@@ -120,9 +120,15 @@ __device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
   }
 }
 
+// Returns where one of so many parts of all arcs begins; the last one ends behind every arc.
+__device__ __forceinline__ i64 part_begin(i64 arcs, i64 part, i64 parts) {
+  return part == parts ? arcs + 1 : arcs / parts * part + arcs % parts * part / parts;
+}
+
 // Lays out room for the rows: each as long as if no arcs merged, but no longer than
 // neighbour_bound. Cuts the communities into chunks whose rooms begin within one multiple of
-// chunk_arcs. Ends with a barrier.
+// chunk_arcs. Communities whose arcs begin in another part of all arcs get no room. Ends with a
+// barrier.
 template <class W, class A>
 __device__ void lay_out_rooms(const Arguments<W, A>& args, i64 k) {
   Barrier* barrier = &args.state->barrier;
@@ -131,9 +137,16 @@ __device__ void lay_out_rooms(const Arguments<W, A>& args, i64 k) {
   State* state = args.state;
   u32* rooms = args.rooms;
   const i64 bound = args.neighbour_bound, chunk = args.chunk_arcs;
+  const i64 arcs = arcs_before[args.n];
+  const i64 low = part_begin(arcs, args.part, args.parts);
+  const i64 high = part_begin(arcs, args.part + 1, args.parts);
   u64 max_arcs = 0;
   grid_scan_to<i64>(
-      k, [=](i64 c) { return min(arcs_before[starts[c + 1]] - arcs_before[starts[c]], bound); },
+      k,
+      [=](i64 c) {
+        const i64 begin = arcs_before[starts[c]];
+        return begin < low || begin >= high ? 0 : min(arcs_before[starts[c + 1]] - begin, bound);
+      },
       [=](i64 c, i64 room, i64 own) {
         rooms[c] = (u32)room;
         if (c == k) {
@@ -152,8 +165,14 @@ __device__ void lay_out_rooms(const Arguments<W, A>& args, i64 k) {
         }
       },
       (i64*)args.partials, barrier);
-  for (i64 c = grid_thread(); c < k; c += grid_threads())
-    max_arcs = max(max_arcs, (u64)(arcs_before[starts[c + 1]] - arcs_before[starts[c]]));
+  for (i64 c = grid_thread(); c < k; c += grid_threads()) {
+    const i64 begin = arcs_before[starts[c]], end = arcs_before[starts[c + 1]];
+    max_arcs = max(max_arcs, (u64)(end - begin));
+    const bool ends = c == k - 1;
+    if (begin >= low && (c == 0 || arcs_before[starts[c - 1]] < low)) state->first = c;
+    if (begin < low && ends) state->first = k;
+    if (begin < high && (ends || end >= high)) state->last = c + 1;
+  }
   max_arcs = warp_max(max_arcs);
   if (lane_index() == 0 && max_arcs) atomicMax(&state->max_arcs, max_arcs);
   grid_sync(barrier);

@@ -42,6 +42,8 @@ STATE: Final = np.dtype(
         ("squares", np.uint64, 3),
         ("bounds", np.uint64, BOUNDS),
         ("room_at", np.uint64, BOUNDS),
+        ("first", np.uint64),
+        ("last", np.uint64),
     ]
 )  # fmt: skip
 """`State` of arguments.cuh."""
@@ -50,7 +52,7 @@ ARGUMENTS: Final = layout(
     **dict.fromkeys(
         (
             "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "new_capacity",
-            "weights8", "partial", "stretch_shift", "begin", "resume",
+            "weights8", "partial", "stretch_shift", "begin", "resume", "part", "parts",
         ),
         np.int64,
     ),
@@ -90,7 +92,7 @@ class Aggregation:
         self.state = self.scratch("state", STATE.itemsize, np.uint8)
         self.state.data.memset_async(0, STATE.itemsize)
         graph = ("offsets", "targets", "weights", "loops", "degrees")
-        self.set(n=level.vertices, **{name: getattr(level, name) for name in graph})
+        self.set(n=level.vertices, parts=1, **{name: getattr(level, name) for name in graph})
 
     def set(self, **values: Any) -> None:
         """Set arguments: numbers, arrays, or None for a null pointer."""

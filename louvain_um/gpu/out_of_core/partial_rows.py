@@ -61,7 +61,6 @@ class PartialRows:
         # Most rows that each range adds; merging leaves k.
         added = [min(last - first, k) for first, last in ranges]
         self.room = max(min(sum(added), 2 * k), k + max(added))
-        self.held = "partial_offsets", "partial_names"
         self.offsets = memory.empty("partial_offsets", "scratch", self.room + 1, np.int64)
         self.names = memory.empty("partial_names", "scratch", self.room, np.uint32)
         self.offsets.data.memset_async(0, self.offsets.itemsize)
@@ -145,15 +144,6 @@ class PartialRows:
         self.rows.free()
         self.rows = rows
 
-    def replace(
-        self, names: Any, offsets: Any, rows: CoarseRows, used: int, held: tuple[str, str]
-    ) -> None:
-        """Go on with other rows: `held` names the arrays of their names and offsets."""
-        self.memory.free(*self.held)
-        self.rows.free()
-        self.names, self.offsets, self.rows, self.held = names, offsets, rows, held
-        self.used, self.arcs = used, rows.capacity
-
     def finish(self, offsets: Any, loops: Any) -> tuple[CoarseRows, Any]:
         """Return the next level's rows and state; fills offsets, and halves the doubled loops."""
         aggregation, state = self.aggregation()
@@ -163,5 +153,5 @@ class PartialRows:
         state = aggregation.write(rows, room)
         aggregation.close()
         self.rows.free()
-        self.memory.free(*self.held)
+        self.memory.free("partial_offsets", "partial_names")
         return rows, state

@@ -1,50 +1,180 @@
-// Steps of a level whose rows are dealt over devices of one host.
+// Moving and refinement of a level whose vertices are dealt over several devices.
 //
-// Every device has the labels, totals, sizes and states of all vertices, and the arcs of its own. It
-// queues and decides for its own vertices (vertex_blocks.cu, where its rows are one block), and
-// applies what all devices have proposed, read in place from their memory. Sums are of integers, so
-// that all devices end with the same state. No device writes another's memory.
+// Each device decides for its own vertices and reads, over the links between devices, what the
+// others propose; all apply all moves. Labels, totals and sizes are therefore the same on every
+// device between sub-rounds. The host lets a device wait for the others between two kernels: no
+// kernel waits for another device, and none writes another's memory.
+//
+// A sweep: `queue_own`; then for each sub-round `move_round` and, once all devices have decided,
+// `apply_round`; `move_round` once more to activate the neighbours of the last moves; and
+// `merge_active`. A sub-round's part of the queue is the same for all kernels of a sweep.
 
 #include "move_rule.cuh"
 #include "refine_rule.cuh"
 
-// Begins a sweep: no vertex is active for the next one yet.
-__global__ void begin_own_sweep(i64 n, u8* next_active, Control* control) {
-  const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
-  if (thread == 0) {
-    control->round_begin = control->tail = 0;
-    control->gain[0] = 0;
-    control->moves[0] = 0;
+// What a device has of its own: the vertices first..last - 1, whose rows it decides for. `starts`
+// says where each sub-round and degree bin begins in its queue. Refinement has neither active nor
+// next_active.
+struct Own {
+  i64 n;
+  i64 first, last;
+  u8* active;
+  u8* next_active;
+  u32* starts;
+  Control* control;
+  u32 salt;
+  u32 sub_rounds;
+};
+static_assert(sizeof(Own) == 64, "mirrored by OWN in ranks/steps.py");
+
+// What a device shows the others. weight_to_target is null while vertices move.
+template <class A>
+struct Shown {
+  const u32* queue;
+  const u32* proposed;
+  const u32* starts;
+  const u8* next_active;
+  const A* weight_to_target;
+};
+
+// Queues a device's own vertices by sub-round and bin, and tells the others where these begin.
+template <class W, class A, class R>
+__device__ void queue_rounds(const Own& own, const i64* offsets, const W* weights, u32* queue,
+                             Shared<A>& shared, R round_of) {
+  enqueue(own.first, own.last, offsets, weights, own.sub_rounds, 0, round_of, queue, own.control,
+          shared);
+  if (blockIdx.x == 0)
+    for (u32 k = threadIdx.x; k <= own.sub_rounds * BINS; k += THREADS)
+      own.starts[k] = shared.starts[k];
+}
+
+// Copies where a sub-round's bins begin, and the end of the last, to shared memory.
+template <class A>
+__device__ void load_starts(const Own& own, u32 round, Shared<A>& shared) {
+  __syncthreads();
+  if (threadIdx.x <= BINS) shared.starts[threadIdx.x] = own.starts[round * BINS + threadIdx.x];
+  __syncthreads();
+}
+
+// Starts a level, as `move` does.
+template <class W, class A>
+__global__ void __launch_bounds__(THREADS, 5)
+    begin_shared(MoveRule<W, A> s, Own own, const u32* start) {
+  begin_level(s, own.n, start, own.active, own.next_active, grid_thread(), grid_threads(),
+              &own.control->barrier);
+}
+
+// Begins a sweep. No vertex is active for the next one yet.
+template <class W, class A>
+__global__ void __launch_bounds__(THREADS, 5) queue_own(MoveRule<W, A> s, Own own) {
+  __shared__ Shared<A> shared;
+  const u32 salt = own.salt, sub_rounds = own.sub_rounds;
+  const u8* active = own.active;
+  if (grid_thread() == 0) own.control->gain[0] = 0, own.control->moves[0] = 0;
+  for (i64 v = grid_thread(); v < own.n; v += grid_threads()) own.next_active[v] = 0;
+  queue_rounds(own, s.offsets, s.weights, s.queue, shared,
+               [=](i64 v, bool) { return active[v] ? bucket(v, salt, sub_rounds) : EMPTY; });
+}
+
+// Activates the neighbours of own vertices that moved in sub-round `moved` (EMPTY: none did), then
+// decides for own vertices of sub-round `round` (EMPTY: none).
+template <class W, class A>
+__global__ void __launch_bounds__(THREADS, 5)
+    move_round(MoveRule<W, A> s, Own own, HubTables<A> hubs, u32 round, u32 moved) {
+  __shared__ Shared<A> shared;
+  Control* control = own.control;
+  if (moved != EMPTY)
+    activate_bins(s, own.starts + moved * BINS, moved, own.sub_rounds, own.salt, own.active,
+                  own.next_active, &control->read_again);
+  if (round == EMPTY) return;
+  load_starts(own, round, shared);
+  if (shared.starts[0] == shared.starts[BINS]) return;
+  clear_table(shared);
+  __syncthreads();
+  Tally tally = {0, 0};
+  decide(s, shared.starts, hubs, control->work + round * BINS, control, shared, tally);
+  i64 gain = block_sum(tally.gain);
+  u32 moves = block_sum(tally.moves);
+  if (threadIdx.x == 0 && moves) {
+    atomicAdd((u64*)&control->gain[0], (u64)gain);
+    atomicAdd(&control->moves[0], (u64)moves);
   }
-  for (i64 v = thread; v < n; v += threads) next_active[v] = 0;
 }
 
-// Applies the moves that one device has proposed in a sub-round: the queue, the proposals and the
-// span, which says where in the queue the sub-round begins and ends, are that device's.
+// Applies what all devices propose in a sub-round. Blocks begin with different devices, so that
+// links and own memory are busy at the same time.
 template <class W, class A>
-__global__ void __launch_bounds__(THREADS, 5) apply_span(MoveRule<W, A> s, const u32* span) {
-  const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
-  apply_moves(s, span[0], span[BINS], thread, threads);
+__global__ void __launch_bounds__(THREADS, 5)
+    apply_round(MoveRule<W, A> s, const Shown<A>* shown, u32 devices, u32 round) {
+  for (u32 k = 0; k < devices; ++k) {
+    const u32 d = (blockIdx.x + k) % devices;
+    s.queue = (u32*)shown[d].queue;
+    s.proposed = (u32*)shown[d].proposed;
+    const u32* from = shown[d].starts + round * BINS;
+    apply_moves(s, from[0], from[BINS], grid_thread(), grid_threads());
+  }
 }
 
-// The same for refinement.
+// Makes active what any device has activated.
 template <class W, class A>
-__global__ void __launch_bounds__(THREADS, 5) join_span(RefineRule<W, A> s, const u32* span) {
-  const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
-  apply_joins(s, span[0], span[BINS], thread, threads);
+__global__ void merge_active(i64 n, u8* active, const Shown<A>* shown, u32 devices) {
+  const i64 words = n / 8;
+  for (i64 i = grid_thread(); i < words; i += grid_threads()) {
+    u64 flags = 0;
+    for (u32 d = 0; d < devices; ++d) flags |= ((const u64*)shown[d].next_active)[i];
+    ((u64*)active)[i] = flags;
+  }
+  for (i64 v = words * 8 + grid_thread(); v < n; v += grid_threads()) {
+    u8 flag = 0;
+    for (u32 d = 0; d < devices; ++d) flag |= shown[d].next_active[v];
+    active[v] = flag;
+  }
 }
 
-// Makes active what is in `flags`, of another device or of this one; `first` clears the others.
-__global__ void merge_active(i64 n, u8* active, const u8* flags, u32 first) {
-  const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
-  for (i64 v = thread; v < n; v += threads) {
-    u8 flag = flags[v];
-    if (first || flag) active[v] = flag;
+// Begins refinement: every vertex is alone; sets the external weight of own vertices.
+template <class W, class A>
+__global__ void __launch_bounds__(THREADS, 5) weigh_own(RefineRule<W, A> s, Own own) {
+  __shared__ Shared<A> shared;
+  const u32 salt = own.salt, sub_rounds = own.sub_rounds;
+  begin_refinement(s, own.n, grid_thread(), grid_threads());
+  queue_rounds(own, s.offsets, s.weights, s.queue, shared,
+               [=](i64 v, bool) { return bucket(v, salt, sub_rounds); });
+  for (u32 r = 0; r < sub_rounds; ++r) weigh_bins(s, shared.starts + r * BINS);
+}
+
+// Decides for own vertices of a sub-round of refinement.
+template <class W, class A>
+__global__ void __launch_bounds__(THREADS, 5)
+    refine_round(RefineRule<W, A> s, Own own, HubTables<A> hubs, u32 round) {
+  __shared__ Shared<A> shared;
+  Control* control = own.control;
+  load_starts(own, round, shared);
+  if (shared.starts[0] == shared.starts[BINS]) return;
+  clear_table(shared);
+  s.sub_round = round;
+  // Idle vertices are not settled, so their proposals must say already that they stay.
+  for (i64 i = shared.starts[0] + grid_thread(); i < shared.starts[BINS]; i += grid_threads())
+    s.proposed[i] = EMPTY;
+  grid_sync(&control->barrier);
+  Tally tally = {0, 0};
+  decide(s, shared.starts, hubs, control->work + round * BINS, control, shared, tally);
+}
+
+// Applies what all devices propose in a sub-round of refinement.
+template <class W, class A>
+__global__ void __launch_bounds__(THREADS, 5)
+    join_round(RefineRule<W, A> s, const Shown<A>* shown, u32 devices, u32 round) {
+  for (u32 k = 0; k < devices; ++k) {
+    const u32 d = (blockIdx.x + k) % devices;
+    s.queue = (u32*)shown[d].queue;
+    s.proposed = (u32*)shown[d].proposed;
+    s.weight_to_target = (A*)shown[d].weight_to_target;
+    const u32* from = shown[d].starts + round * BINS;
+    apply_joins(s, from[0], from[BINS], grid_thread(), grid_threads());
   }
 }
 
 // Adds `base` to the first `count` offsets.
 __global__ void shift_offsets(i64 count, i64* offsets, i64 base) {
-  const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
-  for (i64 i = thread; i < count; i += threads) offsets[i] += base;
+  for (i64 i = grid_thread(); i < count; i += grid_threads()) offsets[i] += base;
 }

@@ -48,8 +48,20 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             "touch_pages": NO_TEMPLATE,
         },
         "ranks": {
-            **dict.fromkeys(("apply_span", "join_span"), INPUT32),
-            **dict.fromkeys(("begin_own_sweep", "merge_active", "shift_offsets"), NO_TEMPLATE),
+            **dict.fromkeys(
+                (
+                    "begin_shared",
+                    "queue_own",
+                    "move_round",
+                    "apply_round",
+                    "merge_active",
+                    "weigh_own",
+                    "refine_round",
+                    "join_round",
+                ),
+                INPUT32,
+            ),
+            "shift_offsets": NO_TEMPLATE,
         },
         "aggregate": {
             **dict.fromkeys(

@@ -14,6 +14,9 @@ from louvain_um.placement.memory.allocator import Allocator
 THREADS: Final = 256
 """Threads of a block (`bins.cuh`)."""
 
+BINS: Final = 7
+"""Degree bins (`bins.cuh`)."""
+
 ARCS_A_BLOCK: Final = 2048
 """Arcs of a level per block of its grid: a barrier of fewer blocks takes less time."""
 

@@ -1,0 +1,118 @@
+"""One device's share of a level, and how the host drives several devices from one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, TypeVar
+
+from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.runtime.compile import Kernel, Kernels
+from louvain_um.gpu.runtime.launch import THREADS, grid_for
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.allocator import Allocator
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The vertices of a level that a device decides for; it holds the state of all of them.
+
+    Parameters
+    ----------
+    device : int
+    memory : Allocator
+    level : GpuLevel
+        Its arrays in this device's memory; arcs may lie on all devices.
+    first, last : int
+        Own vertices: first … last − 1.
+    arcs : int
+        Of own vertices.
+    """
+
+    device: int
+    memory: Allocator
+    level: GpuLevel
+    first: int
+    last: int
+    arcs: int
+
+    @property
+    def own(self) -> GpuLevel:
+        """The level with the arcs of own vertices only, for sizing scratch arrays."""
+        return replace(self.level, arcs=self.arcs, hub_arcs=None)
+
+
+def turns(shares: Sequence[Share]) -> Iterator[Share]:
+    """Yield each device's share, the device being current meanwhile."""
+    for share in shares:
+        with cuda_calls.current(share.device):
+            yield share
+
+
+def side_by_side(shares: Sequence[Share], step: Callable[[int], Result]) -> list[Result]:
+    """Run a step that waits for its device on all devices at once; return what each returns.
+
+    `step` is called with the number of a share, whose device is current.
+    """
+
+    def run(rank: int) -> Result:
+        with cuda_calls.current(shares[rank].device):
+            cuda_calls.bind(shares[rank].device)
+            return step(rank)
+
+    if len(shares) == 1:
+        return [run(0)]
+    pool = threads(len(shares))
+    running = [pool.submit(copy_context().run, run, rank) for rank in range(len(shares))]
+    wait(running)  # also where one of them fails: the others use what the caller frees then
+    return [each.result() for each in running]
+
+
+@cache
+def threads(count: int) -> ThreadPoolExecutor:
+    """Return threads for so many devices; they stay, since new ones cost .2 ms each."""
+    return ThreadPoolExecutor(count, "louvain-um-device")
+
+
+class Launches:
+    """The kernels of `ranks.cu` for a share, with their grids."""
+
+    def __init__(self, kernels: Kernels, share: Share, *names: str) -> None:
+        self.found: dict[str, tuple[Kernel, tuple[int]]] = {}
+        for name in names:
+            kernel = kernels.get("ranks", name, share.level.types)
+            self.found[name] = kernel, (grid_for(kernels, kernel, share.level),)
+
+    def __call__(self, name: str, *arguments: Any) -> None:
+        """Launch a kernel; its device is current."""
+        kernel, grid = self.found[name]
+        kernel(grid, (THREADS,), arguments)
+
+
+class Gate:
+    """Lets every device wait for what all devices have launched so far; the host does not wait."""
+
+    def __init__(self, shares: Sequence[Share]) -> None:
+        import cupy
+
+        self.shares = shares
+        self.events = [cupy.cuda.Event(disable_timing=True) for _ in turns(shares)]
+
+    def close(self) -> None:
+        """Close the gate behind all launches so far."""
+        import cupy
+
+        if len(self.shares) == 1:
+            return
+        for event, _ in zip(self.events, turns(self.shares), strict=True):
+            event.record()
+        for rank, _ in enumerate(turns(self.shares)):
+            stream = cupy.cuda.get_current_stream()
+            for other, event in enumerate(self.events):
+                if other != rank:
+                    stream.wait_event(event)

@@ -1,0 +1,13 @@
+#include "cuda.h"  // first: it stands in for CUDA
+
+#include "relabel.cu"
+
+#include "launch.h"
+
+static const std::map<std::string, Launch>& kernels() {
+  static const std::map<std::string, Launch> all = {
+      TYPED(sum_communities),      PLAIN(relabel_communities), PLAIN(split_communities),
+      PLAIN(add_masses),           PLAIN(rank_communities),    PLAIN(key_communities),
+      PLAIN(number_communities),   PLAIN(follow)};
+  return all;
+}

@@ -1,0 +1,182 @@
+"""The whole engine without a device: kernels run emulated, memory is the host's."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from louvain_um.gpu.ranks import loading
+from louvain_um.gpu.runtime.compile import using
+from louvain_um.gpu.runtime.kernel_list import expression
+from louvain_um.placement.memory import allocator, colocate, cuda_calls
+from louvain_um.placement.memory.guard import guard
+
+LIBRARIES = {"move": "moving", "refine": "moving", "ranks": "moving", "relabel": "relabelling"}
+BLOCKS = 2
+ROOM = 1 << 33
+
+
+class HostArray(np.ndarray):
+    """An array of the host with what the engine uses of CuPy's."""
+
+    @property
+    def data(self) -> Any:
+        own = np.ndarray.__getattribute__(self, "ctypes").data
+        return SimpleNamespace(
+            ptr=own,
+            memset_async=lambda value, nbytes: ctypes.memset(own, value, nbytes),
+            copy_from_device_async=lambda source, nbytes: ctypes.memmove(own, source.ptr, nbytes),
+        )
+
+    def get(self) -> Any:
+        return np.array(self)
+
+    def set(self, values: Any) -> None:
+        self[:] = values
+
+
+class EmulatedKernels:
+    """Kernels that libraries compiled for the CPU run."""
+
+    def __init__(self, emulated: dict[str, ctypes.CDLL]) -> None:
+        self.emulated = emulated
+        self.launched = list[tuple[int, str]]()
+        self.turn = threading.Lock()  # the emulator runs one kernel at a time
+
+    def prepare(self, units: Any, observer: Any = None) -> None:
+        pass
+
+    def resident_blocks(self, kernel: Any, threads: int, shared: int = 0) -> int:
+        return BLOCKS
+
+    def get(self, source: str, kernel: str, types: str = "", observer: Any = None) -> Any:
+        name = expression(kernel, types)
+        library = self.emulated[f"any_{LIBRARIES.get(source, 'aggregating')}"]
+
+        def launch(grid: Any, block: Any, args: Any, shared: int = 0) -> None:
+            self.launched.append((cuda_calls.cupy_runtime().getDevice(), kernel))
+            held = [held_bytes(value) for value in args]
+            pointers = (ctypes.c_void_p * len(held))(*(each.ctypes.data for each in held))
+            with self.turn:
+                assert library.launch_kernel(name.encode(), grid[0], pointers), name
+
+        return launch
+
+
+def held_bytes(value: Any) -> Any:
+    """Return memory that holds an argument: a scalar, a structure, or an array's address."""
+    if isinstance(value, HostArray):
+        return np.array(value.data.ptr, np.uint64)
+    return np.array(value)
+
+
+class HostRuntime(SimpleNamespace):
+    """Memory and devices of CUDA's runtime and driver, on the host."""
+
+    def __init__(self, devices: int) -> None:
+        own = threading.local()  # as CUDA has it
+        nothing = lambda *_: None  # noqa: E731
+        super().__init__(
+            held=dict[int, Any](),
+            getDevice=lambda: getattr(own, "device", 0),
+            setDevice=lambda device: setattr(own, "device", device),
+            malloc=self.take,
+            free=self.give,
+            memGetInfo=lambda: (ROOM, ROOM),
+            deviceGetAttribute=lambda number, device: 1,
+            deviceSynchronize=nothing,
+            deviceCanAccessPeer=lambda one, other: one < devices and other < devices,
+            deviceEnablePeerAccess=nothing,
+            memcpy=lambda to, source, nbytes, kind: ctypes.memmove(to, source, nbytes),
+            memcpyAsync=lambda to, at, nbytes, kind, stream: ctypes.memmove(to, at, nbytes),
+        )
+
+    def take(self, nbytes: int) -> int:
+        buffer = np.full(nbytes + 256, 0xA5, np.uint8)
+        address = -(-buffer.ctypes.data // 256) * 256
+        self.held[address] = buffer
+        return address
+
+    def give(self, address: int) -> None:
+        del self.held[address]
+
+
+def driver_of(runtime: HostRuntime) -> Any:
+    """Return the functions of the driver that map memory."""
+    named = SimpleNamespace(type=None, location=SimpleNamespace(type=None, id=None))
+    done = lambda *_: (0,)  # noqa: E731
+    return SimpleNamespace(
+        CUmemLocationType=SimpleNamespace(
+            CU_MEM_LOCATION_TYPE_DEVICE=1, CU_MEM_LOCATION_TYPE_HOST_NUMA=3
+        ),
+        CUmemAllocationType=SimpleNamespace(CU_MEM_ALLOCATION_TYPE_PINNED=1),
+        CUmemAccess_flags=SimpleNamespace(CU_MEM_ACCESS_FLAGS_PROT_READWRITE=3),
+        CUmemAllocationProp=lambda: named,
+        CUmemAccessDesc=lambda: named,
+        cuMemAddressReserve=lambda nbytes, *_: (0, runtime.take(nbytes)),
+        cuMemAddressFree=lambda address, nbytes: (0, runtime.give(address)),
+        cuMemCreate=lambda *_: (0, 1),
+        **dict.fromkeys(("cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease"), done),
+    )
+
+
+@contextmanager
+def emulated_devices(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], devices: int
+) -> Iterator[EmulatedKernels]:
+    """Let the engine run on so many emulated devices; all memory is freed at the end."""
+    runtime = HostRuntime(devices)
+    kernels = EmulatedKernels(emulated)
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda_calls, "cupy_runtime", lambda: runtime)
+        driver = driver_of(runtime)
+        patch.setattr(cuda_calls, "driver", lambda: driver)
+        patch.setattr(guard, "ranges", {})
+        patch.setattr(guard, "permitted", {})
+        patch.setattr(colocate, "fill", fill)
+        patch.setattr(allocator, "fill", fill)
+        for module in (allocator, loading):
+            patch.setattr(module, "view", view)
+        patch.setitem(sys.modules, "cupy", cupy_of(runtime))
+        patch.setitem(sys.modules, "cupy.cuda", sys.modules["cupy"].cuda)
+        with using(kernels):  # type: ignore[arg-type]
+            yield kernels
+    assert not runtime.held
+
+
+def view(address: int, shape: int, dtype: Any, arena: Any, owner: Any = None) -> Any:
+    kind = np.dtype(dtype)
+    whole = (ctypes.c_uint8 * max(shape * kind.itemsize, 1)).from_address(address)
+    return np.frombuffer(whole, kind, shape).view(HostArray)
+
+
+def fill(parts: Any, source: Any, device: int) -> None:
+    done = 0
+    for address, nbytes, _ in parts:
+        ctypes.memmove(address, source.ctypes.data + done, nbytes)
+        done += nbytes
+
+
+def cupy_of(runtime: HostRuntime) -> Any:
+    """Return what the engine imports as CuPy."""
+    cupy: Any = ModuleType("cupy")
+    nothing = lambda *_: None  # noqa: E731
+    event = SimpleNamespace(record=nothing)
+    stream = SimpleNamespace(wait_event=nothing, synchronize=nothing)
+    cupy.cuda = SimpleNamespace(
+        runtime=runtime,
+        Device=lambda: SimpleNamespace(id=runtime.getDevice()),
+        Event=lambda **_: event,
+        get_current_stream=lambda: stream,
+        using_allocator=lambda take: nullcontext(),
+    )
+    cupy.subtract = np.subtract
+    return cupy

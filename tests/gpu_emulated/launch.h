@@ -1,0 +1,34 @@
+// Any kernel of a source by its name, its arguments as CUDA's driver takes them.
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+
+using Launch = std::function<void(int, void**)>;
+
+template <class... P, size_t... I>
+Launch launch_with(void (*kernel)(P...), std::index_sequence<I...>) {
+  return [=](int blocks, void** arguments) {
+    fibres::launch(blocks, [=] { kernel(*(std::remove_const_t<P>*)arguments[I]...); });
+  };
+}
+
+template <class... P>
+Launch launch_of(void (*kernel)(P...)) {
+  return launch_with(kernel, std::index_sequence_for<P...>());
+}
+
+#define PLAIN(kernel) {#kernel, launch_of(kernel)}
+#define TYPED(kernel)                                                        \
+  {#kernel "<Unweighted, u32>", launch_of(kernel<Unweighted, u32>)},         \
+      {#kernel "<u32, u32>", launch_of(kernel<u32, u32>)}
+
+static const std::map<std::string, Launch>& kernels();
+
+// Returns 0 where there is no such kernel.
+extern "C" int launch_kernel(const char* name, int blocks, void** arguments) {
+  const auto found = kernels().find(name);
+  if (found == kernels().end()) return 0;
+  found->second(blocks, arguments);
+  return 1;
+}

@@ -1,0 +1,56 @@
+"""Several emulated devices find the labels of the CPU: the whole engine, without a device."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+
+from louvain_um.core.hierarchy import detect
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.distributed import devices
+from louvain_um.distributed.devices import DevicesEngine
+from louvain_um.events import ignore
+from louvain_um.generators import lfr, rmat, stencil
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Options
+from tests.gpu_emulated.emulated_engine import emulated_devices
+
+KINDS = {
+    "lfr": lambda: lfr(900, max_degree=200, min_community=20, max_community=200, seed=3).graph,
+    "rmat": lambda: rmat(9, edge_factor=12, seed=3).graph,
+    "weighted": lambda: rmat(8, weights="uniform", seed=3).graph,
+    "stencil": lambda: stencil((7, 8, 9)).graph,
+    "loops": lambda: Graph.from_edges([0, 1, 2, 3, 4, 4], [1, 2, 0, 4, 4, 5], n_vertices=8),
+    "star": lambda: Graph.from_edges(np.zeros(3000, np.int64), np.arange(1, 3001)),
+}
+
+
+@pytest.mark.parametrize(("count", "coarse"), [(2, "alone"), (3, "shared")])
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_devices(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], kind: str, method: str,
+    count: int, coarse: str,
+) -> None:  # fmt: skip
+    graph = KINDS[kind]()
+    options: Any = Options(method=method, seed=3)
+    one = detect(CpuEngine(options, ignore), graph, options, ignore)
+    if coarse == "shared":
+        monkeypatch.setattr(devices, "SHARED_ARCS", 1)
+    with (
+        emulated_devices(monkeypatch, emulated, count) as kernels,
+        DevicesEngine(options, ignore, list(range(count))) as engine,
+    ):
+        found = detect(engine, graph, options, ignore)
+    assert np.array_equal(found.labels, one.labels)
+    assert found.modularity == one.modularity
+    for mine, theirs in zip(found.levels, one.levels, strict=True):
+        assert mine.arcs_visited == theirs.arcs_visited
+        assert (mine.vertices, mine.arcs) == (theirs.vertices, theirs.arcs)
+    for name in ("queue_own", "sum_arcs"):
+        assert {device for device, kernel in kernels.launched if kernel == name} >= set(
+            range(count)
+        )
