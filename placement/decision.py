@@ -198,10 +198,13 @@ class Decision:
             return None
         apart = [s for s in self.layout if not s.in_pages and s.group is not None]
         fixed = sum(device_bytes(s.placement, s.capacity) for s in apart)
-        # No coarse level has more arcs than the input; weights take a byte, or as much as sums.
+        shared = sum(s.capacity for s in self.layout if s.group is None)
+        # Two levels, each with as many arcs as level 1 at most, while one is made of the other.
+        kept = self.request.kept[2] if self.request.kept else 1.0
         arcs = [a for a in self.arrays if a.holds_coarse_arcs and a.level == 1]
-        whole, device = sum(a.itemsize for a in arcs) * self.work.arcs, self.limit - fixed
-        return PageBudget(device=device, later=whole)
+        whole = 2 * int(kept * self.work.arcs) * sum(a.itemsize for a in arcs)
+        device = self.limit - fixed
+        return PageBudget(device=device, later=max(0, whole - (device - shared)) + device // 8)
 
     @property
     def transfer_mode(self) -> Literal["fault", "prefetch"] | None:

@@ -149,7 +149,7 @@ def lay_out(
 
 def is_made_first(array: ArraySpec) -> bool:
     """Whether an array of a coarse level exists while the input's arcs are still read."""
-    return "aggregate" in array.stages and not array.holds_coarse_arcs
+    return bool(array.level) and "aggregate" in array.stages and not array.holds_coarse_arcs
 
 
 def _spec(

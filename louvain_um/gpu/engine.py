@@ -16,7 +16,7 @@ from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objectives.objective import Sums
 from louvain_um.core.objectives.problem import Problem, problem_of, takes_extended_rule
 from louvain_um.errors import OptionError
-from louvain_um.events import Event, Observer, array_listener
+from louvain_um.events import Event, Observer, Phase, array_listener
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import LIMITS, aggregate, prepare
 from louvain_um.gpu.graph import DeviceGraph
@@ -25,6 +25,7 @@ from louvain_um.gpu.memory.in_place import InPlace
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
 from louvain_um.gpu.memory.planning import (
     check_host_room,
+    hosted_work_bytes,
     plan_run,
     without_graph,
     work_bytes,
@@ -141,13 +142,13 @@ class GpuEngine:
             level = adopt(self.memory, given)
         else:
             level = upload(self.memory, graph, packed=self.plan.targets24, extended=extended)
-            self.memory.recall()
         if extended and isinstance(graph, Graph):
             load_masses(self.memory, graph, self.problem, level)
         prepare(kernels, self.memory, level)
         if self.plan.out_of_core:
             self.blocks = cut(self.memory, self.plan, graph, level, device)
         level.hub_arcs = shape.hub_arcs
+        self.memory.recall(self.work_bytes(level, "move"))
         self.begin(level, self.plan.arrays)
         return level
 
@@ -181,7 +182,7 @@ class GpuEngine:
             level.labels = level.numbers = None
         # A last level that gained nothing may have left its start communities.
         self.memory.free(*self.live(f"start.{first.cycle}.{len(path)}"))
-        self.memory.recall()
+        self.memory.recall(self.work_bytes(first, "move"))
         self.first = replace(
             first, cycle=cycle, start=start, refined=None, labels=None, numbers=None
         )
@@ -244,6 +245,7 @@ class GpuEngine:
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""
+        self.settle(level, "refine")
         run = (kernels, self.memory, self.options, self.total, level)
         blocks = self.blocks if level.number == 0 else None
         if blocks:
@@ -256,6 +258,7 @@ class GpuEngine:
         """Return the next level; vertices that share a label (or sub-community) become one."""
         self.memory.free("totals")
         free_second_totals(self.memory, level)
+        self.settle(level, "aggregate")
         blocks = self.blocks if level.number == 0 else None
         where = (blocks.ranges, blocks.need_range) if blocks else ()
         first, limits = self.first, self.limits
@@ -276,18 +279,21 @@ class GpuEngine:
             between = {name: (share + after[name]) / 2 for name, share in shares.items()}
             self.in_place.aggregate(level, coarse, between)
         if level.number == 0:
-            self.settle()
+            self.settle(coarse, "move")
         if level.number == level.cycle == 0:
             spent = time.perf_counter() - self.began
             self.after_level_0 = self.plan.seconds_after(spent, coarse.arcs)
         return coarse
 
-    def settle(self) -> None:
-        """Place the current level anew: nothing reads the level before it any more."""
-        level = self.current
-        names = [f"{name}.{level.tag}" for name in ("targets", "weights")]
-        least = work_bytes(level, self.options.method, low_scratch=self.low_scratch)
-        self.memory.settle(*names, least=least)
+    def settle(self, level: GpuLevel, step: Phase) -> None:
+        """Place a level's arcs anew, for a step that begins: what it works with goes first."""
+        names = [f"{name}.{level.tag}" for name in ("targets", "weights")] if level.number else []
+        self.memory.settle(*names, least=self.work_bytes(level, step), later=level.number > 0)
+
+    def work_bytes(self, level: GpuLevel, step: Phase) -> int:
+        """Return the bytes of the device that a step on a level works with."""
+        found = work_bytes(level, step, self.limits, low_scratch=self.low_scratch)
+        return found if level.number else max(0, found - hosted_work_bytes(self.plan, step))
 
     def discard_move(self, level: GpuLevel) -> None:
         """Free temporaries after a move phase without moves."""
@@ -320,7 +326,7 @@ class GpuEngine:
         reaggregate.give_back(self.memory, level)
         free_masses(self.memory, level)
         if level is not self.current:
-            self.settle()
+            self.settle(self.current, "move")
 
     def coarse_vertices(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return each level's map to the next, on the host."""
@@ -378,4 +384,5 @@ class GpuEngine:
             plan=plan,
             traffic_bytes=self.traffic,
             read_in_place=self.in_place.summary(),
+            touched_bytes=self.memory.ledger.peak_total,
         )

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
-from louvain_um.gpu.aggregate.limits import Limits, low_scratch_limits
+from louvain_um.gpu.aggregate.limits import Limits, limits_within, low_scratch_limits
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import CXX, sum_type
 from louvain_um.gpu.memory.shape import Shape
@@ -50,8 +50,8 @@ def aggregation_limits(plan: Plan, shape: Shape, limits: Limits, options: Option
     """Return what bounds the memory of aggregation, as planned."""
     near, far = shape.out_of_core_regions if plan.out_of_core else shape.coarse_regions
     found = low_scratch_limits(shape.arcs) if plan.low_scratch else limits
-    if plan.pages:
-        return found  # rows take what they need
+    if plan.pages:  # rows take what they need
+        return limits_within(found, plan.pages.device, shape.sum_bytes)
     found = replace(found, region_arcs=(near.arcs, far.arcs))
     if options.method == "leiden" and plan.in_core:
         found = replace(found, coarse_share=shape.coarse_shares.next_arcs)

@@ -155,6 +155,8 @@ class Allocator:
         # Where an array cannot be enlarged, it takes all it may come to need.
         whole = max(nbytes, most * kind.itemsize) if self.schedule else nbytes
         address = arena.take(whole, high=high) if arena else None
+        if arena and address is None and joint and not cold and self._widened(nbytes):
+            address = arena.take(nbytes, high=high)
         if arena and address is not None:
             allocation = Allocation(arena, address, whole)
         elif self.schedule:
@@ -219,11 +221,46 @@ class Allocator:
         self.live[name] = view(allocation.address, shape, old.dtype, span)
         return self.live[name]
 
-    def settle(self, *names: str, least: int) -> None:
-        """Move arrays in pages to the device; `least` bytes of the shared arena stay free."""
+    def _widened(self, nbytes: int) -> bool:
+        """Whether arcs made room in the shared arena for an array."""
+        if self.schedule is None:
+            return False
+        with cuda_calls.current(self.device):
+            return self.schedule.widen(nbytes)
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of a page that may change sides; 0 where there are none."""
+        return self.schedule.pool.size if self.schedule else 0
+
+    def reach(self, finals: Mapping[str, int]) -> int:
+        """Return the bytes by which arrays in pages can grow on the device.
+
+        Parameters
+        ----------
+        finals : mapping of str to int
+            Arrays, and the first bytes of each that do not change any more.
+        """
+        if self.schedule is None:
+            return 0
+        held = [(self.allocations[name], used) for name, used in finals.items()]
+        spans = [(a.arena, used) for a, used in held if a.own and isinstance(a.arena, Span)]
+        return self.schedule.reach(spans)
+
+    def settle(self, *names: str, least: int, later: bool = True) -> None:
+        """Place what the next step needs: `least` bytes to work with, then arrays in pages.
+
+        Parameters
+        ----------
+        names : str
+            A coarse level's arcs.
+        least : int
+        later : bool
+            Whether the input's arcs are not read before `recall`.
+        """
         if self.schedule is None:
             return
-        self.schedule.later = True
+        self.schedule.later = self.schedule.later or later
         own = [self.allocations[name] for name in names if name in self.allocations]
         spans = [held.arena for held in own if held.own and isinstance(held.arena, Span)]
         with cuda_calls.current(self.device):
@@ -237,11 +274,11 @@ class Allocator:
                     return name
         return None
 
-    def recall(self) -> None:
-        """Bring the input's arcs back to the device."""
+    def recall(self, least: int = 0) -> None:
+        """Bring the input's arcs back to the device, except for `least` bytes to work with."""
         if self.schedule:
             with cuda_calls.current(self.device):
-                self.schedule.recall()
+                self.schedule.recall(least)
 
     def arena_of(self, name: str) -> Arena | Span:
         """Return the arena that a live array lies in."""

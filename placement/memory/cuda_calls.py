@@ -34,6 +34,9 @@ COPY_DEFAULT: Final = 4
 HOST_POINTERS: Final = 91
 """cudaDevAttrCanUseHostPointerForRegisteredMem."""
 
+NON_BLOCKING: Final = 1
+"""cudaStreamNonBlocking."""
+
 MANAGED_MEMORY: Final = 83
 CONCURRENT_MANAGED_ACCESS: Final = 89
 """Device attributes of `cudaDeviceGetAttribute`."""
@@ -156,6 +159,21 @@ def copy(target: int, source: int, nbytes: int) -> None:
 def copy_later(target: int, source: int, nbytes: int, stream: int) -> None:
     """Copy between any two addresses in the order of a stream."""
     _cupy("memcpyAsync", target, source, nbytes, COPY_DEFAULT, stream)
+
+
+def new_stream() -> int:
+    """Return a stream that does not wait for others."""
+    return int(_cupy("streamCreateWithFlags", NON_BLOCKING))
+
+
+def wait_for(stream: int) -> None:
+    """Wait for everything in a stream."""
+    _cupy("streamSynchronize", stream)
+
+
+def drop_stream(stream: int) -> None:
+    """Undo `new_stream`."""
+    _cupy("streamDestroy", stream)
 
 
 def free_memory() -> tuple[int, int]:

@@ -1,7 +1,8 @@
 """Physical memory in pages of one size, mapped wherever an array needs them.
 
-The device's share is made at once. Host pages are page-locked by a thread, while the graph is
-loaded and beside the first kernels, so that none has to be made when a level needs it.
+The device's share is made at once. Host pages are page-locked by a thread while the graph is
+loaded, and `finish` waits for the last: making one takes the driver .4 to 6 ms, in which it maps
+no other, so that pages made beside the kernels would hold up what is mapped between them.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ LEAST_PAGE: Final = 2 << 20
 
 MOST_PAGE: Final = 64 << 20
 
-PAGES: Final = 128
-"""Pages of the device, at least: an array wastes half a page, but mapping or unmapping one costs
-50 µs, whatever its size (53 ms per GiB in pages of 2 MiB, 15 of 8, 10 of 32; one H200)."""
+PAGES: Final = 48
+"""Pages of the device, at least: an array wastes half a page. But mapping 1 GiB of the host takes
+27 ms in pages of 2 MiB, 14 of 8, 10 of 64, and unmapping it half as long; of the device, 13, 3 and
+.5 ms; making it on the host, .35 s in pages of 2 MiB, .2 in larger ones (one H200)."""
 
 HOST_SHARE: Final = 0.5
 """Share of the host's free memory that is page-locked at most."""
@@ -57,7 +59,7 @@ def page_bytes(nbytes: int) -> int:
     --------
     >>> from louvain_um.placement.memory.pages import page_bytes
     >>> page_bytes(100 << 20) >> 20, page_bytes(5 << 30) >> 20
-    (2, 32)
+    (2, 64)
     """
     size = LEAST_PAGE
     while size < MOST_PAGE and 2 * size * PAGES <= nbytes:
@@ -98,8 +100,8 @@ class Pages:
         self.device, self.size = device, size
         self.count = here // size
         wanted, room = -(-first // size), available()
-        self.ahead = -(-there // size)
-        self.most = wanted + max(self.ahead, int(HOST_SHARE * (room or 0)) // size)
+        self.wanted = wanted + -(-there // size)
+        self.most = max(self.wanted, wanted + int(HOST_SHARE * (room or 0)) // size)
         self.late = 0
         self.copied: dict[PageSide, int] = {"device": 0, "host": 0}
         self.free: dict[PageSide, list[Page]] = {"device": [], "host": []}
@@ -128,11 +130,11 @@ class Pages:
         with self.lock:
             return len(self.free[side])
 
-    def expect(self, nbytes: int) -> None:
-        """Have the thread make host pages until so many bytes of them are free."""
+    def finish(self) -> None:
+        """Wait until the thread has made all host pages that are expected to be wanted."""
         with self.lock:
-            self.ahead = max(self.ahead, -(-nbytes // self.size))
-            self.lock.notify_all()
+            while self._coming() > 0 and not self.failure:
+                self.lock.wait()
 
     def take(self, side: PageSide, count: int) -> list[Page] | None:
         """Return so many pages; None if the device has fewer. Host pages are waited for."""
@@ -230,18 +232,20 @@ class Pages:
     def _wait_until_wanted(self) -> bool:
         """Wait until a page is wanted, and return True; False if the pool closes."""
         with self.lock:
-            while not self.stopped and (
-                len(self.free["host"]) >= self.ahead
-                or sum(page.side == "host" for page in self.made) >= self.most
-            ):
+            while not self.stopped and self._coming() <= 0:
                 self.lock.wait()
             return not self.stopped
 
+    def _coming(self) -> int:
+        """Return how many host pages the thread is still to make."""
+        return min(self.wanted, self.most) - sum(page.side == "host" for page in self.made)
+
     def _wait_for(self, count: int) -> None:
-        """Wait until there are so many host pages."""
-        if count > max(self.ahead, len(self.free["host"])):
-            self.late += count - max(self.ahead, len(self.free["host"]))
-            self.ahead = count
+        """Wait until there are so many free host pages."""
+        unforeseen = count - len(self.free["host"]) - self._coming()
+        if unforeseen > 0:
+            self.late += unforeseen
+            self.wanted += unforeseen
             self.lock.notify_all()
         while len(self.free["host"]) < count:
             held = sum(page.side == "host" for page in self.made) - len(self.free["host"])

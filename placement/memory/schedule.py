@@ -2,9 +2,10 @@
 
 The input's arcs are loaded into host pages; what fits is copied to the device, and the host's copy
 stays. So device pages of the input leave for nothing when something else needs them, at any time,
-and return before the input is read again. A coarse level's arcs are written to device pages; where
-these run out, what is finished is copied to the host, since kernels write there at a tenth of the
-rate of copies. They settle on the device once the level they were made of is no longer read.
+and return as soon as no level needs them, beside the last levels. A coarse level's arcs are written
+to device pages; where these run out, what is finished is copied to the host, since kernels write
+there at a tenth of the rate of copies. They settle on the device once the level they were made of
+is no longer read. What a step works with has its room before any arcs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
+from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.pages import Pages, PageSide, page_bytes, supported
 from louvain_um.placement.memory.span import SharedSpan, Span
 from louvain_um.placement.policy.policy import Placement
@@ -58,7 +60,9 @@ class Schedule:
     rows : list of Span
         Arcs of coarse levels.
     later : bool
-        Whether coarse levels are at work: nobody reads the input's arcs.
+        Whether coarse levels are at work, and the input's arcs are not read.
+    coming : bool
+        Whether copies of the input's arcs are under way.
     """
 
     def __init__(self, layout: Sequence[ArenaSpec], budget: PageBudget, device: int) -> None:
@@ -67,7 +71,8 @@ class Schedule:
         size = page_bytes(budget.device)
         counts = [-(-spec.capacity // size) for spec in inputs]
         first = sum(counts) * size
-        self.later = False
+        self.later = self.coming = False
+        self.stream = 0
         self.inputs = list[Span]()
         self.rows = list[Span]()
         self.pool = Pages(device, budget.device, first, budget.later, size)
@@ -87,9 +92,10 @@ class Schedule:
     def hold(self, name: str, group: Group, nbytes: int, *, cold: bool, most: int) -> Span:
         """Return pages for an array: of the device if possible, all on one side unless `cold`."""
         count = -(-max(nbytes, 1) // self.pool.size)
-        self._demote(count - self.pool.ready("device"))
-        if not cold:
-            self._spill(count - self.pool.ready("device"))
+        self._free_up(count, rows=not cold)
+        if not cold and count > self.pool.ready("device"):
+            # Several holes of the shared arena are as good as one.
+            self.shared.lend(count - self.pool.ready("device"), 0)
         here = min(count, self.pool.ready("device"))
         if here < count and not cold:
             here = 0
@@ -99,12 +105,21 @@ class Schedule:
             self.rows = [other for other in self.rows if other.address] + [span]
         return span
 
+    def widen(self, nbytes: int) -> bool:
+        """Return whether the shared arena now has a hole of so many bytes: others make room."""
+        numbers = self.shared.missing(nbytes)
+        self._free_up(len(numbers))
+        if not numbers or len(numbers) > self.pool.ready("device"):
+            return False
+        self.shared.reclaim(numbers)
+        return True
+
     def extend(self, span: Span, nbytes: int, used: int) -> None:
         """Add pages to a span, so that it holds so many bytes; the first `used` are final."""
         count = -(-nbytes // self.pool.size) - len(span.mapped)
-        self._demote(count - self.pool.ready("device"))
+        self._free_up(count, rows=False)
         missing = count - self.pool.ready("device")
-        final = [i for i in span.on("device") if (i + 1) * self.pool.size <= used]
+        final = self._final(span, used)
         if missing > 0 and final:
             span.put("host", final[:missing])
         here = max(0, min(count, self.pool.ready("device")))
@@ -114,44 +129,68 @@ class Schedule:
         """Return the bytes of free pages of the device."""
         return self.pool.ready("device") * self.pool.size
 
-    def settle(self, spans: Iterable[Span], least: int) -> None:
-        """Move spans to the device, as far as pages can be found.
+    def reach(self, finals: Iterable[tuple[Span, int]]) -> int:
+        """Return the bytes by which rows can grow on the device.
 
-        They come from the input's arcs, which have a copy on the host, and from the shared arena.
-        `least` bytes stay free, there or in pages: what the level works with goes first.
+        Parameters
+        ----------
+        finals : iterable of (Span, int)
+            Rows, and their bytes that are final.
+        """
+        leaving = sum(len(self._final(span, used)) for span, used in finals)
+        leaving += sum(len(span.on("device")) for span in self.inputs)
+        return self.room() + leaving * self.pool.size
+
+    def settle(self, spans: Iterable[Span], least: int) -> None:
+        """Place what the next step needs: what it works with first, then a level's arcs.
+
+        Parameters
+        ----------
+        spans : iterable of Span
+            The level's arcs. The device pages for them come from the input's arcs, which have a
+            copy on the host, and from the shared arena.
+        least : int
+            Bytes of the shared arena that the step works with; arcs leave for these if they must.
         """
         wanted = list(spans)
-        # The next level keeps no more arcs: its pages are made beside this level's moving.
-        self.pool.expect(sum(span.nbytes for span in wanted))
-        spare = max(0, -(-(least - self.shared.blocks.free) // self.pool.size))
-        wanted = [span for span in wanted if span.on("host")]
-        missing = sum(len(span.on("host")) for span in wanted) + spare
-        self._demote(missing - self.pool.ready("device"))
+        short = least - self.shared.blocks.free
+        if short > 0:
+            largest = max((nbytes for _, nbytes in self.shared.blocks.holes), default=0)
+            numbers = self.shared.missing(largest + short)
+            self._free_up(len(numbers))
+            self.shared.reclaim(numbers)
+        missing = sum(len(span.on("host")) for span in wanted)
+        self._free_up(missing, rows=False)
         if missing > self.pool.ready("device"):
             self.shared.lend(missing - self.pool.ready("device"), least)
         for span in wanted:
-            numbers = span.on("host")[: max(0, self.pool.ready("device") - spare)]
+            numbers = span.on("host")[: self.pool.ready("device")]
             if numbers:
                 span.put("device", numbers)
+        if self.later and wanted:
+            # The next level has no more arcs than this one.
+            kept = sum(len(span.mapped) for span in wanted)
+            self._bring(self.pool.ready("device") - kept, self._stream())
 
-    def recall(self) -> None:
-        """Bring the input's arcs to the device, each array its planned share first."""
+    def recall(self, least: int) -> None:
+        """Bring the input's arcs to the device; `least` bytes of the shared arena stay free."""
         self.later = False
-        self.shared.reclaim()
-        for planned in (True, False):
-            for span in self.inputs:
-                numbers = span.on("host")
-                if planned:
-                    share = device_bytes(span.spec.placement, span.spec.capacity)
-                    share = -(-share // self.pool.size) - len(span.on("device"))
-                    numbers = numbers[: max(share, 0)]
-                numbers = numbers[: self.pool.ready("device")]
-                if numbers:
-                    span.put("device", numbers, keep=True)
+        self.pool.finish()
+        self._wait()
+        self.settle([], least)
+        missing = sum(len(span.on("host")) for span in self.inputs)
+        if missing > self.pool.ready("device"):
+            self.shared.lend(missing - self.pool.ready("device"), least)
+        self._bring(self.pool.ready("device"))
+        cuda_calls.synchronize()
 
     def close(self) -> None:
         """Free everything; arrays that were held are closed before."""
         failures = list[LouvainUmError]()
+        stream, self.stream, self.coming = self.stream, 0, False
+        if stream:
+            cuda_calls.wait_for(stream)
+            cuda_calls.drop_stream(stream)
         spans: list[Span | Pages] = [*self.inputs]
         if hasattr(self, "shared"):
             spans.append(self.shared)
@@ -164,8 +203,34 @@ class Schedule:
         if failures:
             raise failures[0]
 
+    def _bring(self, count: int, stream: int = 0) -> None:
+        """Bring up to `count` pages of the input to the device, its arrays' planned shares first.
+
+        With a stream, copies may be under way when this returns.
+        """
+        for planned in (True, False):
+            for span in self.inputs:
+                numbers = span.on("host")
+                if planned:
+                    share = device_bytes(span.spec.placement, span.spec.capacity)
+                    share = -(-share // self.pool.size) - len(span.on("device"))
+                    numbers = numbers[: max(share, 0)]
+                numbers = numbers[: max(count, 0)]
+                if numbers:
+                    # What was in these pages may still be read.
+                    cuda_calls.synchronize()
+                    span.put("device", numbers, keep=True, stream=stream)
+                    self.coming = self.coming or bool(stream)
+                    count -= len(numbers)
+
+    def _free_up(self, count: int, *, rows: bool = True) -> None:
+        """Let the input's pages go, then copy rows to the host, until so many pages are free."""
+        self._demote(count - self.pool.ready("device"))
+        if rows:
+            self._spill(count - self.pool.ready("device"))
+
     def _spill(self, count: int) -> None:
-        """Copy the ends of coarse levels' rows to the host: what a level works with goes first."""
+        """Copy the ends of coarse levels' rows to the host."""
         for span in self.rows if count > 0 else ():
             numbers = span.on("device")[::-1][: max(count, 0)] if span.address else []
             if numbers:
@@ -177,8 +242,25 @@ class Schedule:
         for span in reversed(self.inputs):
             numbers = span.on("device")[::-1][: max(count, 0)]
             if numbers:
+                self._wait()
                 span.put("host", numbers)
                 count -= len(numbers)
+
+    def _final(self, span: Span, used: int) -> list[int]:
+        """Return a span's device pages of which all bytes are among the first `used`."""
+        return [i for i in span.on("device") if (i + 1) * self.pool.size <= used]
+
+    def _stream(self) -> int:
+        """Return a stream for copies that run beside kernels."""
+        if not self.stream:
+            self.stream = cuda_calls.new_stream()
+        return self.stream
+
+    def _wait(self) -> None:
+        """Wait for copies that run beside kernels."""
+        if self.coming:
+            cuda_calls.wait_for(self.stream)
+            self.coming = False
 
 
 def _sides(here: int, there: int) -> list[PageSide]:

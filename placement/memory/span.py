@@ -9,7 +9,7 @@ from typing import Final
 from louvain_um.placement.arena_spec import ArenaSpec, size_of
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.advise import Side, Stretch
-from louvain_um.placement.memory.colocate import move, move_out
+from louvain_um.placement.memory.colocate import copy_pages
 from louvain_um.placement.memory.free_list import FreeList
 from louvain_um.placement.memory.pages import LEAST_PAGE, Page, Pages, PageSide
 from louvain_um.placement.policy.policy import Placement
@@ -102,7 +102,9 @@ class Span:
         """Return the numbers of the pages on a side."""
         return [i for i, page in enumerate(self.mapped) if page.side == side]
 
-    def put(self, side: PageSide, numbers: Iterable[int], *, keep: bool = False) -> None:
+    def put(
+        self, side: PageSide, numbers: Iterable[int], *, keep: bool = False, stream: int = 0
+    ) -> None:
         """Move pages to a side; the range keeps its addresses and its values.
 
         Parameters
@@ -112,6 +114,9 @@ class Span:
             Pages on the other side; the pool has as many for them.
         keep : bool
             The values never change: the host's copy stays, so that pages leave for nothing.
+        stream : int
+            If not 0, copies may be under way when this returns; the caller waits for the stream
+            before the range is read and before its pages change sides again.
         """
         chosen = sorted(numbers)
         fresh = [i for i in chosen if side == "device" or i not in self.twins]
@@ -123,10 +128,11 @@ class Span:
         for first, last in _runs(
             fresh, lambda i: (self.mapped[i].address - i * size, new[i].address - i * size)
         ):
-            copy = move if side == "device" else move_out
-            copy(new[first].address, self.mapped[first].address, (last - first + 1) * size)
-            self.pool.copied[side] += (last - first + 1) * size
-        cuda_calls.synchronize()
+            nbytes = (last - first + 1) * size
+            copy_pages(new[first].address, self.mapped[first].address, nbytes, size, stream)
+            self.pool.copied[side] += nbytes
+        if not stream:
+            cuda_calls.synchronize()
         for first, last in _runs(chosen, lambda i: 0):
             at = self.address + first * size
             self.pool.unmap(at, last - first + 1)
@@ -203,14 +209,27 @@ class Span:
 
 
 class SharedSpan(Span):
-    """Device pages that many arrays share, and that are lent where no array is."""
+    """Device pages that many arrays share, and that are lent where no array is.
+
+    It has addresses for all pages of the device; those beyond what was planned are lent from the
+    beginning.
+
+    Attributes
+    ----------
+    blocks : FreeList
+        Arrays, and each page that is lent.
+    lent : set of int
+        Numbers of pages that are not mapped.
+    """
 
     def __init__(self, spec: ArenaSpec, pages: Pages) -> None:
         # Rounding up must not exceed the budget: the plan has some slack.
         count = min(-(-size_of(spec) // pages.size), pages.count)
-        super().__init__(spec, pages, ["device"] * count)
+        super().__init__(spec, pages, ["device"] * count, pages.count * pages.size)
+        self.mapped += [NO_PAGE] * (pages.count - count)
         self.blocks = FreeList(self.nbytes)
-        self.lent: list[tuple[int, int]] = []
+        self.lent = set[int]()
+        self._lend(range(count, pages.count))
 
     def take(self, nbytes: int, *, high: bool = False) -> int | None:
         """Return the address of a new block, or None if no hole is large enough."""
@@ -234,32 +253,60 @@ class SharedSpan(Span):
             taken = min(last - first, spare, count)
             if taken > 0:
                 first = last - taken
-                self.blocks.reserve(first * size, taken * size)
                 cuda_calls.synchronize()
                 self.pool.unmap(self.address + first * size, taken)
                 self.pool.give(self.mapped[first:last])
-                self.lent.append((first, taken))
+                self._lend(range(first, last))
                 spare, count = spare - taken, count - taken
 
-    def reclaim(self) -> None:
+    def missing(self, nbytes: int) -> list[int]:
+        """Return the fewest lent pages that would leave a hole of so many bytes; [] if none do."""
+        size, found = self.pool.size, list[list[int]]()
+        before = {offset + count: count for offset, count in self.blocks.holes}
+        after = dict(self.blocks.holes)
+        for first, last in _runs(sorted(self.lent), lambda i: 0):
+            below, above = before.get(first * size, 0), after.get((last + 1) * size, 0)
+            for beside, numbers in (
+                (below, list(range(first, last + 1))),
+                (above, list(range(last, first - 1, -1))),
+            ):
+                count = -(-max(nbytes - beside, 1) // size)
+                if count <= len(numbers):
+                    found.append(sorted(numbers[:count]))
+                elif nbytes <= below + len(numbers) * size + above:
+                    found.append(sorted(numbers))
+        return min(found, key=len, default=[])
+
+    def reclaim(self, numbers: Sequence[int]) -> None:
         """Take back pages that were lent, as far as the pool has them."""
-        lent, self.lent = self.lent, []
-        for first, count in lent:
-            pages = self.pool.take("device", count)
-            if pages is None:
-                self.lent.append((first, count))
-                continue
-            self.mapped[first : first + count] = pages
-            self.pool.map(self.address + first * self.pool.size, pages)
-            self.blocks.give(first * self.pool.size)
+        size = self.pool.size
+        numbers = numbers[: self.pool.ready("device")]
+        for first, last in _runs(numbers, lambda i: 0):
+            pages = self.pool.take("device", last - first + 1)
+            assert pages is not None
+            self.mapped[first : last + 1] = pages
+            self.pool.map(self.address + first * size, pages)
+            for number in range(first, last + 1):
+                self.lent.remove(number)
+                self.blocks.give(number * size)
+
+    def _lend(self, numbers: Iterable[int]) -> None:
+        """Note pages that are not mapped."""
+        for number in numbers:
+            self.blocks.reserve(number * self.pool.size, self.pool.size)
+            self.lent.add(number)
+            self.mapped[number] = NO_PAGE
 
     def _drop(self, first: int) -> None:
-        lent = {i for begin, count in self.lent for i in range(begin, begin + count)}
-        held = [i for i in range(first, len(self.mapped)) if i not in lent]
+        held = [i for i in range(first, len(self.mapped)) if self.mapped[i] is not NO_PAGE]
         for begin, end in _runs(held, lambda i: 0):
             self.pool.unmap(self.address + begin * self.pool.size, end - begin + 1)
         self.pool.give([self.mapped[i] for i in held])
         del self.mapped[first:]
+
+
+NO_PAGE: Final = Page(None, 0, "device")
+"""Stands where a page is lent."""
 
 
 def _runs(numbers: Sequence[int], key: Callable[[int], object]) -> list[tuple[int, int]]:

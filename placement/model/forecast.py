@@ -290,7 +290,7 @@ def _staged_bytes(arrays: Sequence[ArraySpec], policy: Policy, limit: int) -> fl
     held = sum(
         placed(a, policy).on_device * a.nbytes
         for a in arrays
-        if "aggregate" in a.stages and not a.holds_coarse_arcs
+        if "aggregate" in a.stages and not a.holds_coarse_arcs and (a.level or not a.estimated)
     )
     return max(0.0, _coarse_arcs_bytes(arrays) - max(0.0, limit - held))
 

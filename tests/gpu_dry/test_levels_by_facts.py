@@ -39,10 +39,10 @@ def watch(monkeypatch):
         pages = {s.spec.name: (len(s.on("device")), len(s.on("host"))) for s in spans}
         seen.settled.append((pages, sum(len(s.on("device")) for s in self.inputs)))
 
-    def recalled(self):
-        recall(self)
+    def recalled(self, least):
+        recall(self, least)
         count(self)
-        assert not self.shared.lent
+        assert self.shared.blocks.free >= least
         seen.recalled.append(sum(len(s.on("device")) for s in self.inputs))
 
     monkeypatch.setattr(Schedule, "settle", settled)
@@ -94,4 +94,5 @@ def test_a_level_that_keeps_nearly_all_arcs_has_its_place(monkeypatch, watch):
         assert there == 0 or (of_input == 0 and here > 0)
         if budget in ("90%", "70%"):
             assert there == 0
-        assert watch.recalled[0] == watch.recalled[-1]
+        # All but the pages that hold the communities to start from.
+        assert watch.recalled[0] - watch.recalled[-1] <= 2

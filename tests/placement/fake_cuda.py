@@ -77,6 +77,9 @@ class FakeCuda:
             memGetInfo=lambda: (self.free_bytes, 8 * GIB),
             deviceGetAttribute=lambda number, device: self.attributes[number],
             deviceSynchronize=lambda: self.log.append(("synchronize",)),
+            streamCreateWithFlags=lambda flags: 7,
+            streamSynchronize=lambda stream: self.log.append(("synchronize", stream)),
+            streamDestroy=lambda stream: None,
         )
 
     def _set_device(self, device: int) -> None:
@@ -253,6 +256,5 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
     # The host's threads would touch addresses that are nobody's.
     touched = lambda address, nbytes: fake.log.append(("touch", address, nbytes, -1))  # noqa: E731
     monkeypatch.setattr(arena, "populate", touched)
-    for way in ("move", "move_out"):
-        monkeypatch.setattr(span, way, lambda *what, way=way: fake.log.append((way, *what)))
+    monkeypatch.setattr(span, "copy_pages", lambda *what: fake.log.append(("copy", *what)))
     return fake

@@ -69,6 +69,18 @@ class CoarseRows:
         """Weights, one per arc, after the table of heavy arcs."""
         return self.arrays[1][self.head :]
 
+    def within(self, wanted: int, least: int, used: int) -> int:
+        """Return how many arcs the arrays can hold on the device: at most `wanted`.
+
+        It is `least` at least, whatever that takes; the first `used` arcs are final.
+        """
+        page, width = self.memory.page_bytes, 4 + self.dtype.itemsize
+        finals = dict(
+            zip(self.names, (4 * used, self.head + self.dtype.itemsize * used), strict=True)
+        )
+        reach = self.memory.reach(finals) - len(finals) * page
+        return min(wanted, max(self.capacity + max(reach, 0) // width, least))
+
     def grow(self, capacity: int, used: int) -> None:
         """Enlarge the arrays; the first `used` arcs stay."""
         for i, (name, size, dtype) in enumerate(self.shapes(capacity)):

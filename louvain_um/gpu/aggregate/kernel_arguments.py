@@ -69,6 +69,9 @@ ARGUMENTS: Final = layout(
 LEAST_ROWS: Final = 1 << 20
 """Arcs that new rows hold at first, where no page is free for them."""
 
+EXPECTED_SPARE: Final = 1.03
+"""Arcs that new rows get in pages, relative to what chunks so far let expect."""
+
 ALIGNED: Final = 256
 """Bytes to whose multiples parts of an array are aligned."""
 
@@ -194,7 +197,7 @@ class Aggregation:
 
         Where the rows outgrow their arrays, these grow and the kernel resumes.
         """
-        most, begin, resume = base + room, 0, 0
+        first, most, begin, resume = base, base + room, 0, 0
         while True:
             self.set(
                 base=base, new_capacity=rows.capacity, begin=begin, resume=resume,
@@ -205,9 +208,16 @@ class Aggregation:
             state = self.read()
             if int(state["next_chunk"]) == BOUNDS:
                 return state
-            base, begin, resume = int(state["written"]), int(state["next_chunk"]), 1
-            more = 5 / 4 if self.memory.schedule else 2
-            rows.grow(min(most, max(int(more * state["arcs"]), int(more * rows.capacity))), base)
+            so_far, begin, resume = int(state["arcs"]), int(state["next_chunk"]), 1
+            if self.memory.schedule:
+                # Later chunks keep about as much of their arcs as those so far.
+                seen = int(state["room_at"][begin + 1]) / max(int(state["room"]), 1)
+                expected = first + int((so_far - first) / seen * EXPECTED_SPARE)
+                wanted = rows.within(max(so_far, expected), so_far, int(state["written"]))
+            else:
+                wanted = 2 * max(so_far, rows.capacity)
+            base = int(state["written"])
+            rows.grow(min(most, wanted), base)
 
 
 def new_rows(

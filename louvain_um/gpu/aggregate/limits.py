@@ -51,6 +51,8 @@ class Limits:
         regions together have that much: 0 unless they are adjacent.
     weights8 : bool
         Whether weights may take a byte (`louvain_um.gpu.memory.weights8`).
+    most_chunk : int
+        Most arcs of a chunk, if there are not too many chunks then.
     """
 
     small: int = 1 << 19
@@ -62,6 +64,7 @@ class Limits:
     region_arcs: tuple[int, int] | None = None
     coarse_share: float = 0.0
     weights8: bool = True
+    most_chunk: int = 1 << 62
 
 
 LIMITS: Final = Limits()
@@ -83,6 +86,30 @@ def low_scratch_limits(arcs: int) -> Limits:
         arcs // LOW_SCRATCH_ARCS_A_SLOT,
     )
     return replace(LOW_SCRATCH, chunk=chunk, most_slots=slots)
+
+
+CHUNK_SHARE: Final = 16
+TABLES_SHARE: Final = 32
+"""Shares of a small device that chunks and tables take at most, 1 / 16 and 1 / 32: what does not
+find room beside them is read over the bus, while twice as many chunks cost .1 ms each."""
+
+
+def limits_within(limits: Limits, nbytes: int, width: int) -> Limits:
+    """Return limits for a device of so many bytes that does not hold everything.
+
+    Parameters
+    ----------
+    limits : Limits
+    nbytes : int
+    width : int
+        Bytes of a sum.
+    """
+    chunk, slots = (nbytes // share // (4 + width) for share in (CHUNK_SHARE, TABLES_SHARE))
+    return replace(
+        limits,
+        most_chunk=max(chunk, LOW_SCRATCH.chunk),
+        most_slots=min(limits.most_slots, slots),
+    )
 
 
 def slots_of(needed: int, arcs: int, limits: Limits) -> int:
@@ -119,7 +146,8 @@ def chunk_for(arcs: int, limits: Limits, *, leiden: bool) -> int:
     even = -(-arcs // chunks)
     if leiden:
         even = max(even, min(-(-arcs // max(chunks // 2, 1)), REFINED_CHUNK))
-    return max(limits.chunk, even, 1)
+    least = -(-arcs // (BOUNDS - 1))
+    return max(min(max(limits.chunk, even), limits.most_chunk), least, 1)
 
 
 def stretch_for(max_degree: int) -> int:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
-from louvain_um.core.array_names import identity
+from louvain_um.core.array_names import Role, identity
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, Use
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.core.rules import CYCLES, SUB_ROUNDS
@@ -45,6 +46,9 @@ its target's community, per arc: measured with either in host memory (`policies_
 LEAST_BLOCK = 1 << 19
 """Bytes of a block of level 0's arcs, at least: there is room for four, or for four MiB."""
 
+SUMMING: Final[tuple[Role, ...]] = ("chunk", "hash_keys", "hash_sums")
+"""Roles of what sums a chunk's arcs: as large as there is room, or as communities need."""
+
 ALWAYS: tuple[Stage, ...] = STAGES
 COARSE_STAGES: tuple[Stage, ...] = ("aggregate", "coarse")
 
@@ -77,8 +81,9 @@ def declare(shape: Shape, visited: float = VISITED) -> tuple[ArraySpec, ...]:
 
 
 def _of_coarse_levels(array: ArraySpec) -> bool:
-    """Whether an array's size depends on what coarse levels keep."""
-    return bool(array.level) or array.name.startswith("coarse_")
+    """Whether an array's size depends on what a run finds: on communities, or on coarse levels."""
+    summing = array.stages == ("aggregate",) and array.role in SUMMING
+    return bool(array.level) or array.name.startswith("coarse_") or summing
 
 
 def declare_out_of_core(shape: Shape) -> tuple[ArraySpec, ...]:

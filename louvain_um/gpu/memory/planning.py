@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.objectives.problem import takes_extended_rule
-from louvain_um.gpu.aggregate.limits import LIMITS, chunk_for, low_scratch_limits
+from louvain_um.events import Phase
+from louvain_um.gpu.aggregate.limits import LIMITS, Limits, chunk_for
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
@@ -116,18 +117,46 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
     )
 
 
-def work_bytes(level: GpuLevel, method: str, *, low_scratch: bool) -> int:
-    """Return the bytes of vertices, tables and scratch that a level works with, at most."""
+def work_bytes(
+    level: GpuLevel, step: Phase, limits: Limits = LIMITS, *, low_scratch: bool = False
+) -> int:
+    """Return the bytes that moving, refining or aggregating a level works with, about.
+
+    Parameters
+    ----------
+    level : GpuLevel
+    step : {"move", "refine", "aggregate"}
+    limits : Limits
+        How it is aggregated.
+    low_scratch : bool
+    """
     n, sums = level.vertices, np.dtype(level.sums).itemsize
-    hubs = hub_table_sizes(n, level.arcs, level.max_degree, sums, low_scratch=low_scratch)
+    if step == "aggregate":
+        chunk = chunk_for(level.arcs, limits, leiden=level.refined is not None)
+        slots = min(level.arcs // limits.arcs_a_slot, limits.most_slots)
+        # The next level has half as many vertices, or fewer: each is a group of some.
+        per_vertex = 8 + (16 + 2 * sums) // 2
+        return per_vertex * n + (4 + sums) * (min(chunk, level.arcs) * 5 // 4 + slots) + 4 * SMALL
+    hubs = hub_table_sizes(
+        n, level.arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
+    )
     tables = (4 + sums) * hubs[1] + (32 + sums) * hubs[0]
-    moving = (18 + sums) * n + tables
-    refining = (16 + 3 * sums) * n + tables if method == "leiden" else 0
-    # The next level has fewer vertices, and a chunk of its rows at a time has room.
-    limits = low_scratch_limits(level.arcs) if low_scratch else LIMITS
-    chunk = chunk_for(level.arcs, limits, leiden=method == "leiden")
-    aggregating = (40 + 2 * sums) * n + (4 + sums) * min(2 * chunk, level.arcs)
-    return max(moving, refining, aggregating) + 8 * n + 4 * SMALL
+    per_vertex = 16 + 3 * sums if step == "refine" else 18 + sums
+    return per_vertex * n + tables + 4 * SMALL
+
+
+LASTING: Final = ("targets", "weights", "offsets", "loops", "degrees", "start")
+"""Roles of arrays of level 0 that are there before a step begins."""
+
+
+def hosted_work_bytes(plan: Plan, step: Phase) -> int:
+    """Return the bytes of what a step on level 0 works with that its plan leaves on the host."""
+    mine = [a for a in plan.arrays if step in a.stages and a.role not in LASTING]
+    return sum(
+        a.nbytes - int(plan.placement_of(a.name).on_device * a.nbytes)
+        for a in mine
+        if not a.level and not a.estimated
+    )
 
 
 def without_graph(plan: Plan) -> tuple[ArenaSpec, ...]:
