@@ -97,6 +97,7 @@ def pagerank(
     >>> lu.pagerank(g).round(3).tolist()
     [0.48, 0.173, 0.173, 0.173]
     """
+    from louvain_um.algorithms.programs import iterations_to
     from louvain_um.algorithms.running import running
 
     if not isinstance(damping, Real) or not 0 <= damping <= 1:
@@ -106,9 +107,10 @@ def pagerank(
     if not isinstance(max_iterations, Integral) or max_iterations < 1:
         raise OptionError("max_iterations", max_iterations, "must be a whole number of at least 1")
     change = int(min(tolerance, 2.0) * UNIT)
+    expected = iterations_to(tolerance, int(max_iterations))
     with running(
         "pagerank", graph, device=device, memory=memory, device_budget=device_budget,
-        threads=threads, observer=observer, iterations=max_iterations,
+        threads=threads, observer=observer, iterations=expected,
     ) as run:  # fmt: skip
         n = run.rows.n_vertices
         if n == 0:

@@ -6,7 +6,8 @@ Counts are upper bounds that follow from the size of a graph: a search visits ev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import log
 from typing import Any, Final
 
 import numpy as np
@@ -18,8 +19,18 @@ from louvain_um.placement.program import Atomic, Gather, Phase, Program, Program
 from louvain_um.placement.program.accesses import Accesses
 
 Arrays = list[ProgramArray]
-ITERATIONS: Final = 50
-"""Of PageRank: how many a run takes is known only afterwards."""
+SORTING: Final = 36
+SORTING_LEAST: Final = 64 << 10
+"""Bytes per edge, and in any case, that CuPy sorts a forest's edges with: a copy of the keys, the
+order, as much again for a pass over the digits, and tables."""
+
+SORTING_PASSES: Final = 8
+"""Passes over that: one for each byte of a key."""
+
+ITERATIONS: Final = 30
+"""Of PageRank, to a change of 1e-8: how many a run takes is known only afterwards."""
+
+MOST_ITERATIONS: Final = 500
 
 ROUNDS: Final = 4
 """Passes over all arcs that Borůvka's rounds and near and far piles come to; not all are visited
@@ -47,7 +58,7 @@ def program_of(
     loops : bool
         Whether there are loops, whose weights are an array of their own.
     iterations : int, optional
-        Of PageRank, at most.
+        Of PageRank.
 
     Raises
     ------
@@ -68,7 +79,7 @@ def program_of(
     if n_vertices < 0 or n_arcs < 0:
         raise OptionError("n_vertices", min(n_vertices, n_arcs), "must not be negative")
     dtype = np.dtype("u4" if weighted is True else weighted or "u4")
-    made = BUILDERS[name](n_vertices, n_arcs, min(ITERATIONS, iterations or ITERATIONS))
+    made = BUILDERS[name](n_vertices, n_arcs, min(MOST_ITERATIONS, iterations or ITERATIONS))
     heavy = bool(weighted) and name in WEIGHED
     arrays = [
         graph_array("offsets", n_vertices + 1, "i8", made.rows),
@@ -114,6 +125,20 @@ def size_of(graph: Any) -> dict[str, Any]:
         "weighted": False if graph.weights is None else graph.weights.dtype,
         "loops": graph.loops is not None and bool(graph.loops.any()),
     }
+
+
+def iterations_to(tolerance: float, most: int) -> int:
+    """Return how many iterations PageRank is expected to take: changes shrink by a factor in each.
+
+    Examples
+    --------
+    >>> from louvain_um.algorithms.programs import iterations_to
+    >>> iterations_to(1e-8, 500), iterations_to(1e-4, 500), iterations_to(0.0, 20)
+    (30, 15, 20)
+    """
+    if tolerance <= 0:
+        return most
+    return max(1, min(most, round(ITERATIONS * log(tolerance) / log(1e-8))))
 
 
 def check_name(name: str) -> None:
@@ -175,8 +200,9 @@ class Declared:
     names: Mapping[str, float] = field(default_factory=lambda: {"run": 1.0})
 
     def __post_init__(self) -> None:
-        for what in ("rows", "targets"):
-            object.__setattr__(self, what, getattr(self, what) or Stream(self.passes))
+        rows = self.rows or Stream(self.passes)
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "targets", self.targets or rows)
 
     def phases(self, arcs: int) -> list[Phase]:
         """Return its phases on so many arcs."""
@@ -216,16 +242,26 @@ def _components(n: int, m: int, iterations: int) -> Declared:
 
 
 def _mst(n: int, m: int, iterations: int) -> Declared:
-    return Declared(passes=ROUNDS, arrays=[
+    joining = [
         scratch("component", n, "u4", Gather(ROUNDS * m)),
         scratch("hook", n, "u4", Gather(ROUNDS * n)),
         scratch("choice", n, "u4", Stream(ROUNDS)),
         scratch("choice_weight", n, "u8", Stream(ROUNDS)),
         scratch("least_weight", n, "u8", Atomic(ROUNDS * n)),
         scratch("least_pair", n, "u8", Atomic(ROUNDS * n)),
-        result("edges", n, "u8", Stream()),
-        result("edge_weights", n, "u8", Stream()),
-    ])  # fmt: skip
+    ]
+    sorting = scratch("sorting", SORTING * n + SORTING_LEAST, "u1", Stream(SORTING_PASSES))
+    return Declared(
+        passes=ROUNDS,
+        arrays=[
+            *(replace(array, phases=("run",)) for array in joining),
+            result("edges", n, "u8", {"run": Stream(), "sort": Stream(2)}),
+            result("edge_weights", n, "u8", {"run": Stream(), "sort": Stream(2)}),
+            replace(sorting, phases=("sort",)),
+        ],
+        rows={"run": Stream(ROUNDS)},
+        names={"run": 1.0, "sort": 1.0},
+    )
 
 
 def _pagerank(n: int, m: int, iterations: int) -> Declared:

@@ -85,7 +85,7 @@ def running(
     graph, device, memory, device_budget, threads, observer
         As the algorithms take them.
     iterations : int, optional
-        Of PageRank, at most.
+        Of PageRank, as expected.
 
     Raises
     ------

@@ -95,13 +95,14 @@ def minimum_spanning_forest(
 
             space = run.space
             edges, weights, count = structure.spanning_forest(run.rows, space)
-            if space.sorts:
-                edges, weights = structure.in_order(edges[:count], weights[:count])
-                edges, weights = edges.get(), weights.get()
-            else:
-                edges = space.get("edges", edges)[:count]
-                weights = space.get("edge_weights", weights)[:count]
-                edges, weights = structure.in_order(edges, weights)
+            with space.sorting() as on_device:
+                if on_device:
+                    edges, weights = structure.in_order(edges[:count], weights[:count])
+                    edges, weights = edges.get(), weights.get()
+                else:
+                    edges = space.get("edges", edges)[:count]
+                    weights = space.get("edge_weights", weights)[:count]
+                    edges, weights = structure.in_order(edges, weights)
         else:
             from louvain_um.cpu.algorithms.spanning_forest import spanning_forest
 

@@ -18,13 +18,12 @@ from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import (
     BATCHES_A_BLOCK,
     FRESH,
-    GIVEN_FILL,
     HOST_FILL,
     PAGEABLE,
     Estimate,
     launches,
 )
-from louvain_um.placement.policy.policy import Placement
+from louvain_um.placement.policy.policy import Kind, Placement
 from louvain_um.placement.program.accesses import Atomic, Stream
 from louvain_um.placement.program.program import Phase, Program, ProgramArray
 
@@ -32,6 +31,20 @@ OVERLAP: Final = 12.0
 """Exponent p of ``(work^p + bus^p)^(1/p)``, the seconds of a phase that works and reads over the
 bus at the same time. Where no thread waits for others, the longer hides the shorter: on an H200,
 kernels of 144 ms beside 133 ms of the bus took 146 (`intensity_reuse_h200.json`)."""
+
+GIVEN: Final[Mapping[Kind, float]] = {
+    "device": 13.5e9, "managed": 13e9, "prefetched": 13e9, "read_mostly": 13e9, "pinned": 12e9,
+    "host_mapped": 11.5e9, "split": 5.7e9,
+}  # fmt: skip
+"""Bytes/s at which several threads bring given values where they live, to which the time of freeing
+the memory is added; of a split, the part on the host."""
+
+MAKING: Final[Mapping[Kind, float]] = {
+    "prefetched": 0.8e-3, "read_mostly": 0.8e-3, "pinned": 1.2e-3, "host_mapped": 9e-3,
+    "split": 20e-3,
+}  # fmt: skip
+"""Seconds that each array takes beside that. Both are fitted to loads of R-MAT 22's rows, .5 and
+1.1 GB in two or three arrays, beside an H200 (`paper_programs_h200`)."""
 
 BIG_PAGE: Final = 64 << 10
 """Bytes that a page fault brings at least."""
@@ -86,7 +99,7 @@ class ProgramCost:
     --------
     >>> from louvain_um.placement.machine.profiles import H200
     >>> from louvain_um.placement.program.cost import ProgramCost
-    >>> from louvain_um.placement.policy.policy import Placement
+    >>> from louvain_um.placement.policy.policy import Kind, Placement
     >>> from louvain_um.placement.program import Program, ProgramArray, Stream
     >>> data = ProgramArray(name="data", shape=10**8, reads=Stream(passes=20), from_host=1)
     >>> cost = ProgramCost(program=Program(name="scan", arrays=[data]), machine=H200)
@@ -108,6 +121,19 @@ class ProgramCost:
             for array in self.program.arrays
             for phase in self.program.phases
             for pinned in (False, True)
+        }
+
+    @cached_property
+    def _used(self) -> dict[str, list[ProgramArray]]:
+        """Arrays that each phase accesses."""
+        return {
+            phase.name: [
+                array
+                for array in self.program.arrays
+                if self._local[array.name, phase.name]
+                or any(self._bus[array.name, phase.name, False])
+            ]
+            for phase in self.program.phases
         }
 
     @cached_property
@@ -165,34 +191,49 @@ class ProgramCost:
         )
         return Pages(nbytes, touched, seconds)
 
+    @cached_property
+    def _arrivals(self) -> dict[tuple[str, Placement], float]:
+        return {}
+
     def arrival(self, array: ProgramArray, placement: Placement) -> float:
         """Return seconds of moving an array between host and device in the whole program.
 
         Explicit copies, migrations by page faults or prefetches, and making fresh memory. What the
         host writes or reads in memory that it shares with the device needs no copy.
         """
+        key = array.name, placement
+        found = self._arrivals.get(key)
+        if found is None:
+            found = self._arrivals[key] = self._arrival(array, placement)
+        return found
+
+    def _arrival(self, array: ProgramArray, placement: Placement) -> float:
         machine, kind, nbytes = self.machine, placement.kind, float(array.nbytes)
         if array.name in self.here:
             more = placement.on_device - self.here[array.name].on_device
             rate = machine.copy_to_device if more > 0 else machine.copy_to_host
             return abs(more) * nbytes / rate
+        # What the host writes in place is made before the program begins.
+        begun = not nbytes or (array.from_host and not array.given)
+        making = 0.0 if begun else MAKING.get(kind, 0.0)
         fresh = nbytes / (FRESH * machine.device_bandwidth)
-        filled = nbytes / GIVEN_FILL if array.given else self._fresh_on_host(array)
+        filled = nbytes / GIVEN[kind] if array.given else self._fresh_on_host(array)
         up, down = array.from_host, array.to_host
         if kind == "split":
-            here, there = Placement("device"), Placement("host_mapped")
             share = placement.fraction
-            return share * self.arrival(array, here) + (1 - share) * self.arrival(array, there)
+            here = share * self.arrival(array, Placement("device"))
+            return making + here + (1 - share) * filled
         if kind in ("host_mapped", "pinned"):
-            return filled
+            return making + filled
         if kind == "device":
+            copying = PAGEABLE if begun else GIVEN[kind]
             return nbytes * (
-                up / min(PAGEABLE, machine.copy_to_device)
-                + down / min(PAGEABLE, machine.copy_to_host)
+                up / min(copying, machine.copy_to_device)
+                + down / min(copying, machine.copy_to_host)
             )
         if kind == "prefetched":
             written = filled + up * nbytes / machine.prefetch_to_device
-            return (written if up else fresh) + down * nbytes / machine.prefetch_to_host
+            return making + (written if up else fresh) + down * nbytes / machine.prefetch_to_host
         pages = self.paged(array)
         if kind == "managed":
             first = filled + up * pages.seconds
@@ -202,7 +243,7 @@ class ProgramCost:
         back = down * pages.nbytes / machine.prefetch_to_host if array.written else 0.0
         copying = 1 / machine.prefetch_duplicate - 1 / machine.migrate_to_device
         copies = max(up, 1.0) * (pages.seconds + copying * pages.nbytes)
-        return filled + copies + back
+        return making + filled + copies + back
 
     def _fresh_on_host(self, array: ProgramArray) -> float:
         """Return seconds of making pages of host memory; what the host writes has them."""
@@ -211,7 +252,7 @@ class ProgramCost:
     def phase_seconds(self, phase: Phase, placements: Mapping[str, Placement]) -> float:
         """Return seconds of all runs of a phase."""
         local, bus = 0.0, [0.0, 0.0]
-        for array in self.program.arrays:
+        for array in self._used[phase.name]:
             placement = placements[array.name]
             hosted = 1 - placement.on_device
             local += (1 - hosted) * self._local[array.name, phase.name]

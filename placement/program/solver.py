@@ -87,7 +87,7 @@ def solve(
     >>> from louvain_um.placement.program.cost import ProgramCost
     >>> from louvain_um.placement.program import Gather, Program, ProgramArray, Stream
     >>> from louvain_um.placement.program.solver import solve
-    >>> cold = ProgramArray(name="cold", shape=1 << 26, reads=Stream(passes=2))
+    >>> cold = ProgramArray(name="cold", shape=1 << 26, reads=Stream(passes=50))
     >>> hot = ProgramArray(name="hot", shape=1 << 26, reads=Gather(1e10))
     >>> cost = ProgramCost(program=Program(name="two", arrays=[cold, hot]), machine=H200)
     >>> {name: str(where) for name, where in solve(cost, 300 << 20).items()}
@@ -100,16 +100,41 @@ def solve(
     free = [array for array in arrays if array.name not in placements]
     placements |= {array.name: Placement("pinned") for array in free}
     refuse_beyond(cost.program, placements, budget)
+    here = HERE if managed else HERE[:1]
+    everything = {**placements, **{array.name: Placement("device") for array in free}}
+    if fits(cost.program, everything, budget) and not may_pay(cost, everything, free, here):
+        return {array.name: everything[array.name] for array in arrays}
     hosted = HOSTED if managed else HOSTED[1:]
     for array in free:
         placements[array.name] = best(cost, placements, array, hosted)
-    here = HERE if managed else HERE[:1]
     chosen = greedy(cost, placements, free, here, budget)
     for other in alternatives(cost, placements, free, here):
-        fits = max(held_by_phase(cost.program, other).values()) <= budget
-        if fits and cost.seconds(other) < cost.seconds(chosen) * (1 - LEAST_GAIN):
+        least = cost.seconds(chosen) * (1 - LEAST_GAIN)
+        if fits(cost.program, other, budget) and cost.seconds(other) < least:
             chosen = other
     return {array.name: chosen[array.name] for array in arrays}
+
+
+def fits(program: Program, placements: Mapping[str, Placement], budget: int) -> bool:
+    """Whether placements keep to a budget in every phase."""
+    return max(held_by_phase(program, placements).values()) <= budget
+
+
+def may_pay(
+    cost: ProgramCost,
+    everything: Mapping[str, Placement],
+    free: Iterable[ProgramArray],
+    here: tuple[Placement, ...],
+) -> bool:
+    """Whether other placements than plain device memory for everything may pay at all.
+
+    No kernel is faster elsewhere, so they can only save what moving arrays takes.
+    """
+    saved = 0.0
+    for array in free:
+        now = cost.arrival(array, everything[array.name])
+        saved += now - min([now, *(cost.arrival(array, other) for other in (*HOSTED, *here))])
+    return saved > LEAST_GAIN * cost.seconds(everything)
 
 
 def best(
@@ -144,7 +169,8 @@ def greedy(
             placement = best(cost, placements, array, here)
             gain = now - cost.seconds({**placements, name: placement})
             if gain > now * LEAST_GAIN:
-                offers.append((-gain / array.held, name, placement))
+                # Rounded, since the order of additions must not decide between equals.
+                offers.append((float(f"{-gain / array.held:.9e}"), name, placement))
         if not offers:
             break
         _, name, placement = min(offers, key=lambda offer: offer[:2])

@@ -22,9 +22,6 @@ from louvain_um.placement.program import Program
 class Workspace:
     """Arrays in plain memory of the current device."""
 
-    sorts = True
-    """Whether the device has room to sort an answer."""
-
     def empty(self, name: str, size: int, dtype: DTypeLike) -> Any:
         """Return an array of the program, with any values."""
         import cupy
@@ -47,6 +44,10 @@ class Workspace:
         """Run a phase of the program inside the block."""
         return nullcontext()
 
+    def sorting(self) -> AbstractContextManager[bool]:
+        """Enter a phase in which the device may sort; tells whether it has room for that."""
+        return nullcontext(True)
+
     def get(self, name: str, array: Any) -> Any:
         """Return the values of an array of the program, in host memory."""
         return array.get()
@@ -66,8 +67,6 @@ class PlacedWorkspace(Workspace):
 
     def __init__(self, place: Placer) -> None:
         self.place = place
-        # What CuPy sorts with is not in the plan.
-        self.sorts = place.budget == Budget()
 
     def empty(self, name: str, size: int, dtype: DTypeLike) -> Any:
         """Return the array of this name; the program has declared its size."""
@@ -86,6 +85,31 @@ class PlacedWorkspace(Workspace):
     def phase(self, name: str) -> AbstractContextManager[Any]:
         """Run a phase of the program: it is announced, and its kernels have ended afterwards."""
         return self.place.phase(name)
+
+    @contextmanager
+    def sorting(self) -> Iterator[bool]:
+        """Give CuPy's functions the array "sorting" to work in, if it is on the device."""
+        slot = self.place.slots["sorting"]
+        there = slot.placement is not None and slot.placement.on_device == 1
+        if self.place.store.room() is None or not there:
+            yield False
+            return
+        import cupy
+
+        with self.place.phase("sort"):
+            begin, left = int(slot.array.data.ptr), slot.spec.nbytes
+
+            def take(nbytes: int) -> Any:
+                nonlocal begin, left
+                if nbytes > left:
+                    # More than was foreseen: a few bytes of the device's own.
+                    return cupy.cuda.MemoryPointer(cupy.cuda.Memory(nbytes), 0)
+                memory = cupy.cuda.UnownedMemory(begin, nbytes, slot, slot.array.device.id)
+                begin, left = begin + nbytes, left - nbytes
+                return cupy.cuda.MemoryPointer(memory, 0)
+
+            with cupy.cuda.using_allocator(cupy.cuda.MemoryPool(take).malloc):
+                yield True
 
     def get(self, name: str, array: Any) -> Any:
         """Return a copy in host memory; what lives there does not cross the bus."""
