@@ -10,8 +10,11 @@ from typing import Any, Literal
 ValueFormat = Literal["text", "count", "bytes", "seconds", "share", "times", "score", "rate"]
 """How a column's values are formatted."""
 
-ROW_NUMBERS = ("level", "oversubscription")
-"""Headings of numeric columns that identify a row: a 0 there is no missing value."""
+ROW_NUMBERS = ("cycle", "level", "iteration", "oversubscription")
+"""Headings of numeric columns that identify a row: a 0 there is a number, not an amount."""
+
+ZEROS = ("0", "0 B", "0 s")
+"""Zeros in columns of formatted values."""
 
 SHORTENED_FROM = 1e9
 """Counts from here on are shortened where space is scarce."""
@@ -73,6 +76,13 @@ class Table:
     def text(self, row: Mapping[str, Any], column: Column) -> str:
         """Return what is shown in a cell."""
         return format_value(row.get(column.key), column.kind)
+
+    def is_zero(self, row: Mapping[str, Any], column: Column) -> bool:
+        """Say whether a cell counts nothing: 0 where amounts stand, which is shown pale."""
+        value = row.get(column.key)
+        if column.kind == "text":
+            return value in ZEROS
+        return column.head not in ROW_NUMBERS and value == 0
 
     def used(self) -> tuple[Column, ...]:
         """Return the columns in which any row has a value."""

@@ -195,7 +195,12 @@ def rich_table(
             column.head, justify="left" if text else "right", overflow="fold", no_wrap=not text
         )
     for row in table.rows[:MOST]:
-        result.add_row(*(_printable(table.text(row, column)) for column in columns))
+        result.add_row(
+            *(
+                Text(_printable(table.text(row, c)), style="dim" if table.is_zero(row, c) else "")
+                for c in columns
+            )
+        )
     return result
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views.html.part import Card
-from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.session.evidence import evidence, overall
 from louvain_um.profiling.views.table import ValueFormat, format_short, format_value
 
 NOTHING = format_value(None)
@@ -54,6 +54,7 @@ def missing(session: SessionData) -> tuple[str, ...]:
 def _cards(session: SessionData) -> tuple[Card, ...]:
     figures = summary(session)
     time, memory = evidence(session, "time"), evidence(session, "memory")
+    whole = overall(session)
     energy = evidence(session, "energy")
     peaks = session.metadata.get("peak_bytes") or {}
     wanted: list[tuple[str, Any, ValueFormat, str]] = [
@@ -75,6 +76,7 @@ def _cards(session: SessionData) -> tuple[Card, ...]:
             text=format_short(value, kind)
             + (" J" if what == "energy" and value is not None else ""),
             evidence=how if value is not None or how.startswith("not") else "not available",
+            evident=bool(whole) and how.startswith(whole),
         )
         for what, value, kind, how in wanted
     )

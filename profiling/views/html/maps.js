@@ -27,19 +27,31 @@ const brief = (value, step) => {
   return value ? `${(value * scale).toFixed(digits)} ${unit}` : "0 s";
 };
 
+// Cells fade into the page: strong ones are bright on dark pages and dark on light ones.
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const shade = (part) => ramp(dark.matches ? 0.12 + 0.88 * part : 0.9 - 0.9 * part);
+const mixed = (colour, part) => {
+  const empty = hex(getComputedStyle(document.documentElement).getPropertyValue("--map").trim());
+  const strong = dark.matches ? colour : colour.map((v) => 0.8 * v);
+  return strong.map((v, i) => empty[i] + (v - empty[i]) * part);
+};
+
+function paint(layer) {
+  layer.palette = new Uint32Array(256); // as a canvas keeps pixels: alpha, blue, green, red
+  for (let code = 0; code < 256; code += 1) {
+    const [r, g, b] = !code ? mixed([0, 0, 0], 0) : layer.colours.length
+      ? mixed(hex(layer.colours[(code >> 4) - 1] || "#ffffff"), 0.4 + 0.04 * (code & 15))
+      : shade(code / 254);
+    layer.palette[code] = (255 << 24) | (b << 16) | (g << 8) | r;
+  }
+}
+
 async function unpack(layer) {
   const packed = Uint8Array.from(atob(layer.data), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   layer.cells = new Uint8Array(await new Response(stream).arrayBuffer());
   delete layer.data;
   layer.shades = layer.colours.length ? 15 : 254;
-  layer.palette = new Uint32Array(256); // as a canvas keeps pixels: alpha, blue, green, red
-  for (let code = 0; code < 256; code += 1) {
-    const [r, g, b] = !code ? [0, 0, 0] : layer.colours.length
-      ? hex(layer.colours[(code >> 4) - 1] || "#ffffff").map((v) => v * (0.4 + 0.04 * (code & 15)))
-      : ramp(0.12 + 0.88 * code / 254);
-    layer.palette[code] = (255 << 24) | (b << 16) | (g << 8) | r;
-  }
 }
 
 class PageMap {
@@ -61,6 +73,7 @@ class PageMap {
     });
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.canvas);
+    dark.addEventListener("change", () => this.show(this.map.layers.indexOf(this.layer)));
     this.show(0);
   }
 
@@ -73,6 +86,7 @@ class PageMap {
   async show(at) {
     this.layer = this.map.layers[at];
     if (this.layer.data) await unpack(this.layer);
+    paint(this.layer);
     const cell = (this.map.end - this.map.start) / 1e9 / this.layer.columns;
     this.box.querySelector(".evidence").textContent = `${this.layer.evidence}; a cell is ` +
       `${seconds(cell)} wide; heights follow array sizes; small arrays are drawn taller, short-lived ones lower`;
@@ -91,9 +105,9 @@ class PageMap {
       legend.append(item);
     };
     if (this.layer.colours.length) {
-      this.layer.names.forEach((name, at) => add(name, this.layer.colours[at]));
+      this.layer.names.forEach((name, at) => add(name, `rgb(${mixed(hex(this.layer.colours[at]), 1)})`));
     } else {
-      const stops = [0.12, 0.4, 0.7, 1].map((part) => `rgb(${ramp(part).map(Math.round)})`);
+      const stops = [0, 0.33, 0.67, 1].map((part) => `rgb(${shade(part).map(Math.round)})`);
       add(`1 to ${this.format(this.layer.max)} in a cell, logarithmic`,
         `linear-gradient(90deg, ${stops})`, true);
     }
@@ -148,7 +162,7 @@ class PageMap {
     for (const [name, level, start, end] of map.phases) {
       const from = Math.max(x(start), LEFT), to = Math.min(x(end), LEFT + width);
       if (to <= from) continue;
-      pen.globalAlpha = level > 0 ? 0.55 : 0.9;
+      pen.globalAlpha = level > 0 ? 0.8 : 1;
       pen.fillStyle = PHASES[name] || "#7c5c3e";
       pen.fillRect(from, 2, Math.max(to - from - 0.6, 0.6), TOP - 5);
       pen.globalAlpha = 1;

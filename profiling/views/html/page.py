@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from louvain_um.profiling.views.html.cards import heading
 from louvain_um.profiling.views.html.part import Part
 from louvain_um.profiling.views.html.payload import ROOM
 from louvain_um.profiling.views.html.session_parts import comparison, session_parts
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.compare import comparison_title
+from louvain_um.profiling.views.session.evidence import overall
 
 if TYPE_CHECKING:
     from louvain_um.profiling.session import SessionData
@@ -27,14 +30,19 @@ def render(session: SessionData | None, *, other: SessionData | None, sweep: Swe
 
     parts: list[Part] = []
     data: dict[str, Any] = {}
-    title, subtitle = "Policies by oversubscription", ""
+    title, subtitle, badge = "Policies by oversubscription", "", ""
     if session is not None:
         analysis = SessionAnalysis(session)
         title, subtitle = heading(session)
+        badge = overall(session) if other is None else overall(session, other)
         room = ROOM if other is None else ROOM // 2
         own = session_parts(analysis, data, room)
         if other is not None:
             # What two sessions are shown for stands on the first screen.
+            title = comparison_title(session, other)
+            others = heading(other)[1]
+            if others != subtitle:
+                subtitle = f"first: {subtitle}; second: {others}"
             parts += comparison(analysis, SessionAnalysis(other), data, room)
         parts += own
     if sweep is not None:
@@ -42,12 +50,15 @@ def render(session: SessionData | None, *, other: SessionData | None, sweep: Swe
         from louvain_um.profiling.views.sweep import runs
 
         if session is None:
-            labels = map(runs.machine_label, runs.machines(sweep.results))
+            labels = dict.fromkeys(gpu for _, gpu in runs.machines(sweep.results) if gpu)
             title = " · ".join([title, *labels])
+            kinds = {str(row["evidence"]) for row in sweep.results}
+            badge = kinds.pop() if len(kinds) == 1 else "mixed" if kinds else ""
         parts += sweep_parts(sweep)
     text: str = _template().render(
         title=title,
         subtitle=subtitle,
+        badge=badge,
         parts=parts,
         version=__version__,
         style=Markup(_asset("style.css")),
@@ -65,6 +76,11 @@ def embedded(data: object) -> str:
     return text
 
 
+def options(text: str) -> Markup:
+    """Return a text as HTML with its command-line options as code, which stay on one line."""
+    return Markup(re.sub(r"(?<!\S)(--[a-z][a-z-]*)", r"<code>\1</code>", str(escape(text))))
+
+
 def _asset(name: str) -> str:
     return files("louvain_um.profiling.views.html").joinpath(name).read_text("utf-8")
 
@@ -74,4 +90,5 @@ def _template() -> Template:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["options"] = options
     return environment.from_string(_asset("report.html.j2"))

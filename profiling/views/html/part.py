@@ -22,11 +22,12 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One figure that matters."""
+    """One figure that matters; `evident` where its evidence is that of the whole page."""
 
     what: str
     text: str
     evidence: str
+    evident: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from louvain_um.profiling.views.html.payload import ROOM, map_payload
 from louvain_um.profiling.views.session import all_tables, kernels, phase_tables
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.blocks import ping_pong
-from louvain_um.profiling.views.session.compare import comparison_tables
+from louvain_um.profiling.views.session.compare import comparison_tables, difference
 from louvain_um.profiling.views.session.data_sources import data_sources
-from louvain_um.profiling.views.session.verdict import verdict
+from louvain_um.profiling.views.session.verdict import Verdict, verdict
 
 
 def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = ROOM) -> list[Part]:
@@ -49,7 +49,7 @@ def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = R
                 title="Pages over time",
                 texts=(
                     "Rows are the bytes of the arrays, columns the time of the run, and the band "
-                    "above shows its phases. Black means no events. Accesses are the "
+                    "above shows its phases. Empty cells: no events. Accesses are the "
                     "thesis's Figures 4.2 to 4.9 for this run, faults its Figures 4.12 to 4.19.",
                 ),
                 map="maps",
@@ -89,8 +89,7 @@ def comparison(
         Part(
             anchor="comparison",
             title="Comparison",
-            verdict=verdict(second),
-            texts=("The verdict above is on the second session.",),
+            verdict=_compared(first, second),
             items=[*comparison_tables(first, second)],
         )
     ]
@@ -101,3 +100,15 @@ def comparison(
             Part(anchor="second-pages", title="Pages over time, the second session", map="second")
         )
     return parts
+
+
+def _compared(first: SessionAnalysis, second: SessionAnalysis) -> Verdict:
+    """Return the difference of two sessions, and what held the second one back."""
+    found, text = verdict(second), difference(first, second)
+    if not text:
+        return found
+    return Verdict(
+        finding=text,
+        remedy=f"Second run: {found.finding} {found.remedy}",
+        grounds=f"second run: {found.grounds}",
+    )

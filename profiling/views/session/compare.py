@@ -124,6 +124,49 @@ def _by(
     )
 
 
+def comparison_title(first: SessionData, second: SessionData) -> str:
+    """Return the graph of two sessions, and what tells their runs apart.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session import SessionData
+    >>> from louvain_um.profiling.views.session.compare import comparison_title
+    >>> run = {"graph": {"name": "karate"}, "device": "cuda:0"}
+    >>> comparison_title(*(SessionData(metadata={**run, "policy": p}) for p in ("base", "adv2")))
+    'karate · base against adv2'
+    """
+    runs = [
+        {
+            "graph": (each.metadata.get("graph") or {}).get("name"),
+            **{key: each.metadata.get(key) for key in ("method", "policy", "device")},
+            "budget": format_value(each.metadata.get("budget_bytes"), "bytes"),
+        }
+        for each in (first, second)
+    ]
+    keys = [key for key in runs[0] if runs[0][key] != runs[1][key]]
+    shared = [str(runs[0]["graph"])] if runs[0]["graph"] and "graph" not in keys else []
+    labels = [" ".join(str(run[key] or "–") for key in keys) for run in runs]
+    return " · ".join([*shared, " against ".join(labels) if keys else "two runs"])
+
+
+def difference(first: SessionAnalysis, second: SessionAnalysis) -> str:
+    """Return in one sentence how much longer or shorter the second run took, and what it moved."""
+    a, b = summary(first.original), summary(second.original)
+    if not a.get("seconds") or not b.get("seconds"):
+        return ""
+    ratio = b["seconds"] / a["seconds"]
+    times = format_value(max(ratio, 1 / ratio), "times")
+    speed = ("as fast as" if times == "1.00×" else f"{times} slower than" if ratio > 1
+             else f"{times} faster than")  # fmt: skip
+    seconds = [format_value(each["seconds"], "seconds") for each in (a, b)]
+    text = f"The second run was {speed} the first: {seconds[1]} instead of {seconds[0]}."
+    moved = [each.get("bytes_to_device") for each in (a, b)]
+    if moved[0] is not None and moved[1] is not None and moved[0] != moved[1]:
+        amounts = [format_value(each, "bytes") for each in moved]
+        text += f" It moved {amounts[1]} to the device instead of {amounts[0]}."
+    return text
+
+
 def run_labels(sessions: Sequence[SessionData]) -> list[str]:
     """Return a label for each session; graphs are named if they differ.
 

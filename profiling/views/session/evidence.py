@@ -61,6 +61,27 @@ def evidence(session: SessionData, matter: Matter) -> str:
     return "not available: no source recorded it"
 
 
+def overall(*sessions: SessionData) -> str:
+    """Return how the numbers of sessions came about as a whole: one word for a page's title.
+
+    Returns
+    -------
+    str
+        "measured" or "modelled" if all numbers that are available are, else "mixed"; empty if none
+        is.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.session import SessionData
+    >>> from louvain_um.profiling.views.session.evidence import overall
+    >>> overall(SessionData(metadata={"sources": {"engine": "measured", "recorder": "modelled"}}))
+    'mixed'
+    """
+    texts = [evidence(session, matter) for session in sessions for matter in SOURCES]
+    kinds = {text.split()[0] for text in texts} & {"measured", "modelled"}
+    return kinds.pop() if len(kinds) == 1 else "mixed" if kinds else ""
+
+
 def is_available(session: SessionData, matter: Matter) -> bool:
     """Say whether a kind of numbers is available at all."""
     return not evidence(session, matter).startswith("not available")

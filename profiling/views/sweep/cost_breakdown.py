@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
-from louvain_um.profiling.sweep.by_oversubscription import merge_equal
+from louvain_um.profiling.sweep.by_oversubscription import format_rates, merge_equal
 from louvain_um.profiling.sweep.results import Row, Sweep, base_coverage, gains
 from louvain_um.profiling.views.session.verdict import Verdict
 from louvain_um.profiling.views.sweep.runs import (
     evidence_of,
-    format_rate,
     machine_label,
     machines,
     runs_on,
@@ -70,16 +70,15 @@ def fastest(sweep: Sweep) -> Verdict:
     for machine in machines(sweep.results):
         result = gains(runs_on(sweep.results, machine))
         rates = sorted({rate for by_rate in result.values() for rate in by_rate})
-        winners: list[tuple[str, float]] = []
+        winners: list[tuple[str, float, float]] = []  # policy, gain, oversubscription
         for rate in rates:
             at = {policy: by_rate[rate] for policy, by_rate in result.items() if rate in by_rate}
             top = max(at, key=lambda policy: at[policy])
-            if at[top] > 1:
-                winners.append((f"{top} ({at[top]:.2f}×)", rate))
-            else:
-                winners.append(("base", rate))
+            winners.append((top, at[top], rate) if at[top] > 1 else ("base", 1.0, rate))
         if winners:
-            spans = ", ".join(f"{name} at {format_rate(rate)}" for name, rate in winners)
+            spans = ", ".join(
+                _span(name, list(rows)) for name, rows in groupby(winners, key=lambda win: win[0])
+            )
             graphs, ran = base_coverage(runs_on(sweep.results, machine))
             all_of_them = all(ran[rate] == graphs for rate in rates)
             whose = "all graphs" if all_of_them else "the graphs that base could run"
@@ -90,6 +89,14 @@ def fastest(sweep: Sweep) -> Verdict:
         remedy="auto chooses by cost for each graph and budget; compare its rows.",
         grounds=f"seconds {evidence_of(sweep.results)}",
     )
+
+
+def _span(policy: str, wins: Sequence[tuple[str, float, float]]) -> str:
+    """Return a policy, its gains and the neighbouring oversubscriptions at which it was fastest."""
+    gain = sorted({f"{gain:.2f}" for _, gain, _ in wins}, key=float)
+    times = " to ".join(f"{each}×" for each in dict.fromkeys((gain[0], gain[-1])))
+    shown = policy if policy == "base" else f"{policy} ({times})"
+    return f"{shown} at {format_rates([rate for _, _, rate in wins])}"
 
 
 def terms(row: Row) -> dict[str, float]:

@@ -299,7 +299,9 @@ def test_a_page_begins_with_gains_by_policy_and_oversubscription():
     assert page.index('id="gain-heat-0"') < page.index('id="gain-chart-0"')
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", heat[1])
     assert texts == ["0 %", "30 %", "auto", "1.00×", "16.0×", "adv2", "0.50×", "8.00×"]
-    assert re.search(r"<h1>Policies by oversubscription · modelled(, \w+)?</h1>", page)
+    machine = sweep_rows()[0].get("gpu")
+    assert f"<h1>Policies by oversubscription{f' · {machine}' if machine else ''}</h1>" in page
+    assert '<span class="badge modelled">modelled</span>' in page
 
 
 def test_base_is_a_line_at_one():
