@@ -158,6 +158,8 @@ def from_columns(
     for end in ends:
         if end.dtype.kind not in "iu":
             raise GraphError("vertices have names, which ranks do not number; write ids instead")
+        if len(end) != len(ends[0]):
+            raise GraphError("its columns differ in length; write it again")
         if len(end) and int(end.min()) < 0:
             raise GraphError(f"vertex {int(end.min())} is negative; ids start at 0")
     weights = None if chosen.weight is None else column(names[chosen.weight])

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from louvain_um.core.parallel import start_thread
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, PlacementError
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import guard
@@ -122,8 +123,7 @@ class Pages:
         except BaseException:
             self.close()
             raise
-        self.thread = threading.Thread(target=self._make_more, daemon=True)
-        self.thread.start()
+        self.thread = start_thread(self._make_more, "pages")
 
     def ready(self, side: PageSide) -> int:
         """Return how many pages can be had at once."""

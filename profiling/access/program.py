@@ -224,5 +224,6 @@ def sum_row_touches(
 
 def arcs_before(offsets: Any, vertices: Any) -> Any:
     """Return the arcs of all vertices of a list before each, and of all."""
-    degrees = np.diff(offsets)[vertices]
+    # Not `[vertices]`: NumPy crashes where it gets no memory to widen indices of 32 bits.
+    degrees = np.diff(offsets).take(vertices)
     return np.concatenate([[0], np.cumsum(degrees)])

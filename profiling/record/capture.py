@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from louvain_um.core.parallel import start_thread
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Event
 from louvain_um.placement.plan import Plan
@@ -110,8 +111,12 @@ class Recording:
                 working.append(source)
         self.sources = working
         self.began = self.clock.now()
-        self._pump = threading.Thread(target=self._run, name="profiling", daemon=True)
-        self._pump.start()
+        try:
+            self._pump = start_thread(self._run, "profiling")
+        except BaseException:
+            for source in self.sources:
+                self._end(source)
+            raise
         return self
 
     def __exit__(

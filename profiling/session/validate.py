@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from types import NoneType
 from typing import Any
@@ -17,6 +16,9 @@ MOST = 1 << 63
 
 MOST_TOTAL = 1 << 62
 """Upper bound of times, and of the sum of a column: an event's time and duration are added."""
+
+MOST_REAL = 1e300
+"""Largest number that is calculated with."""
 
 MOST_WORD = 200
 """Characters of a group's name."""
@@ -137,8 +139,8 @@ def _each(values: Iterable[object], kinds: type | tuple[type, ...]) -> bool:
 
 
 def _real(value: object) -> bool:
-    """Return whether a value is a finite number."""
-    return isinstance(value, int | float) and math.isfinite(value)
+    """Return whether a value is a finite number that a double holds."""
+    return isinstance(value, int | float) and abs(value) <= MOST_REAL
 
 
 def _need(true: bool, what: str) -> None:

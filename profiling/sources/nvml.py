@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from louvain_um.core.parallel import start_thread
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
@@ -56,8 +57,7 @@ class Nvml:
         self._first = self._energy()
         if self._watts() is None and self._first is None:
             raise SourceUnavailableError("NVML: this GPU reports neither energy nor power")
-        self._thread = threading.Thread(target=self._sample, name="nvml", daemon=True)
-        self._thread.start()
+        self._thread = start_thread(self._sample, "nvml")
 
     def _energy(self) -> int | None:
         """Return millijoules since the driver was loaded, if the GPU counts them."""

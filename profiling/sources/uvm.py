@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.parallel import start_thread
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.sources.source import SessionClock
@@ -107,8 +108,7 @@ class Uvm:
         except BaseException:
             self.totals.tracker.close()
             raise
-        self._thread = threading.Thread(target=self._collect, name="uvm", daemon=True)
-        self._thread.start()
+        self._thread = start_thread(self._collect, "uvm")
 
     @staticmethod
     def check() -> None:

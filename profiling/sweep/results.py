@@ -159,7 +159,7 @@ def gains(results: Iterable[Row]) -> dict[str, dict[float, float]]:
 
     The mean over graphs of base's seconds divided by the policy's, as in Table 4.6.
     """
-    rows = [row for row in results if row["feasible"] and row["seconds"]]
+    rows = [row for row in results if row["feasible"] and (row["seconds"] or 0) > 0]
     base = {_cell(row): row["seconds"] for row in rows if row["policy"] == "base"}
     ratios: dict[str, dict[float, list[float]]] = {}
     for row in rows:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
+from louvain_um.core.parallel import start_thread
 from louvain_um.distributed.communicator import Array, Collectives
 from louvain_um.errors import WorkerLostError
 
@@ -118,13 +120,10 @@ def run_threads(
             failures.append(failure)
             meeting.abort(f"rank {rank} of {size} failed: {failure}")
 
-    threads = [
-        threading.Thread(target=run, args=(rank,), name=f"louvain-um-rank-{rank}", daemon=True)
-        for rank in range(size)
-    ]
-    for thread in threads:
-        thread.start()
+    threads = list[threading.Thread]()
     try:
+        for rank in range(size):
+            threads.append(start_thread(partial(run, rank), f"louvain-um-rank-{rank}"))
         for thread in threads:
             while thread.is_alive() and not failures:
                 thread.join(0.2)

@@ -68,6 +68,10 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
     return parts
 
 
+SMALLEST = 1e-300
+"""Ratio that a policy's mean counts at least with: a damaged file can hold any seconds."""
+
+
 def _heat_tables(sweep: Sweep) -> list[Table | Figure]:
     """Return the gain over base of each policy by oversubscription, the best policy first."""
     items: list[Table | Figure] = []
@@ -79,7 +83,8 @@ def _heat_tables(sweep: Sweep) -> list[Table | Figure]:
             continue
 
         def mean(policy: str, found: dict[str, dict[float, float]] = found) -> float:
-            return sum(map(math.log, found[policy].values())) / len(found[policy])
+            ratios = found[policy].values()
+            return sum(math.log(max(ratio, SMALLEST)) for ratio in ratios) / len(ratios)
 
         policies = sorted(found, key=lambda policy: (-mean(policy), policy))
         items.append(
