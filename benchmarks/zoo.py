@@ -3,10 +3,11 @@
     python benchmarks/zoo.py --arcs 128 -o zoo_h200.json
 
 Graphs are generated on the device (`zoo_kinds.py`) and start in host memory. Each is run in core,
-then under `auto` with budgets of the bytes that its arrays took in core at once, as that run found
-them: 90 % withholds a tenth of what is used, whatever was expected. `seconds` is the time of the
-algorithm; the shortest of `--runs` counts. Constants of the model were fitted to half of the kinds
-at most (`fitted`); figures about predictions are of the others.
+then under `auto` with budgets of the bytes that its arrays took in core at once (`touched_bytes`),
+as that run found them: 90 % withholds a tenth of what is used, whatever was expected. A budget may
+be bytes, too, like 4GiB. `seconds` is the time of the algorithm; the shortest of `--runs` counts.
+Constants of the model were fitted to half of the kinds at most (`fitted`); figures about
+predictions are of the others.
 """
 
 from __future__ import annotations
@@ -76,8 +77,10 @@ def points(graph: Any, method: str, budgets: list[str], policies: list[str], run
     yield {"policy": "auto", "budget": None, **whole}
     for budget in budgets:
         for policy in policies:
-            share = int(float(budget.removesuffix("%")) * whole["touched_bytes"] / 100)
-            row = point(graph, runs, method=method, memory=policy, device_budget=share)
+            given: Any = budget
+            if budget.endswith("%"):
+                given = int(float(budget[:-1]) * whole["touched_bytes"] / 100)
+            row = point(graph, runs, method=method, memory=policy, device_budget=given)
             if row["feasible"]:
                 row["times"] = row["seconds"] / whole["seconds"]
                 row["same_labels"] = row["labels"] == whole["labels"]

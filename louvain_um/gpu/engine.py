@@ -263,6 +263,7 @@ class GpuEngine:
         where = (blocks.ranges, blocks.need_range) if blocks else ()
         first, limits = self.first, self.limits
         shares = self.in_place.shares(level)
+        known = self.sums_of_labels(level)
         from_input = reaggregate.wanted(first, level, limits, self.reaggregates)
         if not self.blocks and not self.problem.extended and from_input:
             coarse = reaggregate.from_input(kernels, self.memory, first, level, limits)
@@ -273,6 +274,7 @@ class GpuEngine:
             # The next level's start communities replace labels; maps are made of sub-communities.
             self.memory.free(f"labels.{level.cycle}.{level.number}")
             level.labels = None
+            coarse.start_sums = known
         self.current = coarse
         after = self.in_place.shares(level)
         if not blocks:
@@ -288,7 +290,12 @@ class GpuEngine:
     def settle(self, level: GpuLevel, step: Phase) -> None:
         """Place a level's arcs anew, for a step that begins: what it works with goes first."""
         names = [f"{name}.{level.tag}" for name in ("targets", "weights")] if level.number else []
-        self.memory.settle(*names, least=self.work_bytes(level, step), later=level.number > 0)
+        self.memory.settle(
+            *names,
+            least=self.work_bytes(level, step),
+            later=level.number > 0,
+            grows=step == "aggregate",
+        )
 
     def work_bytes(self, level: GpuLevel, step: Phase) -> int:
         """Return the bytes of the device that a step on a level works with."""
@@ -300,8 +307,21 @@ class GpuEngine:
         self.memory.free("totals")
         free_second_totals(self.memory, level)
 
+    def sums_of_labels(self, level: GpuLevel) -> Sums | None:
+        """Return the sums of the communities that the next level starts in, if it is best now.
+
+        They are the same on both levels. In pages, the next one's arcs settle on the device when
+        these sums are known, except for level 1's.
+        """
+        paged = self.memory.schedule is not None and not self.problem.extended
+        if not paged or level.refined is None or level.number == 0:
+            return None
+        return relabel.community_sums(kernels, self.memory, replace(level, start=level.labels))
+
     def sums(self, level: GpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""
+        if level.start_sums is not None:
+            return level.start_sums
         if level.start is None:
             sums = Sums(level.inside, level.squares, level.vertices)
         else:
@@ -313,6 +333,7 @@ class GpuEngine:
         if level.offsets is None:
             # The next level gained nothing, and was built in this one's memory.
             reaggregate.restore(kernels, self.memory, self.first, level, self.limits)
+        level.start_sums = None
         if level.start is not None:
             relabel.split(kernels, self.memory, level)
 

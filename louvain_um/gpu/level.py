@@ -13,6 +13,8 @@ from louvain_um.gpu.runtime.kernel_list import TARGETS24
 if TYPE_CHECKING:
     import cupy
 
+    from louvain_um.core.objectives.objective import Sums
+
 NULL = np.uint64(0)
 """A null pointer as a kernel's argument."""
 
@@ -66,6 +68,8 @@ class GpuLevel:
         how many of them may not move; None where not in use.
     second_totals : uint64[n] or None
         Second mass of each community, between moving and aggregation.
+    start_sums : Sums or None
+        Of the communities it starts in, where these are known.
     """
 
     cycle: int
@@ -95,6 +99,7 @@ class GpuLevel:
     members: Any = None
     fixed: Any = None
     second_totals: Any = None
+    start_sums: Sums | None = None
 
     @property
     def types(self) -> str:

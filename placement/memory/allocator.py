@@ -247,7 +247,7 @@ class Allocator:
         spans = [(a.arena, used) for a, used in held if a.own and isinstance(a.arena, Span)]
         return self.schedule.reach(spans)
 
-    def settle(self, *names: str, least: int, later: bool = True) -> None:
+    def settle(self, *names: str, least: int, later: bool = True, grows: bool = False) -> None:
         """Place what the next step needs: `least` bytes to work with, then arrays in pages.
 
         Parameters
@@ -257,6 +257,8 @@ class Allocator:
         least : int
         later : bool
             Whether the input's arcs are not read before `recall`.
+        grows : bool
+            Whether the step writes the next level's arcs.
         """
         if self.schedule is None:
             return
@@ -264,7 +266,7 @@ class Allocator:
         own = [self.allocations[name] for name in names if name in self.allocations]
         spans = [held.arena for held in own if held.own and isinstance(held.arena, Span)]
         with cuda_calls.current(self.device):
-            self.schedule.settle(spans, least)
+            self.schedule.settle(spans, least, grows=grows)
 
     def name_of(self, array: Any) -> str | None:
         """Return the name of a live array in pages, whose values `fetch` reads; else None."""

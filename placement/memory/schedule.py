@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError
@@ -23,6 +24,13 @@ from louvain_um.placement.policy.policy import Placement
 
 IN_PAGES = Placement("split", 0.5)
 """Stands for the placement of a span, which changes."""
+
+WINDOW: Final = 6
+"""Share of the device, 1 / 6, through which new rows go to the host where they do not fit: a
+smaller one is emptied more often, which takes a launch each time."""
+
+LEAST_WINDOW: Final = 4
+"""Pages of it at least: two for targets, two for weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +149,7 @@ class Schedule:
         leaving += sum(len(span.on("device")) for span in self.inputs)
         return self.room() + leaving * self.pool.size
 
-    def settle(self, spans: Iterable[Span], least: int) -> None:
+    def settle(self, spans: Iterable[Span], least: int, *, grows: bool = False) -> None:
         """Place what the next step needs: what it works with first, then a level's arcs.
 
         Parameters
@@ -151,6 +159,8 @@ class Schedule:
             copy on the host, and from the shared arena.
         least : int
             Bytes of the shared arena that the step works with; arcs leave for these if they must.
+        grows : bool
+            Whether the step writes the next level's arcs, which begin on the device.
         """
         wanted = list(spans)
         short = least - self.shared.blocks.free
@@ -159,6 +169,9 @@ class Schedule:
             numbers = self.shared.missing(largest + short)
             self._free_up(len(numbers))
             self.shared.reclaim(numbers)
+        if grows:
+            self._open_window(least)
+            return
         missing = sum(len(span.on("host")) for span in wanted)
         self._free_up(missing, rows=False)
         if missing > self.pool.ready("device"):
@@ -202,6 +215,14 @@ class Schedule:
         self.inputs.clear()
         if failures:
             raise failures[0]
+
+    def _open_window(self, least: int) -> None:
+        """Free pages for new rows; those of the input can be had at any time."""
+        count = max(LEAST_WINDOW, self.pool.count // WINDOW)
+        count -= sum(len(span.on("device")) for span in self.inputs)
+        if count > self.pool.ready("device"):
+            self.shared.lend(count - self.pool.ready("device"), least)
+            self._free_up(count)
 
     def _bring(self, count: int, stream: int = 0) -> None:
         """Bring up to `count` pages of the input to the device, its arrays' planned shares first.

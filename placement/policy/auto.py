@@ -32,8 +32,9 @@ HOSTED = Placement("host_mapped")
 LEAST_PAGES: Final = 8
 """Pages that a device must have for a run in pages: fewer would be too coarse."""
 
-ROUNDED: Final = 4
-"""Arrays that may lie in pages of their own at a time: arcs of two levels, targets and weights."""
+ROUNDED: Final = 2
+"""Pages that a plan leaves for rounding: the input's arcs lie in pages of their own, and arrays of
+later levels are placed in what there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +110,14 @@ def wasted_bytes(limit: int) -> int:
 
 
 def unplanned_bytes(arrays: Iterable[ArraySpec]) -> int:
-    """Return the bytes by which level 1's arcs may exceed their estimate: it has no more arcs.
+    """Return the bytes by which arcs of levels 1 and 2 may exceed their estimates.
 
-    Those that outgrow their place are copied, so that there are two of the larger array meanwhile.
+    No level has more arcs than the input. Those that outgrow their place are copied, so that there
+    are two of the larger array meanwhile.
     """
     known = list(arrays)
     arcs = max((a.size for a in known if a.role == "targets" and a.level == 0), default=0)
-    rows = [a for a in known if a.estimated and a.holds_coarse_arcs and a.level == 1]
+    rows = [a for a in known if a.estimated and a.holds_coarse_arcs]
     more = [max(0, arcs - a.size) * a.itemsize for a in rows]
     return sum(more) + max(
         (arcs * a.itemsize for a, out in zip(rows, more, strict=True) if out), default=0

@@ -32,9 +32,9 @@ def watch(monkeypatch):
         here = sum(page.side == "device" for page in self.pool.made)
         seen.most = max(seen.most, here * self.pool.size)
 
-    def settled(self, spans, least):
+    def settled(self, spans, least, *, grows=False):
         spans = list(spans)
-        settle(self, spans, least)
+        settle(self, spans, least, grows=grows)
         count(self)
         pages = {s.spec.name: (len(s.on("device")), len(s.on("host"))) for s in spans}
         seen.settled.append((pages, sum(len(s.on("device")) for s in self.inputs)))

@@ -82,7 +82,7 @@ class InPlace:
         )
         name = f"{stem}.{level.cycle}.{level.number}"
         self._read(name, "aggregate", level, 4 * level.arcs)
-        if coarse.start is not None:
+        if coarse.start is not None and coarse.start_sums is None:
             self._rows(coarse, "aggregate", coarse.arcs, coarse.arcs)  # its quality
         if level.number == 0:
             self._declared(level, "aggregate", 1 / self.cycles)
