@@ -179,7 +179,7 @@ def lines(
                 y,
             )
             for x, y in zip(x_values, y_values, strict=True)
-            if np.isfinite(y) and (y > 0 or not logarithmic)
+            if math.isfinite(y) and (y > 0 or not logarithmic)
         ]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b, _, _ in points)
         body.append(
