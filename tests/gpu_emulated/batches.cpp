@@ -39,36 +39,36 @@ extern "C" void end_batch_as(int blocks, int kind, const Batch* b, u64* loops, u
   });
 }
 
-extern "C" void find_arcs_as(int blocks, int kind, i64 count, const i64* begins, const i64* ends,
-                             const u32* targets, void* weights, const u64* loops, const u32* u,
-                             const u32* v, i64* found) {
+extern "C" void find_arcs_as(int blocks, int kind, i64 count, const Row* spans, const u32* targets,
+                             void* weights, const u64* loops, const u32* u, const u32* v,
+                             i64* found) {
   typed(kind, weights, [&](auto* w) {
     using W = Bare<decltype(w)>;
     fibres::launch(blocks, [=] {
-      find_arcs<W>(count, begins, ends, targets, (const W*)w, loops, u, v, found);
+      find_arcs<W>(count, spans, targets, (const W*)w, loops, u, v, found);
     });
   });
 }
 
 extern "C" void merge_rows_as(int blocks, int kind, const Batch* b, i64 rows, i64 each, i64 room,
-                              u32* targets, void* weights, i64* begins, i64* ends, u8* classes) {
+                              u32* targets, void* weights, Row* spans, u8* classes) {
   typed(kind, weights, [&](auto* w) {
     fibres::launch(blocks, [=] {
-      merge_rows<Bare<decltype(w)>>(*b, rows, each, room, targets, w, begins, ends, classes);
+      merge_rows<Bare<decltype(w)>>(*b, rows, each, room, targets, w, spans, classes);
     });
   });
 }
 
-extern "C" void lay_out_rows_as(int blocks, int, const Batch* b, i64 n, i64 rows, i64* begins,
-                                i64* ends, u8* classes) {
-  fibres::launch(blocks, [=] { lay_out_rows(*b, n, rows, begins, ends, classes); });
+extern "C" void lay_out_rows_as(int blocks, int, const Batch* b, i64 n, i64 rows, Row* spans,
+                                i64* offsets, u8* classes) {
+  fibres::launch(blocks, [=] { lay_out_rows(*b, n, rows, spans, offsets, classes); });
 }
 
 extern "C" void rebuild_rows_as(int blocks, int kind, const Batch* b, i64 n, i64 rows,
-                                const i64* begins, u32* targets, void* weights) {
+                                const i64* begins, i64 stride, u32* targets, void* weights) {
   typed(kind, weights, [&](auto* w) {
     fibres::launch(blocks, [=] {
-      rebuild_rows<Bare<decltype(w)>>(*b, n, rows, begins, targets, w);
+      rebuild_rows<Bare<decltype(w)>>(*b, n, rows, begins, stride, targets, w);
     });
   });
 }

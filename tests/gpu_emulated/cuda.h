@@ -234,6 +234,7 @@ T __ldcs(const T* at) {
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 static int __ffs(unsigned x) { return __builtin_ffs(x); }
 static int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
+static int __clzll(long long x) { return x ? __builtin_clzll(x) : 64; }
 static unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return (unsigned __int128)a * b >> 64;
 }

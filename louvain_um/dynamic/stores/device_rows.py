@@ -49,10 +49,10 @@ class Device(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
-    """The whole store after a batch."""
+    """The whole store after a batch: rows as spans, or as offsets."""
 
-    begins: Any
-    ends: Any
+    spans: Any
+    offsets: Any
     classes: Any
     targets: Any
     weights: Any
@@ -67,8 +67,7 @@ class DeviceRows:
 
     name: ClassVar[str] = "rows"
     paged: ClassVar[bool] = True
-    begins: Any
-    ends: Any
+    spans: Any
     classes: Any
     targets: Any
     weights: Any
@@ -84,7 +83,7 @@ class DeviceRows:
         put, n = self.xp.asarray, len(rows.offsets) - 1
         self.counts = self.xp.zeros(COUNTS.itemsize, np.uint8)
         self.partials = self.xp.empty(2 * MOST_BLOCKS, np.int64)
-        self.begins, self.ends = put(rows.offsets[:-1]), put(rows.offsets[1:])
+        self.spans = put(np.stack([rows.offsets[:-1], rows.offsets[1:]], axis=1).ravel())
         self.classes = None
         self.targets = put(rows.targets)
         self.weights = None if rows.weights is None else put(_unsigned(rows.weights))
@@ -125,8 +124,8 @@ class DeviceRows:
         found = self.xp.empty(len(u), np.int64)
         if len(u):
             self.device.launch(
-                "merge", "find_arcs", self.types, len(u), np.int64(len(u)), self.begins, self.ends,
-                self.targets, self.weights, self.loops, u, v, found,
+                "merge", "find_arcs", self.types, len(u), np.int64(len(u)), self.spans, self.targets,
+                self.weights, self.loops, u, v, found,
             )  # fmt: skip
         return found
 
@@ -135,7 +134,7 @@ class DeviceRows:
         arrays = {
             name: getattr(self, name)
             for name in (
-                "loops", "degrees", "begins", "ends", "classes", "targets", "weights", "partials",
+                "loops", "degrees", "spans", "classes", "targets", "weights", "partials",
                 "counts",
             )
         }  # fmt: skip
@@ -181,8 +180,8 @@ class DeviceRows:
             each = max(1, min(32, 32 * rows // most))
             self.device.launch(
                 "merge", "merge_rows", self.types, 32 * -(-rows // each), batch, np.int64(rows),
-                np.int64(each), np.int64(frontier), self.targets, self.weights, self.begins,
-                self.ends, self.classes,
+                np.int64(each), np.int64(frontier), self.targets, self.weights, self.spans,
+                self.classes,
             )  # fmt: skip
             self.frontier = frontier
             self.free_arcs += counts["freed"]
@@ -200,15 +199,16 @@ class DeviceRows:
         def longer(array: Any, value: int) -> Any:
             return xp.concatenate([array, xp.full(count, value, array.dtype)])
 
-        self.begins, self.ends = longer(self.begins, 0), longer(self.ends, 0)
+        self.spans = xp.concatenate([self.spans, xp.zeros(2 * count, np.int64)])
         self.loops, self.degrees = longer(self.loops, 0), longer(self.degrees, 0)
         self.alive = longer(self.alive, 1)
         self.classes = None if self.classes is None else longer(self.classes, int(NONE))
 
     def drop_vertices(self, count: int) -> None:
         """Remove the last rows, which have no arcs."""
-        n = len(self.begins) - count
-        for name in ("begins", "ends", "loops", "degrees", "alive"):
+        n = len(self.alive) - count
+        self.spans = self.spans[: 2 * n]
+        for name in ("loops", "degrees", "alive"):
             setattr(self, name, getattr(self, name)[:n])
         self.classes = None if self.classes is None else self.classes[:n]
 
@@ -216,9 +216,10 @@ class DeviceRows:
         """Return source and target of all arcs of some vertices."""
         xp = self.xp
         rows = xp.asarray(ids)
-        lengths = self.ends[rows] - self.begins[rows]
+        begins, ends = self.spans[0::2][rows], self.spans[1::2][rows]
+        lengths = ends - begins
         work = self._prefix(lengths)
-        places = xp.repeat(self.begins[rows] - work[:-1], self.device.get(lengths).tolist())
+        places = xp.repeat(begins - work[:-1], self.device.get(lengths).tolist())
         targets = self.targets[places + xp.arange(len(places))]
         return np.repeat(ids, self.device.get(lengths)), self.device.get(targets)
 
@@ -231,8 +232,8 @@ class DeviceRows:
 
     def device_rows(self) -> tuple[Any, Any, Any]:
         """Return offsets, targets and weights of compressed rows, on the device."""
-        built = self._rebuilt(None, paged=False)
-        return built.begins, built.targets, built.weights
+        built = self._rebuilt(None, compressed=True)
+        return built.offsets, built.targets, built.weights
 
     def compressed(self) -> Compressed:
         """Return a copy in host memory as compressed rows."""
@@ -250,7 +251,7 @@ class DeviceRows:
 
     def check(self) -> None:
         """Raise AssertionError unless pages do not overlap and rows add up."""
-        begins, ends = self.device.get(self.begins), self.device.get(self.ends)
+        begins, ends = self.device.get(self.spans).reshape(-1, 2).T
         assert int((ends - begins).sum()) == self.n_arcs, "the rows do not add up to the arcs"
         held = np.flatnonzero(ends > begins)
         held = held[np.argsort(begins[held])]
@@ -276,7 +277,7 @@ class DeviceRows:
     @property
     def row_bytes(self) -> int:
         """Bytes of begins, ends and classes."""
-        return VERTEX_BYTES * len(self.begins)
+        return VERTEX_BYTES * len(self.alive)
 
     @property
     def types(self) -> str:
@@ -318,11 +319,12 @@ class DeviceRows:
         self.weights = self.weights.astype(np.uint64)
         batch.set(weights=self.device.address(self.weights))
 
-    def _rebuilt(self, changes: DeviceChanges | None, *, paged: bool | None = None) -> Rebuilt:
+    def _rebuilt(self, changes: DeviceChanges | None, *, compressed: bool = False) -> Rebuilt:
         """Return the store after a batch, or as it is, rows in the order of their vertices."""
-        xp, n = self.xp, len(self.begins)
-        paged = self.paged if paged is None else paged
-        begins, ends = xp.empty(n + 1, np.int64), xp.empty(n, np.int64)
+        xp, n = self.xp, len(self.spans) // 2
+        offsets = xp.empty(n + 1, np.int64) if compressed else None
+        spans = None if compressed else xp.empty(2 * n, np.int64)
+        paged = self.paged and not compressed
         classes = xp.empty(n, np.uint8) if paged else None
         if changes is None or changes.batch is None:
             arcs, rows, gained = 0, 0, 0
@@ -335,8 +337,8 @@ class DeviceRows:
             arcs, rows, gained = (changes.counts[name] for name in ("arcs", "rows", "gained"))
             batch = changes.batch
         self.device.launch(
-            "merge", "lay_out_rows", "", n, batch, np.int64(n), np.int64(rows), begins, ends,
-            classes,
+            "merge", "lay_out_rows", "", n, batch, np.int64(n), np.int64(rows), spans,
+            offsets, classes,
         )  # fmt: skip
         frontier = self.n_arcs + gained
         if paged:
@@ -347,11 +349,12 @@ class DeviceRows:
         if n:
             self.device.launch(
                 "merge", "rebuild_rows", self.types, self.n_arcs + arcs + n, batch, np.int64(n),
-                np.int64(rows), begins, targets, weights,
+                np.int64(rows), offsets if compressed else spans, np.int64(1 if compressed else 2),
+                targets, weights,
             )  # fmt: skip
         return Rebuilt(
-            begins=begins if not paged else begins[:-1],
-            ends=ends,
+            spans=spans,
+            offsets=offsets,
             classes=classes,
             targets=targets,
             weights=weights,
@@ -373,8 +376,7 @@ class DeviceRows:
 
     def _take(self, built: Rebuilt, gained: int) -> None:
         """Replace the store's arrays."""
-        n = len(built.ends)
-        self.begins, self.ends, self.classes = built.begins[:n], built.ends, built.classes
+        self.spans, self.classes = built.spans, built.classes
         self.targets, self.weights = built.targets, built.weights
         self.frontier, self.free_arcs = built.frontier, 0
         self.n_arcs += gained

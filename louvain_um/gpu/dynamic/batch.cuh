@@ -54,7 +54,7 @@ struct Batch {
   i64 summing;       // whether insertions add up, or the largest counts
   const u64* loops;  // of each vertex
   u64* degrees;
-  const i64 *begins, *ends;  // the rows before the batch
+  const Row* spans;          // the rows before the batch
   const u8* classes;         // null in a store without pages
   const u32* targets;
   const void* weights;
@@ -80,7 +80,7 @@ struct Batch {
   i64* partials;  // two per block
   BatchCounts* counts;
 };
-static_assert(sizeof(Batch) == 35 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
+static_assert(sizeof(Batch) == 34 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
 
 // Type of weights before and after: without weights, 0 and 1.
 template <class W>
@@ -117,11 +117,12 @@ __device__ __forceinline__ i64 lower_bound(const T* sorted, i64 low, i64 high, u
 
 // Returns the weight of arc u -> v, or of u's loop; 0 where there is none.
 template <class W>
-__device__ __forceinline__ i64 weight_of(const i64* begins, const i64* ends, const u32* targets,
-                                         const W* weights, const u64* loops, u32 u, u32 v) {
+__device__ __forceinline__ i64 weight_of(const Row* spans, const u32* targets, const W* weights,
+                                         const u64* loops, u32 u, u32 v) {
   if (u == v) return loops[u];
-  const i64 high = ends[u], at = lower_bound(targets, begins[u], high, v);
-  return at < high && targets[at] == v ? i64(weight_at(weights, at)) : 0;
+  const Row row = spans[u];
+  const i64 at = lower_bound(targets, row.low, row.high, v);
+  return at < row.high && targets[at] == v ? i64(weight_at(weights, at)) : 0;
 }
 
 // Arcs that a page of a class holds: 4 2^k or 6 2^k; the twin of cpu/dynamic/size_classes.py.
@@ -132,9 +133,9 @@ __device__ __forceinline__ i64 capacity_of(u32 size_class) {
 // Returns the smallest class that holds so many arcs.
 __device__ __forceinline__ u8 class_for(i64 length) {
   if (length == 0) return NO_PAGE;
-  u32 size_class = 0;
-  while (capacity_of(size_class) < length) ++size_class;
-  return size_class;
+  if (length <= 4) return 0;
+  const u32 top = 63 - __clzll(length - 1);  // 2^top < length <= 2^(top + 1)
+  return length <= 3ll << (top - 1) ? 2 * (top - 2) + 1 : 2 * (top - 1);
 }
 
 // Returns what a block counted, to one thread of it; others get 0.

@@ -22,7 +22,7 @@ ALIGNMENT: Final = 16
 BATCH: Final = layout(
     **pointers("keys", "order", "given"),
     listed=np.int64, deletions=np.int64, decreases=np.int64, summing=np.int64,
-    **pointers("loops", "degrees", "begins", "ends", "classes", "targets", "weights"),
+    **pointers("loops", "degrees", "spans", "classes", "targets", "weights"),
     frontier=np.int64,
     **pointers(
         "asked", "less", "more", "old", "fresh", "arc_keys", "arc_old", "arc_new", "gained",

@@ -114,7 +114,7 @@ __device__ __forceinline__ void settle(const Batch& b, i64 i, Seen& seen) {
   const u32 asked = b.order ? b.asked[i] : b.deletions ? DELETED : INSERTED;
   const i64 less = b.order && asked & DECREASED ? b.less[i] : 0;
   const i64 more = b.order ? b.more[i] : 1;
-  const i64 before = weight_of(b.begins, b.ends, b.targets, (const W*)b.weights, b.loops, u, v);
+  const i64 before = weight_of(b.spans, b.targets, (const W*)b.weights, b.loops, u, v);
   const bool speaks = u <= v, below = before > 0 && !(asked & DELETED) && less > before;
   i64 after = asked & DELETED ? 0 : before;
   if (before > 0 && after > 0 && !below) after -= less;
@@ -137,12 +137,12 @@ __device__ __forceinline__ void settle(const Batch& b, i64 i, Seen& seen) {
 // Chooses a page for row r: its own while it fits and fills half of it.
 __device__ __forceinline__ bool choose_page(const Batch& b, i64 r, u64& freed, u64& moved) {
   const u32 row = b.rows[r];
-  const i64 begin = b.begins[row], length = b.ends[row] - begin;
+  const i64 length = b.spans[row].arcs();
   const i64 after = length + b.gained[b.starts[r + 1]] - b.gained[b.starts[r]];
   const u8 own = b.classes[row];
   const i64 held = capacity_of(own);
   const bool stays = after > 0 && held / 2 <= after && after <= held;
-  b.from[r] = begin;
+  b.from[r] = b.spans[row].low;
   b.lengths[r] = length;
   b.wanted[r] = stays ? own : class_for(after);
   if (b.wanted[r] == own) return true;

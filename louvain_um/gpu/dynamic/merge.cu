@@ -11,11 +11,11 @@
 
 // found[i] becomes the weight of edge u[i], v[i], 0 where there is none.
 template <class W>
-__global__ void BOUNDS find_arcs(i64 count, const i64* begins, const i64* ends, const u32* targets,
-                                 const W* weights, const u64* loops, const u32* u, const u32* v,
+__global__ void BOUNDS find_arcs(i64 count, const Row* spans, const u32* targets, const W* weights,
+                                 const u64* loops, const u32* u, const u32* v,
                                  i64* found) {
   for (i64 i = grid_thread(); i < count; i += grid_threads())
-    found[i] = weight_of(begins, ends, targets, weights, loops, u[i], v[i]);
+    found[i] = weight_of(spans, targets, weights, loops, u[i], v[i]);
 }
 
 // A row and its changes.
@@ -128,7 +128,7 @@ __device__ __forceinline__ void copy_item(u32* targets, W* weights, i64 from, i6
 // or into the room from `room` on, from where they go back to their own. Cooperative.
 template <class W>
 __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u32* targets,
-                                  W* weights, i64* begins, i64* ends, u8* classes) {
+                                  W* weights, Row* spans, u8* classes) {
   const Pools<W> pools = {targets, weights, targets, weights};
   const auto row_of = [&](i64 r) {
     const u32 first = b.starts[r], changes = b.starts[r + 1] - first;
@@ -146,8 +146,7 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
       row = row_of(r);
       page = b.pages[r];
       const u32 after = row.length + b.gained[row.first + row.changes] - b.gained[row.first];
-      begins[b.rows[r]] = page;
-      ends[b.rows[r]] = page + after;
+      spans[b.rows[r]] = {page, page + after};
       classes[b.rows[r]] = b.wanted[r];
       if (b.rooms[r] >= 0) back = after;
       if (set_aside(b, row, r)) row.length = row.changes = back = 0;
@@ -185,28 +184,34 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
   });
 }
 
-// Where all rows begin after a batch of `rows` touched ones, in the order of vertices: in pages if
-// `classes` is not null, else without gaps. begins has n + 1 entries. Cooperative.
-__global__ void BOUNDS lay_out_rows(const Batch b, i64 n, i64 rows, i64* begins, i64* ends,
+// Where all rows lie after a batch of `rows` touched ones, in the order of vertices: in pages if
+// `classes` is not null, else without gaps. Written to `spans`, or if that is null to `offsets`,
+// which has n + 1 entries. Cooperative.
+__global__ void BOUNDS lay_out_rows(const Batch b, i64 n, i64 rows, Row* spans, i64* offsets,
                                     u8* classes) {
   Barrier* barrier = &b.counts->barrier;
-  for (i64 v = grid_thread(); v < n; v += grid_threads()) ends[v] = b.ends[v] - b.begins[v];
   if (rows) {
+    // The end of each row holds its growth until its place is known.
+    for (i64 v = grid_thread(); v < n; v += grid_threads()) spans[v].high = 0;
     grid_sync(barrier);
     for (i64 r = grid_thread(); r < rows; r += grid_threads())
-      ends[b.rows[r]] += b.gained[b.starts[r + 1]] - b.gained[b.starts[r]];
+      spans[b.rows[r]].high = b.gained[b.starts[r + 1]] - b.gained[b.starts[r]];
+    grid_sync(barrier);
   }
-  grid_sync(barrier);
+  const auto length_of = [=](i64 v) { return b.spans[v].arcs() + (rows ? spans[v].high : 0); };
   grid_scan_to<i64>(
-      n, [=](i64 v) { return classes ? capacity_of(class_for(ends[v])) : ends[v]; },
+      n,
+      [=](i64 v) {
+        const i64 length = length_of(v);
+        return classes ? capacity_of(class_for(length)) : length;
+      },
       [=](i64 v, i64 sum, i64) {
-        begins[v] = sum;
-        if (v == n) {
-          b.counts->frontier = sum;
-          return;
-        }
-        if (classes) classes[v] = class_for(ends[v]);
-        ends[v] += sum;
+        if (v == n) b.counts->frontier = sum;
+        if (offsets) offsets[v] = sum;
+        if (offsets || v == n) return;
+        const i64 length = length_of(v);
+        if (classes) classes[v] = class_for(length);
+        spans[v] = {sum, sum + length};
       },
       b.partials, barrier);
 }
@@ -229,15 +234,15 @@ __device__ __forceinline__ i64 touched_place(const u32* rows, i64 count, i64 low
   return touched >> lane_index() & 1 ? from + __popc(touched & lanes_below()) : -1;
 }
 
-// Copies all n rows to where `begins` says, with the changes of `rows` touched ones merged in.
+// Copies all n rows to where begins[v * stride] says, with the changes of `rows` touched ones merged in.
 // Cooperative.
 template <class W>
-__global__ void BOUNDS rebuild_rows(const Batch b, i64 n, i64 rows, const i64* begins, u32* targets,
-                                    W* weights) {
+__global__ void BOUNDS rebuild_rows(const Batch b, i64 n, i64 rows, const i64* begins, i64 stride,
+                                    u32* targets, W* weights) {
   const Pools<W> pools = {b.targets, (const W*)b.weights, targets, weights};
   const auto row_of = [&](i64 v, i64 r) {
-    const i64 begin = b.begins[v];
-    Merged row = {begin, begins[v], u32(b.ends[v] - begin), 0, 0};
+    const Row old = b.spans[v];
+    Merged row = {old.low, begins[v * stride], u32(old.arcs()), 0, 0};
     if (r >= 0) row.first = b.starts[r], row.changes = b.starts[r + 1] - row.first;
     return row;
   };
