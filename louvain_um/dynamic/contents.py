@@ -76,6 +76,7 @@ class Contents:
     _alive: Growing[np.uint8]
     _dead: int
     _names: Names | None
+    _budget: int | None
 
     @property
     def store(self) -> str:
@@ -250,6 +251,21 @@ class Contents:
             f"DynamicGraph({self.n_vertices:,} vertices, {self.n_edges:,} edges, {kind}, store "
             f"{self.store!r}, epoch {self.epoch:,})"
         )
+
+    @property
+    def dead_count(self) -> int:
+        """Number of vertices that were removed and not revived."""
+        return self._dead
+
+    @property
+    def device_store(self) -> Any:
+        """The store if it is on a device, else None."""
+        return self._device
+
+    @property
+    def device_budget(self) -> int | None:
+        """Bytes that the graph may hold; None if there is no limit."""
+        return self._budget
 
     @property
     def _device(self) -> Any:

@@ -66,6 +66,8 @@ class GpuLevel:
     second, members, fixed : uint64[n] or None
         Under the extended rule: second masses (signed), vertices of the input in each vertex, and
         how many of them may not move; None where not in use.
+    awake : uint8[n] or None
+        Vertices that are active in the first sweep; None for all.
     second_totals : uint64[n] or None
         Second mass of each community, between moving and aggregation.
     start_sums : Sums or None
@@ -100,6 +102,7 @@ class GpuLevel:
     fixed: Any = None
     second_totals: Any = None
     start_sums: Sums | None = None
+    awake: Any = None
 
     @property
     def types(self) -> str:

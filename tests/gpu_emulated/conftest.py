@@ -16,7 +16,7 @@ from louvain_um.gpu.runtime.image_cache import cache_folder
 
 HERE = Path(__file__).parent
 SOURCES = (
-    "move", "aggregate", "relabel", "algorithms", "extended", "batches", "any_moving",
+    "move", "aggregate", "relabel", "algorithms", "extended", "batches", "follow", "any_moving",
     "any_aggregating", "any_relabelling",
 )  # fmt: skip
 CLOCK = 'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));'

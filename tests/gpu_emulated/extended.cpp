@@ -56,7 +56,7 @@ void move_as(int blocks, const Input& in, const W* weights, const u32* start, u3
   rule.gains = in.members ? gains.data() : nullptr;
   rule.incoming = incoming.data(), rule.champions = champions.data();
   rule.second_rate = in.second_rate, rule.most_gain = in.most_gain, rule.max_size = in.max_size;
-  const Sweeps sweeps = {n,        start,    active.data(), next_active.data(), &control, tolerance,
+  const Sweeps sweeps = {n,        start,    nullptr, active.data(), next_active.data(), &control, tolerance,
                          rules[0], rules[1], rules[2],      rules[3],           rules[4], rules[5]};
   fibres::launch(blocks, [&] { move<W, u64, Extended>(rule, tables.hubs(), sweeps); });
   counts[0] = control.iterations;

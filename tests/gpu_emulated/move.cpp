@@ -22,7 +22,7 @@ struct Tables {
 };
 
 template <class W>
-void move_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W* weights,
+void move_typed(int blocks, i64 n, const i64* offsets, const u32* targets, const W* weights,
              const u32* degrees, const u32* start, u32* labels, u32* totals, double total, u32 seed,
              const u32* rules, i64 tolerance, u64* counts) {
   std::vector<u32> sizes(n), queue(n), proposed(n);
@@ -32,7 +32,7 @@ void move_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W*
   const MoveRule<W, u32> rule = {offsets,         targets,     weights,      degrees,
                                  labels,          totals,      sizes.data(), queue.data(),
                                  proposed.data(), 1.0 / total, total,        seed};
-  const Sweeps sweeps = {n,        start,    active.data(), next_active.data(), &control, tolerance,
+  const Sweeps sweeps = {n,        start,    nullptr, active.data(), next_active.data(), &control, tolerance,
                          rules[0], rules[1], rules[2],      rules[3],           rules[4], rules[5]};
   fibres::launch(blocks, [&] { move<W, u32>(rule, tables.hubs(), sweeps); });
   counts[0] = control.iterations;
@@ -80,7 +80,7 @@ extern "C" void move_level(int blocks, int kind, i64 n, const i64* offsets, cons
                            u32* totals, double total, u32 seed, const u32* rules, i64 tolerance,
                            u64* counts) {
   auto run = [&](auto* w) {
-    move_as(blocks, n, offsets, targets, w, degrees, start, labels, totals, total, seed, rules,
+    move_typed(blocks, n, offsets, targets, w, degrees, start, labels, totals, total, seed, rules,
             tolerance, counts);
   };
   if (kind == 0) run((const Unweighted*)nullptr);
@@ -98,4 +98,19 @@ extern "C" void refine_level(int blocks, int kind, i64 n, const i64* offsets, co
   if (kind == 0) run((const Unweighted*)nullptr);
   if (kind == 1) run((const Targets24*)nullptr);
   if (kind == 2) run(weights);
+}
+
+// kind: 0 unweighted, 1 weights of 32 bits, 2 of 64.
+template <class W>
+static void move_spans(int blocks, const void* rule, const HubTables<u64>* hubs,
+                       const Sweeps* sweeps) {
+  const auto& s = *(const MoveRule<Spans<W>, u64>*)rule;
+  fibres::launch(blocks, [&] { move<Spans<W>, u64>(s, *hubs, *sweeps); });
+}
+
+extern "C" void move_as(int blocks, int kind, const void* rule, const HubTables<u64>* hubs,
+                        const Sweeps* sweeps) {
+  if (kind == 0) move_spans<Unweighted>(blocks, rule, hubs, sweeps);
+  if (kind == 1) move_spans<u32>(blocks, rule, hubs, sweeps);
+  if (kind == 2) move_spans<u64>(blocks, rule, hubs, sweeps);
 }

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,64 +11,14 @@ from louvain_um import DynamicGraph
 from louvain_um.dynamic.stores import device_rows
 from louvain_um.errors import GraphError, LouvainUmError, MemoryBudgetError
 from louvain_um.gpu.dynamic.batch_arrays import LONG_ROW
-from louvain_um.gpu.runtime import kernel_list
-from louvain_um.gpu.runtime.structs import Struct
 from tests.dynamic.model import Model, apply, batches, same_contents
 from tests.dynamic.test_batches import REFUSED
-
-KINDS = {"": -1, "Unweighted": 0, "u32": 1, "u64": 2}
+from tests.gpu_emulated.emulated_device import Emulated, Libraries, on_device
 
 
 @pytest.fixture(scope="module")
-def library(emulated: dict[str, ctypes.CDLL]) -> ctypes.CDLL:
-    return emulated["batches"]
-
-
-class Emulated:
-    """NumPy's arrays, and kernels run by a few emulated blocks."""
-
-    xp = np
-
-    def __init__(self, library: ctypes.CDLL, blocks: int) -> None:
-        self.library, self.blocks = library, blocks
-
-    def threads(self, source: str, kernel: str, types: str = "") -> int:
-        return 256 * self.blocks
-
-    def launch(self, source: str, kernel: str, types: str, items: int, *args: Any) -> None:
-        assert source in kernel_list.CATALOGUE
-        assert types in kernel_list.CATALOGUE[source][kernel]
-        given = [ctypes.c_int(self.blocks), ctypes.c_int(KINDS[types])]
-        for arg in args:
-            if arg is None:
-                given.append(ctypes.c_void_p(None))
-            elif isinstance(arg, Struct):
-                given.append(ctypes.c_void_p(arg.argument.ctypes.data))
-            elif isinstance(arg, np.ndarray):
-                assert arg.flags.c_contiguous, kernel
-                given.append(ctypes.c_void_p(arg.ctypes.data))
-            elif isinstance(arg, np.float64):
-                given.append(ctypes.c_double(arg))
-            else:
-                assert isinstance(arg, np.int64)
-                given.append(ctypes.c_int64(int(arg)))
-        getattr(self.library, f"{kernel}_as")(*given)
-
-    def address(self, array: Any) -> int:
-        return 0 if array is None else array.ctypes.data
-
-    def clear(self, array: Any) -> None:
-        array.fill(0)
-
-    def get(self, array: Any) -> Any:
-        return array.copy()
-
-
-def on_device(g: DynamicGraph, device: Emulated, store: str, budget: int | None = None) -> None:
-    """Move the rows of a graph to an emulated device."""
-    rows = g._store.compressed()
-    g._store = device_rows.STORES[store](rows, 1, budget, device)
-    g._hand_over()
+def library(emulated: Libraries) -> Libraries:
+    return emulated
 
 
 @pytest.mark.parametrize("store", device_rows.STORES)

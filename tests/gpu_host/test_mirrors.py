@@ -13,7 +13,7 @@ from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.aggregate import limits
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.algorithms import launch as algorithms
-from louvain_um.gpu.dynamic import batch_arrays
+from louvain_um.gpu.dynamic import batch_arrays, follow_arrays
 from louvain_um.gpu.memory import targets24, targets24_rows, weights8
 from louvain_um.gpu.move.extended import EXTENDED_MOVE_RULE, EXTENDED_REFINE_RULE
 from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS
@@ -29,6 +29,7 @@ SHARING = ("ranks",)
 AGGREGATING = ("aggregate",)
 RELABELLING = ("relabel",)
 BATCHES = ("batches", "merge")
+FOLLOWING = ("follow",)
 ALGORITHMS = ("bfs", "sssp", "spanning_forest")
 
 STRUCTS = {
@@ -54,6 +55,10 @@ STRUCTS = {
     (RELABELLING, "RelabelResult"): RELABEL_RESULT,
     (BATCHES, "Batch"): batch_arrays.BATCH,
     (BATCHES, "BatchCounts"): batch_arrays.COUNTS,
+    (FOLLOWING, "Follow"): follow_arrays.FOLLOW,
+    (FOLLOWING, "FollowCounts"): follow_arrays.COUNTS,
+    (FOLLOWING, "Differing"): follow_arrays.DIFFERING,
+    (("move",), "MoveRule<Spans<u32>, u64>"): MOVE_RULE,
     (ALGORITHMS, "RowView<Unweighted>"): algorithms.ROW_VIEW,
     (ALGORITHMS, "RowView<u64>"): algorithms.ROW_VIEW,
 }

@@ -71,6 +71,8 @@ class DeviceRows:
     classes: Any
     targets: Any
     weights: Any
+    longest: int
+    """Arcs of the longest row that there has been, or more."""
 
     def __init__(
         self, rows: Compressed, threads: int, budget: int | None, device: Device | None = None
@@ -89,6 +91,7 @@ class DeviceRows:
         self.weights = None if rows.weights is None else put(_unsigned(rows.weights))
         self.n_arcs = self.frontier = len(rows.targets)
         self.free_arcs = self.moved_bytes = 0
+        self.longest = int(np.diff(rows.offsets).max(initial=0))
         self.loops, self.degrees = self.xp.zeros(n, np.uint64), self.xp.zeros(n, np.uint64)
         self.alive = self.xp.ones(n, np.uint8)
         self._afford(self._rebuilt_arcs(0), self.weights)
@@ -124,8 +127,8 @@ class DeviceRows:
         found = self.xp.empty(len(u), np.int64)
         if len(u):
             self.device.launch(
-                "merge", "find_arcs", self.types, len(u), np.int64(len(u)), self.spans, self.targets,
-                self.weights, self.loops, u, v, found,
+                "merge", "find_arcs", self.types, len(u), np.int64(len(u)), self.spans,
+                self.targets, self.weights, self.loops, u, v, found,
             )  # fmt: skip
         return found
 
@@ -172,6 +175,7 @@ class DeviceRows:
         if batch is None:
             return
         rows = counts["rows"]
+        self.longest = max(self.longest, counts["longest"])
         if reserved is not None:
             self._take(reserved, counts["gained"])
         elif rows:

@@ -154,17 +154,23 @@ def audit(
 
     Further cycles would gain a little: the renewals that follow do so anyway.
     """
-    assert options.audit is not None
-    total, gamma = view.total_weight, options.run.resolution
     fresh = steps.run_cycle(view, None, None, options.run, work)
+    return audited(state, fresh, options, view.total_weight)
+
+
+def audited(
+    state: Followed, fresh: Partition | None, options: FollowOptions, total: int
+) -> tuple[Followed, float]:
+    """Return the state after an audit that found a partition, or none, and its lead."""
+    assert options.audit is not None
+    gamma = options.run.resolution
     if fresh is None:
         return replace(state, due=state.period), 0.0
     own, other = state.partition.quality(total, gamma), fresh.quality(total, gamma)
     lead = (other - own) / abs(other) if other else 0.0
     period = state.period
     if lead > options.audit:
-        untouched = np.zeros_like(state.touched)
-        state = replace(state, partition=fresh, touched=untouched, turned=0)
+        state = replace(state, partition=fresh, touched=state.touched & False, turned=0)
         period = max(MIN_PERIOD, period // 2)
     elif lead < options.audit / 2:
         period = min(MAX_PERIOD, 2 * period)

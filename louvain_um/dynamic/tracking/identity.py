@@ -135,20 +135,23 @@ def succeed(
     concerned[old[differs[: len(old)]]] = True
     kept = np.flatnonzero(~concerned[: len(old)] & (before.of_name >= 0))
     of_name[kept] = before.of_name[kept]
-    overlaps = overlaps_of(before, names, alive, degrees, concerned)
-    heirs = heirs_of(overlaps)
-    of_name[overlaps.names[heirs]] = overlaps.ids[heirs]
-    fresh = np.flatnonzero(concerned & (sizes > 0) & (of_name < 0))
-    of_name[fresh] = before.next_id + np.arange(len(fresh))
-    after = Identity(
-        names=names,
-        alive=alive,
-        of_name=of_name,
-        sizes=sizes,
-        weights=weights,
-        next_id=before.next_id + len(fresh),
+    now = np.flatnonzero(concerned & (sizes > 0))
+    then = np.flatnonzero(concerned[: len(old)] & (before.of_name >= 0))
+    of_name[now], next_id, events = inherit(
+        Concerned(
+            names=now,
+            sizes=sizes[now],
+            weights=weights[now],
+            old_ids=before.of_name[then],
+            old_sizes=before.sizes[then],
+            old_weights=before.weights[then],
+            overlaps=overlaps_of(before, names, alive, degrees, concerned),
+        ),
+        before.next_id,
     )
-    events = events_of(before, after, overlaps, concerned)
+    after = Identity(
+        names=names, alive=alive, of_name=of_name, sizes=sizes, weights=weights, next_id=next_id
+    )
     ids = after.ids
     moved = ids != NO_ID
     moved[: len(old)] = before.ids != ids[: len(old)]
@@ -173,6 +176,39 @@ class Overlaps:
     ids: I64
     weights: I64
     sizes: I64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concerned:
+    """The communities that a batch may have changed.
+
+    Parameters
+    ----------
+    names, sizes, weights : int64[c]
+        Communities after the batch that have living members, ascending, and what these add up to.
+    old_ids, old_sizes, old_weights : int64[k]
+        Communities before the batch.
+    overlaps : Overlaps
+    """
+
+    names: I64
+    sizes: I64
+    weights: I64
+    old_ids: I64
+    old_sizes: I64
+    old_weights: I64
+    overlaps: Overlaps
+
+
+def inherit(concerned: Concerned, next_id: int) -> tuple[I64, int, NDArray[np.void]]:
+    """Return the ids of the communities after a batch, the next free one, and the events."""
+    overlaps = concerned.overlaps
+    ids = np.full(len(concerned.names), NO_ID, np.int64)
+    heirs = heirs_of(overlaps)
+    ids[np.searchsorted(concerned.names, overlaps.names[heirs])] = overlaps.ids[heirs]
+    fresh = np.flatnonzero(ids < 0)
+    ids[fresh] = next_id + np.arange(len(fresh))
+    return ids, next_id + len(fresh), events_of(concerned, ids)
 
 
 def overlaps_of(
@@ -230,26 +266,23 @@ def first_of(keys: I64) -> NDArray[np.bool_]:
     return first
 
 
-def events_of(
-    before: Identity, after: Identity, overlaps: Overlaps, concerned: NDArray[np.bool_]
-) -> NDArray[np.void]:
+def events_of(concerned: Concerned, new_ids: I64) -> NDArray[np.void]:
     """Return what happened to the concerned communities, by id.
 
     Communities of one vertex are born and die without an event.
     """
-    names = np.flatnonzero(concerned & (after.of_name >= 0))
-    old_names = np.flatnonzero(concerned[: len(before.names)] & (before.of_name >= 0))
-    ids = np.union1d(after.of_name[names], before.of_name[old_names])
+    overlaps = concerned.overlaps
+    ids = np.union1d(new_ids, concerned.old_ids)
     events = np.zeros(len(ids), EVENT)
     events["id"] = ids
     events["other"] = NO_ID
-    now = np.searchsorted(ids, after.of_name[names])
-    events["size"][now], events["weight"][now] = after.sizes[names], after.weights[names]
-    then = np.searchsorted(ids, before.of_name[old_names])
-    events["size_before"][then] = before.sizes[old_names]
-    events["weight_before"][then] = before.weights[old_names]
+    now = np.searchsorted(ids, new_ids)
+    events["size"][now], events["weight"][now] = concerned.sizes, concerned.weights
+    then = np.searchsorted(ids, concerned.old_ids)
+    events["size_before"][then] = concerned.old_sizes
+    events["weight_before"][then] = concerned.old_weights
 
-    successor = after.of_name[overlaps.names]
+    successor = new_ids[np.searchsorted(concerned.names, overlaps.names)]
     stayed = np.zeros(len(ids), np.int64)
     same = successor == overlaps.ids
     stayed[np.searchsorted(ids, successor[same])] = overlaps.weights[same]

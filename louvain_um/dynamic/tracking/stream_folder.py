@@ -23,7 +23,8 @@ from louvain_um.core.atomic_files import replacing
 from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.identity import EVENT
-from louvain_um.dynamic.tracking.tracker import TrackedCommunities, Tracker
+from louvain_um.dynamic.tracking.tracked import TrackedCommunities
+from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.errors import LouvainUmError
 
 SETTINGS: Final = "stream.json"

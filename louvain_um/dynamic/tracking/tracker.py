@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +13,8 @@ from louvain_um.core.numbering import number_by_size
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking import following, tracker_file
+from louvain_um.dynamic.tracking.device_following import DeviceFollower, Pending
+from louvain_um.dynamic.tracking.device_runs import DeviceRuns, Runs
 from louvain_um.dynamic.tracking.following import (
     CONNECTED,
     MODES,
@@ -21,61 +22,16 @@ from louvain_um.dynamic.tracking.following import (
     Followed,
     FollowOptions,
     Mode,
+    Report,
 )
-from louvain_um.dynamic.tracking.identity import NO_EVENTS, NO_ID, Identity, succeed
+from louvain_um.dynamic.tracking.identity import NO_EVENTS, Identity, succeed
 from louvain_um.dynamic.tracking.partition import Work, detect
+from louvain_um.dynamic.tracking.tracked import DeviceTracked, TrackedCommunities
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.options import Method, Options
-from louvain_um.results.communities import Communities
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class TrackedCommunities(Communities):
-    """The communities of a changing graph after a batch.
-
-    Parameters
-    ----------
-    ids : int64[n]
-        Id of each vertex's community, which persists from batch to batch; −1 for removed vertices.
-    changed : uint32[c]
-        Vertices whose id is another than before the batch, ascending.
-    events : structured array
-        What happened to communities of two vertices and more that gained or lost members; its
-        fields are those of `louvain_um.dynamic.tracking.identity.EVENT`.
-    epoch : int
-        The graph's epoch.
-    n_communities : int
-        Communities of vertices that were not removed.
-    """
-
-    ids: NDArray[np.int64]
-    changed: NDArray[np.uint32]
-    events: NDArray[np.void] = field(default_factory=lambda: NO_EVENTS)
-    epoch: int = 0
-
-    @property
-    def n_communities(self) -> int:
-        """Number of communities; removed vertices are in none."""
-        return len(self.sizes) - int(np.count_nonzero(self.ids == NO_ID))
-
-    def events_frame(self) -> pd.DataFrame:
-        """Return the events as a table, one row each.
-
-        Examples
-        --------
-        >>> import louvain_um as lu
-        >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]))
-        >>> t = lu.Tracker(g)
-        >>> r = t.update(g.apply(insert=([2, 2, 2], [3, 4, 5])))
-        >>> r.events_frame()[["kind", "id", "size_before", "size"]].to_dict("list")
-        {'kind': [], 'id': [], 'size_before': [], 'size': []}
-        """
-        import pandas as pd
-
-        return pd.DataFrame({name: self.events[name] for name in self.events.dtype.names or ()})
 
 
 class Tracker:
@@ -92,8 +48,8 @@ class Tracker:
     Parameters
     ----------
     graph : DynamicGraph
-        Every batch applied to it is to be passed to `update`. Communities are followed on the
-        CPU; of a graph on a device, the rows are copied at every batch.
+        Every batch applied to it is to be passed to `update`. Communities of a graph on a device
+        are followed there, with the same results; other modes than "follow" copy its rows.
     seed : int
         0 … 2³² − 1.
     renew : float
@@ -163,6 +119,9 @@ class Tracker:
         self.options = FollowOptions(
             mode=mode, renew=renew, audit=audit, connected=connected, run=run
         )
+        if graph.device_store is not None and mode == "follow":
+            self._follow_there(graph, DeviceRuns())
+            return
         view = graph.view()
         partition = detect(view, run, Work())
         state = Followed(partition=partition, touched=np.zeros(view.n_vertices, np.bool_))
@@ -179,10 +138,19 @@ class Tracker:
         self.graph = graph
         self.epoch = graph.epoch
         """Epoch of the graph that the communities are of."""
-        self.state, self.identity, self.rows = state, identity, rows
+        self._there: DeviceFollower | None = None
+        self._state, self._identity, self._rows = state, identity, rows
         self._total = graph.total_weight
         self.communities = self._result(np.zeros(0, np.uint32), NO_EVENTS, {})
         """The communities as they are now."""
+
+    def _follow_there(self, graph: DynamicGraph, runs: Runs) -> None:
+        """Set out on the device that the graph is on."""
+        self.graph, self.epoch = graph, graph.epoch
+        self._there = DeviceFollower(graph, self.options, runs)
+        self._rows = []
+        self._total = graph.total_weight
+        self.communities = self._result_there(self._there.current, {})
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write tracker and graph to one file, from which `load` goes on.
@@ -279,37 +247,73 @@ class Tracker:
                 "batch, or start another Tracker"
             )
         since = time.perf_counter()
+        if self._there is not None:
+            self._update_there(self._there, change, since)
+        else:
+            self._update_here(change, since)
+        return self.communities
+
+    def _update_here(self, change: Change, since: float) -> None:
+        """Follow a batch on the CPU."""
         view = self.graph.view()
-        state, report = following.follow_batch(view, self.state, change.to_host(), self.options)
+        state, report = following.follow_batch(view, self._state, change.to_host(), self.options)
         names, alive = state.partition.names, self.graph.alive
-        known, changed, events = succeed(self.identity, names, alive, view.degrees)
-        self.state, self.identity, self._total = state, known, view.total_weight
+        known, changed, events = succeed(self._identity, names, alive, view.degrees)
+        self._state, self._identity, self._total = state, known, view.total_weight
         self.epoch = change.epoch
         seconds = time.perf_counter() - since
         self.communities = self._result(changed, events, {"total": seconds})
-        self.rows.append(
-            {
-                "epoch": self.epoch,
-                "modularity": self.modularity,
-                "communities": self.communities.n_communities,
-                "edges_changed": len(change),
-                "marked": report.marked,
-                "split": report.split,
-                "moves": report.work.moves,
-                "changed": len(changed),
-                "renewed": report.renewed,
-                "audit_lead": report.lead,
-                "arcs_visited": report.work.arcs_visited,
-                "arcs_checked": report.work.arcs_checked,
-                "seconds": seconds,
-            }
-        )
-        return self.communities
+        self._rows.append(self._row(report, len(change), len(changed), seconds))
+
+    def _update_there(self, follower: DeviceFollower, change: Change, since: float) -> None:
+        """Follow a batch on the graph's device."""
+        report, batch = follower.follow(change)
+        self._total, self.epoch = self.graph.total_weight, change.epoch
+        seconds = time.perf_counter() - since
+        self.communities = self._result_there(batch, {"total": seconds})
+        batch.row = self._row(report, len(change), -1, seconds)
+        self._rows.append(batch.row)
+
+    def _row(self, report: Report, edges: int, changed: int, seconds: float) -> dict[str, Any]:
+        """Return a row of the history."""
+        return {
+            "epoch": self.epoch,
+            "modularity": self.modularity,
+            "communities": self.communities.n_communities,
+            "edges_changed": edges,
+            "marked": report.marked,
+            "split": report.split,
+            "moves": report.work.moves,
+            "changed": changed,
+            "renewed": report.renewed,
+            "audit_lead": report.lead,
+            "arcs_visited": report.work.arcs_visited,
+            "arcs_checked": report.work.arcs_checked,
+            "seconds": seconds,
+        }
+
+    @property
+    def state(self) -> Followed:
+        """What the next batch is followed from, in host memory."""
+        return self._state if self._there is None else self._there.host_state()
+
+    @property
+    def identity(self) -> Identity:
+        """The ids of the communities, in host memory."""
+        return self._identity if self._there is None else self._there.host_identity()
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The history, one row per batch; see `to_frame`."""
+        if self._there is not None:
+            self._there.resolve()
+        return self._rows
 
     @property
     def modularity(self) -> float:
         """Modularity of the communities, exact."""
-        return self.state.partition.quality(self._total, self.options.run.resolution)
+        state = self._state if self._there is None else self._there.state
+        return state.partition.quality(self._total, self.options.run.resolution)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the history: one row per batch.
@@ -329,22 +333,31 @@ class Tracker:
     def _result(
         self, changed: NDArray[np.uint32], events: NDArray[np.void], timings: dict[str, float]
     ) -> TrackedCommunities:
-        run = self.options.run
-        names = self.state.partition.names
         return TrackedCommunities(
-            graph=None,
-            labels=number_by_size(names),
-            modularity=self.modularity,
-            resolution=run.resolution,
-            method=run.method,
-            timings=timings,
-            vertex_names=self.graph.names,
-            provenance={"device": "cpu", "seed": run.seed, "mode": self.options.mode},
-            ids=self.identity.ids,
+            **self._facts(timings, "cpu"),
+            labels=number_by_size(self._state.partition.names),
+            ids=self._identity.ids,
             changed=changed,
             events=events,
-            epoch=self.epoch,
         )
+
+    def _result_there(self, batch: Pending, timings: dict[str, float]) -> TrackedCommunities:
+        assert self._there is not None
+        return DeviceTracked(self._there, batch, **self._facts(timings, "cuda"))
+
+    def _facts(self, timings: dict[str, float], device: str) -> dict[str, Any]:
+        """Return what a result says besides its arrays."""
+        run = self.options.run
+        return {
+            "graph": None,
+            "modularity": self.modularity,
+            "resolution": run.resolution,
+            "method": run.method,
+            "timings": timings,
+            "vertex_names": self.graph.names,
+            "provenance": {"device": device, "seed": run.seed, "mode": self.options.mode},
+            "epoch": self.epoch,
+        }
 
 
 def _refuse(name: str, value: float, low: float, high: float) -> None:

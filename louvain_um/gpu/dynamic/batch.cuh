@@ -38,9 +38,10 @@ struct BatchCounts {
   i64 fresh, room;   // arcs of pages taken, and of the room where rows that stay are merged
   u64 freed, moved;  // arcs of pages left, and arcs that leave them
   i64 frontier;      // end of the pool after a rebuild
+  u64 longest;       // most arcs of a row after the batch, of those touched
   u64 long_rows;     // rows that all blocks merge together
 };
-static_assert(sizeof(BatchCounts) == 160, "mirrored by COUNTS in gpu/dynamic/batch_arrays.py");
+static_assert(sizeof(BatchCounts) == 168, "mirrored by COUNTS in gpu/dynamic/batch_arrays.py");
 
 // Arrays of a batch; those with `arcs` entries belong to its changed arcs, those with `rows` to the
 // rows touched, others to the arcs listed.

@@ -53,6 +53,7 @@ COUNTS: Final = np.dtype(
         ("freed", np.uint64),
         ("moved", np.uint64),
         ("frontier", np.int64),
+        ("longest", np.uint64),
         ("long_rows", np.uint64),
     ]
 )

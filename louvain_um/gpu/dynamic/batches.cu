@@ -134,11 +134,16 @@ __device__ __forceinline__ void settle(const Batch& b, i64 i, Seen& seen) {
   seen.gain_low += (after - before) & ((1 << 20) - 1);
 }
 
+// Returns how many arcs row r has after the batch.
+__device__ __forceinline__ i64 length_after(const Batch& b, i64 r) {
+  return b.spans[b.rows[r]].arcs() + b.gained[b.starts[r + 1]] - b.gained[b.starts[r]];
+}
+
 // Chooses a page for row r: its own while it fits and fills half of it.
 __device__ __forceinline__ bool choose_page(const Batch& b, i64 r, u64& freed, u64& moved) {
   const u32 row = b.rows[r];
   const i64 length = b.spans[row].arcs();
-  const i64 after = length + b.gained[b.starts[r + 1]] - b.gained[b.starts[r]];
+  const i64 after = length_after(b, r);
   const u8 own = b.classes[row];
   const i64 held = capacity_of(own);
   const bool stays = after > 0 && held / 2 <= after && after <= held;
@@ -210,10 +215,15 @@ __global__ void BOUNDS net_batch(const Batch b) {
         b.starts[row] = i;
       },
       (u64*)b.partials + gridDim.x, barrier);
-  if (b.classes == nullptr) return;
   grid_sync(barrier);
 
   const i64 rows = *(volatile i64*)&counts->rows;
+  u64 longest = 0;
+  for (i64 r = grid_thread(); r < rows; r += grid_threads())
+    longest = max(longest, (u64)length_after(b, r));
+  longest = warp_max(longest);
+  if (lane_index() == 0 && longest) atomicMax(&counts->longest, longest);
+  if (b.classes == nullptr) return;
   u64 freed = 0, moved = 0;
   // As above: these threads also scan.
   for (i64 r = stretch_begin(rows) + threadIdx.x; r < stretch_end(rows); r += THREADS) {

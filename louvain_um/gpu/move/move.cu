@@ -17,12 +17,14 @@
 // a queue, of atomics, or of blocks.
 
 #include "extended_rule.cuh"
+#include "spans.cuh"
 
 // The level to move on, and the schedule of its sweeps. `start` is null if every vertex starts
-// alone. `tolerance` is in units of 2^-GAIN_BITS.
+// alone, `awake` if all are active at first. `tolerance` is in units of 2^-GAIN_BITS.
 struct Sweeps {
   i64 n;
   const u32* start;
+  const u8* awake;
   u8* active;
   u8* next_active;
   Control* control;
@@ -34,7 +36,7 @@ struct Sweeps {
   u32 full_sweeps;  // first sweeps, with all vertices active
   u32 min_sweeps;   // sweeps before a gain that does not fall ends the level
 };
-static_assert(sizeof(Sweeps) == 72, "mirrored by SWEEPS in gpu/move/structs.py");
+static_assert(sizeof(Sweeps) == 80, "mirrored by SWEEPS in gpu/move/structs.py");
 
 // Moves until a sweep gains less than the tolerance. Writes labels, totals and sizes, and
 // iterations, moves, gains and times of sweeps to `control`. X: Plain or Extended. Cooperative.
@@ -51,7 +53,7 @@ __global__ void __launch_bounds__(THREADS, 5)
   const u32* starts = shared.starts;
 
   clear_table(shared);
-  begin_level(s, n, sweeps.start, active, next_active, thread, threads, barrier);
+  begin_level(s, n, sweeps.start, active, next_active, thread, threads, barrier, sweeps.awake);
   if constexpr (same<X, Extended>) begin_extended(s, n, thread, threads, barrier);
 
   i64 before = 0;  // gain of the sweep before

@@ -70,8 +70,8 @@ def move(
     argument = rule.argument if extended is None else extended.rule.argument
     sweeps = Struct(
         SWEEPS,
-        n=level.vertices, start=level.start, active=active, next_active=next_active,
-        control=control, tolerance=rules.tolerance(level.number),
+        n=level.vertices, start=level.start, awake=level.awake, active=active,
+        next_active=next_active, control=control, tolerance=rules.tolerance(level.number),
         seed_salt=rules.seed_salt(options.seed), cycle=level.cycle, sub_rounds=rules.SUB_ROUNDS,
         max_iterations=rules.MAX_ITERATIONS,
         full_sweeps=rules.FULL_SWEEPS if level.start is None else 0,

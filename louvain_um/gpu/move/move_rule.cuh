@@ -130,17 +130,19 @@ __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 thre
   }
 }
 
-// Puts every vertex into its start community, alone where `start` is null, and makes it active.
+// Puts every vertex into its start community, alone where `start` is null, and makes it active, or
+// only where `awake` says so.
 // Ends with a barrier of the grid.
 template <class S>
 __device__ void begin_level(const S& s, i64 n, const u32* start, u8* active, u8* next_active,
-                            i64 thread, i64 threads, Barrier* barrier) {
+                            i64 thread, i64 threads, Barrier* barrier,
+                            const u8* awake = nullptr) {
   using A = typename S::Accumulator;
   for (i64 v = thread; v < n; v += threads) {
     s.labels[v] = start ? start[v] : v;
     s.totals[v] = start ? 0 : s.degree(v);
     s.sizes[v] = start ? 0 : 1;
-    active[v] = 1;
+    active[v] = awake ? awake[v] : 1;
     next_active[v] = 0;
   }
   grid_sync(barrier);

@@ -24,12 +24,15 @@ EXTENDED: Final = tuple(f"{weights}, u64, Extended" for weights in ("Unweighted"
 ANY_WEIGHTS: Final = ("Unweighted", "u32", "u64")
 """Types of weights that algorithms take."""
 
+SPANS: Final = tuple(f"Spans<{weights}>, u64" for weights in ANY_WEIGHTS)
+"""The same for moving on a graph that changes (`spans.cuh`)."""
+
 NO_TEMPLATE: Final = ("",)
 """For functions that are not templates."""
 
 CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
     {
-        "move": {"move": (*ANY_LEVEL, *EXTENDED), "add_degrees": INPUT},
+        "move": {"move": (*ANY_LEVEL, *EXTENDED, *SPANS), "add_degrees": INPUT},
         "refine": {"refine": (*ANY_LEVEL, *EXTENDED)},
         "vertex_blocks": {
             **dict.fromkeys(
@@ -107,6 +110,13 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
         "merge": {
             **dict.fromkeys(("find_arcs", "merge_rows", "rebuild_rows"), ANY_WEIGHTS),
             "lay_out_rows": NO_TEMPLATE,
+        },
+        "follow": {
+            **dict.fromkeys(
+                ("mark_changes", "split_flagged", "list_differing", "release_touched", "flag_left"),
+                NO_TEMPLATE,
+            ),
+            "settle_names": ANY_WEIGHTS,
         },
         "generate": dict.fromkeys(
             (

@@ -1,0 +1,89 @@
+"""Runs of the GPU engine for a tracker: from nothing, and single cycles from given communities."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from louvain_um.core import hierarchy
+from louvain_um.core.hierarchy import Run, Stopwatch
+from louvain_um.dynamic.graph import DynamicGraph
+from louvain_um.dynamic.tracking.partition import FOLLOWING_CYCLE, Work
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.events import ignore
+from louvain_um.options import Options
+
+
+class Runs(Protocol):
+    """Runs on a graph's rows; labels are on its device, any number below n for a community."""
+
+    def detect(self, graph: DynamicGraph, options: Options, work: Work) -> Any:
+        """Return the labels of a run from single vertices."""
+
+    def cycle(
+        self, graph: DynamicGraph, start: Any, awake: Any, options: Options, work: Work
+    ) -> tuple[Any, int] | None:
+        """Run one cycle of levels; see `louvain_um.dynamic.tracking.partition.run_cycle`.
+
+        Returns
+        -------
+        labels : uint32[n]
+        inside : int
+            Weight of arcs inside communities.
+        """
+
+
+class DeviceRuns:
+    """Runs on the current device, on a compressed copy of the rows."""
+
+    def detect(self, graph: DynamicGraph, options: Options, work: Work) -> Any:
+        """Return the labels of a run from single vertices."""
+        import cupy
+
+        from louvain_um.gpu.engine import GpuEngine
+
+        run = self._options(graph, options)
+        with GpuEngine(run, ignore) as engine:
+            found = hierarchy.detect(engine, graph.snapshot(), run, ignore)
+        work.arcs_visited += sum(level.arcs_visited for level in found.levels)
+        return cupy.asarray(found.labels)
+
+    def cycle(
+        self, graph: DynamicGraph, start: Any, awake: Any, options: Options, work: Work
+    ) -> tuple[Any, int] | None:
+        """Run one cycle of levels from given communities, or from single vertices."""
+        import cupy
+
+        from louvain_um.gpu.engine import GpuEngine
+        from louvain_um.gpu.relabel import relabel
+        from louvain_um.gpu.runtime.compile import kernels
+
+        run_options = self._options(graph, options)
+        with GpuEngine(run_options, ignore) as engine:
+            level = engine.load(graph.snapshot())
+            if engine.blocks is not None and awake is not None:
+                raise MemoryBudgetError(
+                    engine.plan.in_core_bytes,
+                    engine.plan.limit or 0,
+                    remedy="raise device_budget, or follow the graph on the CPU",
+                )
+            run = Run(engine, run_options, Stopwatch(ignore))
+            cycle = 0 if start is None else FOLLOWING_CYCLE
+            level.cycle, level.start, level.awake = cycle, start, awake
+            run.best = run.quality(level)[0]
+            path = run.cycle(level, cycle)
+            if len(path) == 1:
+                return None
+            work.arcs_visited += sum(level.arcs_visited for level in run.levels)
+            labels = cupy.empty(graph.n_vertices, np.uint32)
+            relabel.compose(kernels, path, labels)
+            return labels, engine.sums(path[-1]).inside
+
+    def _options(self, graph: DynamicGraph, options: Options) -> Options:
+        """Return options of a run beside the graph, within what its budget leaves."""
+        left = None
+        if graph.device_budget is not None:
+            left = max(0, graph.device_budget - graph.memory.total_bytes)
+        return replace(options, device="cuda", device_budget=left)

@@ -1,0 +1,152 @@
+"""Identities of communities on a device: from the vertices whose community changed its name.
+
+The twin of `louvain_um.dynamic.tracking.identity`, which looks at every vertex. Ids stay on the
+host by name; a batch costs as much as it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.dynamic.tracking.identity import (
+    NO_ID,
+    Concerned,
+    Overlaps,
+    first_of,
+    inherit,
+)
+
+I64 = NDArray[np.int64]
+U32 = NDArray[np.uint32]
+
+NONE: Final = 0xFFFFFFFF
+"""Name before the batch of a vertex that is new."""
+
+NOW: Final = 1
+BEFORE: Final = 2
+"""Bits of `living`: whether a vertex is alive after the batch, and before."""
+
+
+@dataclass(slots=True)
+class ListedIdentity:
+    """Ids of communities by name.
+
+    Parameters
+    ----------
+    of_name : int64[n]
+        −1 where no community has that name.
+    next_id : int
+        Ids below it have been given.
+    """
+
+    of_name: I64
+    next_id: int
+
+    def follow(
+        self, listed: NDArray[np.void], n: int, names: Callable[[], U32], *, dead: bool
+    ) -> tuple[U32, NDArray[np.void]]:
+        """Take a batch; return the vertices whose id changed, and the events.
+
+        Parameters
+        ----------
+        listed : Differing[k]
+            Vertices whose community has another name than before, or that were added, removed or
+            revived (`louvain_um.gpu.dynamic.follow_arrays.DIFFERING`).
+        n : int
+            Vertices after the batch.
+        names : callable
+            Returns the names of all vertices after the batch: rarely needed.
+        dead : bool
+            Whether any vertices are removed.
+        """
+        listed = listed[np.argsort(listed["vertex"])]
+        grown = np.full(n - len(self.of_name), NO_ID, np.int64)
+        of_name = np.concatenate([self.of_name, grown]) if len(grown) else self.of_name
+        new = listed["name_before"] == NONE
+        old_names = np.where(new, 0, listed["name_before"]).astype(np.int64)
+        ids_before = np.where(new, NO_ID, of_name[old_names])
+        concerned = concerned_of(listed, of_name)
+        touched = np.unique(np.concatenate([listed["name"], listed["name_before"][~new]]))
+        before = of_name[touched]
+        of_name[touched] = NO_ID
+        of_name[concerned.names], self.next_id, events = inherit(concerned, self.next_id)
+        self.of_name = of_name
+        changed = listed["vertex"][of_name[listed["name"]] != ids_before]
+        # Living members that are not listed were in the community before and are after.
+        after = of_name[touched]
+        renamed = touched[(before != after) & (before != NO_ID) & (dead | (after != NO_ID))]
+        if len(renamed):
+            changed = np.union1d(changed, self._members(renamed, listed, names()))
+        return changed.astype(np.uint32), events
+
+    def _members(self, communities: U32, listed: NDArray[np.void], names: U32) -> U32:
+        """Return members of communities that kept their name, but not their id."""
+        inside = np.isin(names, communities)
+        inside[listed["vertex"]] = False
+        return np.flatnonzero(inside).astype(np.uint32)
+
+
+def concerned_of(listed: NDArray[np.void], ids: I64) -> Concerned:
+    """Return the communities that a batch may have changed, from the vertices listed."""
+    new = listed["name_before"] == NONE
+    older = listed[~new]
+    names = np.concatenate([listed["name"], older["name_before"]])
+    names, first = np.unique(names, return_index=True)
+
+    def by_name(own: str, old: str) -> I64:
+        found: I64 = np.concatenate([listed[own], older[old]])[first].astype(np.int64)
+        return found
+
+    sizes, weights = by_name("size", "old_size"), by_name("mass", "old_mass")
+    old_sizes = by_name("size_before", "old_size_before")
+    old_weights = by_name("mass_before", "old_mass_before")
+    now = sizes > 0
+    names = names.astype(np.int64)
+    then = ids[names] != NO_ID
+    return Concerned(
+        names=names[now],
+        sizes=sizes[now],
+        weights=weights[now],
+        old_ids=ids[names[then]],
+        old_sizes=old_sizes[then],
+        old_weights=old_weights[then],
+        overlaps=overlaps_of(listed, names, sizes, weights, ids),
+    )
+
+
+def overlaps_of(
+    listed: NDArray[np.void], names: I64, sizes: I64, weights: I64, ids: I64
+) -> Overlaps:
+    """Return what the communities after a batch share with those before it.
+
+    Vertices that are not listed kept the name of their community: they are what is left of it.
+    """
+    living = listed["living"] & NOW != 0
+    places = np.searchsorted(names, listed["name"])
+    left_sizes, left_weights = sizes.copy(), weights.copy()
+    np.subtract.at(left_sizes, places, living.astype(np.int64))
+    np.subtract.at(left_weights, places, listed["degree"].astype(np.int64))
+    kept = (left_sizes > 0) & (ids[names] != NO_ID)
+
+    moved = listed[listed["living"] == NOW | BEFORE]
+    pair_names = np.concatenate([moved["name"].astype(np.int64), names[kept]])
+    pair_ids = np.concatenate([ids[moved["name_before"].astype(np.int64)], ids[names[kept]]])
+    pair_sizes = np.concatenate([np.ones(len(moved), np.int64), left_sizes[kept]])
+    pair_weights = np.concatenate([moved["degree"].astype(np.int64), left_weights[kept]])
+    order = np.lexsort((pair_ids, pair_names))
+    pair_names, pair_ids = pair_names[order], pair_ids[order]
+    starts = np.flatnonzero(first_of(pair_names) | first_of(pair_ids))
+    if len(starts) == 0:
+        none = np.zeros(0, np.int64)
+        return Overlaps(names=none, ids=none, weights=none, sizes=none)
+    return Overlaps(
+        names=pair_names[starts],
+        ids=pair_ids[starts],
+        weights=np.add.reduceat(pair_weights[order], starts),
+        sizes=np.add.reduceat(pair_sizes[order], starts),
+    )

@@ -1,0 +1,139 @@
+"""What a tracker returns for a batch: communities with ids that persist, and what happened."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.numbering import number_by_size
+from louvain_um.dynamic.tracking.identity import NO_EVENTS, NO_ID
+from louvain_um.results.communities import Communities
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from louvain_um.dynamic.tracking.device_following import DeviceFollower, Pending
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TrackedCommunities(Communities):
+    """The communities of a changing graph after a batch.
+
+    Parameters
+    ----------
+    ids : int64[n]
+        Id of each vertex's community, which persists from batch to batch; −1 for removed vertices.
+    changed : uint32[c]
+        Vertices whose id is another than before the batch, ascending.
+    events : structured array
+        What happened to communities of two vertices and more that gained or lost members; its
+        fields are those of `louvain_um.dynamic.tracking.identity.EVENT`.
+    epoch : int
+        The graph's epoch.
+    n_communities : int
+        Communities of vertices that were not removed.
+    """
+
+    ids: NDArray[np.int64]
+    changed: NDArray[np.uint32]
+    events: NDArray[np.void] = field(default_factory=lambda: NO_EVENTS)
+    epoch: int = 0
+
+    @property
+    def n_communities(self) -> int:
+        """Number of communities; removed vertices are in none."""
+        return len(self.sizes) - int(np.count_nonzero(self.ids == NO_ID))
+
+    def events_frame(self) -> pd.DataFrame:
+        """Return the events as a table, one row each.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]))
+        >>> t = lu.Tracker(g)
+        >>> r = t.update(g.apply(insert=([2, 2, 2], [3, 4, 5])))
+        >>> r.events_frame()[["kind", "id", "size_before", "size"]].to_dict("list")
+        {'kind': [], 'id': [], 'size_before': [], 'size': []}
+        """
+        import pandas as pd
+
+        return pd.DataFrame({name: self.events[name] for name in self.events.dtype.names or ()})
+
+
+class DeviceTracked(TrackedCommunities):
+    """The same of a graph on a device: arrays are copied, or worked out, when they are asked for.
+
+    Parameters
+    ----------
+    follower : DeviceFollower
+    batch : Pending
+    **values
+        Fields of `TrackedCommunities` besides the arrays that this class has as properties.
+    """
+
+    _follower: DeviceFollower
+    _batch: Pending
+    _labels: NDArray[np.uint32] | None
+
+    def __init__(self, follower: DeviceFollower, batch: Pending, **values: Any) -> None:
+        batch.in_use = weakref.ref(self)
+        known = {**defaults(TrackedCommunities), **values}
+        known["value"] = known["modularity"]
+        known |= {"_follower": follower, "_batch": batch, "_labels": None}
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def labels(self) -> NDArray[np.uint32]:
+        """Community of each vertex, 0 … k − 1 by descending size."""
+        found = self._labels
+        if found is None:
+            found = number_by_size(self._follower.device.get(self._batch.names))
+            object.__setattr__(self, "_labels", found)
+        return found
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """Id of each vertex's community."""
+        return self._follower.ids_of(self._batch)
+
+    @property
+    def changed(self) -> NDArray[np.uint32]:
+        """Vertices whose id is another than before the batch."""
+        self._follower.resolve(self._batch)
+        assert self._batch.changed is not None
+        return self._batch.changed
+
+    @property
+    def events(self) -> NDArray[np.void]:
+        """What happened to communities."""
+        self._follower.resolve(self._batch)
+        return NO_EVENTS if self._batch.events is None else self._batch.events
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices."""
+        return self._batch.n
+
+    @property
+    def n_communities(self) -> int:
+        """Number of communities; removed vertices are in none."""
+        return self._batch.communities
+
+
+def defaults(kind: Any) -> dict[str, Any]:
+    """Return the default of each field of a dataclass that has one, but for arrays."""
+    found = {}
+    for each in fields(kind):
+        if each.name in ("labels", "ids", "changed", "events"):
+            continue
+        if each.default_factory is not MISSING:
+            found[each.name] = each.default_factory()
+        elif each.default is not MISSING:
+            found[each.name] = each.default
+    return found

@@ -1,0 +1,122 @@
+"""What kernels that follow a changing graph take and leave (`follow.cu`), and the bytes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um.gpu.dynamic.batch_arrays import long_rows
+from louvain_um.gpu.runtime.launch import BLOCK_MAX, CONTROL, DRAIN_SLOTS, hub_table_sizes
+from louvain_um.gpu.runtime.structs import layout, pointers
+
+FOLLOW: Final = layout(
+    n=np.int64, n_before=np.int64,
+    **pointers("spans", "targets", "weights", "degrees", "alive", "alive_before"),
+    edges=np.int64,
+    **pointers(
+        "u", "v", "before", "after", "names", "whole", "labels", "next_names", "sizes", "masses",
+        "marks", "flags", "touched", "first", "long_rows", "counts",
+    ),
+)  # fmt: skip
+"""`Follow` of follow.cu."""
+
+COUNTS: Final = np.dtype(
+    [
+        ("barrier", np.uint64),
+        ("inside", np.int64),
+        ("turned", np.uint64),
+        ("flagged", np.uint64),
+        ("checked", np.uint64),
+        ("marked", np.uint64),
+        ("split", np.uint64),
+        ("squares", np.uint64, 3),
+        ("communities", np.uint64),
+        ("differing", np.uint64),
+        ("listed", np.uint64),
+        ("long_rows", np.uint64),
+    ]
+)
+"""`FollowCounts` of follow.cu."""
+
+DIFFERING: Final = np.dtype(
+    [
+        ("vertex", np.uint32),
+        ("name", np.uint32),
+        ("name_before", np.uint32),
+        ("living", np.uint32),
+        ("size", np.uint32),
+        ("size_before", np.uint32),
+        ("old_size", np.uint32),
+        ("old_size_before", np.uint32),
+        ("degree", np.uint64),
+        ("mass", np.uint64),
+        ("mass_before", np.uint64),
+        ("old_mass", np.uint64),
+        ("old_mass_before", np.uint64),
+    ]
+)
+"""`Differing` of follow.cu."""
+
+STATE: Final = {"names": np.uint32, "sizes": np.uint32, "masses": np.uint64}
+"""Arrays of a partition, one entry per vertex or name; during a batch there are two of each."""
+
+KEPT: Final = {"touched": np.uint8, "alive_before": np.uint8}
+"""What else is kept between batches, one entry per vertex."""
+
+SCRATCH: Final = {
+    "whole": np.uint32,
+    "labels": np.uint32,
+    "first": np.uint32,
+    "queue": np.uint32,
+    "proposed": np.uint32,
+    "move_sizes": np.uint32,
+    "totals": np.uint64,
+    "marks": np.uint8,
+    "flags": np.uint8,
+    "active": np.uint8,
+    "next_active": np.uint8,
+}
+"""What a batch needs while it is followed, one entry per vertex."""
+
+
+def hub_sizes(vertices: int, arcs: int, longest: int) -> tuple[int, int]:
+    """Return the most hubs at once and the slots of their tables, for sums of 64 bits.
+
+    Few slots suffice: a batch wakes few hubs, and those are decided in turns.
+    """
+    if longest <= BLOCK_MAX[8]:
+        return 0, 0
+    return hub_table_sizes(vertices, arcs, longest, 8, low_scratch=True)
+
+
+def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
+    """Return the bytes that following takes on a device, besides the graph.
+
+    Parameters
+    ----------
+    vertices, arcs : int
+    longest : int
+        Arcs of the longest row.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
+    >>> follow_bytes(1 << 22, 156_000_000, 500)["communities"] >> 20
+    136
+    """
+
+    def each(types: Mapping[str, Any]) -> int:
+        return sum(np.dtype(kind).itemsize for kind in types.values())
+
+    count, slots = hub_sizes(vertices, arcs, longest)
+    choices = 2 * (slots // DRAIN_SLOTS + count)
+    return {
+        "communities": vertices * (2 * each(STATE) + each(KEPT)),
+        "scratch": vertices * each(SCRATCH)
+        + 4 * long_rows(arcs)
+        + COUNTS.itemsize
+        + CONTROL.itemsize,
+        "hash": 12 * slots + 24 * (count + 1) + 8 * choices,
+    }

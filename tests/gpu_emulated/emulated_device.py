@@ -1,0 +1,67 @@
+"""A device for stores of changing graphs: NumPy's arrays, and kernels emulated on the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from louvain_um import DynamicGraph
+from louvain_um.dynamic.stores import device_rows
+from louvain_um.gpu.runtime import kernel_list
+from louvain_um.gpu.runtime.structs import Struct
+
+Libraries = dict[str, ctypes.CDLL]
+
+KINDS = {"": -1, "Unweighted": 0, "u32": 1, "u64": 2}
+KINDS |= {f"Spans<{name}>, u64": kind for name, kind in KINDS.items()}
+
+IN = {"merge": "batches"}
+"""Libraries of sources that have none of their own."""
+
+
+class Emulated:
+    """NumPy's arrays, and kernels run by a few emulated blocks."""
+
+    xp = np
+
+    def __init__(self, libraries: Libraries, blocks: int) -> None:
+        self.libraries, self.blocks = libraries, blocks
+
+    def threads(self, source: str, kernel: str, types: str = "") -> int:
+        return 256 * self.blocks
+
+    def launch(self, source: str, kernel: str, types: str, items: int, *args: Any) -> None:
+        assert types in kernel_list.CATALOGUE[source][kernel]
+        given: list[Any] = [ctypes.c_int(self.blocks), ctypes.c_int(KINDS[types])]
+        for arg in args:
+            if arg is None:
+                given.append(ctypes.c_void_p(None))
+            elif isinstance(arg, Struct):
+                given.append(ctypes.c_void_p(arg.argument.ctypes.data))
+            elif isinstance(arg, np.ndarray):
+                assert arg.flags.c_contiguous, kernel
+                given.append(ctypes.c_void_p(arg.ctypes.data))
+            elif isinstance(arg, np.float64):
+                given.append(ctypes.c_double(arg))
+            else:
+                assert isinstance(arg, np.int64)
+                given.append(ctypes.c_int64(int(arg)))
+        getattr(self.libraries[IN.get(source, source)], f"{kernel}_as")(*given)
+
+    def address(self, array: Any) -> int:
+        return 0 if array is None else array.ctypes.data
+
+    def clear(self, array: Any) -> None:
+        array.fill(0)
+
+    def get(self, array: Any) -> Any:
+        return array.copy()
+
+
+def on_device(g: DynamicGraph, device: Emulated, store: str, budget: int | None = None) -> None:
+    """Move the rows of a graph to an emulated device."""
+    rows = g._store.compressed()
+    g._store = device_rows.STORES[store](rows, 1, budget, device)
+    g._hand_over()

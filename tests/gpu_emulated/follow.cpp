@@ -1,0 +1,35 @@
+// Following changing graphs by emulated blocks.
+#include "cuda.h"  // first: it stands in for CUDA
+
+#include "follow.cu"
+
+extern "C" void mark_changes_as(int blocks, int, const Follow* f) {
+  fibres::launch(blocks, [=] { mark_changes(*f); });
+}
+
+extern "C" void split_flagged_as(int blocks, int, const Follow* f, const u32* from, u32* to,
+                                 i64 after_batch) {
+  fibres::launch(blocks, [=] { split_flagged(*f, from, to, after_batch); });
+}
+
+extern "C" void settle_names_as(int blocks, int kind, const Follow* f, const u32* whole) {
+  fibres::launch(blocks, [=] {
+    if (kind == 0) settle_names<Unweighted>(*f, whole);
+    if (kind == 1) settle_names<u32>(*f, whole);
+    if (kind == 2) settle_names<u64>(*f, whole);
+  });
+}
+
+extern "C" void list_differing_as(int blocks, int, const Follow* f, const u32* sizes,
+                                  const u64* masses, Differing* list) {
+  fibres::launch(blocks, [=] { list_differing(*f, sizes, masses, list); });
+}
+
+extern "C" void release_touched_as(int blocks, int, const Follow* f, const u32* names,
+                                   u32* start) {
+  fibres::launch(blocks, [=] { release_touched(*f, names, start); });
+}
+
+extern "C" void flag_left_as(int blocks, int, const Follow* f) {
+  fibres::launch(blocks, [=] { flag_left(*f); });
+}

@@ -1,0 +1,163 @@
+"""Following on a device, its kernels emulated on the CPU, gives what following on the host does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.core import hierarchy
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.dynamic.tracking import partition as steps
+from louvain_um.dynamic.tracking.tracker import Tracker
+from louvain_um.errors import MemoryBudgetError
+from louvain_um.events import ignore
+from tests.dynamic.test_tracker import grown, random_batch
+from tests.gpu_emulated.emulated_device import Emulated, Libraries, on_device
+
+
+class HostRuns:
+    """Runs of the engine on the CPU, in place of those on a device."""
+
+    def detect(self, graph: Any, options: Any, work: Any) -> Any:
+        return hierarchy.detect(CpuEngine(options, ignore), graph.view(), options, ignore).labels
+
+    def cycle(self, graph: Any, start: Any, awake: Any, options: Any, work: Any) -> Any:
+        marks = None if awake is None else awake.astype(np.bool_)
+        found = steps.run_cycle(graph.view(), start, marks, options, work)
+        return None if found is None else (found.names, found.inside)
+
+
+def there(graph: lu.DynamicGraph, libraries: Libraries, blocks: int, **options: Any) -> Tracker:
+    """Return a tracker of a copy of a graph on an emulated device."""
+    copy = lu.DynamicGraph(graph.snapshot())
+    on_device(copy, Emulated(libraries, blocks), "rows")
+    tracker = Tracker(lu.DynamicGraph(0), **options)
+    tracker._follow_there(copy, HostRuns())
+    return tracker
+
+
+def same(here: Tracker, other: Tracker, *, seen: bool) -> None:
+    """Assert that two trackers agree; without `seen`, on what the host knows without asking."""
+    assert other.state.partition.inside == here.state.partition.inside
+    assert other.state.partition.squares == here.state.partition.squares
+    assert np.array_equal(other.state.partition.names, here.state.partition.names)
+    assert np.array_equal(other.state.touched, here.state.touched)
+    assert (other.state.turned, other.state.due) == (here.state.turned, here.state.due)
+    a, b = here.communities, other.communities
+    assert a.modularity == b.modularity
+    assert a.n_communities == b.n_communities
+    if seen:
+        assert np.array_equal(a.labels, b.labels)
+        assert np.array_equal(a.ids, b.ids)
+        assert np.array_equal(a.changed, b.changed)
+        assert a.events.tolist() == b.events.tolist()
+
+
+@pytest.mark.parametrize("connected", ["renewal", "always"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_a_device_follows_as_the_host_does(emulated, connected, weighted, blocks):
+    graph = grown(90, 320, weighted, seed=blocks)
+    options = {"renew": 0.06, "audit": 0.001, "connected": connected, "seed": 3}
+    here = Tracker(graph, **options)
+    other = there(graph, emulated, blocks, **options)
+    assert np.array_equal(here.communities.ids, other.communities.ids)
+    rng = np.random.default_rng(11)
+    kept = []
+    for k in range(26):
+        batch = random_batch(rng, 90, 10, weighted)
+        trackers = here, other
+        if k == 12:
+            gone = np.unique(rng.integers(0, 90, 6))
+            changes = [tracker.graph.remove_vertices(gone) for tracker in trackers]
+        elif k == 13:
+            for tracker in trackers:
+                tracker.graph.add_vertices(8, reuse=True)
+                changes = []
+            n = here.graph.n_vertices
+            batch = {"insert": (np.arange(n - 8, n), rng.integers(0, n - 8, 8))}
+            batch["insert"] = tuple(end[here.graph.alive[end]] for end in batch["insert"])[:2]
+            size = min(map(len, batch["insert"]))
+            batch["insert"] = tuple(end[:size] for end in batch["insert"])
+            changes = [tracker.graph.apply(**batch) for tracker in trackers]
+        else:
+            alive = here.graph.alive
+            batch = {
+                what: tuple(c[alive[columns[0]] & alive[columns[1]]] for c in columns)
+                for what, columns in batch.items()
+            }
+            changes = [tracker.graph.apply(**batch) for tracker in trackers]
+        found = [t.update(c) for t, c in zip(trackers, changes, strict=True)]
+        same(here, other, seen=k % 3 == 0)
+        if k % 5 == 0:
+            kept.append(found)
+    same(here, other, seen=True)
+    for a, b in kept:
+        assert np.array_equal(a.ids, b.ids)
+        assert np.array_equal(a.changed, b.changed)
+    left, right = here.to_frame(), other.to_frame()
+    assert left["renewed"].sum() > 3
+    for column in ("changed", "communities", "marked", "split", "moves", "arcs_visited"):
+        assert left[column].tolist() == right[column].tolist(), column
+
+
+def test_everything_deleted_and_refilled(emulated):
+    graph = grown(40, 150, True, seed=5)
+    here, other = Tracker(graph), there(graph, emulated, 2)
+    rows = graph.snapshot()
+    u = np.repeat(np.arange(40), np.diff(rows.offsets))
+    for batch in (
+        {"delete": (u, rows.targets)},
+        {},
+        {"insert": (u, rows.targets, rows.weights)},
+    ):
+        for tracker in (here, other):
+            tracker.update(tracker.graph.apply(**batch))
+        same(here, other, seen=True)
+
+
+def test_a_saved_tracker_goes_on_as_it_would_have(emulated, tmp_path):
+    graph = grown(60, 200, False, seed=6)
+    here, other = Tracker(graph, seed=2), there(graph, emulated, 2, seed=2)
+    rng = np.random.default_rng(8)
+    for _ in range(3):
+        batch = random_batch(rng, 60, 9, False)
+        for tracker in (here, other):
+            tracker.update(tracker.graph.apply(**batch))
+    here.save(tmp_path / "here.npz")
+    other.save(tmp_path / "there.npz")
+    batch = random_batch(rng, 60, 9, False)
+    again = [Tracker.load(tmp_path / name) for name in ("here.npz", "there.npz")]
+    ids = [tracker.update(tracker.graph.apply(**batch)).ids.tolist() for tracker in again]
+    assert ids[0] == ids[1]
+
+
+def test_a_budget_that_following_exceeds_is_refused(emulated):
+    graph = grown(60, 200, False, seed=7)
+    copy = lu.DynamicGraph(graph.snapshot(), device_budget=60 * 40 + 3000)
+    on_device(copy, Emulated(emulated, 1), "rows")
+    tracker = Tracker(lu.DynamicGraph(0))
+    with pytest.raises(MemoryBudgetError, match="follow the graph on the CPU"):
+        tracker._follow_there(copy, HostRuns())
+
+
+def test_hubs_decide_and_fall_apart(emulated):
+    n = 9000
+    hub, leaves = np.zeros(n - 1, np.int64), np.arange(1, n)
+    ring = np.arange(1, n), np.roll(np.arange(1, n), 1)
+    u, v = np.concatenate([hub, ring[0]]), np.concatenate([leaves, ring[1]])
+    graph = lu.DynamicGraph(lu.Graph.from_edges(u, v))
+    options = {"renew": 1.0, "audit": None}
+    here, other = Tracker(graph, **options), there(graph, emulated, 2, **options)
+    rng = np.random.default_rng(4)
+    for batch in (
+        {"insert": (hub[:900], rng.integers(1, n, 900))},
+        {"delete": (hub[:2000], leaves[:2000])},
+        {"delete": (hub, leaves)},
+    ):
+        for tracker in (here, other):
+            tracker.update(tracker.graph.apply(**batch))
+        same(here, other, seen=True)
