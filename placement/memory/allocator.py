@@ -266,7 +266,8 @@ class Allocator:
         own = [self.allocations[name] for name in names if name in self.allocations]
         spans = [held.arena for held in own if held.own and isinstance(held.arena, Span)]
         with cuda_calls.current(self.device):
-            self.schedule.settle(spans, least, grows=grows)
+            nbytes = sum(held.nbytes for held in own)
+            self.schedule.settle(spans, least, grows=grows, nbytes=nbytes)
 
     def name_of(self, array: Any) -> str | None:
         """Return the name of a live array in pages, whose values `fetch` reads; else None."""

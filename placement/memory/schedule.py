@@ -29,8 +29,11 @@ WINDOW: Final = 6
 """Share of the device, 1 / 6, through which new rows go to the host where they do not fit: a
 smaller one is emptied more often, which takes a launch each time."""
 
-LEAST_WINDOW: Final = 4
-"""Pages of it at least: two for targets, two for weights."""
+ROWS: Final = ("targets", "weights")
+"""Arrays of a level's arcs."""
+
+LEAST_WINDOW: Final = 2 * len(ROWS)
+"""Pages of it at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +152,9 @@ class Schedule:
         leaving += sum(len(span.on("device")) for span in self.inputs)
         return self.room() + leaving * self.pool.size
 
-    def settle(self, spans: Iterable[Span], least: int, *, grows: bool = False) -> None:
+    def settle(
+        self, spans: Iterable[Span], least: int, *, grows: bool = False, nbytes: int = 0
+    ) -> None:
         """Place what the next step needs: what it works with first, then a level's arcs.
 
         Parameters
@@ -161,6 +166,8 @@ class Schedule:
             Bytes of the shared arena that the step works with; arcs leave for these if they must.
         grows : bool
             Whether the step writes the next level's arcs, which begin on the device.
+        nbytes : int
+            Bytes of the level's arcs, wherever they are: the next level has no more.
         """
         wanted = list(spans)
         short = least - self.shared.blocks.free
@@ -180,9 +187,8 @@ class Schedule:
             numbers = span.on("host")[: self.pool.ready("device")]
             if numbers:
                 span.put("device", numbers)
-        if self.later and wanted:
-            # The next level has no more arcs than this one.
-            kept = sum(len(span.mapped) for span in wanted)
+        if self.later:
+            kept = -(-nbytes // self.pool.size) + len(ROWS)
             self._bring(self.pool.ready("device") - kept, self._stream())
 
     def recall(self, least: int) -> None:

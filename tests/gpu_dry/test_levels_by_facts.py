@@ -9,6 +9,7 @@ import pytest
 
 from louvain_um.options import Options
 from louvain_um.placement.memory.schedule import Schedule
+from louvain_um.placement.memory.span import Span
 from tests.gpu_dry.dry_device import run_dry
 from tests.gpu_dry.dry_levels import made_up
 
@@ -32,9 +33,9 @@ def watch(monkeypatch):
         here = sum(page.side == "device" for page in self.pool.made)
         seen.most = max(seen.most, here * self.pool.size)
 
-    def settled(self, spans, least, *, grows=False):
+    def settled(self, spans, least, **more):
         spans = list(spans)
-        settle(self, spans, least, grows=grows)
+        settle(self, spans, least, **more)
         count(self)
         pages = {s.spec.name: (len(s.on("device")), len(s.on("host"))) for s in spans}
         seen.settled.append((pages, sum(len(s.on("device")) for s in self.inputs)))
@@ -96,3 +97,36 @@ def test_a_level_that_keeps_nearly_all_arcs_has_its_place(monkeypatch, watch):
             assert there == 0
         # All but the pages that hold the communities to start from.
         assert watch.recalled[0] - watch.recalled[-1] <= 2
+
+
+def test_no_kernel_writes_rows_to_the_host(monkeypatch):
+    """New rows get device pages: what is final leaves them by copies, at ten times the rate."""
+    graph, script = made_up("rmat22", "leiden", 4)
+    written = list[tuple[str, int]]()
+    left = list[str]()
+    extend, put = Span.extend, Span.put
+
+    def extended(self, sides):
+        extend(self, sides)
+        if self.spec.name.startswith(("targets.", "weights.")) and self.spec.name[-2:] != ".0":
+            written.append((self.spec.name, sum(side == "host" for side in sides)))
+
+    def moved(self, side, numbers, **more):
+        put(self, side, numbers, **more)
+        left.extend([self.spec.name] if side == "host" and not more.get("keep") else [])
+
+    monkeypatch.setattr(Span, "extend", extended)
+    monkeypatch.setattr(Span, "put", moved)
+    for budget in ("70%", "50%", "30%"):
+        written.clear()
+        _, memory = run_dry(
+            monkeypatch,
+            graph,
+            copy.deepcopy(script),
+            Options(method="leiden", device_budget=budget),
+        )
+        assert not memory.overflowed
+        assert written
+        assert not [name for name, there in written if there]
+    # There was too little memory for two levels: rows did go to the host.
+    assert [name for name in left if name[-2:] != ".0"]

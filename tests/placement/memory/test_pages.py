@@ -257,3 +257,71 @@ def test_a_stretch_of_a_free_list_is_taken_where_it_is():
         blocks.reserve(1280, 512)
     blocks.give(1024)
     assert (blocks.holes, blocks.free) == ([(0, 4096)], 4096)
+
+
+def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda):
+    with memory_of(cuda) as memory:
+        filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        before, values = filled(memory, "targets.1", 22 * MIB, cold=True)
+        memory.settle("targets.1", least=0)
+        memory.settle("targets.1", least=2 * MIB, grows=True)
+        assert memory.schedule.room() >= 4 * PAGE
+        rows, fresh = filled(memory, "targets.2", 4 * MIB, cold=True, most=6 * MIB)
+        assert sides(memory, "targets.2") == (2, 0)
+        # What is final leaves through these pages, and what follows is written there.
+        reach = memory.reach({"targets.2": 4 * MIB})
+        assert reach == 4 * PAGE
+        longer = memory.extend("targets.2", (4 * MIB + reach) // 4, rows.size)
+        assert memory.arena_of("targets.2").on("host") == [0, 1]
+        assert np.array_equal(longer.values[: len(fresh)], fresh)
+        assert np.array_equal(before.values, values)
+
+
+def test_the_shared_arena_widens_for_what_a_step_works_with(cuda):
+    with memory_of(cuda, arcs=MIB) as memory:
+        filled(memory, "targets.0", MIB)
+        memory.recall()
+        arcs, values = filled(memory, "targets.1", 14 * MIB, cold=True)
+        scratch = memory.empty("queue", "scratch", 13 * MIB // 4, np.uint32)
+        assert memory.arena_of("queue") is memory.schedule.shared
+        assert sides(memory, "targets.1")[1] == 3
+        scratch.values[:] = 7
+        assert np.array_equal(arcs.values, values)
+        memory.free("queue")
+        memory.settle("targets.1", least=0)
+        assert sides(memory, "targets.1") == (7, 0)
+        assert np.array_equal(arcs.values, values)
+
+
+def test_the_input_returns_beside_small_levels_and_leaves_again(cuda):
+    with memory_of(cuda) as memory:
+        array, values = filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        filled(memory, "targets.1", 20 * MIB, cold=True)
+        memory.settle("targets.1", least=0)
+        assert sides(memory, "targets.0") == (0, 6)
+        memory.free("targets.1")
+        filled(memory, "targets.2", 2 * MIB, cold=True)
+        memory.settle("targets.2", least=0)
+        assert sides(memory, "targets.0") == (6, 0)
+        assert memory.schedule.coming
+        filled(memory, "queue", 13 * MIB)
+        # Pages that are still coming are waited for before they leave.
+        assert not memory.schedule.coming
+        assert ("synchronize", memory.schedule.stream) in cuda.log
+        assert np.array_equal(array.values, values)
+        memory.free("queue")
+        memory.recall()
+        assert sides(memory, "targets.0") == (6, 0)
+        assert np.array_equal(array.values, values)
+
+
+def test_host_pages_are_made_before_they_are_wanted(cuda):
+    with memory_of(cuda) as memory:
+        pool = memory.schedule.pool
+        memory.recall()
+        made = len(pool.made)
+        filled(memory, "targets.0", 12 * MIB)
+        filled(memory, "targets.1", 30 * MIB, cold=True)
+        assert (len(pool.made), pool.late) == (made, 0)
