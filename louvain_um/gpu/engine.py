@@ -112,8 +112,9 @@ class GpuEngine:
             raise OptionError(
                 "device_budget",
                 self.options.device_budget,
-                "raise device_budget, take another memory policy, or use device='cpu'",
-                problem="out of core, only modularity without constraints is maximised",
+                "take memory='auto', raise device_budget, or use device='cpu'",
+                problem="policies that move vertex blocks to the device and back work for "
+                "modularity without constraints only",
             )
         self.compile(TARGETS24 if self.plan.targets24 else types, *coarse)
         self.planned, self.ranged = self.plan.seconds, self.plan.seconds_range

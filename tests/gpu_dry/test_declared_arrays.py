@@ -194,8 +194,54 @@ def test_runs_by_the_extended_rule_ask_for_what_was_declared(monkeypatch, method
     check_declared(plan, memory)
 
 
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("name", ["lfr", "rmat", "weighted"])
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"max_size": 1},
+        {"max_size": 2},
+        {"max_size": 3},
+        {"max_size": 100},
+        {"objective": "cpm", "resolution": 10.0},
+        {"objective": "cpm", "resolution": 0.5},
+        {"fixed": np.arange(0, 30_000, 2)},
+    ],
+    ids=lambda held: "-".join(map(str, held)) + str(held.get("max_size", held.get("resolution"))),
+)
+def test_communities_that_stay_small_have_room(monkeypatch, name, held, method):
+    graph = GRAPHS[name]()
+    options = Options(method=method, threads=2, **held)
+    plan, memory = run_dry(monkeypatch, graph, recorded(graph, options), options)
+    assert not memory.spilled
+    assert not memory.overflowed
+    check_declared(plan, memory)
+
+
+@pytest.mark.parametrize(("memory", "budget"), [("auto", "70%"), ("auto", "55%"),
+                                                ("zero_copy", "90%"), ("adv2", "90%")])  # fmt: skip
+def test_runs_by_the_extended_rule_read_their_graph_in_place(monkeypatch, memory, budget):
+    graph = GRAPHS["lfr"]()
+    options = Options(threads=2, max_size=2, memory=memory, device_budget=budget)
+    plan, watched = run_dry(monkeypatch, graph, recorded(graph, options), options)
+    hosted = any(a.placement.kind in ("pinned", "host_mapped") for a in plan.layout)
+    assert hosted or plan.in_pages
+    assert not plan.out_of_core
+    assert not watched.overflowed
+
+
+def test_a_small_device_is_planned_for_what_modularity_keeps(monkeypatch):
+    graph = GRAPHS["lfr"]()
+    free = Options(threads=2, max_size=2)
+    whole, _ = run_dry(monkeypatch, graph, recorded(graph, free), free)
+    budget = int(0.7 * sum(whole.peak_bytes.values()))
+    options = Options(threads=2, max_size=5000, memory="device", device_budget=budget)
+    plan, _ = run_dry(monkeypatch, graph, recorded(graph, options), options)
+    assert sum(plan.peak_bytes.values()) <= budget
+
+
 def test_runs_by_the_extended_rule_need_their_graph_on_the_device(monkeypatch):
     graph, script = made_up("stencil150", "louvain")
     options = Options(memory="base", device_budget="80%", max_size=10)
-    with pytest.raises(OptionError, match=r"out of core.*raise device_budget"):
+    with pytest.raises(OptionError, match=r"vertex blocks.*memory='auto'"):
         run_dry(monkeypatch, graph, script, options)

@@ -72,6 +72,11 @@ locality, such as a planted partition, is not a mesh: Leiden keeps nearly all of
 outgrows its region.
 """
 
+WHOLE: Final = CoarseShares(1.0, 1.0, 1.0, 1.0, deep_levels=6)
+"""For objectives and constraints that can hold all communities small: a maximum size of 2 leaves
+nearly all arcs on every level, and so do fixed vertices and a high density of the constant Potts
+model."""
+
 THIN: Final = 6.5
 """Mean degree below which a mesh may have no triangles: hardly any vertices merge at first."""
 

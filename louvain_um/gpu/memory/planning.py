@@ -11,6 +11,7 @@ import numpy as np
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.objectives.problem import takes_extended_rule
+from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import Phase
 from louvain_um.gpu.aggregate.limits import LIMITS, Limits, chunk_for
 from louvain_um.gpu.graph import DeviceGraph
@@ -52,13 +53,23 @@ def shape_of(graph: Any, options: Options, degrees: DegreeStats) -> Shape:
         second=options.objective in ("directed", "bipartite", "signed"),
         members=options.max_size is not None,
         fixed=options.fixed is not None,
+        keeps_all=holds_small(graph.n_vertices, options),
     )
+
+
+def holds_small(vertices: int, options: Options) -> bool:
+    """Say whether all communities of a run may stay small."""
+    limited = options.max_size is not None and options.max_size < vertices
+    return limited or options.fixed is not None or options.objective == "cpm"
 
 
 def plan_run(
     graph: Any, options: Options, machine: Machine, *, survey: Survey
 ) -> tuple[Plan, Shape]:
     """Return the plan of a run on a graph at hand, and the graph's shape.
+
+    Where coarse levels may keep all but the device lacks the memory for that, they are taken to
+    keep what those of modularity keep; what is then too large overflows.
 
     Raises
     ------
@@ -69,11 +80,27 @@ def plan_run(
     skew = degrees.degree_squares / max(graph.n_arcs, 1)
     kind = kind_of(skew * graph.n_vertices / max(graph.n_arcs, 1)).name
     shape = replace(shape_of(graph, options, degrees), kind=kind)
+    if shape.keeps_all:
+        try:
+            plan = plan_shape(graph, options, machine, shape, degrees, skew)
+        except MemoryBudgetError:
+            pass
+        else:
+            if not plan.out_of_core:
+                return plan, shape
+        shape = replace(shape, keeps_all=False)
+    return plan_shape(graph, options, machine, shape, degrees, skew), shape
+
+
+def plan_shape(
+    graph: Any, options: Options, machine: Machine, shape: Shape, degrees: DegreeStats, skew: float
+) -> Plan:
+    """Return the plan of a run on a graph of this shape."""
     free, total = cuda_calls.free_memory()
     if options.allow_driver_eviction:
         free = total  # what the driver evicts need not have been free
     on_device = isinstance(graph, DeviceGraph)
-    plan = make_plan(
+    return make_plan(
         lambda low: declare(replace(shape, low_scratch=low)),
         options.memory,
         machine,
@@ -90,7 +117,6 @@ def plan_run(
         kept=shape.kept,
         managed=managed_refusal(cuda_calls.cupy_runtime().getDevice()) is None,
     )
-    return plan, shape
 
 
 def declare_targets24(shape: Shape) -> Callable[[bool], tuple[ArraySpec, ...]] | None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from louvain_um.gpu.aggregate.limits import LIMITS, Limits, low_scratch_limits
 from louvain_um.gpu.memory.coarse_memory import (
+    WHOLE,
     CoarseRegion,
     CoarseShares,
     arcs_range,
@@ -63,6 +64,8 @@ class Shape:
     extended, second, members, fixed : bool
         Vertices move by the extended rule, and which of its arrays there are
         (`louvain_um.gpu.move.extended`).
+    keeps_all : bool
+        Coarse levels may keep nearly all vertices and arcs (`coarse_memory.WHOLE`).
     """
 
     vertices: int
@@ -83,6 +86,7 @@ class Shape:
     second: bool = False
     members: bool = False
     fixed: bool = False
+    keeps_all: bool = False
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Shape:
@@ -102,6 +106,8 @@ class Shape:
     @property
     def coarse_shares(self) -> CoarseShares:
         """What coarse levels are expected to keep."""
+        if self.keeps_all:
+            return WHOLE
         if self.clustering is not None:
             degree = self.arcs / max(self.vertices, 1)
             return shares_from_facts(self.method, self.clustering, self.skew, degree)
