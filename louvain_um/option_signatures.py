@@ -26,6 +26,7 @@ class OptionValues(TypedDict, total=False):
     device: str
     memory: Any
     device_budget: int | str | Budget | None
+    peer_memory: str | None
     threads: int | None
 
 

@@ -125,6 +125,9 @@ class Options:
         Device memory that a GPU run may occupy: bytes, a size such as "8GiB", or a share of what
         the run takes in core, such as "70%". A policy that cannot keep to it ends with an error
         that names the missing bytes.
+    peer_memory : str, optional
+        Another GPU of this host, such as "cuda:1", in whose memory a run on one GPU places what
+        does not fit, before the host's. By default no other GPU is used.
     threads : int, optional
         Threads of a CPU run; all cores by default. Labels do not depend on it.
     ballast : int or str, optional
@@ -156,6 +159,7 @@ class Options:
     device: str = "auto"
     memory: Any = "auto"
     device_budget: int | str | Budget | None = None
+    peer_memory: str | None = None
     threads: int | None = None
     ballast: int | str | None = None
     allow_driver_eviction: bool = False
@@ -195,10 +199,21 @@ class Options:
                 "pass ballast with it",
                 problem="the driver evicts only where ballast takes device memory",
             )
+        if self.peer_memory is not None:
+            self._check_peer()
         if not re.fullmatch(r"auto|cpu|cuda(:([0-9]+(,[0-9]+)*|all))?", self.device):
             raise OptionError(
                 "device", self.device, "must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'cuda:0,1'"
             )
+
+    def _check_peer(self) -> None:
+        """Raise unless another GPU is named, and a run on one GPU is asked for."""
+        name = self.peer_memory
+        if not isinstance(name, str) or not re.fullmatch(r"cuda:[0-9]+", name):
+            raise OptionError("peer_memory", name, "must be another GPU, such as 'cuda:1'")
+        if self.device == "cpu" or "," in self.device or self.device in ("cuda:all", name):
+            problem = "peer_memory is another GPU's, for a run on one GPU"
+            raise OptionError("device", self.device, "use device='cuda:0'", problem=problem)
 
     def _check_kinds(self) -> None:
         """Raise for values of another type, which would fail later or be truncated."""

@@ -29,6 +29,7 @@ def plan(
     *,
     memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
+    peer_memory: str | None = None,
     machine: str | Machine | None = None,
 ) -> ProgramPlan: ...
 
@@ -43,6 +44,7 @@ def plan(
     method: Method = "louvain",
     memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
+    peer_memory: str | None = None,
     machine: str | Machine | None = None,
     kind: str | None = None,
 ) -> Plan: ...
@@ -57,6 +59,7 @@ def plan(
     method: Method = "louvain",
     memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
+    peer_memory: str | None = None,
     machine: str | Machine | None = None,
     kind: str | None = None,
 ) -> Plan | ProgramPlan:
@@ -78,6 +81,8 @@ def plan(
         Memory policy; see `louvain`.
     device_budget : int or str, optional
         As in `louvain`; by default all of the device.
+    peer_memory : str, optional
+        As in `louvain`: what does not fit lies in the memory of another GPU of this kind.
     machine : str or Machine, optional
         "h200", "p4000", "rtx3060ti", or a file that ``louvain-um calibrate`` wrote. By default
         the GPU of this machine, or an H200 if it has none.
@@ -108,8 +113,9 @@ def plan(
     'split'
     """
     budget = Budget.parse(device_budget)
+    machine = machine_of(machine, peer_memory)
     if isinstance(graph, Program):
-        return plan_program(graph, _machine(machine), memory, budget)
+        return plan_program(graph, machine, memory, budget)
     if method not in ("louvain", "leiden"):
         raise OptionError("method", method, "must be 'louvain' or 'leiden'")
     if graph is None:
@@ -205,7 +211,7 @@ def plan_shape(
     from louvain_um.gpu.memory.planning import declare_targets24, scaled
 
     memory = find_policy(memory)
-    machine = _machine(machine)
+    machine = machine_of(machine)
     if kind is None and skew is not None:
         kind = kind_of(skew * shape.vertices / max(shape.arcs, 1)).name
     elif kind is not None:
@@ -229,8 +235,13 @@ def plan_shape(
     )
 
 
-def _machine(machine: str | Machine | None) -> Machine:
-    """Return the machine that a user named, or this one."""
+def machine_of(machine: str | Machine | None, peer_memory: str | None = None) -> Machine:
+    """Return the machine that a user named, or this one, with or without a neighbour."""
     if machine is None:
-        return machine_for()
-    return machine if isinstance(machine, Machine) else load_machine(machine)
+        found = machine_for()
+    else:
+        found = machine if isinstance(machine, Machine) else load_machine(machine)
+    if peer_memory is None:
+        return found
+    Options(peer_memory=peer_memory)  # checks it
+    return found.with_peer()

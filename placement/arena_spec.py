@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from louvain_um.core.ledger import Group
-from louvain_um.placement.policy.policy import KINDS, Placement
+from louvain_um.placement.policy.policy import ELSEWHERE, KINDS, Placement
 
-MANAGED: Final = frozenset(KINDS) - {"device", "pinned"}
+MANAGED: Final = frozenset(KINDS) - {"device", "pinned", "peer"}
 """Kinds of managed memory."""
 
 BLOCK: Final = 2 << 20
@@ -76,7 +76,7 @@ def device_bytes(placement: Placement, capacity: int) -> int:
     >>> device_bytes(Placement("host_mapped"), 100 << 20)
     0
     """
-    if placement.kind in ("host_mapped", "pinned"):
+    if placement.kind in ELSEWHERE:
         return 0
     return cut(capacity, placement.fraction) if placement.kind == "split" else capacity
 
@@ -95,7 +95,7 @@ def guarded_bytes(layout: Iterable[ArenaSpec]) -> int:
     """
     specs = list(layout)
     loose = [s for s in specs if s.placement.kind == "split" or _stood_in(s)]
-    held = [s for s in specs if s not in loose and s.placement.kind != "pinned"]
+    held = [s for s in specs if s not in loose and s.placement.kind not in ("pinned", "peer")]
     if all(spec.placement.kind == "device" for spec in held):
         return 0
     return sum(map(size_of, held)) + sum(device_bytes(s.placement, s.capacity) for s in loose)

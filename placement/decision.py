@@ -235,6 +235,12 @@ class Decision:
             if not spec.in_pages
         ) + sum(spec.capacity for spec in self.layout if spec.in_pages)
 
+    @property
+    def beyond_bytes(self) -> int:
+        """Bytes of host memory, or of a peer's, that the run may take at any one time."""
+        later = self.pages.later if self.pages else 0
+        return self.host_bytes + later
+
     @cached_property
     def cliff_arcs(self) -> int:
         """Arcs of the largest graph of this shape that runs in core within the limit."""

@@ -118,7 +118,9 @@ class Plan(Decision):
         managed = [spec for spec in self.layout if spec.placement.kind in MANAGED]
         if not managed or free is None:
             return ()
-        wanted = sum(size_of(spec) for spec in self.layout if spec.placement.kind != "pinned")
+        wanted = sum(
+            size_of(spec) for spec in self.layout if spec.placement.kind not in ("pinned", "peer")
+        )
         if free and wanted <= free:
             return ()
         few = f"since {wanted:,} bytes in all exceed the {free:,} bytes free"

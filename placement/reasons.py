@@ -96,8 +96,8 @@ def explain(plan: Decision) -> dict[Group, Reason]:
         mine = [array for array in plan.arrays if array.group == group and array.nbytes]
         others = sum(there.values()) - there[group]
         room = max(0, plan.limit - others - capacity(a for a in mine if not a.holds_input_arcs))
-        pinned = plan.placements[group].kind == "pinned"
-        hosted = Placement("pinned") if pinned else HOST
+        own = plan.placements[group].kind
+        hosted = Placement(own) if own in ("pinned", "peer") else HOST
         terms = estimate(mine, room, plan.work, scales, hosted, in_pages=plan.in_pages)
         whole = sum(terms.values(), Estimate())
         found[group] = Reason(

@@ -55,6 +55,16 @@ Budget = Annotated[
         show_default=False,
     ),
 ]
+Peer = Annotated[
+    str | None,
+    typer.Option(
+        "--peer-memory",
+        metavar="cuda:N",
+        help="Another GPU of this host, whose memory takes what does not fit on the first, before "
+        "the host's.  [default: none]",
+        show_default=False,
+    ),
+]
 Program = Annotated[
     str | None,
     typer.Option(

@@ -19,7 +19,7 @@ from louvain_um.core.hierarchy import MoveStats, detect
 from louvain_um.core.objectives.problem import problem_of
 from louvain_um.distributed.partition import cut_by_arcs
 from louvain_um.distributed.run import refuse_extended_rule
-from louvain_um.errors import DeviceUnavailableError, OptionError
+from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer, array_listener
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import prepare
@@ -33,6 +33,7 @@ from louvain_um.gpu.ranks.share import Share, turns
 from louvain_um.gpu.ranks.steps import move_shared, refine_shared
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.device import capabilities, pick
+from louvain_um.gpu.runtime.peers import enable_peers
 from louvain_um.gpu.setup import kernel_types
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -253,35 +254,14 @@ def devices_of(device: str) -> list[int]:
     else:
         numbers = [pick(f"cuda:{number}").index for number in names.split(",")]
     for number in numbers:
-        enable_peers(number, [other for other in numbers if other != number])
+        others = [other for other in numbers if other != number]
+        enable_peers(number, others, "use one of them, or cluster='local:2'")
     return numbers
 
 
 def is_several(device: str) -> bool:
     """Return whether an option names several devices."""
     return "," in device or device == "cuda:all"
-
-
-def enable_peers(device: int, others: list[int]) -> None:
-    """Let a device read the others' memory: copies by way of the host are ten times slower."""
-    from cupy.cuda import runtime
-
-    before = runtime.getDevice()
-    runtime.setDevice(device)
-    try:
-        for other in dict.fromkeys(others):
-            if not runtime.deviceCanAccessPeer(device, other):
-                raise DeviceUnavailableError(
-                    f"cuda:{device} cannot read the memory of cuda:{other}; use one of them, or "
-                    "cluster='local:2'"
-                )
-            try:
-                runtime.deviceEnablePeerAccess(other)
-            except runtime.CUDARuntimeError as error:
-                if "PeerAccessAlreadyEnabled" not in str(error):
-                    raise
-    finally:
-        runtime.setDevice(before)
 
 
 def detect_on_devices(

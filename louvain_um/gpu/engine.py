@@ -44,6 +44,7 @@ from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.kernel_list import TARGETS24
+from louvain_um.gpu.runtime.peers import peer_for, peer_room
 from louvain_um.gpu.setup import aggregation_limits, held_ballast, kernel_types, provenance
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -81,6 +82,7 @@ class GpuEngine:
         self.after_level_0: float | None = None
         self.ranged: TimeRange
         self.began = 0.0
+        self.peer: int | None = None
         self.stack = ExitStack()
 
     def __enter__(self) -> GpuEngine:
@@ -105,8 +107,13 @@ class GpuEngine:
             # A kernel counts degrees for the plan; announce its compilation.
             kernels.prepare([("relabel", "")], self.observer)
         device = cupy.cuda.runtime.getDevice()
-        machine = machine_for(device)
-        self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
+        machine, peer = machine_for(device), peer_for(self.options.peer_memory, device)
+        if peer is not None:
+            self.plan, shape = plan_run(graph, self.options, machine.with_peer(), survey=survey)
+            peer = peer if peer_room(peer) >= self.plan.beyond_bytes else None
+        if peer is None:
+            self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
+        self.peer = peer
         self.observer(Event(kind="plan", phase="load", plan=self.plan))
         if extended and self.plan.out_of_core:
             raise OptionError(
@@ -125,7 +132,8 @@ class GpuEngine:
         unchanged = self.plan.in_core and not self.plan.targets24 and not self.plan.pages
         given = graph if isinstance(graph, DeviceGraph) and unchanged else None
         layout = without_graph(self.plan) if given else self.plan.layout
-        check_host_room(layout)
+        if peer is None:
+            check_host_room(layout)
         self.stack.enter_context(held_ballast(self.plan, self.options, device))
         self.memory = Allocator(
             layout,
@@ -133,6 +141,7 @@ class GpuEngine:
             budget=self.plan.limit,
             out_of_core=self.plan.out_of_core,
             pages=self.plan.pages,
+            peer=peer,
             listener=array_listener(self.observer),
         )
         self.low_scratch = self.plan.low_scratch
@@ -403,6 +412,7 @@ class GpuEngine:
         return provenance(
             self.plan,
             overflowed=overflowed,
+            peer_memory=None if self.peer is None else f"cuda:{self.peer}",
             plan=plan,
             traffic_bytes=self.traffic,
             read_in_place=self.in_place.summary(),

@@ -45,7 +45,9 @@ Progress = Callable[[str, int, int], object]
 """Called with what is measured, the steps done, and the number of steps."""
 
 
-def calibrate(device: int = 0, progress: Progress | None = None) -> Machine:
+def calibrate(
+    device: int = 0, progress: Progress | None = None, *, peer: int | None = None
+) -> Machine:
     """Measure a device and its host.
 
     Parameters
@@ -54,6 +56,8 @@ def calibrate(device: int = 0, progress: Progress | None = None) -> Machine:
         The CUDA device.
     progress : callable, optional
         Called before every step.
+    peer : int, optional
+        Another device, whose memory is measured as well; the device has it mapped.
 
     Returns
     -------
@@ -92,6 +96,8 @@ def calibrate(device: int = 0, progress: Progress | None = None) -> Machine:
             ]
         else:
             steps.append(("host memory in place", lambda: bench.in_place("pinned")))
+        if peer is not None:
+            steps.append((f"the memory of cuda:{peer}", lambda: bench.neighbour(peer)))
         found: dict[str, float] = {}
         for number, (what, step) in enumerate(steps):
             if progress:
@@ -177,6 +183,17 @@ class _Bench:
                 "remote_atomic_rate": self.rate(kind, self.probes.atomics, at),
             }
 
+    def neighbour(self, peer: int) -> dict[str, float]:
+        with self.arena("peer", peer) as there:
+            with self.arena("device") as here:
+                copied = self.size / self.probes.copy(here, there, self.size)
+            return {
+                "peer_copy_bandwidth": copied,
+                "peer_bandwidth": self.size / self.probes.read(there, self.size),
+                "peer_random_rate": self.rate("atomic", self.probes.gather, there),
+                "peer_atomic_rate": self.rate("host_mapped", self.probes.atomics, there),
+            }
+
     def prefetches(self) -> dict[str, float]:
         probes, size = self.probes, self.size
         with self.fresh(on_host=True) as at:
@@ -231,12 +248,12 @@ class _Bench:
         return COUNTS[kind] / probe(at, self.size, COUNTS[kind])
 
     @contextmanager
-    def arena(self, kind: Kind) -> Iterator[int]:
+    def arena(self, kind: Kind, peer: int | None = None) -> Iterator[int]:
         """Yield the address of an arena that is gone afterwards."""
         spec = ArenaSpec(
             name="calibration", group="scratch", capacity=self.size, placement=Placement(kind)
         )
-        arena = Arena(spec, self.probes.device)
+        arena = Arena(spec, self.probes.device, peer=peer)
         try:
             yield arena.address
         finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,12 @@ class Machine:
         Touches of different pages that may wait for the driver at one time.
     cache_bytes : int
         The device's last cache: arrays that fit are read at random faster than larger ones.
+    peer_bandwidth, peer_copy_bandwidth : float
+        Memory of another GPU of the host read in place, and copied, sequentially, bytes/s.
+    peer_random_rate, peer_atomic_rate : float
+        Random 4-byte reads/s of such memory, and atomics/s.
+    beyond : {"host", "peer"}
+        Whose figures those of host memory are: after `with_peer`, another GPU's.
     coherent : bool
         The host reaches device memory in place (NVLink-C2C), not over PCIe.
     notes : mapping of str to str
@@ -128,6 +134,11 @@ class Machine:
     faults_in_flight: int = 256
     cache_bytes: int = 50 << 20
     coherent: bool = False
+    peer_bandwidth: float = 355e9
+    peer_copy_bandwidth: float = 389e9
+    peer_random_rate: float = 7.13e9
+    peer_atomic_rate: float = 1e9
+    beyond: str = "host"
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -135,7 +146,7 @@ class Machine:
             value = getattr(self, item.name)
             if item.name in WHOLE and not _is_whole(value):
                 raise OptionError(remedy=f"machine profile: {item.name} must be a whole number")
-            if item.name in ("name", "coherent", "notes"):
+            if item.name in ("name", "coherent", "notes", "beyond"):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise OptionError(
@@ -153,11 +164,34 @@ class Machine:
             raise OptionError(remedy="machine profile: name must be a text")
         if not isinstance(self.coherent, bool):
             raise OptionError(remedy="machine profile: coherent must be true or false")
+        if self.beyond not in ("host", "peer"):
+            raise OptionError(remedy="machine profile: beyond must be host or peer")
         texts = isinstance(self.notes, Mapping) and all(
             isinstance(text, str) for note in self.notes.items() for text in note
         )
         if not texts:
             raise OptionError(remedy="machine profile: notes must be a table of texts")
+
+    def with_peer(self) -> Machine:
+        """Return the machine with another GPU's memory in the place of the host's.
+
+        Examples
+        --------
+        >>> from louvain_um.placement.machine.profiles import H200
+        >>> H200.with_peer().remote_bandwidth / H200.remote_bandwidth > 5
+        True
+        """
+        return replace(
+            self,
+            beyond="peer",
+            copy_to_device=self.peer_copy_bandwidth,
+            copy_to_host=self.peer_copy_bandwidth,
+            remote_bandwidth=self.peer_bandwidth,
+            remote_write_bandwidth=self.peer_bandwidth,
+            remote_random_rate=self.peer_random_rate,
+            pinned_random_rate=self.peer_random_rate,
+            remote_atomic_rate=self.peer_atomic_rate,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, in the order in which they are documented."""

@@ -15,7 +15,7 @@ from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.cuda_calls import HOST, NOWHERE
 from louvain_um.placement.policy.policy import Placement
 
-Side = Literal["device", "host", "both", "moving"]
+Side = Literal["device", "host", "both", "moving", "peer"]
 """Where the bytes of a stretch are: on one side, copied to both, or wherever last touched."""
 
 ACCESSORS = 8
@@ -30,7 +30,7 @@ class Stretch:
     ----------
     offset, nbytes : int
         Where it lies in the arena.
-    side : {"device", "host", "both", "moving"}
+    side : {"device", "host", "both", "moving", "peer"}
         Where its bytes live.
     """
 
@@ -56,6 +56,7 @@ SIDES: dict[str, Side] = {
     "read_mostly": "both",
     "host_mapped": "host",
     "pinned": "host",
+    "peer": "peer",
 }
 
 

@@ -60,6 +60,9 @@ class Allocator:
         Out-of-core arenas, and the bytes of each that are on the device at a time.
     pages : PageBudget, optional
         Ignored where the driver does not map pages.
+    peer : int, optional
+        Device whose memory stands in for the host's: far parts of splits, pages, and what
+        overflows.
     listener : callable, optional
         Called for each array allocated or freed: "array" or "freed", name, group, address,
         bytes.
@@ -87,10 +90,12 @@ class Allocator:
         budget: int | None = None,
         out_of_core: Mapping[str, int] | None = None,
         pages: PageBudget | None = None,
+        peer: int | None = None,
         listener: Listener | None = None,
     ) -> None:
         self.device = device
         self.budget = budget
+        self.peer = peer
         self.out_of_core = dict(out_of_core or {})
         self.ledger = Ledger(listener)
         self.live: dict[str, cupy.ndarray] = {}
@@ -103,12 +108,12 @@ class Allocator:
                 apart = list(layout)
                 managed = managed_fits(layout, device)
                 if pages and supported(device):
-                    self.schedule = Schedule(layout, pages, device)
+                    self.schedule = Schedule(layout, pages, device, peer)
                     self.arenas = [self.schedule.shared, *self.schedule.inputs]
                     apart = [s for s in layout if not s.in_pages and s.group is not None]
                 # Allocate first what must be on the device.
                 for spec in sorted(apart, key=lambda spec: spec.placement.kind != "device"):
-                    self.arenas.append(Arena(spec, device, managed=managed))
+                    self.arenas.append(Arena(spec, device, managed=managed, peer=peer))
             self.arenas.sort(key=lambda arena: layout.index(arena.spec))
             if budget is not None and self.resident_bytes > budget:
                 raise self._over_budget(budget)
@@ -300,14 +305,14 @@ class Allocator:
         return 1 - arena.placement.on_device if arena else 0.0
 
     def host_share(self, name: str) -> float:
-        """Return the share of a live array that lies in host memory; 0 if there is no such array.
+        """Return the share of a live array in host or a peer's memory; 0 if there is none such.
 
         Managed memory that moves on demand is on neither side.
         """
         if name not in self.allocations:
             return 0.0
         parts = self.sides(name)
-        there = sum(nbytes for _, nbytes, side in parts if side == "host")
+        there = sum(nbytes for _, nbytes, side in parts if side in ("host", "peer"))
         return there / max(sum(nbytes for _, nbytes, _ in parts), 1)
 
     def fill(self, name: str, source: Any) -> None:
@@ -459,7 +464,7 @@ class Allocator:
                 placement = Placement(kind)
                 spec = ArenaSpec(name=name, group=group, capacity=nbytes, placement=placement)
                 try:
-                    own = Arena(spec, self.device)
+                    own = Arena(spec, self.device, peer=self.peer)
                 except MemoryBudgetError:
                     continue
                 if arena is not None:
@@ -468,7 +473,9 @@ class Allocator:
         raise self._shortage(name, nbytes, max(room, 0))
 
     def _host_kinds(self) -> tuple[Kind, ...]:
-        """Return the placements on the host to try, best first."""
+        """Return the placements beside the device to try, best first."""
+        if self.peer is not None:
+            return ("peer", "pinned")
         return ("pinned",) if managed_refusal(self.device) else ("host_mapped", "pinned")
 
     def _shortage(self, name: str, nbytes: int, room: int) -> MemoryBudgetError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from louvain_um.placement.arena_spec import MANAGED, ArenaSpec, device_bytes, size_of
 from louvain_um.placement.memory import advise, cuda_calls
 from louvain_um.placement.memory.advise import Side, Stretch
@@ -26,6 +28,8 @@ class Arena:
         The CUDA device, which is current.
     managed : bool
         Whether what may be other memory is managed; see `ArenaSpec`.
+    peer : int, optional
+        Device in whose memory placements on a peer lie.
 
     Raises
     ------
@@ -42,14 +46,17 @@ class Arena:
         Which part of it lives on which side.
     """
 
-    def __init__(self, spec: ArenaSpec, device: int, *, managed: bool = True) -> None:
+    def __init__(
+        self, spec: ArenaSpec, device: int, *, managed: bool = True, peer: int | None = None
+    ) -> None:
         self.spec = spec
         self.device = device
         self.placement = spec.placement
         self.nbytes = size_of(spec)
         self.stretches: tuple[Stretch, ...] = ()
         self.blocks = FreeList(self.nbytes)
-        self.memory: Memory | None = back(spec, self.nbytes, device, managed=managed)
+        self.memory: Memory | None = back(spec, self.nbytes, device, managed=managed, peer=peer)
+        self.peer = peer
         self.address = self.memory.address
         try:
             self._advise()
@@ -143,6 +150,11 @@ class Arena:
     def _advise(self) -> None:
         """Advise the driver about each stretch, and read the advice back."""
         self.stretches = advise.stretches(self.placement, self.spec.capacity, self.nbytes)
+        if self.peer is not None and self.placement.kind == "split":
+            self.stretches = tuple(
+                replace(part, side="peer") if part.side == "host" else part
+                for part in self.stretches
+            )
         if self.managed:
             for part in self.stretches:
                 advise.apply(self.spec.name, self.address, part, self.device)

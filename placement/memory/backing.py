@@ -1,4 +1,4 @@
-"""The memory of arenas: four ways to allocate it, each with an address and `close`."""
+"""The memory of arenas: ways to allocate it, each with an address and `close`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from louvain_um.errors import MemoryBudgetError
+from louvain_um.errors import MemoryBudgetError, PlacementError
 from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, cut, size_of
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import guard, managed_refusal
 from louvain_um.placement.memory.host import PageLocked, available
-from louvain_um.placement.memory.vmm_range import VmmSplit
+from louvain_um.placement.memory.vmm_range import VmmRange, VmmSplit
 
 
 class Memory(Protocol):
@@ -32,6 +32,20 @@ class Plain:
     def close(self) -> None:
         """Free it."""
         cuda_calls.release("free", self.address)
+
+
+class Neighbour:
+    """Memory of another device, which this one reads and writes in place."""
+
+    def __init__(self, name: str, nbytes: int, peer: int) -> None:
+        self.peer = peer
+        with cuda_calls.current(peer):
+            self.address = guard.plain(name, nbytes, peer)
+
+    def close(self) -> None:
+        """Free it."""
+        with cuda_calls.current(self.peer):
+            cuda_calls.release("free", self.address)
 
 
 class Managed:
@@ -65,7 +79,9 @@ class Pinned:
         cuda_calls.release("freeHost", self.address)
 
 
-def back(spec: ArenaSpec, nbytes: int, device: int, *, managed: bool = True) -> Memory:
+def back(
+    spec: ArenaSpec, nbytes: int, device: int, *, managed: bool = True, peer: int | None = None
+) -> Memory:
     """Return memory for an arena of the current device.
 
     Parameters
@@ -76,6 +92,8 @@ def back(spec: ArenaSpec, nbytes: int, device: int, *, managed: bool = True) -> 
     device : int
     managed : bool
         Whether lenient arenas use managed memory.
+    peer : int, optional
+        Device whose memory arenas placed there, and the far parts of splits, are in.
 
     Raises
     ------
@@ -87,6 +105,16 @@ def back(spec: ArenaSpec, nbytes: int, device: int, *, managed: bool = True) -> 
     name, kind, fraction = spec.name, spec.placement.kind, spec.placement.fraction
     if kind == "device":
         return Plain(name, nbytes, device)
+    if kind == "peer":
+        if peer is None:
+            raise PlacementError(
+                f"arena {name!r} is to lie on another GPU; name it, as in peer_memory='cuda:1'"
+            )
+        return Neighbour(name, nbytes, peer)
+    if kind == "split" and peer is not None:
+        here = nbytes if fraction >= 1 else cut(spec.capacity, fraction)
+        guard.check_plain(name, here, device)
+        return VmmRange(name, [(device, here), (peer, nbytes - here)], [device])
     managed = managed or not spec.lenient
     if kind == "pinned" or (kind == "host_mapped" and not managed):
         return page_locked(name, nbytes, device)

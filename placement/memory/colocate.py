@@ -52,7 +52,7 @@ def fill(parts: Iterable[Part], source: Any, device: int) -> None:
                 cuda_calls.prefetch(address, nbytes, cuda_calls.HOST)
         else:
             at = source.ctypes.data + done
-            if side == "device":
+            if side in ("device", "peer"):
                 to_device(address, at, nbytes)
             else:
                 host.copy(address, at, nbytes)
@@ -89,7 +89,7 @@ def initialise(parts: Iterable[Part], dtype: DTypeLike, value: Any) -> None:
     life on the host.
     """
     for address, nbytes, side in parts:
-        if side == "device":
+        if side in ("device", "peer"):
             _elements(address, nbytes, dtype).fill(value)
         else:
             host.fill(address, nbytes, dtype, value)

@@ -24,6 +24,9 @@ NOWHERE: Final = -2
 OUT_OF_MEMORY: Final = 2
 """cudaErrorMemoryAllocation."""
 
+PEER_ENABLED: Final = 704
+"""cudaErrorPeerAccessAlreadyEnabled."""
+
 ATTACH_GLOBAL: Final = 1
 PORTABLE_MAPPED: Final = 1 | 2
 """Flags of managed memory that every stream may touch, and of pinned memory on every device."""
@@ -118,6 +121,21 @@ def current(device: int) -> Iterator[None]:
     finally:
         with suppress(CudaError):
             _cupy("setDevice", before)
+
+
+def reaches(device: int, other: int) -> bool:
+    """Whether a device can read and write another's memory."""
+    return bool(_cupy("deviceCanAccessPeer", device, other))
+
+
+def enable_peer(device: int, other: int) -> None:
+    """Map another device's memory for a device, unless it is mapped already."""
+    with current(device):
+        try:
+            _cupy("deviceEnablePeerAccess", other)
+        except CudaError as error:
+            if error.code != PEER_ENABLED:
+                raise
 
 
 def bind(device: int) -> None:

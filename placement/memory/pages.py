@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 from louvain_um.core.parallel import start_thread
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, PlacementError
 from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.advise import Side
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.host import available
 
@@ -81,6 +82,8 @@ class Pages:
         Bytes of the host that are there at once, and those that a thread adds.
     size : int
         Bytes of a page.
+    peer : int, optional
+        Another device, whose memory the pages of the host are of instead.
 
     Raises
     ------
@@ -97,10 +100,18 @@ class Pages:
         Host pages that were wanted before anyone foresaw them.
     """
 
-    def __init__(self, device: int, here: int, first: int, there: int, size: int) -> None:
-        self.device, self.size = device, size
+    def __init__(
+        self,
+        device: int,
+        here: int,
+        first: int,
+        there: int,
+        size: int,
+        peer: int | None = None,
+    ) -> None:
+        self.device, self.size, self.peer = device, size, peer
         self.count = here // size
-        wanted, room = -(-first // size), available()
+        wanted, room = -(-first // size), available() if peer is None else free_of(peer)
         self.wanted = wanted + -(-there // size)
         self.most = max(self.wanted, wanted + int(HOST_SHARE * (room or 0)) // size)
         self.late = 0
@@ -185,6 +196,17 @@ class Pages:
         if count:
             _call("cuMemUnmap", address, count * self.size)
 
+    @property
+    def far(self) -> Side:
+        """Where the bytes of pages of the host are."""
+        return "host" if self.peer is None else "peer"
+
+    def _place(self, side: PageSide) -> tuple[Any, int]:
+        """Return where pages of a side are made."""
+        if side == "host" and self.peer is not None:
+            return _place("device", self.peer)
+        return _place(side, self.device)
+
     def _reserve(self, side: PageSide, count: int) -> None:
         nbytes = max(count, 1) * self.size
         address = int(_call("cuMemAddressReserve", nbytes, LEAST_PAGE, 0, 0))
@@ -199,7 +221,7 @@ class Pages:
         if address + self.size > base + nbytes:
             raise MemoryBudgetError(self.size, 0, [("host pages", at * self.size)], REMEDY)
         try:
-            handle = _create(self.size, side, self.device)
+            handle = _create(self.size, self._place(side))
         except cuda_calls.CudaError as error:
             raise _explained(error, self.size, side) from None
         try:
@@ -212,7 +234,7 @@ class Pages:
         with self.lock:
             self.made.append(page)
         _open(address, self.size, _place("device", self.device))
-        if side == "host":
+        if side == "host" and self.peer is None:
             _open(address, self.size, _place("host", 0))
         with self.lock:
             self.free[side].append(page)
@@ -264,7 +286,7 @@ def supported(device: int) -> bool:
     """Whether the driver maps pages of device and host next to each other."""
     try:
         for side in ("device", "host"):
-            _call("cuMemRelease", _create(LEAST_PAGE, side, device))
+            _call("cuMemRelease", _create(LEAST_PAGE, _place(side, device)))
     except (LouvainUmError, AttributeError):
         return False
     return True
@@ -277,12 +299,18 @@ def _place(side: PageSide, device: int) -> tuple[Any, int]:
     return kinds.CU_MEM_LOCATION_TYPE_HOST_NUMA, 0
 
 
-def _create(nbytes: int, side: PageSide, device: int) -> Any:
+def free_of(device: int) -> int:
+    """Return the free bytes of a device."""
+    with cuda_calls.current(device):
+        return cuda_calls.free_memory()[0]
+
+
+def _create(nbytes: int, place: tuple[Any, int]) -> Any:
     """Return new physical memory."""
     driver = cuda_calls.driver()
     wanted = driver.CUmemAllocationProp()
     wanted.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-    wanted.location.type, wanted.location.id = _place(side, device)
+    wanted.location.type, wanted.location.id = place
     return _call("cuMemCreate", nbytes, wanted, 0)
 
 

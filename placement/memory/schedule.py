@@ -62,6 +62,8 @@ class Schedule:
     budget : PageBudget
     device : int
         The CUDA device, which is current.
+    peer : int, optional
+        Device that pages of the host are taken from instead.
 
     Attributes
     ----------
@@ -76,7 +78,13 @@ class Schedule:
         Whether copies of the input's arcs are under way.
     """
 
-    def __init__(self, layout: Sequence[ArenaSpec], budget: PageBudget, device: int) -> None:
+    def __init__(
+        self,
+        layout: Sequence[ArenaSpec],
+        budget: PageBudget,
+        device: int,
+        peer: int | None = None,
+    ) -> None:
         (shared,) = (spec for spec in layout if spec.group is None)
         inputs = [spec for spec in layout if spec.in_pages]
         size = page_bytes(budget.device)
@@ -86,7 +94,7 @@ class Schedule:
         self.stream = 0
         self.inputs = list[Span]()
         self.rows = list[Span]()
-        self.pool = Pages(device, budget.device, first, budget.later, size)
+        self.pool = Pages(device, budget.device, first, budget.later, size, peer)
         try:
             self.shared = SharedSpan(shared, self.pool)
             for spec, count in zip(inputs, counts, strict=True):

@@ -12,7 +12,7 @@ from louvain_um.placement.memory.advise import Side, Stretch
 from louvain_um.placement.memory.colocate import copy_pages
 from louvain_um.placement.memory.free_list import FreeList
 from louvain_um.placement.memory.pages import LEAST_PAGE, Page, Pages, PageSide
-from louvain_um.placement.policy.policy import Placement
+from louvain_um.placement.policy.policy import Kind, Placement
 
 SPARE: Final = 2
 """Pages of addresses beyond those asked for: a range that is cut and extended keeps its address."""
@@ -154,10 +154,11 @@ class Span:
             page = self.mapped[number]
             count = min(self.pool.size - inside, end - address)
             begin, before = page.address + inside, found[-1] if found else None
-            if before and before[2] == page.side and before[0] + before[1] == begin:
-                found[-1] = before[0], before[1] + count, page.side
+            side: Side = "device" if page.side == "device" else self.pool.far
+            if before and before[2] == side and before[0] + before[1] == begin:
+                found[-1] = before[0], before[1] + count, side
             else:
-                found.append((begin, count, page.side))
+                found.append((begin, count, side))
             address += count
         return tuple(found)
 
@@ -183,7 +184,8 @@ class Span:
         """Where its pages are now."""
         here = len(self.on("device"))
         if here in (0, len(self.mapped)):
-            return Placement("device" if here or not self.mapped else "pinned")
+            there: Kind = "pinned" if self.pool.peer is None else "peer"
+            return Placement("device" if here or not self.mapped else there)
         return Placement("split", here / len(self.mapped))
 
     @property
@@ -192,7 +194,8 @@ class Span:
         size, found = self.pool.size, list[Stretch]()
         for side, run in groupby(range(len(self.mapped)), key=lambda i: self.mapped[i].side):
             numbers = list(run)
-            found.append(Stretch(numbers[0] * size, len(numbers) * size, side))
+            where: Side = "device" if side == "device" else self.pool.far
+            found.append(Stretch(numbers[0] * size, len(numbers) * size, where))
         return tuple(found)
 
     @property

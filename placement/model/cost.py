@@ -140,6 +140,8 @@ def arrival_seconds(nbytes: int, placement: Placement, machine: Machine, *, give
         return nbytes / copying if given else 0.0
     if kind in ("host_mapped", "pinned"):
         return nbytes / filling
+    if kind == "peer":
+        return nbytes / copying if given else 0.0
     if kind == "split":
         there = nbytes * placement.fraction
         rate = copying if given else FRESH * machine.device_bandwidth

@@ -121,7 +121,7 @@ def remote_seconds(
     mean_degree: float,
     scales: Scales = AS_DECLARED,
 ) -> dict[Stage, float]:
-    """Return seconds per stage that the bus is busy for the host part of an array.
+    """Return seconds per stage that the bus, or the link to a peer, is busy for an array.
 
     Parameters
     ----------
@@ -136,6 +136,8 @@ def remote_seconds(
     if there == 1:
         return {}
     hosted = max(0.0, TAKEN - there) if array.holds_coarse_arcs else 1 - there
+    if placement.kind == "peer":
+        machine = machine.with_peer()
     pinned = placement.kind == "pinned"
     reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
     atomics = machine.remote_atomic_rate * (reads / machine.remote_random_rate)

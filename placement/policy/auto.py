@@ -20,6 +20,7 @@ from louvain_um.placement.layout import (
     lay_out,
     placed,
 )
+from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.memory.pages import LEAST_PAGE, page_bytes
 from louvain_um.placement.model.cost import exposed
 from louvain_um.placement.model.forecast import Forecast, Workload, forecast
@@ -28,6 +29,12 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, POLICY_NAMES, Placement, Policy
 
 HOSTED = Placement("host_mapped")
+
+
+def beyond(machine: Machine) -> Placement:
+    """Return where what does not fit on a device goes."""
+    return Placement("peer") if machine.beyond == "peer" else HOSTED
+
 
 LEAST_PAGES: Final = 8
 """Pages that a device must have for a run in pages: fewer would be too coarse."""
@@ -193,6 +200,8 @@ def choose(
     best = best_of(own, limit)
     if in_pages and best:
         return best
+    if work.machine.beyond == "peer":
+        return best or own[0]  # the package's policies are about the host
     names = (name for name in POLICY_NAMES if name != AUTO.name)
     known = [
         candidate(
@@ -368,7 +377,8 @@ class _Hosting:
         """Return the seconds that the array costs with so many bytes still on the device."""
         if here == self.whole:
             return 0.0
-        placement = Placement("split", here / self.whole) if here else HOSTED
+        away = beyond(self.work.machine)
+        placement = Placement("split", here / self.whole) if here else away
         degree, machine = self.work.mean_degree, self.work.machine
         found = remote_seconds(self.array, placement, machine, degree, self.scales)
         bus = {stage: self.work.bus_scale * seconds for stage, seconds in found.items()}
@@ -380,7 +390,7 @@ class _Hosting:
         self.next()
         kept = min(self.here + max(0, room), self.whole - 1) // BLOCK * BLOCK
         if kept <= 0:
-            return HOSTED
+            return beyond(self.work.machine)
         # Half a block more, so that rounding the product down gives `kept`.
         return Placement("split", min(1.0, (kept + BLOCK / 2) / self.whole))
 

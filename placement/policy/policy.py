@@ -15,7 +15,9 @@ from louvain_um.core.array_names import current_name
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.errors import OptionError
 
-Kind = Literal["device", "managed", "prefetched", "host_mapped", "read_mostly", "pinned", "split"]
+Kind = Literal[
+    "device", "managed", "prefetched", "host_mapped", "read_mostly", "pinned", "split", "peer"
+]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 OUT_OF_CORE_KINDS: Final[frozenset[Kind]] = frozenset(("managed", "prefetched"))
@@ -28,6 +30,9 @@ drops none of them.
 HOST: Final[frozenset[Kind]] = frozenset(("host_mapped", "pinned"))
 """Kinds that stay on the host and cost no device memory."""
 
+ELSEWHERE: Final[frozenset[Kind]] = HOST | {"peer"}
+"""Kinds that cost no memory of the device that runs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -39,8 +44,9 @@ class Placement:
         "device": a plain device allocation. "managed": managed memory without advice.
         "prefetched": managed, preferred on the GPU and prefetched. "host_mapped": managed,
         preferred on the CPU, accessed by the GPU over the bus. "read_mostly": managed, copied
-        to each processor that reads. "pinned": page-locked host memory. "split": the first part
-        as on the device, the rest host_mapped.
+        to each processor that reads. "pinned": page-locked host memory. "peer": plain memory of
+        another GPU, which the option `peer_memory` names. "split": the first part as on the
+        device, the rest host_mapped, or on the peer if there is one.
     fraction : float
         Share of a split that is on the device, 0 … 1; 1 for every other kind.
 
@@ -88,7 +94,7 @@ class Placement:
     @property
     def on_device(self) -> float:
         """Share of the bytes that is on the device."""
-        return 0.0 if self.kind in HOST else self.fraction
+        return 0.0 if self.kind in ELSEWHERE else self.fraction
 
     def __str__(self) -> str:
         return f"split({self.fraction:.4g})" if self.kind == "split" else self.kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,14 +15,27 @@ import numpy as np
 import pytest
 
 from louvain_um.gpu.ranks import loading
+from louvain_um.gpu.runtime import peers
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.kernel_list import expression
-from louvain_um.placement.memory import allocator, colocate, cuda_calls
+from louvain_um.placement.memory import allocator, colocate, cuda_calls, span
 from louvain_um.placement.memory.guard import guard
+
+SHARED, ANONYMOUS = 0x11, 0x32
+"""MAP_SHARED | MAP_FIXED; MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED."""
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
 
 LIBRARIES = {"move": "moving", "refine": "moving", "ranks": "moving", "relabel": "relabelling"}
 BLOCKS = 2
 ROOM = 1 << 33
+
+
+def map_at(address: int, nbytes: int, flags: int, file: int) -> int:
+    """Map a file, or fresh memory, at an address that is in use already."""
+    return int(libc.mmap(address, nbytes, 3, flags, file, 0))
 
 
 class HostArray(np.ndarray):
@@ -46,7 +60,8 @@ class HostArray(np.ndarray):
 class EmulatedKernels:
     """Kernels that libraries compiled for the CPU run."""
 
-    def __init__(self, emulated: dict[str, ctypes.CDLL]) -> None:
+    def __init__(self, emulated: dict[str, ctypes.CDLL], runtime: HostRuntime) -> None:
+        self.runtime = runtime
         self.emulated = emulated
         self.launched = list[tuple[int, str]]()
         self.turn = threading.Lock()  # the emulator runs one kernel at a time
@@ -86,22 +101,35 @@ class HostRuntime(SimpleNamespace):
         nothing = lambda *_: None  # noqa: E731
         super().__init__(
             held=dict[int, Any](),
+            files=set[int](),
+            taken=[0] * devices,
+            created=list[tuple[int, int, int]](),
             getDevice=lambda: getattr(own, "device", 0),
             setDevice=lambda device: setattr(own, "device", device),
-            malloc=self.take,
+            malloc=self.plain,
             free=self.give,
             memGetInfo=lambda: (ROOM, ROOM),
             deviceGetAttribute=lambda number, device: 1,
             deviceSynchronize=nothing,
+            getDeviceProperties=lambda device: {"name": b"emulated"},
             deviceCanAccessPeer=lambda one, other: one < devices and other < devices,
             deviceEnablePeerAccess=nothing,
+            streamCreateWithFlags=lambda flags: 1,
+            streamSynchronize=nothing,
+            streamWaitEvent=nothing,
+            streamDestroy=nothing,
             memcpy=lambda to, source, nbytes, kind: ctypes.memmove(to, source, nbytes),
             memcpyAsync=lambda to, at, nbytes, kind, stream: ctypes.memmove(to, at, nbytes),
         )
 
-    def take(self, nbytes: int) -> int:
-        buffer = np.full(nbytes + 256, 0xA5, np.uint8)
-        address = -(-buffer.ctypes.data // 256) * 256
+    def plain(self, nbytes: int) -> int:
+        self.taken[self.getDevice()] += nbytes
+        return self.take(nbytes)
+
+    def take(self, nbytes: int, aligned: int = 256) -> int:
+        buffer = np.empty(nbytes + 2 * aligned, np.uint8)
+        buffer[: 1 << 22] = 0xA5
+        address = -(-buffer.ctypes.data // aligned) * aligned
         self.held[address] = buffer
         return address
 
@@ -113,6 +141,25 @@ def driver_of(runtime: HostRuntime) -> Any:
     """Return the functions of the driver that map memory."""
     named = SimpleNamespace(type=None, location=SimpleNamespace(type=None, id=None))
     done = lambda *_: (0,)  # noqa: E731
+
+    def create(nbytes: int, wanted: Any, flags: int) -> tuple[int, int]:
+        file = os.memfd_create("page")
+        os.ftruncate(file, nbytes)
+        runtime.created.append((wanted.location.type, wanted.location.id, nbytes))
+        runtime.files.add(file)
+        return 0, file
+
+    def release(file: int) -> tuple[int]:
+        runtime.files.remove(file)
+        os.close(file)
+        return (0,)
+
+    def place(address: int, nbytes: int, offset: int, file: int, flags: int) -> tuple[int]:
+        return (0 if map_at(address, nbytes, SHARED, file) == address else 1,)
+
+    def remove(address: int, nbytes: int) -> tuple[int]:
+        return (0 if map_at(address, nbytes, ANONYMOUS, -1) == address else 1,)
+
     return SimpleNamespace(
         CUmemLocationType=SimpleNamespace(
             CU_MEM_LOCATION_TYPE_DEVICE=1, CU_MEM_LOCATION_TYPE_HOST_NUMA=3
@@ -121,10 +168,13 @@ def driver_of(runtime: HostRuntime) -> Any:
         CUmemAccess_flags=SimpleNamespace(CU_MEM_ACCESS_FLAGS_PROT_READWRITE=3),
         CUmemAllocationProp=lambda: named,
         CUmemAccessDesc=lambda: named,
-        cuMemAddressReserve=lambda nbytes, *_: (0, runtime.take(nbytes)),
+        cuMemAddressReserve=lambda nbytes, *_: (0, runtime.take(nbytes, 2 << 20)),
         cuMemAddressFree=lambda address, nbytes: (0, runtime.give(address)),
-        cuMemCreate=lambda *_: (0, 1),
-        **dict.fromkeys(("cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease"), done),
+        cuMemCreate=create,
+        cuMemRelease=release,
+        cuMemMap=place,
+        cuMemUnmap=remove,
+        cuMemSetAccess=done,
     )
 
 
@@ -134,7 +184,7 @@ def emulated_devices(
 ) -> Iterator[EmulatedKernels]:
     """Let the engine run on so many emulated devices; all memory is freed at the end."""
     runtime = HostRuntime(devices)
-    kernels = EmulatedKernels(emulated)
+    kernels = EmulatedKernels(emulated, runtime)
     with monkeypatch.context() as patch:
         patch.setattr(cuda_calls, "cupy_runtime", lambda: runtime)
         driver = driver_of(runtime)
@@ -143,6 +193,10 @@ def emulated_devices(
         patch.setattr(guard, "permitted", {})
         patch.setattr(colocate, "fill", fill)
         patch.setattr(allocator, "fill", fill)
+        patch.setattr(span, "copy_pages", lambda to, at, nbytes, *_: ctypes.memmove(to, at, nbytes))
+        patch.setattr(
+            peers, "pick", lambda name: SimpleNamespace(index=int(name.removeprefix("cuda:")))
+        )
         for module in (allocator, loading):
             patch.setattr(module, "view", view)
         patch.setitem(sys.modules, "cupy", cupy_of(runtime))
@@ -150,6 +204,7 @@ def emulated_devices(
         with using(kernels):  # type: ignore[arg-type]
             yield kernels
     assert not runtime.held
+    assert not runtime.files
 
 
 def view(address: int, shape: int, dtype: Any, arena: Any, owner: Any = None) -> Any:

@@ -48,6 +48,7 @@ SCALES = {"GB/s": 1e-9, "M/s": 1e-6, "µs": 1e6, "MiB": 2**-20, "GiB": 2**-30}
 def calibrate(
     output: Out = None,
     device: Device = "cuda",
+    peer_memory: common.Peer = None,
     force: common.Force = False,
     json: common.Json = False,
     quiet: common.Quiet = False,
@@ -56,6 +57,7 @@ def calibrate(
     """Measure a GPU and its bus in under a minute and save the profile for plans."""
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.core.atomic_files import check_output
+    from louvain_um.gpu.runtime.peers import peer_for
     from louvain_um.placement.machine.calibrate import calibrate as measure
 
     index, name = find_gpu(device)
@@ -69,7 +71,7 @@ def calibrate(
             if reporter.progress is not None:
                 reporter.progress.update(reporter.task, completed=done, total=steps)
 
-        machine = measure(index, show_progress)
+        machine = measure(index, show_progress, peer=peer_for(peer_memory, index))
     machine.save(path, force=force)
     seconds = time.perf_counter() - start
     if json:

@@ -105,6 +105,7 @@ def detect(
         ),
     ] = "auto",
     device_budget: common.Budget = None,
+    peer_memory: common.Peer = None,
     ballast: Annotated[
         str | None,
         typer.Option(
@@ -170,6 +171,7 @@ def detect(
         device=device,
         memory=memory,
         device_budget=device_budget,
+        peer_memory=peer_memory,
         threads=threads,
         ballast=ballast,
         allow_driver_eviction=allow_driver_eviction,

@@ -18,6 +18,7 @@ from louvain_um.formats.objects.examples import is_example
 if TYPE_CHECKING:
     from louvain_um.formats.size_from_header import Size
     from louvain_um.gpu.memory.shape import Shape
+    from louvain_um.placement.machine.machine import Machine
 
 SIZE = "Without a graph"
 CLUSTER = "Ranks of a cluster"
@@ -69,6 +70,7 @@ def plan(
         ),
     ] = "auto",
     device_budget: common.Budget = None,
+    peer_memory: common.Peer = None,
     machine: Annotated[
         str | None,
         typer.Option(
@@ -131,11 +133,12 @@ def plan(
         plan_for_ranks(vertices, arcs, ranks, weighted, kind, link, cores, rank_memory, json=json)
         return
     budget = Budget.parse(device_budget)
+    own = planning.machine_of(machine, peer_memory)
     if program is not None:
         if graph is None:
             raise OptionError(remedy="--program needs a GRAPH; name one")
         check_options(memory, machine)
-        plan_program(graph, program, reading, memory, device_budget, machine, json=json)
+        plan_program(graph, program, reading, memory, device_budget, own, json=json)
         return
     graph_notes: tuple[str, ...] = ()
     if graph is None:
@@ -148,7 +151,7 @@ def plan(
         shape = planning.shape_of_size(
             vertices, arcs, bool(reading.weighted), method.value, ("vertices", "arcs")
         )
-        result = planning.plan_shape(shape, memory, budget, machine, kind=kind)
+        result = planning.plan_shape(shape, memory, budget, own, kind=kind)
         name = "a graph of this size"
         source_note = "" if kind else "planned from the size alone: the kind of graph is a guess"
     else:
@@ -161,7 +164,7 @@ def plan(
         size = size_in_header(graph, reading.format) if known else None
         if size is not None:
             shape = shape_from_header(size, reading, method.value)
-            result = planning.plan_shape(shape, memory, budget, machine, kind=kind)
+            result = planning.plan_shape(shape, memory, budget, own, kind=kind)
             guess = "" if kind else "; the kind of graph is a guess: --read determines it"
             source_note = f"only {size.read_from} was read{guess}"
             if reading.symmetrize and size.directed:
@@ -178,7 +181,7 @@ def plan(
                 method=method.value,
                 memory=memory,
                 device_budget=device_budget,
-                machine=machine,
+                machine=own,
                 kind=kind,
             )
             source_note = "the whole graph was read" + (
@@ -205,7 +208,7 @@ def plan_program(
     reading: graphs.Reading,
     memory: str,
     budget: str | None,
-    machine: str | None,
+    machine: Machine,
     *,
     json: bool,
 ) -> None:

@@ -14,7 +14,7 @@ def card(monkeypatch, tmp_path):
     """A GPU whose measurement returns at once."""
     monkeypatch.setattr(device, "pick", lambda text: device.Choice("cuda", 0, "asked for"))
     monkeypatch.setattr(device, "describe", lambda index: {"name": "Some Card 9"})
-    monkeypatch.setattr(calibrate, "calibrate", lambda index, progress: H200)
+    monkeypatch.setattr(calibrate, "calibrate", lambda index, progress, peer=None: H200)
     monkeypatch.setenv("LOUVAIN_UM_MACHINES", str(tmp_path / "machines"))
     return tmp_path
 

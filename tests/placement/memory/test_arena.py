@@ -32,6 +32,7 @@ WHOLE = 10 * MIB
 SEQUENCES = {
     "device": [],
     "pinned": [],
+    "peer": [],
     "managed": [],
     "read_mostly": [("SetReadMostly", 0, WHOLE, 0)],
     "prefetched": [("SetPreferredLocation", 0, WHOLE, 0), ("prefetch", 0, WHOLE, 0)],
@@ -54,10 +55,25 @@ SEQUENCES = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_driver_is_told_before_anything_is_touched(kind, toolkit, monkeypatch):
     cuda = install(monkeypatch, FakeCuda(toolkit=toolkit))
-    arena = Arena(spec(kind, fraction=0.5 if kind == "split" else 1.0), 0)
+    peer = 1 if kind == "peer" else None
+    arena = Arena(spec(kind, fraction=0.5 if kind == "split" else 1.0), 0, peer=peer)
     assert told(cuda) == SEQUENCES[kind]
     assert cuda.log[0][0] in ("malloc", "mallocManaged", "hostRegister")
     arena.close()
+    assert not cuda.alive
+
+
+def test_a_split_with_a_peer_reaches_into_its_memory(cuda):
+    arena = Arena(spec("split", fraction=0.5), 0, peer=1)
+    assert [part.side for part in arena.stretches] == ["device", "peer"]
+    assert [entry[1] for entry in cuda.log if entry[0] == "cuMemCreate"] == ["device", "device"]
+    arena.close()
+    assert not cuda.alive
+
+
+def test_an_arena_on_a_peer_wants_one(cuda):
+    with pytest.raises(PlacementError, match="peer_memory='cuda:1'"):
+        Arena(spec("peer"), 0)
     assert not cuda.alive
 
 

@@ -1,0 +1,44 @@
+"""Arrays that do not fit lie in another GPU's memory; labels are those of a run in core."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.errors import DeviceUnavailableError
+from louvain_um.generators import lfr, rmat
+from louvain_um.gpu.runtime.device import Choice, capabilities
+from louvain_um.gpu.runtime.peers import peer_for
+from louvain_um.placement.machine.calibrate import calibrate
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture
+def neighbours(gpu: Choice) -> None:
+    if len(capabilities()) < 2:
+        pytest.skip("there is one device only")
+
+
+@pytest.mark.parametrize("budget", ["60%", "30%"])
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("kind", ["lfr", "rmat"])
+def test_labels_are_those_in_core(neighbours: None, kind: str, method: str, budget: str) -> None:
+    graph = lfr(1 << 16).graph if kind == "lfr" else rmat(16).graph
+    detect = getattr(lu, method)
+    one = detect(graph, device="cuda:0")
+    found = detect(graph, device="cuda:0", device_budget=budget, peer_memory="cuda:1")
+    assert np.array_equal(found.labels, one.labels)
+    assert found.provenance["peer_memory"] == "cuda:1"
+
+
+def test_a_neighbour_is_measured(neighbours: None) -> None:
+    machine = calibrate(0, peer=peer_for("cuda:1", 0))
+    assert machine.peer_bandwidth > machine.remote_bandwidth
+    assert machine.with_peer().copy_to_device == machine.peer_copy_bandwidth
+
+
+def test_a_device_is_no_neighbour_of_its_own(gpu: Choice) -> None:
+    with pytest.raises(DeviceUnavailableError, match="name another GPU"):
+        peer_for("cuda:0", 0)

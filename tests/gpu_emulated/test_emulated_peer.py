@@ -1,0 +1,98 @@
+"""A neighbour's memory in the place of the host's: the engine's labels, and where its bytes are."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from louvain_um.core.hierarchy import detect
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.errors import OptionError
+from louvain_um.events import ignore
+from louvain_um.generators import lfr
+from louvain_um.gpu import engine
+from louvain_um.gpu.engine import GpuEngine
+from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
+from louvain_um.options import Options
+from louvain_um.placement.memory import pages, span
+from louvain_um.placement.policy import auto
+from tests.gpu_emulated.emulated_engine import emulated_devices
+
+
+@pytest.mark.parametrize("in_pages", [False, True])
+@pytest.mark.parametrize(("method", "budget"), [("louvain", "60%"), ("leiden", "40%")])
+def test_what_does_not_fit_lies_on_the_peer(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, budget: str,
+    in_pages: bool,
+) -> None:  # fmt: skip
+    graph = lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph
+    plain: Any = Options(method=method, seed=3)
+    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
+    options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
+    if in_pages:  # which are for larger graphs
+        for module in (pages, auto, span):
+            monkeypatch.setattr(module, "LEAST_PAGE", 16 << 10)
+        for module in (array_specs, coarse_bytes, planning):
+            monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
+        small = replace(engine.LIMITS, small=1 << 10)
+        for module in (engine, coarse_bytes, coarse_memory, shape):
+            monkeypatch.setattr(module, "LIMITS", small)
+    with (
+        emulated_devices(monkeypatch, emulated, 2) as kernels,
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        plan, taken = run.plan, kernels.runtime.taken
+        made = {place for kind, place, _ in kernels.runtime.created if kind == 1}
+    assert np.array_equal(found.labels, one.labels)
+    assert found.provenance["peer_memory"] == "cuda:1"
+    assert plan.in_pages == in_pages
+    if in_pages:
+        assert made == {0, 1}
+        of_host = [nbytes for kind, _, nbytes in kernels.runtime.created if kind != 1]
+        assert len(of_host) == 1  # the driver is asked whether it maps such pages
+    else:
+        assert {spec.placement.kind for spec in plan.layout} == {"device", "peer"}
+        assert taken[1] >= plan.host_bytes > 0
+
+
+def test_a_peer_that_is_full_is_left_to_itself(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
+) -> None:
+    graph = lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph
+    options = Options(device="cuda:0", peer_memory="cuda:1", device_budget="60%")
+    monkeypatch.setattr(engine, "peer_room", lambda peer: 0)
+    chosen = list[Any]()
+
+    def stop(layout: Any, *_: Any, **__: Any) -> Any:
+        chosen.extend(layout)
+        raise MemoryError
+
+    monkeypatch.setattr(engine, "Allocator", stop)
+    with (
+        emulated_devices(monkeypatch, emulated, 2),
+        GpuEngine(options, ignore) as run,
+        pytest.raises(MemoryError),
+    ):
+        run.load(graph)
+    assert "peer" not in {spec.placement.kind for spec in chosen}
+    assert "device" in {spec.placement.kind for spec in chosen}
+
+
+@pytest.mark.parametrize(
+    ("device", "peer", "message"),
+    [
+        ("cpu", "cuda:1", "use device='cuda:0'"),
+        ("cuda:0,1", "cuda:2", "use device='cuda:0'"),
+        ("cuda:1", "cuda:1", "use device='cuda:0'"),
+        ("cuda:0", "gpu1", "such as 'cuda:1'"),
+        ("cuda:0", 1, "such as 'cuda:1'"),
+    ],
+)
+def test_options_that_name_no_neighbour(device: str, peer: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Options(device=device, peer_memory=peer)
