@@ -1,17 +1,20 @@
 """Kill every command at random moments; count torn files, leftovers and wrong endings.
 
-    python benchmarks/kill.py [--moments 200] [--commands detect,sweep] [--seed N] [--out FILE]
+    python benchmarks/kill.py [--moments 200] [--fresh 40] [--commands detect,sweep] [--out FILE]
 
-Each command runs in a process of its own, and gets one of SIGINT, SIGTERM, SIGHUP and SIGKILL at a
-moment between its start and its usual end. Its output must be absent, that of before, or whole.
-After the three signals that a program can handle nothing else may be left, no traceback may be
-shown, and the exit code must be that of the signal, or 0 if the command had ended. A sweep that was
-killed must finish when it is repeated.
+Each run gets one of SIGINT, SIGTERM, SIGHUP and SIGKILL at a moment between its start and its usual
+end. `--fresh` of the moments are in a process of its own, most of which imports modules. The others
+are in a child forked from a process that has run the command: its signals are reset, it runs the
+command line's entry point, and its moments are those of the command's work. Its output must be
+absent, that of before, or whole. After the three signals that a program can handle nothing else may
+be left, no traceback may be shown, and the exit code must be that of the signal, or 0 if the
+command had ended. What goes on in a folder must finish when it is repeated.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import os
 import random
@@ -21,8 +24,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,13 +47,28 @@ COMMANDS = {
     "simulate": "simulate GRAPH --policies base,adv2 --oversubscription 30",
     "sweep": "sweep GRAPH --machine p4000 --policies base,adv2 --oversubscription 0,30 -o OUT",
     "doctor": "doctor",
+    "ranks": "plan --vertices 1000000 --arcs 20000000 --ranks 4",
+    "draw": "draw GRAPH -o OUT.html",
+    "ensemble": "ensemble GRAPH --runs 3 -o OUT.csv",
+    "bfs": "run bfs GRAPH --source 0 -o OUT.json",
+    "pagerank": "run pagerank GRAPH -o OUT.json",
+    "stream": "stream TIMED --every 400 -o OUT",
+    "resolution": "resolution GRAPH --points 4 --runs 1 -o OUT",
+    "stores": "stores GRAPH --batch 100 --steps 1 -o OUT",
 }
+
+FOLDERS = ("sweep", "stream", "resolution", "stores")
+"""Commands that write a folder, in which they go on when they are repeated."""
 """Words in capitals stand for files; OUT… is what the command writes."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 
 START_SECONDS = 0.25
 """The interpreter's own start, during which it does not handle signals as the program would."""
+
+
+Start = Callable[[list[str], Path, float | None, int], tuple[int, str]]
+"""Starts a command; see `run`."""
 
 
 @dataclass
@@ -97,6 +117,54 @@ def run(words: list[str], folder: Path, when: float | None, number: int) -> tupl
     return process.returncode, err
 
 
+def command_line(words: list[str]) -> int:
+    """Run a command in this process; return its exit code."""
+    from louvain_um.cli import main
+
+    sys.argv = ["louvain-um", *words]
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def forked(words: list[str], folder: Path, when: float | None, number: int) -> tuple[int, str]:
+    """Do as `run` in a child of this process, which has imported and compiled everything."""
+    told = folder / "stderr"
+    child = os.fork()
+    if child == 0:
+        code = 255
+        try:
+            as_from_a_terminal()
+            os.chdir(folder)
+            null, err = (
+                os.open(os.devnull, os.O_WRONLY),
+                os.open(told, os.O_CREAT | os.O_WRONLY | os.O_TRUNC),
+            )
+            os.dup2(null, 1), os.dup2(err, 2)
+            faulthandler.enable()
+            code = command_line(words)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    end = time.monotonic() + (120 if when is None else when)
+    sent = when is None
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status), told.read_text()
+        if time.monotonic() >= end:
+            os.kill(child, signal.SIGKILL if sent else number)
+            if sent:
+                os.waitpid(child, 0)
+                return 999, "hangs"
+            sent, end = True, time.monotonic() + 120
+        time.sleep(0.001)
+
+
 def whole(path: Path) -> bool:
     """Return whether a file reads as its kind, to the end."""
     import louvain_um as lu
@@ -139,23 +207,27 @@ def judge(
     left = sorted(p.name for p in out.parent.iterdir() if p.name != out.name)
     if left and number != signal.SIGKILL:
         return f"left {left}"
-    if name == "sweep" or not out.exists():
-        return "" if old is None or name == "sweep" else "the old file is gone"
+    if name in FOLDERS or not out.exists():
+        return "" if old is None else "the old file is gone"
     if old is not None and out.read_bytes() == old:
         return ""
     return "" if whole(out) else f"{out.name} is torn"
 
 
-def resumed(words: list[str], folder: Path, out: Path) -> str:
-    """Repeat a sweep that was killed; return what is wrong, "" if it finishes."""
-    code, err = run(words, folder, None, 0)
+def resumed(name: str, words: list[str], folder: Path, out: Path, start: Start) -> str:
+    """Repeat a command that was killed; return what is wrong, "" if it finishes."""
+    code, err = start(words, folder, None, 0)
     if code:
         return f"cannot be repeated: {err[-500:]}"
+    if name != "sweep":
+        return ""
     rows = (out / "results.csv").read_text().count("\n")
     return "" if rows == 5 else f"{rows - 1} rows of 4"
 
 
-def kill(name: str, moments: int, seed: int, places: dict[str, str], folder: Path) -> Outcome:
+def kill(
+    name: str, moments: int, fresh: int, seed: int, places: dict[str, str], folder: Path
+) -> Outcome:
     """Run a command whole, then `moments` times with a signal."""
     chance = random.Random(f"{name} {seed}")
     out = folder / name / next((w for w in COMMANDS[name].split() if w.startswith("OUT")), "OUT")
@@ -164,32 +236,55 @@ def kill(name: str, moments: int, seed: int, places: dict[str, str], folder: Pat
         for word in COMMANDS[name].split()
     ]
     outcome = Outcome()
-    seconds = 0.0
-    for _ in range(2):  # the first compiles
-        shutil.rmtree(out.parent, ignore_errors=True)
-        out.parent.mkdir()
-        begin = time.monotonic()
-        code, err = run(words, folder, None, 0)
-        seconds = time.monotonic() - begin
-        assert code == 0, err
-    old = out.read_bytes() if name == "replace" else None
-    for moment in range(moments):
-        shutil.rmtree(out.parent)
-        out.parent.mkdir()
-        if old is not None:
-            out.write_bytes(old)
-        number = SIGNALS[moment % len(SIGNALS)]
-        when = chance.uniform(0, 1.02 * seconds)
-        code, err = run(words, folder, when, number)
-        problem = judge(name, code, err, number, when < START_SECONDS, out, old)
-        if not problem and name == "sweep" and moment % 8 < 4:
-            problem = resumed(words, folder, out)
-        outcome.moments += 1
-        outcome.endings["ended before" if code == 0 else number.name] += 1
-        if problem:
-            outcome.problems.append(f"{number.name} after {when:.3f} s: {problem}")
-            print(f"{name}: {outcome.problems[-1]}", flush=True)
+    old = None
+    for start, count in ((run, fresh), (forked, moments - fresh)):
+        seconds = 0.0
+        for turn in range(3):  # the first compiles, or imports
+            shutil.rmtree(out.parent, ignore_errors=True)
+            out.parent.mkdir()
+            begin = time.monotonic()
+            if start is forked and turn == 0:
+                with hidden():
+                    code, err = command_line(words), ""
+            else:
+                code, err = start(words, folder, None, 0)
+            seconds = time.monotonic() - begin
+            assert code == 0, err
+        old = out.read_bytes() if name == "replace" else None
+        for moment in range(count):
+            shutil.rmtree(out.parent)
+            out.parent.mkdir()
+            if old is not None:
+                out.write_bytes(old)
+            number = SIGNALS[moment % len(SIGNALS)]
+            when = chance.uniform(0, 1.02 * seconds)
+            code, err = start(words, folder, when, number)
+            early = start is run and when < START_SECONDS
+            problem = judge(name, code, err, number, early, out, old)
+            if not problem and name in FOLDERS and moment % 8 < 4:
+                problem = resumed(name, words, folder, out, start)
+            outcome.moments += 1
+            outcome.endings["ended before" if code == 0 else number.name] += 1
+            if problem:
+                kind = "forked, " * (start is forked)
+                outcome.problems.append(f"{kind}{number.name} after {when:.3f} s: {problem}")
+                print(f"{name}: {outcome.problems[-1]}", flush=True)
     return outcome
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """Hide what is printed."""
+    kept = os.dup(1), os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1), os.dup2(null, 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept[0], 1), os.dup2(kept[1], 2)
+        for file in (*kept, null):
+            os.close(file)
 
 
 def inputs(folder: Path) -> dict[str, str]:
@@ -201,23 +296,29 @@ def inputs(folder: Path) -> dict[str, str]:
     lu.write_graph(folder / "g.csv", graph)
     lu.louvain(graph, device="cpu").save(folder / "labels.npz")
     lu.profile(graph, device="cpu").save(folder / "session.npz")
-    files = {"GRAPH": "g.csv", "LABELS": "labels.npz", "SESSION": "session.npz"}
+    ends = graph.targets[:2000].reshape(-1, 2).tolist()
+    lines = (f"{u} {v} {time}" for time, (u, v) in enumerate(ends))
+    (folder / "timed.txt").write_text("\n".join(lines))
+    files = {"GRAPH": "g.csv", "LABELS": "labels.npz", "SESSION": "session.npz",
+             "TIMED": "timed.txt"}  # fmt: skip
     return {word: str(folder / name) for word, name in files.items()}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=200, help="of each command")
+    parser.add_argument("--fresh", type=int, default=40, help="of them in a process of its own")
     parser.add_argument("--commands", default=",".join(COMMANDS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     sys.path.insert(0, str(HERE.parent))
+    os.environ["LOUVAIN_UM_THREADS"] = "2"
     results, bad = {}, 0
     with tempfile.TemporaryDirectory() as folder:
         places = inputs(Path(folder))
         for name in options.commands.split(","):
-            found = kill(name, options.moments, options.seed, places, Path(folder))
+            found = kill(name, options.moments, options.fresh, options.seed, places, Path(folder))
             bad += len(found.problems)
             results[name] = {
                 "moments": found.moments, "endings": found.endings, "problems": found.problems

@@ -17,7 +17,7 @@ from louvain_um.analysis.resolution import (
     ResolutionPoint,
     ResolutionProfile,
 )
-from louvain_um.core.atomic_files import replacing
+from louvain_um.core.atomic_files import is_empty, replacing
 from louvain_um.core.plain_data import parse
 from louvain_um.errors import LouvainUmError
 
@@ -134,7 +134,7 @@ def check_folder(folder: Path, *, force: bool) -> None:
         raise LouvainUmError(f"{folder}: is a file; name a folder")
     if not folder.exists() and not folder.parent.is_dir():
         raise LouvainUmError(f"{folder}: there is no folder {folder.parent}; create it first")
-    others = folder.is_dir() and any(folder.iterdir()) and not (folder / POINTS).is_file()
+    others = folder.is_dir() and not is_empty(folder) and not (folder / POINTS).is_file()
     if others and not force:
         raise LouvainUmError(
             f"{folder}: holds other files; name another folder, or pass --force (force=True)"

@@ -120,6 +120,12 @@ def replacing_folder(path: str | Path, *, force: bool = False) -> Iterator[Path]
         flush_folder(real.parent)
 
 
+def is_empty(folder: Path) -> bool:
+    """Return whether a folder holds nothing but files that a killed process left unfinished."""
+    names = (path.name for path in folder.iterdir())
+    return all(name.startswith(".") and name.endswith(".part") for name in names)
+
+
 def remove_temporary_files() -> None:
     """Remove what an interrupt left of files that were being written."""
     for part, process in list(_temporary_files.items()):

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.core.atomic_files import replacing
+from louvain_um.core.atomic_files import is_empty, replacing
 from louvain_um.core.plain_data import build, parse
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import churn
@@ -128,7 +128,7 @@ def read_results(folder: Path, settings: dict[str, Any], *, force: bool) -> list
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / RESULTS
     if not file.exists():
-        if any(folder.iterdir()) and not force:
+        if not is_empty(folder) and not force:
             raise LouvainUmError(f"{folder}: is not empty; name another folder, or pass --force")
         return []
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import datetime
 import platform
 import threading
@@ -117,6 +118,7 @@ class Recording:
             for source in self.sources:
                 self._end(source)
             raise
+        atexit.register(self._stop)  # an interrupt may come before or inside `__exit__`
         return self
 
     def __exit__(
@@ -127,8 +129,7 @@ class Recording:
     ) -> None:
         seconds = (self.clock.now() - self.began) / 1e9
         self.metadata.setdefault("seconds", seconds)
-        self._halt.set()
-        self._pump.join()
+        self._stop()
         for source in self.sources:
             self._end(source)
         self.complete = error is None
@@ -141,6 +142,12 @@ class Recording:
             # An error in saving must not hide why the run failed.
             with suppress(LouvainUmError):
                 self._save(self._session)
+
+    def _stop(self) -> None:
+        """End the thread: one that still runs when the interpreter ends can crash."""
+        self._halt.set()
+        self._pump.join()
+        atexit.unregister(self._stop)
 
     def __call__(self, event: Event) -> None:
         """Observe an engine."""

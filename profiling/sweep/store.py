@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TextIO
 
-from louvain_um.core.atomic_files import replacing
+from louvain_um.core.atomic_files import is_empty, replacing
 from louvain_um.errors import LouvainUmError
 
 POINTS: Final = "points.jsonl"
@@ -196,7 +196,7 @@ def check_folder(folder: str | Path, *, force: bool = False) -> None:
 
 def refuse_other(folder: Path) -> None:
     """Refuse a folder that holds anything but a sweep."""
-    if not (folder / POINTS).exists() and any(folder.iterdir()):
+    if not (folder / POINTS).exists() and not is_empty(folder):
         raise LouvainUmError(
             f"{folder}: holds files that are no sweep; "
             "name another folder, or pass --force (force=True)"

@@ -19,7 +19,7 @@ from typing import Annotated, Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.atomic_files import replacing
+from louvain_um.core.atomic_files import is_empty, replacing
 from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.identity import EVENT
@@ -100,7 +100,7 @@ class StreamFolder:
                     "another folder, or pass --force to start again"
                 )
             return
-        if not force and any(self.folder.iterdir()):
+        if not force and not is_empty(self.folder):
             raise LouvainUmError(
                 f"{self.folder}: is not empty; name another folder, or pass --force"
             )

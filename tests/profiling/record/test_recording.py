@@ -352,3 +352,18 @@ def test_a_cell_that_fails_leaves_what_it_had():
     session: Any = shell.user_ns["session"]
     assert not session.metadata["complete"]
     assert "cut short" in session.notes[0]
+
+
+ABANDONED = """
+import atexit, sys
+from louvain_um.profiling.record.capture import Recording
+recording = Recording([])
+atexit.register(lambda: print(recording._pump.is_alive()))
+recording.__enter__()
+sys.exit(7)
+"""
+
+
+def test_the_thread_of_an_abandoned_recording_ends_before_the_interpreter():
+    ran = subprocess.run([sys.executable, "-c", ABANDONED], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (7, "False\n", "")
