@@ -29,11 +29,8 @@ WINDOW: Final = 6
 """Share of the device, 1 / 6, through which new rows go to the host where they do not fit: a
 smaller one is emptied more often, which takes a launch each time."""
 
-ROWS: Final = ("targets", "weights")
-"""Arrays of a level's arcs."""
-
-LEAST_WINDOW: Final = 2 * len(ROWS)
-"""Pages of it at least."""
+LEAST_WINDOW: Final = 4
+"""Pages of it at least: two for each array of a level's arcs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +193,7 @@ class Schedule:
             if numbers:
                 span.put("device", numbers)
         if self.later:
-            kept = -(-nbytes // self.pool.size) + len(ROWS)
+            kept = -(-nbytes // self.pool.size) + LEAST_WINDOW // 2
             self._bring(self.pool.ready("device") - kept, self._stream())
 
     def recall(self, least: int) -> None:

@@ -271,6 +271,33 @@ def test_reads_of_targets_are_the_arcs_that_moving_visits() -> None:
     assert events["count"][rows].sum() == found.levels[0].arcs_visited + 4 * moved
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bytes_read_in_place_are_those_that_were_traced(weighted: bool) -> None:
+    graph = planted(weighted)
+    addresses = dict[str, int]()
+    with Tracer() as tracer:
+
+        def observer(event: Event) -> None:
+            if event.kind == "array":
+                addresses[event.name] = event.address
+            tracer.observe(event)
+
+        found = lu.louvain(graph, device="cuda", memory="zero_copy", max_level=1, observer=observer)
+    events = tracer.result().events
+    moving = (events["phase"] == PHASES.index("move")) & (events["level"] == 0)
+    widths = {"targets.0": 4}
+    if graph.weights is not None:
+        widths["weights.0"] = graph.weights.itemsize
+    counted = {
+        row["array"]: row["bytes"]
+        for row in found.provenance["read_in_place"]
+        if row["phase"] == "move" and row["level"] == 0
+    }
+    for name, width in widths.items():
+        traced = width * events["count"][moving & (events["address"] == addresses[name])].sum()
+        assert counted[name] == pytest.approx(traced, rel=0.02)
+
+
 def test_a_session_knows_whose_accesses_they_are() -> None:
     from louvain_um.profiling import profile
 
