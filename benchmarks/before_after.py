@@ -2,7 +2,7 @@
 
     python benchmarks/before_after.py ../before lfr22 rmat22 stencil150 -o result.json
 
-Runs `gpu_detect.py` of the other checkout and of this one alternately, `--rounds` times each, and
+Runs `gpu_detect.py` on the other checkout and on this one alternately, `--rounds` times each, and
 compares the shortest of the medians per graph and method. A ratio is this checkout's time by the
 other's; `spread` is how far the other checkout's own rounds lie apart.
 """
@@ -22,8 +22,8 @@ HERE = Path(__file__).resolve().parent
 
 
 def run(checkout: Path, method: str, graphs: list[str], runs: int, out: Path) -> dict[str, Any]:
-    """Return the record of one run of a checkout's `gpu_detect.py`."""
-    script = checkout / "benchmarks/gpu_detect.py"
+    """Return the record of one run of `gpu_detect.py` on a checkout."""
+    script = HERE / "gpu_detect.py"
     command = [sys.executable, script, *graphs, "--method", method, "--runs", str(runs), "-o", out]
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
@@ -64,15 +64,15 @@ def main() -> None:
                         "spread": max(times["before"]) / min(times["before"]),
                         "bytes_ratio": after["bytes_taken"] / before["bytes_taken"],
                         "modularity": [before["modularity"], after["modularity"]],
-                        "same_levels": before["communities"] == after["communities"]
-                        and len(before["levels"]) == len(after["levels"]),
+                        "same_labels": before["labels"] == after["labels"],
                     }
                 )
                 row = results[-1]
                 print(
                     f"{graph:<12} {method:<8} {1e3 * min(times['before']):9.2f} ms before "
                     f"{1e3 * min(times['after']):9.2f} after  ratio {row['ratio']:.3f}  "
-                    f"spread {row['spread']:.3f}  bytes {row['bytes_ratio']:.4f}",
+                    f"spread {row['spread']:.3f}  bytes {row['bytes_ratio']:.4f}  "
+                    f"same labels {row['same_labels']}",
                     flush=True,
                 )
             record = {"machine": found["after"][0]["machine"], "results": results}

@@ -47,13 +47,22 @@ def host_graph(name: str, data: Path = DATA) -> lu.Graph:
 
 
 def device_graph(name: str, data: Path = DATA) -> Any:
-    """Return a graph in the current device's memory, generated there if possible."""
+    """Return a graph in the current device's memory, generated there if possible.
+
+    ``kind:n`` is a kind of `zoo_kinds.py` with about n million arcs.
+    """
     from louvain_um.gpu.generate import generate
     from louvain_um.gpu.graph import DeviceGraph
 
     if name in GENERATED:
         kind, size = GENERATED[name]
         return getattr(generate, kind)(size).graph
+    if ":" in name:
+        import cupy
+        import zoo_kinds
+
+        kind, millions = name.split(":")
+        return zoo_kinds.made(cupy, kind, int(float(millions) * 1e6))
     return DeviceGraph.from_host(lu.read_graph(data / name))
 
 

@@ -288,7 +288,7 @@ class GpuEngine:
         self.current = coarse
         after = self.in_place.shares(level)
         if not blocks:
-            between = {name: (share + after[name]) / 2 for name, share in shares.items()}
+            between = {name: (shares.get(name, 0.0) + share) / 2 for name, share in after.items()}
             self.in_place.aggregate(level, coarse, between)
         if level.number == 0:
             self.settle(coarse, "move")
@@ -308,7 +308,9 @@ class GpuEngine:
         )
 
     def work_bytes(self, level: GpuLevel, step: Phase) -> int:
-        """Return the bytes of the device that a step on a level works with."""
+        """Return the bytes of the device that a step on a level works with; 0 without pages."""
+        if self.memory.schedule is None:
+            return 0
         found = work_bytes(level, step, self.limits, low_scratch=self.low_scratch)
         return found if level.number else max(0, found - hosted_work_bytes(self.plan, step))
 

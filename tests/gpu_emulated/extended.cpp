@@ -12,7 +12,7 @@ struct Tables {
   std::vector<u32> keys = std::vector<u32>(slots, EMPTY);
   std::vector<u64> sums = std::vector<u64>(slots), own_weights, begins;
   std::vector<u32> fills, drains;
-  std::vector<Choice> choices;
+  std::vector<HubChoice> choices;
   explicit Tables(i64 n)
       : own_weights(n + 1), begins(n + 1), fills(n + 1), drains(n + 1), choices(n + slots) {}
   HubTables<u64> hubs() {

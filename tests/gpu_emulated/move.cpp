@@ -9,10 +9,10 @@ namespace {
 // Tables for hubs, fewer than all need at once: they are served in batches.
 struct Tables {
   static constexpr u64 slots = 1 << 14;
-  std::vector<u32> keys = std::vector<u32>(slots, EMPTY), sums = std::vector<u32>(slots);
+  std::vector<u32> keys = std::vector<u32>(slots, EMPTY), sums = std::vector<u32>(slots, EMPTY);
   std::vector<u32> fills, drains, own_weights;
   std::vector<u64> begins;
-  std::vector<Choice> choices;
+  std::vector<HubChoice> choices;
   explicit Tables(i64 n)
       : fills(n + 1), drains(n + 1), own_weights(n + 1), begins(n + 1), choices(n + slots) {}
   HubTables<u32> hubs() {

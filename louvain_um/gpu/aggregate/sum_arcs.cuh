@@ -2,6 +2,7 @@
 // is tried first depends on the number of arcs (as in Naim, Manne, Halappanavar, Tumeo: Community
 // Detection on the GPU, 2017):
 //
+//   up to 32                 as many lanes, without a table (sum_lanes.cuh)
 //   up to Table::warp_arcs   a warp, its eighth of the block's table in shared memory
 //   up to BLOCK_ARCS         a block, its whole table
 //   more (hubs)              all blocks, a table in global memory (sum_hubs.cuh)
@@ -12,11 +13,13 @@
 // rows unordered, so that no result depends on the order of threads.
 #pragma once
 #include "sum_hubs.cuh"
+#include "sum_lanes.cuh"
 
 // Arcs that a warp moves at a time.
 #define MOVE_ARCS 1024
 
-// Sums communities with few arcs, one warp each; lists the others in the block bin or hub bin.
+// Sums communities with more arcs than lanes and few of them, one warp each; lists those with more
+// in the block bin or hub bin.
 template <class W, class A>
 __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, Shared<A>& shared) {
   const ArcsBefore arcs_before = args.arcs_before();
@@ -32,21 +35,22 @@ __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, 
     if (lane == 0) claim = atomicAdd(&state->claimed_by_warps, share);
     claim = __shfl_sync(FULL, claim, 0);
     if (claim >= count) break;
-    const i64 stop = min((i64)claim + share, count) + chunk.first;
-    for (i64 c = chunk.first + claim; c < stop; ++c) {
+    const i64 begin = chunk.first + claim, mine = begin + lane;
+    i64 arcs_here = 0;
+    if (lane < min((i64)share, count - claim)) {
+      arcs_here = arcs_before[args.starts[mine + 1]] - arcs_before[args.starts[mine]];
+      if (arcs_here > Table<A>::warp_arcs) args.new_offsets[mine] = 0;
+      if (arcs_here > BLOCK_ARCS)
+        args.hub_bin[atomicAdd(&state->hub_count, 1u)] = mine;
+      else if (arcs_here > Table<A>::warp_arcs)
+        args.block_bin[atomicAdd(&state->block_count, 1u)] = mine;
+    }
+    u32 left = __ballot_sync(FULL, arcs_here > WARP && arcs_here <= Table<A>::warp_arcs);
+    for (; left; left &= left - 1) {
+      const i64 c = begin + __ffs(left) - 1;
       const u32 member = args.starts[c];
       const i64 low = arcs_before[member], high = arcs_before[args.starts[c + 1]],
                 arcs = high - low;
-      if (arcs == 0 || arcs > Table<A>::warp_arcs) {
-        if (lane == 0) {
-          args.new_offsets[c] = 0;
-          if (arcs > BLOCK_ARCS)
-            args.hub_bin[atomicAdd(&state->hub_count, 1u)] = c;
-          else if (arcs)
-            args.block_bin[atomicAdd(&state->block_count, 1u)] = c;
-        }
-        continue;
-      }
       const u32 slots = min(table_for(arcs, args.neighbour_bound), Table<A>::warp_slots),
                 limit = slots / 4 * 3;
       for (u32 s = lane; s < slots; s += WARP) {
@@ -73,8 +77,8 @@ __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, 
         }
         continue;
       }
-      i64 at = args.room_of(c, chunk.first);
-      const i64 begin = at;
+      const i64 room = args.room_of(c, chunk.first);
+      i64 at = room;
       for (u32 t = lane; t < slots; t += WARP) {
         const u32 s = scatter(t, slots);
         u32 key = keys[s], found = __ballot_sync(FULL, key != EMPTY);
@@ -88,7 +92,7 @@ __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, 
       __syncwarp();  // before the table is emptied for the next community
       inner = warp_sum(inner);
       if (lane == 0) {
-        args.new_offsets[c] = at - begin;
+        args.new_offsets[c] = at - room;
         if (inner) args.new_loops[c] += inner;
       }
     }
@@ -166,6 +170,7 @@ template <class W, class A>
 __device__ void sum_chunk(const Arguments<W, A>& args, const Chunk& chunk) {
   __shared__ Shared<A> shared;
   Barrier* barrier = &args.state->barrier;
+  sum_with_lanes(args, chunk);
   sum_with_warps(args, chunk, shared);
   grid_sync(barrier);
   sum_with_blocks(args, chunk, shared);

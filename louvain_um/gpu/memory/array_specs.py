@@ -305,7 +305,7 @@ def _tables(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("hub_fills", "hash", 4, count + 1, stages)
     yield _array("hub_drains", "hash", 4, count + 1, stages)
     yield _array("hub_own_weights", "hash", shape.sum_bytes, count + 1, stages)
-    yield _array("hub_choices", "hash", 16, slots // DRAIN_SLOTS + count, stages)
+    yield _array("hub_choices", "hash", 24, slots // DRAIN_SLOTS + count, stages)
     moving, adding = coarse_table_bytes(shape)
     yield _array("coarse_tables", "hash", 1, adding, ("coarse",))
     # In a shared arena they use the second region's memory; else this is what they need,

@@ -84,7 +84,7 @@ def coarse_table_bytes(shape: Shape) -> tuple[int, int]:
     count, slots = hub_table_sizes(
         n, arcs, min(shape.filled, arcs), sums, low_scratch=shape.low_scratch
     )
-    moving = (4 + sums) * slots + (16 + sums) * (count + 1) + 16 * (slots // DRAIN_SLOTS + count)
+    moving = (4 + sums) * slots + (16 + sums) * (count + 1) + 24 * (slots // DRAIN_SLOTS + count)
     k = min(after.vertices, n)
     large = max(n, arcs) > LIMITS.small
     return moving, (4 + sums) * summing(shape, k, arcs)[2] if large else 0

@@ -155,13 +155,16 @@ def shares_from_facts(
     arcs = min(1.0, 1.15 * expected + 0.03)
     vertices = min(0.65, 0.55 * expected + (0.15 if method == "leiden" else 0.12))
     again = method == "leiden" and expected > REAGGREGATED
+    # Where degrees are even and no triangle holds a community together, later levels stay large.
+    stays = expected_arcs("louvain", clustering, skew, degree) if degree >= THIN else 0.0
+    next_arcs = max(0.45, stays) if method == "louvain" else 0.45
     return CoarseShares(
         arcs=arcs,
         vertices=vertices,
-        next_arcs=0.8 if again else 0.45,
+        next_arcs=0.8 if again else next_arcs,
         next_vertices=min(0.5, 0.6 * vertices),
         deep_levels=4,
-        reaggregated_arcs=0.3 if again else 0.0,
+        reaggregated_arcs=max(0.3, stays) if again else 0.0,
     )
 
 

@@ -50,14 +50,26 @@ class InPlace:
         self.arrays = arrays
         self.cycles = CYCLES["leiden" if method == "leiden" else "louvain"]
         self.nbytes: defaultdict[tuple[str, Phase, int], int] = defaultdict(int)
+        self.planned = memory.schedule is not None or any(
+            arena.placement.kind != "device" for arena in memory.arenas
+        )
+
+    @property
+    def possible(self) -> bool:
+        """Whether any array may lie in host memory."""
+        return self.planned or bool(self.memory.overflowed)
 
     def shares(self, level: GpuLevel) -> dict[str, float]:
         """Return the share of each array of a level's rows that is on the host."""
+        if not self.possible:
+            return {}
         names = [f"{name}.{level.tag}" for name in ("targets", "weights")]
         return {name: self.memory.host_share(name) for name in names}
 
     def move(self, level: GpuLevel, moved: MoveStats) -> None:
         """Count a move phase."""
+        if not self.possible:
+            return
         seen, again = moved.arcs_visited, level.read_again
         self._rows(level, "move", seen + again, seen)
         self._read(f"labels.{level.cycle}.{level.number}", "move", level, 4 * (seen + again))
@@ -66,6 +78,8 @@ class InPlace:
 
     def refine(self, level: GpuLevel) -> None:
         """Count a refinement: each row is weighed, and decided for while its vertex is alone."""
+        if not self.possible:
+            return
         self._rows(level, "refine", 2 * level.arcs, 2 * level.arcs)
         for stem in ("labels", "refined"):
             name = f"{stem}.{level.cycle}.{level.number}"
@@ -75,6 +89,8 @@ class InPlace:
 
     def aggregate(self, level: GpuLevel, coarse: GpuLevel, before: dict[str, float]) -> None:
         """Count an aggregation, after it; rows may have left the device meanwhile."""
+        if not self.possible:
+            return
         for name, share in before.items():
             self._add(name, "aggregate", level, self._width(level, name) * level.arcs, share)
         stem = (

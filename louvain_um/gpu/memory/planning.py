@@ -166,7 +166,7 @@ def work_bytes(
     hubs = hub_table_sizes(
         n, level.arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
     )
-    tables = (4 + sums) * hubs[1] + (32 + sums) * hubs[0]
+    tables = (4 + sums) * hubs[1] + (40 + sums) * hubs[0]
     per_vertex = 16 + 3 * sums if step == "refine" else 18 + sums
     return per_vertex * n + tables + 4 * SMALL
 

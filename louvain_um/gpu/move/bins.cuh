@@ -75,6 +75,7 @@ struct Shared {
   u32 starts[MAX_KEYS + 1];  // where each key begins in the queue
   u32 local[MAX_KEYS];
   u32 base[MAX_KEYS];
+  u32 unit_at[THREADS];  // units of arcs before each of some vertices
   u32 claimed;
   Choice best[WARPS];
 };

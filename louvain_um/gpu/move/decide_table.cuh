@@ -35,17 +35,20 @@ __device__ __forceinline__ A fill(const S& s, const typename S::Vertex& x, i64 l
   return own_weight;
 }
 
-// Returns the best community in this thread's slots, and empties them.
-template <u32 G, class S, class A>
+// Returns the best community in this thread's share of slots first..end - 1, and empties them.
+// `weight` becomes the sum of that community, if the rule wants it.
+template <u32 G, class S, class T, class A>
 __device__ __forceinline__ Choice drain(const S& s, const typename S::Vertex& x, u32 rank,
-                                        u32* keys, A* sums, u32 slots) {
+                                        const T& table, u64 first, u64 end, A& weight) {
   Choice best = {0.0, EMPTY};
-  for (u32 k = rank; k < slots; k += G) {
-    u32 key = keys[k];
+  for (u64 k = first + rank; k < end; k += G) {
+    A sum;
+    const u32 key = table.get(k, sum);
     if (key == EMPTY) continue;
-    best = better(best, s.choice(x, key, sums[k]), s.seed);
-    keys[k] = EMPTY;
-    sums[k] = 0;
+    best = better(best, s.choice(x, key, sum), s.seed);
+    if constexpr (S::wants_best_weight)
+      if (best.community == key) weight = sum;
+    table.clear(k);
   }
   return best;
 }
@@ -71,16 +74,6 @@ __device__ Choice best_of_block(Choice best, u32 seed, Shared<A>& shared) {
   return best;
 }
 
-// Returns this thread's share of a vertex's weight to a label.
-template <u32 G, class S, class A>
-__device__ A weight_to(const S& s, const typename S::Vertex& x, i64 low, i64 high, u32 rank,
-                       u32 label) {
-  A weight = 0;
-  for (i64 j = low + rank; j < high; j += G)
-    if (s.label(x, target_at(s.targets, s.weights, j)) == label) weight += weight_at(s.weights, j);
-  return weight;
-}
-
 // Decides for the vertices in queue[begin:end) of bin PER_WARP, in the warp's eighth of the table.
 template <class S, class A>
 __device__ void decide_warp(const S& s, u32 begin, u32 end, u32* counter, u32* keys, A* sums,
@@ -96,13 +89,14 @@ __device__ void decide_warp(const S& s, u32 begin, u32 end, u32* counter, u32* k
     u32 slots = slots_for(high - low);
     A own_weight = x.idle ? 0 : fill<WARP>(s, x, low, high, lane, keys, sums, slots);
     __syncwarp();
-    Choice best = {0.0, EMPTY};
-    if (!x.idle) best = best_of_warp(drain<WARP>(s, x, lane, keys, sums, slots), s.seed);
-    own_weight = warp_sum(own_weight);
+    Choice mine = {0.0, EMPTY};
     A best_weight = 0;
+    if (!x.idle) mine = drain<WARP>(s, x, lane, Slots<A>{keys, sums}, 0, slots, best_weight);
+    const Choice best = best_of_warp(mine, s.seed);
+    own_weight = warp_sum(own_weight);
+    // A community is in one slot, hence with one lane.
     if constexpr (S::wants_best_weight)
-      if (best.community != EMPTY)
-        best_weight = warp_sum(weight_to<WARP, S, A>(s, x, low, high, lane, best.community));
+      best_weight = warp_sum(mine.community == best.community ? best_weight : (A)0);
     if (lane == 0 && !x.idle) s.settle(i, x, best, own_weight, best_weight, tally);
     __syncwarp();
     at = next;
@@ -126,13 +120,12 @@ __device__ void decide_block(const S& s, u32 begin, u32 end, u32* counter, u32* 
     u32 slots = slots_for((u32)(high - low));
     A own_weight = fill<THREADS>(s, x, low, high, threadIdx.x, keys, sums, slots);
     own_weight = block_sum(own_weight);
-    Choice best = drain<THREADS>(s, x, threadIdx.x, keys, sums, slots);
-    best = best_of_block(best, s.seed, shared);
     A best_weight = 0;
+    const Choice mine =
+        drain<THREADS>(s, x, threadIdx.x, Slots<A>{keys, sums}, 0, slots, best_weight);
+    const Choice best = best_of_block(mine, s.seed, shared);
     if constexpr (S::wants_best_weight)
-      if (best.community != EMPTY)
-        best_weight =
-            block_sum(weight_to<THREADS, S, A>(s, x, low, high, threadIdx.x, best.community));
+      best_weight = block_sum(mine.community == best.community ? best_weight : (A)0);
     if (threadIdx.x == 0) s.settle(i, x, best, own_weight, best_weight, tally);
   }
   __syncthreads();

@@ -11,11 +11,16 @@
 
 #define DRAIN_SLOTS (16 * THREADS)  // slots of a unit
 
-// Memory for hubs. Tables are empty (keys EMPTY, sums 0) between uses. Entry k of `slots`, `fills`
-// and `drains` says where the table, the units of arcs and the units of slots of the k-th hub
-// begin; fills and drains have one entry more, their end. own_weights: weight to the hub's own
-// community. partials: best choice per unit of slots. capacity: slots of all tables, enough for the
-// largest hub's.
+// A hub's best choice in a unit of slots, and its weight.
+struct HubChoice {
+  Choice choice;
+  u64 weight;
+};
+
+// Memory for hubs. Tables are empty between uses. Entry k of `slots`, `fills` and `drains` says where
+// the table, the units of arcs and the units of slots of the k-th hub begin; fills and drains have
+// one entry more, their end. own_weights: weight to the hub's own community. partials: one per unit
+// of slots. capacity: slots of all tables, even, and enough for the largest hub's.
 template <class A>
 struct HubTables {
   u32* keys;
@@ -25,7 +30,9 @@ struct HubTables {
   u32* fills;
   u32* drains;
   A* own_weights;
-  Choice* partials;
+  HubChoice* partials;
+
+  __device__ __forceinline__ GlobalSlots<A> table() const { return {keys, sums, capacity}; }
 };
 static_assert(sizeof(HubTables<u32>) == 64, "mirrored by HUB_TABLES in gpu/runtime/launch.py");
 
@@ -91,7 +98,7 @@ __device__ void fill_unit(const S& s, const HubTables<A>& hubs, u32 begin, u32 c
   for (u32 j = threadIdx.x; j < Table<A>::slots; j += THREADS) {
     u32 key = shared.keys[j];
     if (key == EMPTY) continue;
-    add_weight(hubs.keys + hubs.slots[k], hubs.sums + hubs.slots[k], slots, key, shared.sums[j]);
+    hubs.table().add(hubs.slots[k], slots, key, shared.sums[j]);
     shared.keys[j] = EMPTY;
     shared.sums[j] = 0;
   }
@@ -134,13 +141,17 @@ __device__ void drain_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 
     typename S::Vertex x = s.vertex(v);
     if (x.idle) continue;
     u32 slots = slots_for(row_of(s.weights, s.offsets, v).arcs());
-    u32 first = (unit - hubs.drains[k]) * DRAIN_SLOTS;
-    Choice best = drain<THREADS>(s, x, threadIdx.x, hubs.keys + hubs.slots[k] + first,
-                                 hubs.sums + hubs.slots[k] + first,
-                                 slots - first < DRAIN_SLOTS ? slots - first : DRAIN_SLOTS);
+    const u64 table = hubs.slots[k], first = table + (unit - hubs.drains[k]) * DRAIN_SLOTS;
+    A weight = 0;
+    const Choice mine = drain<THREADS>(s, x, threadIdx.x, hubs.table(), first,
+                                       min(first + DRAIN_SLOTS, table + slots), weight);
     __syncthreads();
-    best = best_of_block(best, s.seed, shared);
-    if (threadIdx.x == 0) hubs.partials[unit] = best;
+    const Choice best = best_of_block(mine, s.seed, shared);
+    if (best.community == EMPTY) {
+      if (threadIdx.x == 0) hubs.partials[unit].choice = best;
+    } else if (mine.community == best.community) {
+      hubs.partials[unit] = {best, weight};
+    }
   }
 }
 
@@ -152,18 +163,19 @@ __device__ void settle_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32
     u32 v = s.queue[begin + k];
     typename S::Vertex x = s.vertex(v);
     if (x.idle) continue;
-    const Row row = row_of(s.weights, s.offsets, v);
-    Choice best = {0.0, EMPTY};
-    for (u32 unit = hubs.drains[k] + threadIdx.x; unit < hubs.drains[k + 1]; unit += THREADS)
-      best = better(best, hubs.partials[unit], s.seed);
+    Choice mine = {0.0, EMPTY};
+    A weight = 0;
+    for (u32 unit = hubs.drains[k] + threadIdx.x; unit < hubs.drains[k + 1]; unit += THREADS) {
+      const HubChoice other = hubs.partials[unit];
+      mine = better(mine, other.choice, s.seed);
+      if constexpr (S::wants_best_weight)
+        if (mine.community == other.choice.community) weight = other.weight;
+    }
     __syncthreads();
-    best = best_of_block(best, s.seed, shared);
-    A best_weight = 0;
+    const Choice best = best_of_block(mine, s.seed, shared);
     if constexpr (S::wants_best_weight)
-      if (best.community != EMPTY)
-        best_weight = block_sum(
-            weight_to<THREADS, S, A>(s, x, row.low, row.high, threadIdx.x, best.community));
-    if (threadIdx.x == 0) s.settle(begin + k, x, best, hubs.own_weights[k], best_weight, tally);
+      weight = block_sum(mine.community == best.community ? weight : (A)0);
+    if (threadIdx.x == 0) s.settle(begin + k, x, best, hubs.own_weights[k], weight, tally);
   }
 }
 

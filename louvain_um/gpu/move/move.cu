@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(THREADS, 5)
       if (r < sub_rounds && from[0] == from[BINS]) continue;
       if (prunes && moved < sub_rounds)
         activate_bins(s, starts + moved * BINS, moved, sub_rounds, salt, active, next_active,
-                      &control->read_again);
+                      &control->read_again, shared);
       if (r == sub_rounds) break;
       decide(s, from, hubs, control->work + r * BINS, control, shared, tally);
       grid_sync(barrier);

@@ -1,6 +1,7 @@
 // The rule of moving, and the steps around deciding: start a level, apply moves, activate
 // neighbours.
 #pragma once
+#include "deal_rows.cuh"
 #include "decide.cuh"
 #include "enqueue.cuh"
 
@@ -71,8 +72,19 @@ __device__ __forceinline__ void mark_active(u32 u, u32 sub_round, u32 sub_rounds
   next_active[u] = 1;
 }
 
-// Marks the neighbours, outside the new community, of the moved vertices in queue[begin:end): a
-// group of G threads per vertex. All writes are of 1, so their order does not matter. Returns the
+// Marks the targets of arcs low..high - 1, outside the new community of their source, by the threads
+// of a group of G. All writes are of 1, so their order does not matter.
+template <u32 G, class S>
+__device__ __forceinline__ void activate_row(const S& s, i64 low, i64 high, u32 rank, u32 target,
+                                             u32 sub_round, u32 sub_rounds, u32 salt,
+                                             const u8* active, u8* next_active) {
+  for (i64 j = low + rank; j < high; j += G) {
+    u32 u = target_at(s.targets, s.weights, j);
+    if (s.labels[u] != target) mark_active(u, sub_round, sub_rounds, salt, active, next_active);
+  }
+}
+
+// Does so for the moved vertices in queue[begin:end): a group of G threads per vertex. Returns the
 // arcs that this thread's groups read, to the first thread of each.
 template <u32 G, class S>
 __device__ u64 activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_rounds, u32 salt,
@@ -85,21 +97,27 @@ __device__ u64 activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_r
     u32 v = s.queue[i];
     const auto [low, high] = row_of(s.weights, s.offsets, v);
     if (rank == 0) arcs += high - low;
-    for (i64 j = low + rank; j < high; j += G) {
-      u32 u = target_at(s.targets, s.weights, j);
-      if (s.labels[u] != target) mark_active(u, sub_round, sub_rounds, salt, active, next_active);
-    }
+    activate_row<G>(s, low, high, rank, target, sub_round, sub_rounds, salt, active, next_active);
   }
   return arcs;
 }
 
 // The same for a sub-round's queue, whose bins begin at from[0], from[1], …; adds the arcs read to
 // `read_again`. All threads of the block call it.
-template <class S>
+template <class S, class A>
 __device__ void activate_bins(const S& s, const u32* from, u32 sub_round, u32 sub_rounds, u32 salt,
-                              const u8* active, u8* next_active, u64* read_again) {
-  u64 arcs = activate<THREADS>(s, from[HUB], from[PER_WARP], sub_round, sub_rounds, salt, active,
-                               next_active);
+                              const u8* active, u8* next_active, u64* read_again,
+                              Shared<A>& shared) {
+  u64 arcs = 0;
+  deal_rows(
+      s, from[HUB], from[BLOCK], shared, [&](u32 i) { return s.proposed[i] != EMPTY; },
+      [&](u32 i, i64 low, i64 high) {
+        if (threadIdx.x == 0) arcs += high - low;
+        activate_row<THREADS>(s, low, high, threadIdx.x, s.proposed[i], sub_round, sub_rounds, salt,
+                              active, next_active);
+      });
+  arcs += activate<THREADS>(s, from[BLOCK], from[PER_WARP], sub_round, sub_rounds, salt, active,
+                            next_active);
   arcs += activate<WARP>(s, from[PER_WARP], from[TILE16], sub_round, sub_rounds, salt, active,
                          next_active);
   arcs += activate<8>(s, from[TILE16], from[BINS], sub_round, sub_rounds, salt, active,

@@ -69,10 +69,10 @@ __global__ void begin_sweep(MoveRule<W, A> s, VertexBlocks blocks) {
 // Activates the neighbours of the vertices of a block that moved in a sub-round.
 template <class W, class A>
 __device__ void activate_span(const MoveRule<W, A>& s, const VertexBlocks& blocks, u32 round,
-                              u32 block) {
+                              u32 block, Shared<A>& shared) {
   const u32* from = blocks.spans + (round * blocks.count + block) * (BINS + 1);
   activate_bins(s, from, round, blocks.sub_rounds, blocks.salt, blocks.active, blocks.next_active,
-                &blocks.control->read_again);
+                &blocks.control->read_again, shared);
 }
 
 // One block of a sub-round: activates the neighbours of its vertices that moved in sub-round
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(THREADS, 5)
   __shared__ Shared<A> shared;
   Control* control = blocks.control;
   clear_table(shared);
-  if (moved != EMPTY) activate_span(s, blocks, moved, block);
+  if (moved != EMPTY) activate_span(s, blocks, moved, block, shared);
   if (round == EMPTY) return;
   const u32 tail = *(volatile u32*)&control->tail, salt = blocks.salt;
   const u32 sub_rounds = blocks.sub_rounds;
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(THREADS, 5)
   enqueue(
       blocks.begins[block], blocks.begins[block + 1], s.offsets, s.weights, 1, 0,
       [](i64, bool) { return 0u; }, s.queue, blocks.control, shared);
-  weigh_bins(s, shared.starts);
+  weigh_bins(s, shared.starts, shared);
 }
 
 // One block of a sub-round of refinement.

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(THREADS, 5)
   Control* control = own.control;
   if (moved != EMPTY)
     activate_bins(s, own.starts + moved * BINS, moved, own.sub_rounds, own.salt, own.active,
-                  own.next_active, &control->read_again);
+                  own.next_active, &control->read_again, shared);
   if (round == EMPTY) return;
   load_starts(own, round, shared);
   if (shared.starts[0] == shared.starts[BINS]) return;
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(THREADS, 5) weigh_own(RefineRule<W, A> s, Own 
   begin_refinement(s, own.n, grid_thread(), grid_threads());
   queue_rounds(own, s.offsets, s.weights, s.queue, shared,
                [=](i64 v, bool) { return bucket(v, salt, sub_rounds); });
-  for (u32 r = 0; r < sub_rounds; ++r) weigh_bins(s, shared.starts + r * BINS);
+  for (u32 r = 0; r < sub_rounds; ++r) weigh_bins(s, shared.starts + r * BINS, shared);
 }
 
 // Decides for own vertices of a sub-round of refinement.

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(THREADS, 5)
   enqueue(
       0, n, s.offsets, s.weights, sub_rounds, 0,
       [=](i64 v, bool) { return bucket(v, salt, sub_rounds); }, s.queue, control, shared);
-  for (u32 r = 0; r < sub_rounds; ++r) weigh_bins(s, starts + r * BINS);
+  for (u32 r = 0; r < sub_rounds; ++r) weigh_bins(s, starts + r * BINS, shared);
   grid_sync(barrier);
 
   Tally tally = {0, 0};

@@ -1,5 +1,6 @@
 // The rule of refinement, and the steps around deciding: start alone, weigh, apply joins.
 #pragma once
+#include "deal_rows.cuh"
 #include "decide.cuh"
 #include "enqueue.cuh"
 
@@ -81,6 +82,16 @@ struct RefineRule {
 };
 static_assert(sizeof(RefineRule<u32, u32>) == 128, "mirrored by REFINE_RULE in refine/refine.py");
 
+// Returns the weight of a thread's arcs among low..high - 1 inside the community `own`.
+template <u32 G, class S>
+__device__ __forceinline__ typename S::Accumulator weigh_row(const S& s, i64 low, i64 high,
+                                                             u32 rank, u32 own) {
+  typename S::Accumulator inside = 0;
+  for (i64 j = low + rank; j < high; j += G)
+    if (s.labels[target_at(s.targets, s.weights, j)] == own) inside += weight_at(s.weights, j);
+  return inside;
+}
+
 // Sets the external weight of the vertices in queue[begin:end), each alone: the weight of its arcs
 // inside its community. A group of G threads per vertex.
 template <u32 G, class S>
@@ -92,11 +103,8 @@ __device__ void weigh_rows(const S& s, u32 begin, u32 end) {
     A external = 0;
     u32 v = i < end ? s.queue[i] : 0;
     if (i < end) {
-      u32 own = s.labels[v];
       const auto [low, high] = row_of(s.weights, s.offsets, v);
-      for (i64 j = low + rank; j < high; j += G)
-        if (s.labels[target_at(s.targets, s.weights, j)] == own)
-          external += weight_at(s.weights, j);
+      external = weigh_row<G>(s, low, high, rank, s.labels[v]);
     }
     if constexpr (G == THREADS)
       external = block_sum(external);
@@ -106,10 +114,18 @@ __device__ void weigh_rows(const S& s, u32 begin, u32 end) {
   }
 }
 
-// The same for a queue whose bins begin at from[0], from[1], ….
-template <class S>
-__device__ void weigh_bins(const S& s, const u32* from) {
-  weigh_rows<THREADS>(s, from[HUB], from[PER_WARP]);
+// The same for a queue whose bins begin at from[0], from[1], …; hubs' are 0 before.
+template <class S, class A>
+__device__ void weigh_bins(const S& s, const u32* from, Shared<A>& shared) {
+  deal_rows(
+      s, from[HUB], from[BLOCK], shared, [](u32) { return true; },
+      [&](u32 i, i64 low, i64 high) {
+        const u32 v = s.queue[i];
+        A inside = weigh_row<THREADS>(s, low, high, threadIdx.x, s.labels[v]);
+        inside = block_sum(inside);
+        if (threadIdx.x == 0 && inside) atomicAdd(s.external_weight + v, inside);
+      });
+  weigh_rows<THREADS>(s, from[BLOCK], from[PER_WARP]);
   weigh_rows<WARP>(s, from[PER_WARP], from[TILE16]);
   weigh_rows<8>(s, from[TILE16], from[BINS]);
 }

@@ -74,19 +74,6 @@ __global__ void BOUNDS relabel_communities(i64 n, const u32* labels, const u32* 
   for (i64 v = grid_thread(); v < n; v += grid_threads()) new_start[numbers[v]] = first[labels[v]];
 }
 
-// Returns the sum of `value` over the lanes of `peers`, which contains this lane.
-template <class A>
-__device__ __forceinline__ A sum_of_peers(u32 peers, A value) {
-  A sum = 0;
-  u32 left = peers;
-  while (__any_sync(FULL, left != 0)) {
-    A other = __shfl_sync(FULL, value, left ? __ffs(left) - 1 : 0);
-    if (left) sum += other;
-    left &= left - 1;
-  }
-  return sum;
-}
-
 // Sums the communities that a level starts in. totals: degree sums by label; used: whether a label
 // has members; both with one entry per vertex. Cooperative.
 template <class W, class A>

@@ -50,3 +50,70 @@ __device__ __forceinline__ bool try_add_weight(u32* keys, A* sums, u32 slots, u3
   atomicAdd(sums + slot, weight);
   return true;
 }
+
+// The slots of a table: keys and their sums side by side.
+template <class A>
+struct Slots {
+  u32* keys;
+  A* sums;
+
+  // Returns the community in a slot, EMPTY for none, and sets its sum.
+  __device__ __forceinline__ u32 get(u64 k, A& sum) const {
+    const u32 key = keys[k];
+    if (key != EMPTY) sum = sums[k];
+    return key;
+  }
+  __device__ __forceinline__ void clear(u64 k) const {
+    keys[k] = EMPTY;
+    sums[k] = 0;
+  }
+};
+
+// Slots of tables in global memory. Where a sum takes 32 bits, a slot is one word of 64, since each
+// access costs a transaction: the first half of the slots are in the memory of `keys`, the others
+// in that of `sums`. `count` is even.
+template <class A>
+struct GlobalSlots : Slots<A> {
+  __device__ __forceinline__ GlobalSlots(u32* keys, A* sums, u64) : Slots<A>{keys, sums} {}
+
+  // Adds weight to a community's sum in the table of `slots` slots from `first` on, which has room.
+  __device__ __forceinline__ void add(u64 first, u32 slots, u32 community, A weight) const {
+    add_weight(this->keys + first, this->sums + first, slots, community, weight);
+  }
+};
+
+template <>
+struct GlobalSlots<u32> {
+  u64 *lower, *upper;
+  u64 half;
+  static constexpr u64 UNUSED = ~0ull;  // a community is never EMPTY
+
+  __device__ __forceinline__ GlobalSlots(u32* keys, u32* sums, u64 count)
+      : lower((u64*)keys), upper((u64*)sums), half(count / 2) {}
+
+  __device__ __forceinline__ u64* at(u64 k) const { return k < half ? lower + k : upper + (k - half); }
+
+  __device__ __forceinline__ u32 get(u64 k, u32& sum) const {
+    const u64 pair = *at(k);
+    sum = (u32)pair;
+    return pair >> 32;
+  }
+  __device__ __forceinline__ void clear(u64 k) const { *at(k) = UNUSED; }
+
+  __device__ __forceinline__ void add(u64 first, u32 slots, u32 community, u32 weight) const {
+    u32 slot = first_slot(community, slots);
+    while (true) {
+      u64* const there = at(first + slot);
+      u64 pair = *(volatile u64*)there;
+      if (pair == UNUSED) {
+        pair = atomicCAS(there, UNUSED, (u64)community << 32 | weight);
+        if (pair == UNUSED) return;
+      }
+      if (u32(pair >> 32) == community) {
+        atomicAdd((u32*)there, weight);  // the low half
+        return;
+      }
+      slot = (slot + 1) & (slots - 1);
+    }
+  }
+};

@@ -42,6 +42,9 @@ added for sub-rounds that have more. With low scratch, a fifth of that.
 DRAIN_SLOTS: Final = 16 * THREADS
 """Slots that a block drains at a time (`hubs.cuh`)."""
 
+EMPTY_SUM: Final = {4: 0xFF, 8: 0}
+"""Bytes of the sums of empty tables, by the size of a sum (`GlobalSlots` of hash_table.cuh)."""
+
 BLOCK_MAX: Final = {4: 2048, 8: 1024}
 """Most arcs of a vertex that a block's shared table holds, by size of the sums in bytes."""
 
@@ -116,6 +119,12 @@ class HubTables:
         sums = np.dtype(level.sums)
         size = level.vertices, level.arcs, level.max_degree, sums.itemsize
         count, slots = hub_table_sizes(*size, low_scratch=low_scratch, hub_arcs=level.hub_arcs)
+        self.names: list[str] = []
+        if not slots:
+            # Null pointers: small levels are many, and an allocation takes as long as a barrier.
+            nothing = dict.fromkeys(HUB_TABLES.names or (), None) | {"capacity": 0}
+            self.argument = Struct(HUB_TABLES, **nothing).argument
+            return
         units = slots // DRAIN_SLOTS + count
         wanted: tuple[tuple[str, int, Any], ...] = (
             ("hub_keys", slots, np.uint32),
@@ -124,15 +133,15 @@ class HubTables:
             ("hub_fills", count + 1, np.uint32),
             ("hub_drains", count + 1, np.uint32),
             ("hub_own_weights", count + 1, sums),
-            ("hub_choices", 2 * units, np.uint64),
+            ("hub_choices", 3 * units, np.uint64),
         )
         self.names = [name for name, _, _ in wanted]
         arrays = [memory.empty(name, "hash", size, dtype) for name, size, dtype in wanted]
-        arrays[0].fill(0xFFFFFFFF)
-        arrays[1].fill(0)
+        arrays[0].data.memset_async(0xFF, arrays[0].nbytes)
+        arrays[1].data.memset_async(EMPTY_SUM[sums.itemsize], arrays[1].nbytes)
         keys, table, *others = arrays
         names = HUB_TABLES.names or ()
-        values = (keys, table, slots, *others)
+        values = (keys, table, slots // 2 * 2, *others)
         self.argument = Struct(HUB_TABLES, **dict(zip(names, values, strict=True))).argument
 
     def free(self) -> None:
@@ -143,5 +152,5 @@ class HubTables:
 def new_control(memory: Allocator) -> Any:
     """Return a zeroed control block; free it by name."""
     control = memory.empty("control", "scratch", CONTROL.itemsize, np.uint8)
-    control.fill(0)
+    control.data.memset_async(0, control.nbytes)
     return control

@@ -19,6 +19,19 @@ __device__ __forceinline__ u64 warp_max(u64 value) {
   return value;
 }
 
+// Returns the sum of `value` over the lanes of `peers`, which contains this lane.
+template <class A>
+__device__ __forceinline__ A sum_of_peers(u32 peers, A value) {
+  A sum = 0;
+  u32 left = peers;
+  while (__any_sync(FULL, left != 0)) {
+    A other = __shfl_sync(FULL, value, left ? __ffs(left) - 1 : 0);
+    if (left) sum += other;
+    left &= left - 1;
+  }
+  return sum;
+}
+
 // Returns the largest i in a..b - 1 with before[i] <= position; before[a] is. Whole warps call: 32
 // probes per step.
 template <class B>
