@@ -94,12 +94,32 @@ class Expression:
             with np.errstate(divide="raise", over="ignore"):
                 return evaluated(self.tree, arrays)
         except FloatingPointError:
-            raise OptionError(
-                self.option,
-                self.text,
-                "keep divisors from 0, as in x // max(y, 1)",
-                problem=f"{self.option} {self.text!r} divides by 0",
-            ) from None
+            raise self.divided_by_zero() from None
+
+    def cuda(self, **names: str) -> str:
+        """Return the expression in CUDA C++, with the functions of integers.cuh.
+
+        Parameters
+        ----------
+        **names : str
+            What stands for names of the expression there; the names themselves, if left out.
+
+        Examples
+        --------
+        >>> from louvain_um.algorithms.expressions import Expression
+        >>> Expression("x + 1 if x > w else -x", ("x", "w"), "along").cuda(x="xs[v]")
+        'choose((xs[v] > w), add(xs[v], 1ll), negative(xs[v]))'
+        """
+        return written(self.tree, names)
+
+    def divided_by_zero(self) -> OptionError:
+        """Return the error of a division by 0."""
+        return OptionError(
+            self.option,
+            self.text,
+            "keep divisors from 0, as in x // max(y, 1)",
+            problem=f"{self.option} {self.text!r} divides by 0",
+        )
 
 
 @cache
@@ -161,6 +181,71 @@ def evaluated(node: Any, arrays: Mapping[str, Any]) -> Any:
             chosen = truth(node.test, arrays)
             return np.where(chosen, number(node.body, arrays), number(node.orelse, arrays))
     return reduce(CALLED[node.func.id], [number(each, arrays) for each in node.args])
+
+
+WRITTEN: Final[Mapping[type[ast.AST], str]] = {
+    ast.Add: "add({}, {})", ast.Sub: "subtract({}, {})", ast.Mult: "times({}, {})",
+    ast.FloorDiv: "floor_divide({}, {}, fault)", ast.Mod: "modulo({}, {}, fault)",
+    ast.BitAnd: "({} & {})", ast.BitOr: "({} | {})", ast.BitXor: "({} ^ {})",
+    ast.USub: "negative({})", ast.Invert: "(~{})",
+    ast.Eq: "({} == {})", ast.NotEq: "({} != {})", ast.Lt: "({} < {})", ast.LtE: "({} <= {})",
+    ast.Gt: "({} > {})", ast.GtE: "({} >= {})",
+}  # fmt: skip
+"""Operators in CUDA C++. All operands are evaluated, as by whole arrays: 0 divides there, too."""
+
+TRUTHS: Final = (ast.Compare, ast.BoolOp)
+"""Nodes whose value is a truth value there; so is that of ``not``."""
+
+
+def written(node: Any, names: Mapping[str, str]) -> str:
+    """Return a tree without faults in CUDA C++."""
+    match node:
+        case ast.Constant(value=value):
+            return f"{int(value)}ll"  # type: ignore[arg-type]
+        case ast.Name(id=name):
+            return names.get(name, name)
+        case ast.UnaryOp(op=ast.Not()):
+            return f"(!{written_truth(node.operand, names)})"
+        case ast.UnaryOp():
+            return WRITTEN[type(node.op)].format(written_number(node.operand, names))
+        case ast.BinOp():
+            ends = (written_number(each, names) for each in (node.left, node.right))
+            return WRITTEN[type(node.op)].format(*ends)
+        case ast.Compare():
+            values = [written_number(each, names) for each in (node.left, *node.comparators)]
+            pairs = zip(node.ops, values, values[1:], strict=False)
+            return _joined("&", [WRITTEN[type(op)].format(a, b) for op, a, b in pairs])
+        case ast.BoolOp():
+            sign = "&" if isinstance(node.op, ast.And) else "|"
+            return _joined(sign, [written_truth(each, names) for each in node.values])
+        case ast.IfExp():
+            ends = (written_number(each, names) for each in (node.body, node.orelse))
+            return f"choose({written_truth(node.test, names)}, {', '.join(ends)})"
+    name = {"min": "minimum", "max": "maximum"}[node.func.id]
+    values = [written_number(each, names) for each in node.args]
+    return reduce(lambda a, b: f"{name}({a}, {b})", values)
+
+
+def written_number(node: Any, names: Mapping[str, str]) -> str:
+    """Return a value as an integer."""
+    text = written(node, names)
+    return f"i64({text})" if is_truth(node) else text
+
+
+def written_truth(node: Any, names: Mapping[str, str]) -> str:
+    """Return whether a value is not 0."""
+    text = written(node, names)
+    return text if is_truth(node) else f"({text} != 0)"
+
+
+def is_truth(node: Any) -> bool:
+    """Whether a node's value is true or false, and no integer."""
+    negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+    return negated or isinstance(node, TRUTHS)
+
+
+def _joined(sign: str, truths: list[str]) -> str:
+    return truths[0] if len(truths) == 1 else f"bool({f' {sign} '.join(truths)})"
 
 
 def number(node: Any, arrays: Mapping[str, Any]) -> Any:

@@ -1,7 +1,8 @@
 """Operators on graphs for algorithms of one's own: `filter`, `advance` and `intersect`.
 
 They follow Marrow-Graph (das Neves: GPU Accelerated Dynamic Graph Processing, 2024). What they
-combine is integer and commutes, so that results are unique. They run on the CPU, by whole arrays.
+combine is integer and commutes, so that results are unique. They run where their arrays are: by
+whole arrays of NumPy, or on the device that has arrays of CuPy, where expressions become kernels.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.algorithms.expressions import Expression
+from louvain_um.algorithms.running import device_rows_of, rows_of
 from louvain_um.errors import GraphError, OptionError
 
 CHUNK: Final = 1 << 20
@@ -38,6 +40,11 @@ def filter(frontier: ArrayLike, condition: str, **arrays: ArrayLike) -> NDArray[
     **arrays : array of int, one entry per vertex
         Each name stands for the vertex's entry.
 
+    Returns
+    -------
+    uint32[k]
+        Of CuPy if the frontier or an array is.
+
     Raises
     ------
     OptionError
@@ -52,12 +59,16 @@ def filter(frontier: ArrayLike, condition: str, **arrays: ArrayLike) -> NDArray[
     >>> filter([3, 0, 1], "x > 4 and v != 0", x=np.array([9, 5, 9, 4])).tolist()
     [1]
     """
-    items = np.unique(np.asarray(frontier, np.int64))
-    values = {name: np.asarray(array) for name, array in arrays.items()}
-    known = Expression(condition, ("v", *values), "condition")
+    known = Expression(condition, ("v", *arrays), "condition")
+    xp = module_of(frontier, *arrays.values())
+    items = xp.unique(xp.asarray(frontier, np.int64))
+    values = {name: xp.asarray(array) for name, array in arrays.items()}
     for array in values.values():
         check_values(array)
         check_vertices(items, len(array))
+    if xp is not np:
+        there: NDArray[np.uint32] = _filter_there(items, known, values)
+        return there
     kept = known.value(v=items, **{name: array[items] for name, array in values.items()})
     chosen: NDArray[np.uint32] = items.astype(np.uint32)[
         np.broadcast_to(np.not_equal(kept, 0), items.shape)
@@ -89,14 +100,15 @@ def advance(
         ``x``, the source's entry, and ``y``, the target's.
     combine : {"min", "max", "or", "add"}
     into : int64[n]
-        Changed in place, or left as it was if the call raises.
+        Changed in place, or left as it was if the call raises. An array of CuPy is changed on its
+        device, to which the rows are copied if they are not there.
     x, y : array of int, length n, optional
         What the names stand for; by default `into`.
 
     Returns
     -------
     uint32[k]
-        Vertices whose entry of `into` has changed, ascending.
+        Vertices whose entry of `into` has changed, ascending; of CuPy if `into` is.
 
     Raises
     ------
@@ -117,24 +129,30 @@ def advance(
     >>> d.tolist()
     [0, 5, 6]
     """
-    from louvain_um.algorithms.running import rows_of
-
-    rows = rows_of(graph)
-    n, known = rows.n_vertices, Expression(along, ("u", "v", "w", "x", "y"), "along")
+    known = Expression(along, ("u", "v", "w", "x", "y"), "along")
     if combine not in COMBINED:
         raise OptionError("combine", combine, f"must be one of {', '.join(COMBINED)}")
-    sources, targets = (into if given is None else np.asarray(given) for given in (x, y))
+    xp = module_of(into)
+    rows = rows_of(graph) if xp is np else device_rows_of(graph)
+    n = rows.n_vertices
+    sources, targets = (into if given is None else xp.asarray(given) for given in (x, y))
     for array in (into, sources, targets):
         check_values(array)
         if len(array) != n:
             raise GraphError(f"arrays must have {n} entries, one per vertex, not {len(array)}")
     if into.dtype != np.int64:
         raise GraphError(f"into must be int64, not {into.dtype}; convert it with .astype(np.int64)")
-    items = np.unique(np.asarray(frontier, np.int64))
+    items = xp.unique(xp.asarray(frontier, np.int64))
     check_vertices(items, n)
     before = into.copy()
     # `into` may stand for x and y: they keep the values from before the call.
     sources, targets = (before if array is into else array for array in (sources, targets))
+    if xp is not np:
+        ends = sources, targets
+        changed: NDArray[np.uint32] = _advance_there(
+            rows, items, known, combine, into, before, ends
+        )
+        return changed
     lengths = rows.ends[items] - rows.begins[items]
     starts = np.concatenate(([0], np.cumsum(lengths)))
     try:
@@ -181,20 +199,78 @@ def intersect(
     >>> intersect(g, [(0, 2), (1, 3)]).tolist()
     [2, 2]
     """
-    from louvain_um.algorithms.running import rows_of
-    from louvain_um.cpu.algorithms.operators import arrays, count_common
-
-    rows, given = rows_of(graph), np.asarray(pairs)
+    xp = module_of(pairs, each)
+    given = xp.asarray(pairs)
     given = given.reshape(0, 2) if given.size == 0 else given
     if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
         raise GraphError(f"pairs must be whole numbers of shape (p, 2), not {given.shape}")
+    rows: Any = rows_of(graph) if xp is np else device_rows_of(graph)
     if each is not None and (each.dtype != np.int64 or each.shape != (rows.n_vertices,)):
         raise GraphError(f"each must be int64 with {rows.n_vertices} entries, one per vertex")
     ends = given.astype(np.int64)
     check_vertices(ends.ravel(), rows.n_vertices)
+    if xp is not np:
+        from louvain_um.gpu.algorithms import operators
+
+        found: NDArray[np.int64] = operators.count_common(
+            rows, xp.ascontiguousarray(ends.astype(np.uint32)), each
+        )
+        return found
+    from louvain_um.cpu.algorithms.operators import arrays, count_common
+
     counts = np.zeros(len(ends), np.int64)
     count_common(arrays(rows), ends, counts, np.empty(0, np.int64) if each is None else each)
     return counts
+
+
+def module_of(*arrays: Any) -> Any:
+    """Return CuPy if one of the arrays is its, else NumPy."""
+    if any(hasattr(array, "__cuda_array_interface__") for array in arrays):
+        import cupy
+
+        return cupy
+    return np
+
+
+def _filter_there(items: Any, known: Expression, values: dict[str, Any]) -> Any:
+    """Return the items that meet a condition, on the device."""
+    import cupy
+
+    from louvain_um.gpu.algorithms import operators
+
+    text = known.cuda(**{name: f"arrays[{k}][v]" for k, name in enumerate(values)})
+    arrays = [cupy.ascontiguousarray(array, np.int64) for array in values.values()]
+    frontier = items.astype(np.uint32)
+    kept, fault = operators.keep(frontier, arrays, text)
+    if fault:
+        raise known.divided_by_zero()
+    return frontier[kept]
+
+
+def _advance_there(
+    rows: Any,
+    items: Any,
+    known: Expression,
+    combine: str,
+    into: Any,
+    before: Any,
+    ends: tuple[Any, Any],
+) -> Any:
+    """Combine along arcs on the device; return what has changed."""
+    import cupy
+
+    from louvain_um.gpu.algorithms import operators
+
+    xs, ys = (cupy.ascontiguousarray(array, np.int64) for array in ends)
+    # Kernels take addresses: what lies otherwise is changed in a copy.
+    target = cupy.ascontiguousarray(into)
+    fault = operators.follow(rows, items.astype(np.uint32), combine, known.cuda(), xs, ys, target)
+    if fault:
+        into[...] = before
+        raise known.divided_by_zero()
+    if target is not into:
+        into[...] = target
+    return cupy.flatnonzero(into != before).astype(np.uint32)
 
 
 def check_values(array: NDArray[Any]) -> None:

@@ -140,15 +140,16 @@ def on_device(
 
     A graph that is on the device stays as it is, unless a policy or a budget is given.
     """
-    from louvain_um.gpu.algorithms.launch import DeviceRows
     from louvain_um.gpu.algorithms.workspace import PLAIN, placed
 
     with device_errors(chosen), chosen.current():
-        if isinstance(graph, DeviceGraph) and policy.name == AUTO.name and budget == Budget():
-            yield DeviceRows.of(graph), PLAIN
+        rows = rows_there(graph)
+        if rows is not None and policy.name == AUTO.name and budget == Budget():
+            yield rows, PLAIN
             return
-        if not isinstance(graph, DeviceGraph):
-            graph = graph if isinstance(graph, Graph) else graph.snapshot()
+        if not isinstance(graph, Graph | DeviceGraph):
+            graph = graph.snapshot()
+        if isinstance(graph, Graph):
             refuse_kinds(graph, "these algorithms take")
         program = program_of(name, **size_of(graph), iterations=iterations)
         with placed(program, graph, str(chosen), policy, budget) as found:
@@ -167,6 +168,30 @@ def rows_of(graph: Any) -> RowView:
         return RowView.of(graph)
     view: RowView = graph.view()
     return view
+
+
+def rows_there(graph: Any) -> Any:
+    """Return the rows of a graph where they lie in a device's memory; None if they do not.
+
+    Those of a changing graph have gaps between them.
+    """
+    if isinstance(graph, DeviceGraph):
+        from louvain_um.gpu.algorithms.launch import DeviceRows
+
+        return DeviceRows.of(graph)
+    return graph.device_view() if hasattr(graph, "device_view") else None
+
+
+def device_rows_of(graph: Any) -> Any:
+    """Return the rows of a graph in the current device's memory, copied if they are not there."""
+    if has_rows(graph):
+        found = rows_there(graph)
+        return rows_there(DeviceGraph.from_host(graph.snapshot())) if found is None else found
+    if not isinstance(graph, Graph | DeviceGraph):
+        from louvain_um.formats.reading import graph_of
+
+        graph = graph_of(graph)
+    return rows_there(DeviceGraph.from_host(graph) if isinstance(graph, Graph) else graph)
 
 
 def has_rows(graph: Any) -> bool:

@@ -182,6 +182,28 @@ class Contents:
             names=self.names,
         )
 
+    def device_view(self) -> Any:
+        """Return the rows where they lie in a device's memory, for its algorithms.
+
+        None if they are on the host. Valid until the next batch.
+        """
+        store = self._device
+        if store is None:
+            return None
+        from louvain_um.gpu.algorithms.launch import DeviceRows
+
+        n = self.n_vertices
+        loops = store.loops[:n] if bool(store.loops[:n].any()) else None
+        return DeviceRows(
+            begins=store.begins[:n],
+            ends=store.ends[:n],
+            targets=store.targets,
+            weights=store.weights,
+            loops=loops,
+            n_arcs=self.n_arcs,
+            total_weight=self.total_weight,
+        )
+
     def snapshot(self) -> Any:
         """Return the graph as it is now, in arrays of its own; removed vertices are isolated.
 

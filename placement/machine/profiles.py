@@ -144,4 +144,54 @@ RTX3060TI = replace(
     },
 )
 
-PROFILES = {machine.name: machine for machine in (H200, P4000, RTX3060TI)}
+P100 = replace(
+    P4000,  # the same bus
+    name="p100",
+    memory_bytes=16 * GIB,
+    device_bandwidth=585e9,
+    device_random_rate=10.3e9,
+    device_atomic_rate=5.1e9,
+    operation_rate=4.2e12,
+    faults_in_flight=112,
+    cache_bytes=4 << 20,
+    notes={
+        **P4000.notes,
+        "all": "assumed where nothing else is said; no figure was measured on a Tesla P100",
+        "memory_bytes": "data sheet: 16 GB HBM2",
+        "device_bandwidth": "data sheet: 732 GB/s, of which 80 % is taken as reachable",
+        "copy_to_device": "PCIe 3.0 x16 (the host's): 15.75 GB/s, of which 80 % is usual",
+        "cache_bytes": "data sheet: 4 MB",
+        "operation_rate": "assumed: 45 % of the data sheet's 9.3 Tflop/s in single precision",
+        "faults_in_flight": "56 processors x 2,048 threads x 4 bytes, in pages of 4 KiB",
+    },
+)
+
+_FROM_NVLINK = "assumed: as on PCIe, at 32 instead of 12.5 GB/s"
+
+P100_NVLINK = replace(
+    P100,
+    name="p100-nvlink",
+    copy_to_device=32e9,
+    copy_to_host=32e9,
+    remote_bandwidth=29.4e9,
+    remote_write_bandwidth=30.2e9,
+    remote_random_rate=328e6,
+    remote_atomic_rate=154e6,
+    pinned_random_rate=328e6,
+    prefetch_to_device=28.9e9,
+    prefetch_to_host=28.9e9,
+    prefetch_duplicate=14.4e9,
+    migrate_to_device=18.7e9,
+    evict_to_host=28.9e9,
+    notes={
+        **P100.notes,
+        "all": "the machine of Hope, Nag and Qasem: a P100 linked to a POWER8; nothing was "
+        "measured there",
+        "copy_to_device": "two NVLink 1.0 links of 20 GB/s to the host, of which 80 % is taken",
+        "remote_bandwidth": _FROM_NVLINK,
+        "remote_random_rate": _FROM_NVLINK,
+        "prefetch_to_device": _FROM_NVLINK,
+    },
+)
+
+PROFILES = {machine.name: machine for machine in (H200, P4000, RTX3060TI, P100, P100_NVLINK)}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from louvain_um.algorithms.expressions import Expression
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.gpu.runtime import compile, kernel_list, nvrtc
 
@@ -44,6 +45,19 @@ def test_kernels_compile(job: tuple[str, str, int]) -> None:
     image = compile.cached_image(source, names, compile.target(architecture))
     assert image.code.startswith(b"\x7fELF")
     assert sorted(image.names) == sorted(names)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_expressions_of_users_compile(architecture: int) -> None:
+    along = Expression("min(x // max(w, 1), y % 7) if u != v else -x", tuple("uvwxy"), "along")
+    condition = Expression("not a or 3 < a <= v", ("a", "v"), "condition")
+    target = compile.target(architecture)
+    for source, name, text in (
+        ("along", "combine_along<u64, Least>", along.cuda()),
+        ("keep", "keep", condition.cuda(a="arrays[0][v]")),
+    ):
+        image = compile.written_image(source, name, target, f"#define EXPRESSION {text}\n")
+        assert list(image.names) == [name]
 
 
 def test_units_cover_every_kernel() -> None:

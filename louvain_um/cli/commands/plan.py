@@ -75,7 +75,7 @@ def plan(
         str | None,
         typer.Option(
             metavar="PROFILE",
-            help="h200, p4000, rtx3060ti, or a file written by calibrate.  "
+            help="h200, p4000, rtx3060ti, p100, p100-nvlink, or a file written by calibrate.  "
             "[default: the GPU of this machine, or h200]",
             show_default=False,
         ),

@@ -34,7 +34,8 @@ def simulate(
     machine: Annotated[
         str,
         typer.Option(
-            metavar="PROFILE", help="h200, p4000, rtx3060ti, or a file written by calibrate."
+            metavar="PROFILE",
+            help="h200, p4000, rtx3060ti, p100, p100-nvlink, or a file written by calibrate.",
         ),
     ] = "h200",
     policies: Policies = POLICIES,

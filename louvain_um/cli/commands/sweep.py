@@ -58,7 +58,8 @@ def sweep(
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Machines to simulate: h200, p4000, rtx3060ti, or files written by calibrate.  "
+            help="Machines to simulate: h200, p4000, rtx3060ti, p100, p100-nvlink, or files "
+            "written by calibrate.  "
             "[default: h200]",
             show_default=False,
         ),

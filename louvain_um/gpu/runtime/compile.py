@@ -130,6 +130,21 @@ def cached_image(
     return image
 
 
+def written_image(source: str, expression: str, architecture: str, front: str) -> Image:
+    """Return a kernel of a source that other text is written in front of, cached like others."""
+    files, name = sources(), f"{source}.cu"
+    headers = included(name, files)
+    parts = [front, files[name], dict(sorted(headers.items())), expression, OPTIONS, architecture]
+    key = hashlib.sha256(json.dumps([*parts, compiler().version]).encode()).hexdigest()[:40]
+    file = image_cache.cache_folder() / f"{key}.image"
+    image = image_cache.load(file)
+    if image is None:
+        options = (*OPTIONS, architecture)
+        image = compile_source(name, front + files[name], headers, [expression], options)
+        image_cache.save(file, image)
+    return image
+
+
 class Kernel:
     """A loaded kernel, launched cooperatively on CuPy's current stream.
 
@@ -195,6 +210,28 @@ class Kernels:
         if loaded is None:
             self.prepare([(source, types)], observer)
             loaded = self.loaded[key]
+        return loaded
+
+    def written(self, source: str, kernel: str, types: str, front: str) -> Kernel:
+        """Return a kernel whose source begins with other text, such as a user's expression.
+
+        Parameters
+        ----------
+        source, kernel, types : str
+            As of `get`.
+        front : str
+            Lines of CUDA C++, which define what the source leaves open.
+        """
+        from cupy.cuda import Device
+
+        device, expression = Device(), kernel_list.expression(kernel, types)
+        with self.lock:
+            name = f"{source} {front}"
+            loaded = self.loaded.get((device.id, name, expression))
+            if loaded is None:
+                architecture = target(int(device.compute_capability))
+                self.load(device.id, name, written_image(source, expression, architecture, front))
+                loaded = self.loaded[device.id, name, expression]
         return loaded
 
     def prepare(self, units: Iterable[tuple[str, str]], observer: Observer = ignore) -> None:

@@ -27,6 +27,11 @@ ANY_WEIGHTS: Final = ("Unweighted", "u32", "u64")
 SPANS: Final = tuple(f"Spans<{weights}>, u64" for weights in ANY_WEIGHTS)
 """The same for moving on a graph that changes (`spans.cuh`)."""
 
+FOLLOWED: Final = tuple(
+    f"{weights}, {way}" for weights in ANY_WEIGHTS for way in ("Least", "Most", "Bits", "Sum")
+)
+"""The same, with the way in which values are combined (`along.cu`)."""
+
 NO_TEMPLATE: Final = ("",)
 """For functions that are not templates."""
 
@@ -103,6 +108,9 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
         "spmv": {"multiply": ANY_WEIGHTS},
         "sssp": {"sssp": ANY_WEIGHTS},
         "triangles": {"triangles": NO_TEMPLATE},
+        "along": {"combine_along": FOLLOWED},
+        "keep": {"keep": NO_TEMPLATE},
+        "common": {"count_common": NO_TEMPLATE},
         "batches": {
             "key_edges": NO_TEMPLATE,
             **dict.fromkeys(("net_batch", "end_batch"), ANY_WEIGHTS),

@@ -24,7 +24,7 @@ from louvain_um.profiling.sweep.replay_tables import fitting, in_hindsight, iter
 from louvain_um.profiling.sweep.results import REQUIRED
 from louvain_um.profiling.sweep.run import Settings, Subject, sweep
 from louvain_um.profiling.sweep.store import Store
-from louvain_um.profiling.thesis.stand_ins import GRAPHS, stand_in
+from louvain_um.profiling.thesis.stand_ins import GRAPHS, NON_FITTING_GRAPHS, stand_in
 from louvain_um.profiling.views.sweep.cost_breakdown import fastest
 
 RATES = (0.0, 50.0, 70.0)
@@ -398,7 +398,7 @@ def test_a_session_is_replayed_from_its_maps(graph, tmp_path):
 
 
 def test_stand_ins_have_their_originals_shape():
-    for original in GRAPHS:
+    for original in (*GRAPHS, *NON_FITTING_GRAPHS):
         graph = original.make(1 / 512)
         assert (graph.weights is not None) == original.weighted
         assert graph.n_arcs / graph.n_vertices == pytest.approx(original.degree, rel=0.35)
