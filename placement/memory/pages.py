@@ -28,7 +28,8 @@ MOST_PAGE: Final = 64 << 20
 PAGES: Final = 48
 """Pages of the device, at least: an array wastes half a page. But mapping 1 GiB of the host takes
 27 ms in pages of 2 MiB, 14 of 8, 10 of 64, and unmapping it half as long; of the device, 13, 3 and
-.5 ms; making it on the host, .35 s in pages of 2 MiB, .2 in larger ones (one H200)."""
+.5 ms; making it on the host, .35 s in pages of 2 MiB, .2 in larger ones
+(`benchmarks/results/pages_h200.json`)."""
 
 HOST_SHARE: Final = 0.5
 """Share of the host's free memory that is page-locked at most."""
