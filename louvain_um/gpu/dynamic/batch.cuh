@@ -145,3 +145,60 @@ __device__ __forceinline__ void add_counted(T* counter, T mine) {
   const T sum = block_sum(mine);
   if (threadIdx.x == 0 && sum != 0) atomicAdd((u64*)counter, (u64)sum);
 }
+
+// Items that a thread scans at a time.
+#define SCANNED 4
+
+// As grid_scan_to, for many items of little work: a warp takes SCANNED * 32 at a time. Ends with a
+// barrier of the block.
+template <class T, class F, class P>
+__device__ __forceinline__ void scan_many(i64 n, F value, P put, T* partials, Barrier* barrier) {
+  __shared__ T of_warp[THREADS / WARP];
+  const i64 begin = stretch_begin(n), end = stretch_end(n);
+  T mine = 0;
+#pragma unroll 4
+  for (i64 i = begin + threadIdx.x; i < end; i += THREADS) mine += value(i);
+  const T sum = block_sum(mine);
+  if (threadIdx.x == 0) partials[blockIdx.x] = sum;
+  grid_sync(barrier);
+  T before = 0, all = 0;
+  for (u32 b = threadIdx.x; b < gridDim.x; b += THREADS) {
+    const T part = ((volatile T*)partials)[b];
+    all += part;
+    if (b < blockIdx.x) before += part;
+  }
+  T base = block_sum(before);
+  all = block_sum(all);
+  const u32 lane = lane_index(), warp = warp_index();
+  for (i64 low = begin; low < end; low += SCANNED * THREADS) {
+    const i64 first = low + warp * (SCANNED * WARP) + lane;
+    T own[SCANNED], offset[SCANNED], run = 0;
+#pragma unroll
+    for (int k = 0; k < SCANNED; ++k)
+      own[k] = first + k * WARP < end ? value(first + k * WARP) : T(0);
+#pragma unroll
+    for (int k = 0; k < SCANNED; ++k) {
+      T upto = own[k];
+      for (int d = 1; d < WARP; d <<= 1) {
+        const T other = __shfl_up_sync(FULL, upto, d);
+        if (lane >= d) upto += other;
+      }
+      offset[k] = run + upto - own[k];
+      run += __shfl_sync(FULL, upto, WARP - 1);
+    }
+    if (lane == 0) of_warp[warp] = run;
+    __syncthreads();
+    T total = 0, ahead = 0;
+    for (u32 w = 0; w < THREADS / WARP; ++w) {
+      if (w < warp) ahead += of_warp[w];
+      total += of_warp[w];
+    }
+#pragma unroll
+    for (int k = 0; k < SCANNED; ++k)
+      if (first + k * WARP < end) put(first + k * WARP, base + ahead + offset[k], own[k]);
+    base += total;
+    __syncthreads();
+  }
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) put(n, all, T(0));
+  __syncthreads();
+}

@@ -168,7 +168,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
   if (b.order) gather_operations(b, barrier);
 
   Seen seen;
-  // The threads that settle arcs are those that scan them.
+  // The threads that settle arcs are those that sum them.
   for (i64 i = stretch_begin(listed) + threadIdx.x; i < stretch_end(listed); i += THREADS)
     settle<W>(b, i, seen);
   add_counted(&counts->missing, seen.missing);
@@ -180,7 +180,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
   // Arcs in the lower half of the sums, edges in the upper.
   auto* arc_old = (Amount<W>*)b.arc_old;
   auto* arc_new = (Amount<W>*)b.arc_new;
-  grid_scan_to<u64>(
+  scan_many<u64>(
       listed,
       [=](i64 i) {
         const u32 u = b.keys[i] >> 32, v = u32(b.keys[i]);
@@ -200,7 +200,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
 
   // Rows in the upper half; in the lower, arcs gained, and one more per arc.
   const i64 arcs = *(volatile i64*)&counts->arcs;
-  grid_scan_to<u64>(
+  scan_many<u64>(
       arcs,
       [=](i64 i) {
         const bool first = i == 0 || b.arc_keys[i] >> 32 != b.arc_keys[i - 1] >> 32;
@@ -225,14 +225,14 @@ __global__ void BOUNDS net_batch(const Batch b) {
   if (lane_index() == 0 && longest) atomicMax(&counts->longest, longest);
   if (b.classes == nullptr) return;
   u64 freed = 0, moved = 0;
-  // As above: these threads also scan.
+  // As above: these threads also sum.
   for (i64 r = stretch_begin(rows) + threadIdx.x; r < stretch_end(rows); r += THREADS) {
     const bool stays = choose_page(b, r, freed, moved);
     b.pages[r] = stays ? b.from[r] : -1;
   }
   add_counted(&counts->freed, freed);
   add_counted(&counts->moved, moved);
-  grid_scan_to<i64>(
+  scan_many<i64>(
       rows,
       [=](i64 r) {
         return b.pages[r] < 0 ? 0 : b.lengths[r] + (b.starts[r + 1] - b.starts[r]);
@@ -244,7 +244,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
           b.rooms[r] = own ? sum : -1;
       },
       b.partials, barrier);
-  grid_scan_to<i64>(
+  scan_many<i64>(
       rows, [=](i64 r) { return b.rooms[r] < 0 ? capacity_of(b.wanted[r]) : 0; },
       [=](i64 r, i64 sum, i64) {
         if (r == rows)

@@ -65,11 +65,31 @@ __device__ __forceinline__ void merge_item(const Batch& b, const Pools<W>& pools
   put_weight(pools.out_weights, at, u64(fresh[k]));
 }
 
+// Copies 32 rows without changes, one given by each lane. Whole warps call.
+template <class W>
+__device__ __forceinline__ void copy_lanes(const Pools<W>& pools, const Merged& mine) {
+  const i64 shift = mine.out - mine.begin;
+  u32 total;
+  walk_lanes(mine.length, mine.begin, total, [&](const i64* at, const u32* owner, u32) {
+    u32 target[DEPTH];
+#pragma unroll
+    for (int d = 0; d < DEPTH; ++d) target[d] = at[d] >= 0 ? __ldcs(pools.targets + at[d]) : 0;
+#pragma unroll
+    for (int d = 0; d < DEPTH; ++d) {
+      const i64 to = at[d] + __shfl_sync(FULL, shift, owner[d]);
+      if (at[d] < 0) continue;
+      pools.out_targets[to] = target[d];
+      put_weight(pools.out_weights, to, u64(weight_at(pools.weights, at[d])));
+    }
+    return true;
+  });
+}
+
 // Merges 32 rows, one given by each lane. Whole warps call.
 template <class W>
 __device__ __forceinline__ void merge_lanes(const Batch& b, const Pools<W>& pools,
                                             const Merged& mine) {
-  const bool plain = !__any_sync(FULL, mine.changes);
+  if (!__any_sync(FULL, mine.changes)) return copy_lanes(pools, mine);
   u32 total;
   // An item's source is its place in its row; the lane's row begins at 0.
   walk_lanes(mine.items(), 0, total, [&](const i64* at, const u32* owner, u32) {
@@ -80,11 +100,8 @@ __device__ __forceinline__ void merge_lanes(const Batch& b, const Pools<W>& pool
       row[d].begin = __shfl_sync(FULL, mine.begin, owner[d]);
       row[d].out = __shfl_sync(FULL, mine.out, owner[d]);
       row[d].length = __shfl_sync(FULL, mine.length, owner[d]);
-      row[d].first = row[d].changes = 0;
-      if (!plain) {
-        row[d].first = __shfl_sync(FULL, mine.first, owner[d]);
-        row[d].changes = __shfl_sync(FULL, mine.changes, owner[d]);
-      }
+      row[d].first = __shfl_sync(FULL, mine.first, owner[d]);
+      row[d].changes = __shfl_sync(FULL, mine.changes, owner[d]);
       target[d] = at[d] >= 0 && at[d] < row[d].length ? pools.targets[row[d].begin + at[d]] : 0;
     }
 #pragma unroll
@@ -199,7 +216,7 @@ __global__ void BOUNDS lay_out_rows(const Batch b, i64 n, i64 rows, Row* spans, 
     grid_sync(barrier);
   }
   const auto length_of = [=](i64 v) { return b.spans[v].arcs() + (rows ? spans[v].high : 0); };
-  grid_scan_to<i64>(
+  scan_many<i64>(
       n,
       [=](i64 v) {
         const i64 length = length_of(v);
