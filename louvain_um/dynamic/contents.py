@@ -18,6 +18,7 @@ from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.stores.contiguous import given
 from louvain_um.dynamic.stores.store import Rows, Store
 from louvain_um.errors import GraphError
+from louvain_um.events import announcing
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.row_view import RowView
 
@@ -161,7 +162,8 @@ class Contents:
         a, b = read_ids(u, "u", limits), read_ids(v, "v", limits)
         if len(a) != len(b):
             raise GraphError(f"u has {len(a)} entries and v {len(b)}; they must match")
-        return self._weights_of(a, b)
+        with announcing("query"):
+            return self._weights_of(a, b)
 
     def view(self) -> RowView:
         """Return the rows for engines and algorithms: where they lie, or as a compressed copy.

@@ -25,6 +25,7 @@ from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.stores import store_class
 from louvain_um.dynamic.stores.store import Compressed
 from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
+from louvain_um.events import announcing
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
 from louvain_um.options import Budget, Options
@@ -210,7 +211,7 @@ class DynamicGraph(Contents):
             what: edge_columns(what, edges, weighted=self.weighted and what != "delete")
             for what, edges in (("insert", insert), ("delete", delete), ("decrease", decrease))
         }
-        with self._named(given) as columns:
+        with announcing("update"), self._named(given) as columns:
             edges = self._net(columns, duplicates, refuse_missing=missing == "raise")
             self._carry_out(edges)
         return self._change(edges)
@@ -283,11 +284,12 @@ class DynamicGraph(Contents):
         if self._names:
             ids = self._names.ids_of(ids, "remove_vertices")
         gone = np.unique(read_ids(ids, "remove_vertices: ids", self._host_limits))
-        u, v = self._store.arcs_of(gone)
-        loops = gone[self._weights_of(gone, gone) > 0]
-        delete = (np.concatenate([u, loops]), np.concatenate([v, loops]))
-        edges = self._net({"insert": None, "delete": delete, "decrease": None}, None)
-        self._carry_out(edges)
+        with announcing("update"):
+            u, v = self._store.arcs_of(gone)
+            loops = gone[self._weights_of(gone, gone) > 0]
+            delete = (np.concatenate([u, loops]), np.concatenate([v, loops]))
+            edges = self._net({"insert": None, "delete": delete, "decrease": None}, None)
+            self._carry_out(edges)
         self._mark_alive(gone, 0)
         self._dead += len(gone)
         if self._names:
@@ -296,7 +298,8 @@ class DynamicGraph(Contents):
 
     def compact(self) -> None:
         """Drop unused places of the store; nothing else changes."""
-        self._store.compact()
+        with announcing("compact"):
+            self._store.compact()
 
     @contextmanager
     def _named(self, given: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -293,3 +293,21 @@ def test_damaged_files_are_refused(tmp_path: Path, name: str) -> None:
     for file in ("short.npz", "other.npz", "none.npz"):
         with pytest.raises(LouvainUmError, match=file):
             lu.Tracker.load(tmp_path / file)
+
+
+def test_sessions_tell_the_phases_apart() -> None:
+    from louvain_um.profiling import recording
+
+    graph = grown(60, 240, False, 3)
+    tracker = lu.Tracker(graph, renew=0.001, audit=0.0, connected="always")
+    rng = np.random.default_rng(1)
+    with recording(device="cpu") as run:
+        for _ in range(34):
+            tracker.update(graph.apply(**random_batch(rng, 60, 8, False)))
+        graph.has_edges([0], [1])
+        graph.compact()
+        graph.remove_vertices([5])
+    seen = {phase.phase for phase in run.session.phases}
+    expected = {"update", "carry", "split", "frontier", "renew", "audit", "query", "compact"}
+    assert expected <= seen
+    assert sum(phase.phase == "update" for phase in run.session.phases) == 35

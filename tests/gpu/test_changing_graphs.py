@@ -82,18 +82,39 @@ def test_scenarios_end_alike():
     assert graphs[0].digest() == graphs[1].digest()
 
 
-def test_a_tracker_follows_a_graph_on_a_device():
-    base = rmat(10, edge_factor=8, seed=3).graph
-    graphs = DynamicGraph(base), DynamicGraph(base, device="cuda")
-    trackers = [lu.Tracker(graph) for graph in graphs]
+@pytest.mark.parametrize("connected", ["renewal", "always"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_tracker_follows_a_graph_on_a_device(weighted, connected):
+    base = rmat(12, edge_factor=8, seed=3).graph
+    kind = {"weighted": weighted or None}
+    graphs = DynamicGraph(base, **kind), DynamicGraph(base, device="cuda", **kind)
+    options = {"renew": 0.05, "audit": 0.001, "connected": connected}
+    trackers = [lu.Tracker(graph, **options) for graph in graphs]
     rng = np.random.default_rng(4)
-    for _ in range(12):
-        u, v = rng.integers(0, 1024, (2, 200))
+    for k in range(40):
+        u, v = rng.integers(0, 4096, (2, 600))
+        w = (rng.integers(1, 50, 400),) if weighted else ()
         results = [
             tracker.update(
-                tracker.graph.apply(insert=(u[:120], v[:120]), delete=(u[120:], v[120:]))
+                tracker.graph.apply(insert=(u[:400], v[:400], *w), delete=(u[400:], v[400:]))
             )
             for tracker in trackers
         ]
-        assert np.array_equal(results[0].ids, results[1].ids)
         assert results[0].modularity == results[1].modularity
+        if k % 4 == 0:
+            assert np.array_equal(results[0].labels, results[1].labels)
+            assert np.array_equal(results[0].ids, results[1].ids)
+            assert np.array_equal(results[0].changed, results[1].changed)
+            assert results[0].events.tolist() == results[1].events.tolist()
+    frames = [tracker.to_frame() for tracker in trackers]
+    assert frames[0]["renewed"].sum() > 1
+    for column in ("changed", "communities", "marked", "split", "moves", "renewed", "audit_lead"):
+        assert frames[0][column].equals(frames[1][column]), column
+
+
+def test_a_tracker_keeps_to_a_budget():
+    base = rmat(12, edge_factor=8, seed=3).graph
+    held = DynamicGraph(base, device="cuda").memory.total_bytes
+    tight = DynamicGraph(base, device="cuda", device_budget=2 * held + 20_000)
+    with pytest.raises(MemoryBudgetError, match="bytes more"):
+        lu.Tracker(tight)

@@ -25,6 +25,7 @@ from louvain_um.dynamic.tracking.identity import Identity
 from louvain_um.dynamic.tracking.listed_identity import ListedIdentity
 from louvain_um.dynamic.tracking.partition import Partition, Work
 from louvain_um.errors import MemoryBudgetError
+from louvain_um.events import announcing
 from louvain_um.gpu.dynamic import follow_arrays
 from louvain_um.gpu.dynamic.batch_arrays import long_rows
 from louvain_um.gpu.dynamic.follow_arrays import COUNTS, DIFFERING, FOLLOW, KEPT, SCRATCH, STATE
@@ -123,20 +124,35 @@ class DeviceFollower:
         )
 
     def follow(self, change: Change) -> tuple[Report, Pending]:
-        """Follow a batch that was just applied; see `following.follow_batch`."""
+        """Follow a batch that was just applied; see `following.follow_batch`.
+
+        After an error, the follower is as it was.
+        """
+        self._make_room(self.graph.n_vertices)
+        touched = self.kept["touched"].copy()
+        try:
+            return self._follow(change)
+        except BaseException:
+            self.kept["touched"] = touched
+            raise
+
+    def _follow(self, change: Change) -> tuple[Report, Pending]:
         graph, state, options = self.graph, self.state, self.options
         report = Report()
-        n, total, gamma = graph.n_vertices, graph.total_weight, options.run.resolution
-        self._make_room(n)
+        n, total = graph.n_vertices, graph.total_weight
         self.device.clear(self.results)
         fields = self._fields(n, change)
-        self._launch("mark_changes", n, fields)
-        self._split(fields, None, self.arrays["whole"], after_batch=True)
-        if total:
-            self._move(n, total)
-        else:
-            self.arrays["labels"][:n] = self.arrays["whole"][:n]
-        found = self._settle(fields, self.arrays["labels"], state.partition.inside, moved=True)
+        with announcing("carry"):
+            self._launch("mark_changes", n, fields)
+        with announcing("split"):
+            self._split(fields, None, self.arrays["whole"], after_batch=True)
+        with announcing("frontier"):
+            if total:
+                self._move(n, total)
+            else:
+                self.arrays["labels"][:n] = self.arrays["whole"][:n]
+            labels = self.arrays["labels"]
+            found = self._settle(fields, labels, state.partition.inside, moved=True)
         counts, moved = self.counts, self.moved
         report.marked, report.split = int(counts["marked"]), int(counts["split"])
         report.work.arcs_checked = int(counts["checked"])
@@ -150,34 +166,42 @@ class DeviceFollower:
         )
         if state.turned > options.renew * total > 0:
             report.renewed = True
-            start = self.xp.empty(n, np.uint32)
-            self._launch("release_touched", n, fields, found.partition.names, start)
-            run = self.runs.cycle(graph, start, self.kept["touched"], options.run, report.work)
-            if run is not None:
-                renewed = self._settle_labels(fields, *run)
-                own = found.partition.quality(total, gamma)
-                if renewed.partition.quality(total, gamma) >= own:
-                    found = renewed
+            with announcing("renew"):
+                found = self._renewed(fields, found, report.work)
             self.device.clear(self.kept["touched"])
             state = replace(state, turned=0)
         if options.connected == "always":
-            found = self._split_left(fields, found, report.work)
+            with announcing("split"):
+                found = self._split_left(fields, found, report.work)
         state = replace(state, partition=found.partition)
         if options.audit is not None and state.due <= 0 and total:
-            run = self.runs.cycle(graph, None, None, options.run, report.work)
-            fresh = None if run is None else self._settle_labels(fields, *run)
-            state, report.lead = audited(
-                state, None if fresh is None else fresh.partition, options, total
-            )
+            with announcing("audit"):
+                run = self.runs.cycle(graph, None, None, options.run, report.work)
+                fresh = None if run is None else self._settle_labels(fields, *run)
+            other = None if fresh is None else fresh.partition
+            state, report.lead = audited(state, other, options, total)
             if fresh and state.partition is fresh.partition:
                 found = fresh
                 self.device.clear(self.kept["touched"])
                 state = replace(state, touched=self.kept["touched"])
         return report, self._end(fields, state, found)
 
-    def quality(self, total: int) -> float:
-        """Return the modularity."""
-        return self.state.partition.quality(total, self.options.run.resolution)
+    def _renewed(self, fields: dict[str, Any], found: Members, work: Work) -> Members:
+        """Free touched vertices and run a cycle from there; return what is better."""
+        graph, run, n = self.graph, self.options.run, fields["n"]
+        start = self.xp.empty(n, np.uint32)
+        self._launch("release_touched", n, fields, found.partition.names, start)
+        cycle = self.runs.cycle(graph, start, self.kept["touched"], run, work)
+        if cycle is None:
+            return found
+        renewed = self._settle_labels(fields, *cycle)
+        total = graph.total_weight
+        better = self.quality_of(renewed, total) >= self.quality_of(found, total)
+        return renewed if better else found
+
+    def quality_of(self, members: Members, total: int) -> float:
+        """Return the modularity of a partition."""
+        return members.partition.quality(total, self.options.run.resolution)
 
     def resolve(self, until: Pending | None = None) -> None:
         """Work out ids, changed vertices and events, of all batches or up to one."""

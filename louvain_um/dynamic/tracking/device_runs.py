@@ -83,7 +83,10 @@ class DeviceRuns:
 
     def _options(self, graph: DynamicGraph, options: Options) -> Options:
         """Return options of a run beside the graph, within what its budget leaves."""
+        from louvain_um.placement.policy.find import find_policy
+
         left = None
         if graph.device_budget is not None:
-            left = max(0, graph.device_budget - graph.memory.total_bytes)
-        return replace(options, device="cuda", device_budget=left)
+            left = max(1, graph.device_budget - graph.memory.total_bytes)
+        memory = find_policy(options.memory)
+        return replace(options, device="cuda", memory=memory, device_budget=left)

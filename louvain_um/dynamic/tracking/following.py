@@ -11,6 +11,7 @@ from louvain_um.cpu import follow
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.tracking import partition as steps
 from louvain_um.dynamic.tracking.partition import Marks, Partition, Work
+from louvain_um.events import announcing
 from louvain_um.graph.row_view import RowView
 from louvain_um.options import Options
 
@@ -102,6 +103,8 @@ def follow_batch(
 ) -> tuple[Followed, Report]:
     """Return the state after a batch; the given one is left as it was.
 
+    Phases `carry`, `split`, `frontier`, `renew` and `audit` are announced.
+
     Parameters
     ----------
     view : RowView
@@ -109,12 +112,14 @@ def follow_batch(
     """
     report = Report()
     n, total, gamma = view.n_vertices, view.total_weight, options.run.resolution
-    before, turned = steps.carry(state.partition, change, n)
-    marks = np.zeros(n, np.bool_)
-    columns = change.u, change.v, change.before, change.after
-    follow.mark_changes(*columns, before.names, marks)
-    flags = steps.loosened(view, before, change, report.work)
-    whole = steps.split(view, before, flags, report.work)
+    with announcing("carry"):
+        before, turned = steps.carry(state.partition, change, n)
+        marks = np.zeros(n, np.bool_)
+        columns = change.u, change.v, change.before, change.after
+        follow.mark_changes(*columns, before.names, marks)
+    with announcing("split"):
+        flags = steps.loosened(view, before, change, report.work)
+        whole = steps.split(view, before, flags, report.work)
     renamed = whole.names != before.names
     marks |= renamed
     report.marked, report.split = int(marks.sum()), int(renamed.sum())
@@ -123,23 +128,33 @@ def follow_batch(
     touched |= marks
     state = replace(state, touched=touched, turned=state.turned + turned, due=state.due - 1)
 
-    found = STEPS[options.mode](view, state_with(state, whole), marks, options, report.work)
+    with announcing("frontier"):
+        found = STEPS[options.mode](view, state_with(state, whole), marks, options, report.work)
     if options.mode == "follow" and state.turned > options.renew * total > 0:
         report.renewed = True
-        renewed = steps.renew(view, found, touched, options.run, report.work)
+        with announcing("renew"):
+            renewed = steps.renew(view, found, touched, options.run, report.work)
         if renewed and renewed.quality(total, gamma) >= found.quality(total, gamma):
             found = renewed
         state = replace(state, touched=np.zeros(n, np.bool_), turned=0)
     if options.connected == "always":
-        left, flags = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-        left[whole.names[found.names != whole.names]] = True
-        flags[found.names[left[whole.names]]] = True
-        parts = steps.split(view, found, flags, report.work)
-        found = replace(parts, squares=steps.squares_of(view, parts.names))
+        with announcing("split"):
+            found = split_left(view, whole, found, report.work)
     state = state_with(state, found)
     if options.mode == "follow" and options.audit is not None and state.due <= 0 and total:
-        state, report.lead = audit(view, state, options, report.work)
+        with announcing("audit"):
+            state, report.lead = audit(view, state, options, report.work)
     return state, report
+
+
+def split_left(view: RowView, whole: Partition, found: Partition, work: Work) -> Partition:
+    """Split the communities of those whose communities others left."""
+    n = len(found.names)
+    left, flags = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    left[whole.names[found.names != whole.names]] = True
+    flags[found.names[left[whole.names]]] = True
+    parts = steps.split(view, found, flags, work)
+    return replace(parts, squares=steps.squares_of(view, parts.names))
 
 
 def state_with(state: Followed, partition: Partition) -> Followed:

@@ -315,6 +315,11 @@ class Tracker:
         state = self._state if self._there is None else self._there.state
         return state.partition.quality(self._total, self.options.run.resolution)
 
+    @property
+    def following_bytes(self) -> int:
+        """Bytes on the graph's device that following takes; 0 on the CPU."""
+        return 0 if self._there is None else self._there.nbytes
+
     def to_frame(self) -> pd.DataFrame:
         """Return the history: one row per batch.
 
