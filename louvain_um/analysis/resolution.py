@@ -241,9 +241,10 @@ class ResolutionProfile:
     def __repr__(self) -> str:
         plateaus = self.plateaus
         widest = max(plateaus, key=lambda plateau: plateau.octaves)
+        many = "1 plateau" if len(plateaus) == 1 else f"{len(plateaus)} plateaus"
         return (
             f"ResolutionProfile({self.low:g} to {self.high:g}, {len(self.points)} resolutions, "
-            f"{len(plateaus)} plateaus, the widest with {widest.communities:,} communities from "
+            f"{many}, the widest with {widest.communities:,} communities from "
             f"{widest.low:.3g} to {widest.high:.3g})"
         )
 

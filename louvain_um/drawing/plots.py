@@ -36,9 +36,9 @@ def kind_for(graph: Graph) -> Kind:
 
 def plot(result: Result, graph: Graph, kind: str | None, ax: Any, seed: int) -> Any:
     """Draw a result; `Communities.plot` documents the arguments."""
-    if kind is not None and kind not in KINDS:
-        raise OptionError("kind", kind, f"must be one of {', '.join(KINDS)}")
-    chosen = kind or kind_for(graph)
+    if kind not in (None, "auto", *KINDS):
+        raise OptionError("kind", kind, f"must be one of {', '.join(KINDS)}, auto")
+    chosen = kind_for(graph) if kind in (None, "auto") else kind
     if ax is None:
         ax = figure_axes(flat=chosen in ("sizes", "dendrogram"))
     draw: dict[str, Callable[[], None]] = {

@@ -15,6 +15,7 @@ from louvain_um.core.atomic_files import replacing
 from louvain_um.drawing import over_time
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.optional_dependencies import first_line_of
+from louvain_um.results.display import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,10 +138,10 @@ def page(title: str, history: pd.DataFrame, changes: pd.DataFrame, events: pd.Da
         )
     last = history.iloc[-1]
     facts = (
-        f"{len(history):,} batches · {int(last['edges']):,} edges · "
+        f"{count(len(history), 'batch', 'batches')} · {int(last['edges']):,} edges · "
         f"{int(last['communities']):,} communities · modularity {last['modularity']:.4f} · "
-        f"{int((history['renewed'].astype(str) == 'True').sum()):,} renewals · "
-        f"{int(history['audit_lead'].notna().sum()):,} audits · "
+        f"{count(int((history['renewed'].astype(str) == 'True').sum()), 'renewal', 'renewals')} · "
+        f"{count(int(history['audit_lead'].notna().sum()), 'audit', 'audits')} · "
         f"{history['seconds'].sum():.1f} s"
     )
     counted = events["kind"].value_counts()

@@ -128,7 +128,8 @@ def two_colouring(graph: Any) -> I64:
         raise GraphError(
             "the graph is not bipartite: it has a cycle of odd length"
             + (f" through vertex {source[int(np.argmax(bad))]}" if bad.any() else ", a loop")
-            + "; use another objective"
+            + "; read it with bipartite=True (--bipartite) if its two columns are of different "
+            "kinds, or use another objective"
         )
     degrees: I64 = graph.degrees
     return np.where(mode == 0, degrees, -degrees)

@@ -345,10 +345,11 @@ class Communities:
 
         Parameters
         ----------
-        kind : {"graph", "communities", "sizes", "dendrogram"}, optional
+        kind : {"graph", "communities", "sizes", "dendrogram", "auto"}, optional
             "graph" draws each vertex, "communities" each community with an area by its size and
             the weight between them, "sizes" a histogram, and "dendrogram" the tree of
-            `hierarchy`. By default "graph" up to some 1,500 vertices, or else "communities".
+            `hierarchy`. By default ("auto") "graph" up to some 1,500 vertices, else
+            "communities".
         ax : matplotlib.axes.Axes, optional
             Where to draw; a new figure by default.
         seed : int
@@ -433,8 +434,24 @@ class Communities:
         return dict(zip(vertices, self.labels.tolist(), strict=True))
 
     def _number(self, community: int) -> int:
-        """Return the number of a community, negative ones counted from the last."""
-        return range(self.n_communities)[operator.index(community)]
+        """Return the number of a community, negative ones counted from the last.
+
+        Raises
+        ------
+        IndexError, TypeError
+            There is no such community; not a number.
+        """
+        try:
+            number = operator.index(community)
+        except TypeError:
+            raise TypeError(
+                f"a community is a number, not {community!r}; communities() lists all, and "
+                "to_dict() has the community of each vertex"
+            ) from None
+        if not -self.n_communities <= number < self.n_communities:
+            many = display.count(self.n_communities, "community", "communities")
+            raise IndexError(f"no community {number} among {many}, numbered from 0")
+        return number % self.n_communities
 
     def __len__(self) -> int:
         return self.n_communities

@@ -78,7 +78,8 @@ class Quality:
         -------
         pandas.DataFrame
             Columns ``size``, ``inside``, ``cut``, ``conductance``, ``density``,
-            ``internal_degree`` and ``parts``; the index is the community.
+            ``internal_degree`` and ``parts``; the index is the community. Sums of real weights
+            have 12 digits, those that the weights' integers keep.
 
         Raises
         ------
@@ -95,11 +96,11 @@ class Quality:
         """
         columns = {
             "size": self.sizes,
-            "inside": self.inside,
-            "cut": self.cut,
+            "inside": _twelve_digits(self.inside),
+            "cut": _twelve_digits(self.cut),
             "conductance": self.conductance,
             "density": self.density,
-            "internal_degree": self.internal_degree,
+            "internal_degree": _twelve_digits(self.internal_degree),
             "parts": self.parts,
         }
         index = require_pandas().RangeIndex(len(self.sizes), name="community")
@@ -112,6 +113,13 @@ class Quality:
             f"coverage {self.coverage:.4f}, mean conductance {mean:.4f}, "
             f"{self.disconnected} of {len(self.parts)} communities disconnected)"
         )
+
+
+def _twelve_digits(values: NDArray[Any]) -> NDArray[Any]:
+    """Return sums of real weights without the digits that are due to scaling."""
+    if values.dtype.kind != "f":
+        return values
+    return np.array([float(f"{value:.12g}") for value in values.tolist()], values.dtype)
 
 
 def modularity(

@@ -90,6 +90,12 @@ def test_a_histogram_counts_every_community() -> None:
     assert sum(bar.get_height() for bar in axes.patches) == result.n_communities
 
 
+def test_auto_draws_what_no_kind_draws() -> None:
+    axes = [novel().plot(*kind, ax=figure("graph")[1]) for kind in ((), ("auto",), ("graph",))]
+    assert len({len(ax.texts) for ax in axes}) == 1
+    assert axes[0].texts
+
+
 def test_kinds_are_checked_and_graphs_too_large_refused() -> None:
     with pytest.raises(lu.OptionError, match="kind must be one of graph, communities"):
         novel().plot("tree")

@@ -148,10 +148,14 @@ def test_results_are_iterated_and_indexed_by_community() -> None:
         by_vertex = result.to_dict()
         assert [by_vertex[v] for members in listed for v in members] == [0, 0, 0, 0, 1, 1]
         assert lu.modularity(result.graph, by_vertex) == lu.modularity(result.graph, result)
-        with pytest.raises(IndexError):
+        with pytest.raises(IndexError, match="no community 2 among 2 communities"):
             result[2]
-        with pytest.raises(TypeError):
+        with pytest.raises(IndexError, match="no community -3"):
+            result[-3]
+        with pytest.raises(TypeError, match="to_dict"):
             result["a"]  # type: ignore[index]
+        with pytest.raises(TypeError, match="communities"):
+            result[0:1]  # type: ignore[index]
 
 
 def test_no_vertices() -> None:

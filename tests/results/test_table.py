@@ -100,3 +100,10 @@ def test_a_frame_holds_the_hierarchy():
     # Nested: each part of the finer partition lies in one community.
     assert (frame.groupby("hierarchy_0")["community"].nunique() == 1).all()
     assert frame["hierarchy_0"].nunique() > frame["community"].nunique()
+
+
+def test_sums_of_decimals_have_no_digits_of_scaling():
+    graph = lu.as_graph(([0, 1, 0, 2], [1, 2, 2, 3], [10.1, 0.1, 0.2, 0.1]))
+    frame = Communities.of(graph, [0, 0, 0, 1]).table()
+    assert frame["inside"].tolist() == [10.4, 0.0]
+    assert frame["cut"].tolist() == [0.1, 0.1]

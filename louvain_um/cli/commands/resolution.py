@@ -64,12 +64,20 @@ def resolution(
 ) -> None:
     """Detect communities at many resolutions; print the plateaus to choose from."""
     from louvain_um.cli.steps import counted_steps
+    from louvain_um.errors import OptionError
     from louvain_um.options import Options
 
     options = Options(method=method.value, seed=seed, device=device, threads=threads)
     if output is not None:
         from louvain_um.analysis.store import check_folder
 
+        if output.suffix in (".svg", ".png", ".pdf", ".csv", ".json", ".html"):
+            raise OptionError(
+                "output",
+                str(output),
+                f"pass its name without {output.suffix}; it gets tables and profile.svg",
+                problem="the output is a folder",
+            )
         check_folder(output, force=force)
     with counted_steps(quiet=quiet) as steps:
         steps(0, 0, f"reading {graph}")

@@ -102,3 +102,10 @@ def test_ensemble_notes_disagreement_once(run, tmp_path):
     assert any("the runs disagree" in note for note in found.json["notes"])
     assert found.json["certainty"]["below_half"] > 0
     assert len(found.json["agreement"]) == 6
+
+
+def test_a_folder_is_not_called_like_a_picture(run, tmp_path):
+    done = run("resolution", "example:karate", "-o", tmp_path / "profile.svg")
+    assert done.code == 2
+    assert "without .svg" in done.complaint()
+    assert not (tmp_path / "profile.svg").exists()

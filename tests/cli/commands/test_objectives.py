@@ -41,3 +41,11 @@ def test_constraints(run, arcs, tmp_path):
     assert "--max-size must be at least 1" in done.err
     done = run("detect", arcs, "--fixed", tmp_path / "none.txt")
     assert "none.txt" in done.err
+
+
+def test_equal_ids_of_two_modes_name_the_option_that_parts_them(run, tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text("user,item\n5,5\n5,6\n6,5\n")
+    done = run("detect", path, "--objective", "bipartite")
+    assert "--bipartite" in done.complaint()
+    assert run("detect", path, "--objective", "bipartite", "--bipartite").code == 0
