@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from louvain_um.cli.tables import console, new_table
 from louvain_um.core.array_spec import STAGES
+from louvain_um.graph.limits import MAX_VERTICES
 from louvain_um.placement.layout import placed
 from louvain_um.placement.units import seconds, size
 from louvain_um.results.display import count
@@ -14,6 +15,7 @@ from louvain_um.results.display import count
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from louvain_um.distributed.device_plan import DevicePlan
     from louvain_um.distributed.plan import RankPlan
     from louvain_um.placement.planner import Plan
 
@@ -24,6 +26,7 @@ LEGEND = (
 
 
 RANK_PARTS = ("own", "apply", "exchange", "latency")
+DEVICE_PARTS = ("own", "repeated", "alone")
 
 
 def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
@@ -105,40 +108,80 @@ def array_table(plan: Plan) -> Table:
     return table
 
 
-def ranks_summary(plans: Sequence[RankPlan], memory: int | None) -> dict[str, Any]:
-    """Return the plans, the fastest number of ranks, and the least that fits."""
+def ranks_summary(
+    plans: Sequence[RankPlan], memory: int | None, least: int | None, most_speedup: float
+) -> dict[str, Any]:
+    """Return the plans, the fastest number of ranks, the least that fits, and the limit."""
     fitting = [plan for plan in plans if memory is None or plan.nbytes <= memory]
     best = min(fitting, key=lambda plan: plan.total_seconds, default=None)
     return {
         "plans": [plan.to_dict() for plan in plans],
         "best": None if best is None else best.ranks,
-        "least": fitting[0].ranks if fitting else None,
+        "least": least,
         "rank_memory": memory,
+        "most_speedup": most_speedup,
         "evidence": "modelled",
     }
 
 
-def print_ranks(plans: Sequence[RankPlan], vertices: int, arcs: int, memory: int | None) -> None:
-    """Print a table with a row per number of ranks, and which to take."""
-    out = console()
+def print_ranks(found: dict[str, Any], vertices: int, arcs: int) -> None:
+    """Print a table with a row per number of ranks, which to take, and the limits."""
+    out, plans, memory = console(), found["plans"], found["rank_memory"]
     many = count(vertices, "vertex", "vertices")
     out.print(f"{many}, {count(arcs, 'arc', 'arcs')}, louvain, modelled", soft_wrap=True)
     out.print()
     table = new_table("ranks", "memory per rank", "received", *RANK_PARTS, "total")
     for plan in plans:
         table.add_row(
-            str(plan.ranks),
-            size(plan.nbytes),
-            size(plan.received_bytes),
-            *(seconds(plan.seconds[part]) for part in RANK_PARTS),
-            seconds(plan.total_seconds),
+            str(plan["ranks"]),
+            size(plan["bytes"]),
+            size(plan["received_bytes"]),
+            *(seconds(plan["seconds"][part]) for part in RANK_PARTS),
+            seconds(plan["total_seconds"]),
         )
     out.print(table)
-    found = ranks_summary(plans, memory)
+    held = plans[0]["replicated_bytes"]
     if found["best"] is None:
-        out.print("no number of ranks fits: what lies on every rank is larger", soft_wrap=True)
-        return
-    text = f"fastest: {count(found['best'], 'rank', 'ranks')}"
-    if memory is not None:
-        text += f"; fewest that fit into {size(memory)} each: {found['least']}"
-    out.print(text, soft_wrap=True)
+        out.print(
+            f"no number of ranks fits: {size(held)} lie on every rank, beside rows and messages",
+            soft_wrap=True,
+        )
+    else:
+        text = f"fastest: {count(found['best'], 'rank', 'ranks')}"
+        if memory is not None:
+            text += f"; fewest that fit into {size(memory)} each: {found['least']}"
+        out.print(text, soft_wrap=True)
+    out.print(
+        "limits: every rank carries out and receives all moves, so that no number of ranks is "
+        f"more than {found['most_speedup']:.0f} times as fast as one; {size(held)} lie on every "
+        f"rank; vertices are numbered with 32 bits, so that {MAX_VERTICES:,} are the most",
+        soft_wrap=True,
+    )
+
+
+def devices_summary(plans: Sequence[DevicePlan], most_speedup: float) -> dict[str, Any]:
+    """Return the plans of several devices, and the limit."""
+    return {"plans": [plan.to_dict() for plan in plans], "most_speedup": most_speedup}
+
+
+def print_devices(found: dict[str, Any], vertices: int, arcs: int) -> None:
+    """Print a table with a row per number of devices, and the limit."""
+    out = console()
+    many = count(vertices, "vertex", "vertices")
+    out.print(f"{many}, {count(arcs, 'arc', 'arcs')}, louvain, H200s of one host", soft_wrap=True)
+    out.print()
+    table = new_table("GPUs", "memory per GPU", *DEVICE_PARTS, "total", "evidence")
+    for plan in found["plans"]:
+        table.add_row(
+            str(plan["devices"]),
+            size(plan["bytes"]),
+            *(seconds(plan["seconds"][part]) for part in DEVICE_PARTS),
+            seconds(plan["total_seconds"]),
+            plan["evidence"],
+        )
+    out.print(table)
+    out.print(
+        "limits: all GPUs apply all moves and group all vertices, so that no number of them is "
+        f"more than {found['most_speedup']:.1f} times as fast as one",
+        soft_wrap=True,
+    )

@@ -145,7 +145,7 @@ def plan_ranks(
     >>> from louvain_um.distributed.plan import plan_ranks
     >>> plan = plan_ranks(10**9, 4 * 10**10, ranks=16)
     >>> round(plan.nbytes / 1e9), round(plan.received_bytes / 1e9)
-    (48, 12)
+    (47, 19)
     """
     for name, value, most in (
         ("ranks", ranks, 1 << 16),
@@ -179,6 +179,42 @@ def plan_ranks(
             "latency": collectives * latency if ranks > 1 else 0.0,
         },
     )
+
+
+def least_ranks(
+    vertices: int, arcs: int, memory: int, most: int = 1 << 16, **values: Any
+) -> int | None:
+    """Return the fewest ranks of which each needs no more than `memory` bytes; None if none do.
+
+    Examples
+    --------
+    >>> from louvain_um.distributed.plan import least_ranks, plan_ranks
+    >>> few = least_ranks(10**9, 4 * 10**10, 100 << 30)
+    >>> few, plan_ranks(10**9, 4 * 10**10, ranks=few - 1).nbytes > 100 << 30
+    (4, True)
+    """
+
+    def fits(ranks: int) -> bool:
+        return plan_ranks(vertices, arcs, ranks=ranks, **values).nbytes <= memory
+
+    if not fits(most):
+        return None
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def most_speedup(vertices: int, arcs: int, **values: Any) -> float:
+    """Return how many times as fast as one rank any number of ranks is at most.
+
+    Every rank carries out and receives all moves, however many ranks there are.
+    """
+    one = plan_ranks(vertices, arcs, ranks=1, **values)
+    many = plan_ranks(vertices, arcs, ranks=1 << 16, **values)
+    left = sum(many.seconds.values()) - many.seconds["own"]
+    return one.total_seconds / left if left else float("inf")
 
 
 def link_bytes(rate: str) -> float:

@@ -60,6 +60,8 @@ def test_the_command_line_names_the_best_number_of_ranks() -> None:
     found = json.loads(text)
     assert [plan["ranks"] for plan in found["plans"]] == [1, 2, 4, 8, 16, 24]
     assert (found["best"], found["least"], found["evidence"]) == (24, 4, "modelled")
+    speeds = [plan["total_seconds"] for plan in found["plans"]]
+    assert speeds[0] / speeds[-1] < found["most_speedup"]
     code, text = run(*size, "--rank-memory", "20GiB")
     assert code == 0
     assert "no number of ranks fits" in text

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from louvain_um.placement.machine.machine import Machine
 
 SIZE = "Without a graph"
-CLUSTER = "Ranks of a cluster"
+CLUSTER = "Ranks of a cluster, several GPUs"
 
 
 @with_exit_code
@@ -89,6 +89,15 @@ def plan(
             rich_help_panel=CLUSTER,
         ),
     ] = None,
+    devices: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Instead, plan up to N H200 of one host that share a graph.  [default: none]",
+            show_default=False,
+            rich_help_panel=CLUSTER,
+        ),
+    ] = None,
     link: Annotated[
         str,
         typer.Option(
@@ -131,6 +140,11 @@ def plan(
             raise OptionError("ranks", ranks, "pass --vertices and --arcs with it")
         weighted = bool(reading.weighted)
         plan_for_ranks(vertices, arcs, ranks, weighted, kind, link, cores, rank_memory, json=json)
+        return
+    if devices is not None:
+        if vertices is None or arcs is None:
+            raise OptionError("devices", devices, "pass --vertices and --arcs with it")
+        plan_for_devices(vertices, arcs, devices, bool(reading.weighted), kind, json=json)
         return
     budget = Budget.parse(device_budget)
     own = planning.machine_of(machine, peer_memory)
@@ -243,17 +257,33 @@ def plan_for_ranks(
 ) -> None:
     """Print what 1, 2, 4 … ranks take."""
     from louvain_um.cli.plan_tables import print_ranks, ranks_summary
-    from louvain_um.distributed.plan import choices, link_bytes
+    from louvain_um.distributed.plan import choices, least_ranks, link_bytes, most_speedup
     from louvain_um.options import parse_bytes
 
     memory = None if rank_memory is None else parse_bytes(rank_memory, "rank_memory")
-    plans = choices(
-        vertices, arcs, ranks, weighted=weighted, kind=kind, link=link_bytes(link), threads=cores
-    )
+    values = {"weighted": weighted, "kind": kind, "link": link_bytes(link), "threads": cores}
+    plans = choices(vertices, arcs, ranks, **values)
+    least = least_ranks(vertices, arcs, memory, ranks, **values) if memory else None
+    found = ranks_summary(plans, memory, least, most_speedup(vertices, arcs, **values))
     if json:
-        common.print_json(ranks_summary(plans, memory))
+        common.print_json(found)
         return
-    print_ranks(plans, vertices, arcs, memory)
+    print_ranks(found, vertices, arcs)
+
+
+def plan_for_devices(
+    vertices: int, arcs: int, devices: int, weighted: bool, kind: str | None, *, json: bool
+) -> None:
+    """Print what 1, 2, 4 … GPUs of one host take."""
+    from louvain_um.cli.plan_tables import devices_summary, print_devices
+    from louvain_um.distributed.device_plan import device_choices, most_speedup
+
+    plans = device_choices(vertices, arcs, devices, weighted=weighted, kind=kind)
+    found = devices_summary(plans, most_speedup(kind))
+    if json:
+        common.print_json(found)
+        return
+    print_devices(found, vertices, arcs)
 
 
 def check_options(memory: str, machine: str | None) -> None:

@@ -138,12 +138,25 @@ def load_share(kernels: Any, rows: SharedRows, rank: int, listener: Listener | N
     return Share(device=device, memory=memory, level=level, first=first, last=last, arcs=arcs)
 
 
+def arena_bytes(vertices: int, arcs: int, own: int, width: int) -> int:
+    """Return about what a run takes of a device beside its rows: more than it needs.
+
+    Parameters
+    ----------
+    own : int
+        Arcs of the device's rows.
+    width : int
+        Bytes of a target and a sum of weights.
+    """
+    # The next level's rows, one's own part of them, a chunk, and tables of hubs.
+    rows = arcs * 2 // 5 + own // 2 + arcs // 8
+    return width * rows + VERTEX_BYTES * vertices + LEAST_BYTES
+
+
 def arena_for(graph: Graph | DeviceGraph, device: int, arcs: int) -> ArenaSpec:
     """Return one arena for about what a run takes; what exceeds it is allocated apart."""
     width = 4 + sum_type(graph).itemsize
-    # The next level's rows, one's own part of them, a chunk, and tables of hubs.
-    rows = graph.n_arcs * 2 // 5 + arcs // 2 + graph.n_arcs // 8
-    wanted = width * rows + VERTEX_BYTES * graph.n_vertices + LEAST_BYTES
+    wanted = arena_bytes(graph.n_vertices, graph.n_arcs, arcs, width)
     room = int(guard.room(device) * ROOM)
     placement = Placement("device")
     return ArenaSpec(name="run", group=None, capacity=min(wanted, room), placement=placement)

@@ -1,0 +1,150 @@
+"""Memory and seconds of a run on several GPUs of one host, from the size of a graph alone.
+
+Seconds are fitted to one and two H200 (`benchmarks/results/devices_h200.json`); a test holds
+them to a fifth of what was measured there. More than two are modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from louvain_um.distributed.plan import DEFAULT_KIND
+from louvain_um.errors import OptionError
+from louvain_um.gpu.ranks.loading import arena_bytes
+from louvain_um.graph.limits import MAX_VERTICES
+
+RATES: Final[Mapping[str, float]] = {
+    "community_structured": 3.5e9,
+    "power_law": 1.7e9,
+    "mesh": 2.6e9,
+}
+"""Arcs of the graph per second of one H200: LFR 24, R-MAT 24, stencil 560."""
+
+ALONE: Final[Mapping[str, float]] = {
+    "community_structured": 0.05,
+    "power_law": 0.02,
+    "mesh": 0.012,
+}
+"""Share of these seconds on levels that are too small to be shared."""
+
+REPEATED: Final = 0.27
+"""Share of all other seconds that do not become less with more devices: applying moves, grouping
+vertices, exchange and waiting. One number for all graphs, fitted to two devices."""
+
+MEASURED: Final = 2
+"""Most devices that anything was measured on."""
+
+MOST_DEVICES: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicePlan:
+    """What each of several devices takes.
+
+    Parameters
+    ----------
+    devices : int
+    row_bytes, state_bytes : int
+        Own rows; all else, which is on every device.
+    seconds : dict of str to float
+        Work that is divided, work that every device repeats, and levels left to one device.
+    evidence : {"fitted", "modelled"}
+        Whether so many devices have been measured.
+    """
+
+    devices: int
+    row_bytes: int
+    state_bytes: int
+    seconds: dict[str, float]
+    evidence: str
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a device."""
+        return self.row_bytes + self.state_bytes
+
+    @property
+    def total_seconds(self) -> float:
+        """Seconds of the algorithm."""
+        return sum(self.seconds.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {**asdict(self), "bytes": self.nbytes, "total_seconds": self.total_seconds}
+
+
+def plan_devices(
+    vertices: int,
+    arcs: int,
+    *,
+    devices: int,
+    weighted: bool = False,
+    kind: str | None = None,
+) -> DevicePlan:
+    """Return what each of several H200 of one host takes.
+
+    Parameters
+    ----------
+    vertices, arcs, devices : int
+    weighted : bool
+    kind : {"mesh", "community_structured", "power_law"}, optional
+
+    Raises
+    ------
+    OptionError
+        A number outside its range.
+
+    Examples
+    --------
+    >>> from louvain_um.distributed.device_plan import plan_devices
+    >>> one, two = (plan_devices(1 << 24, 650_000_000, devices=n) for n in (1, 2))
+    >>> 1.4 < one.total_seconds / two.total_seconds < 2
+    True
+    """
+    for name, value, least, most in (
+        ("devices", devices, 1, MOST_DEVICES),
+        ("vertices", vertices, 0, MAX_VERTICES),
+        ("arcs", arcs, 0, 1 << 50),
+    ):
+        if not least <= value <= most:
+            raise OptionError(name, value, f"must lie in {least} … {most:,}")
+    kind = kind or DEFAULT_KIND
+    if kind not in RATES:
+        raise OptionError("kind", kind, f"must be one of {', '.join(RATES)}")
+    whole = arcs / RATES[kind]
+    shared = whole * (1 - ALONE[kind])
+    own = arcs // devices
+    # Sums of weights above 2³² take eight bytes.
+    width = 12 if weighted or arcs >= 1 << 32 else 8
+    return DevicePlan(
+        devices=devices,
+        row_bytes=(8 if weighted else 4) * own,
+        state_bytes=arena_bytes(vertices, arcs, own, width),
+        seconds={
+            "own": shared * (1 - REPEATED) / devices,
+            "repeated": shared * REPEATED,
+            "alone": whole * ALONE[kind],
+        },
+        evidence="fitted" if devices <= MEASURED else "modelled",
+    )
+
+
+def device_choices(vertices: int, arcs: int, most: int, **values: Any) -> list[DevicePlan]:
+    """Return plans for 1, 2, 4, … devices, and for `most`."""
+    counts = sorted({1 << k for k in range(most.bit_length()) if 1 << k <= most} | {most})
+    return [plan_devices(vertices, arcs, devices=count, **values) for count in counts]
+
+
+def most_speedup(kind: str | None = None) -> float:
+    """Return how many times as fast as one any number of devices is at most.
+
+    Examples
+    --------
+    >>> from louvain_um.distributed.device_plan import most_speedup
+    >>> 3 < most_speedup("mesh") < 4
+    True
+    """
+    alone = ALONE[kind or DEFAULT_KIND]
+    return 1 / (alone + (1 - alone) * REPEATED)
