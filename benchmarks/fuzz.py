@@ -81,7 +81,7 @@ class Target:
     @property
     def cost(self) -> float:
         """What the next target is chosen by: slow ones are read less often."""
-        return self.seconds + 0.002 * self.files
+        return self.seconds + 0.0005 * self.files
 
 
 def texts() -> Iterator[Target]:
