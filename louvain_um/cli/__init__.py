@@ -88,6 +88,16 @@ def options(
 
 def main() -> None:
     """Run the command line; the entry point of ``louvain-um``."""
+    try:
+        run()
+    except KeyboardInterrupt as error:  # before signals were handled, or while one was reported
+        raise SystemExit(report_error(error)) from None
+    finally:
+        handler.remove()
+
+
+def run() -> None:
+    """Handle signals, and run the command that the arguments name."""
     # Imports create some 100,000 objects and no garbage. At the default threshold the garbage
     # collector takes a tenth of a short command's time.
     gc.set_threshold(200_000, 20, 20)
@@ -106,4 +116,3 @@ def main() -> None:
         raise SystemExit(report_error(error)) from None
     finally:
         remove_temporary_files()
-        handler.remove()

@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from louvain_um import api
+from louvain_um import api, cli
 from louvain_um.cli.terminal import signals
-from louvain_um.cli.terminal.signals import handler
+from louvain_um.cli.terminal.signals import Interruption, handler
 from louvain_um.core import interrupts
 from tests.cli.failures.processes import start
 from tests.paths import ROOT
@@ -174,3 +174,18 @@ def test_every_moment_of_a_command():
         [*command, "detect,convert"], cwd=ROOT, capture_output=True, text=True, timeout=500
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["mmap_large_arrays", "remove_temporary_files"])
+def test_a_signal_at_the_very_beginning_or_end_is_one_line(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise Interruption(signal.SIGTERM)
+
+    monkeypatch.setattr(cli, name, interrupted)
+    monkeypatch.setattr(sys, "argv", ["louvain-um", "--version"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 128 + signal.SIGTERM
+    assert capsys.readouterr().err == "louvain-um: terminated\n"
