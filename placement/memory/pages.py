@@ -113,8 +113,10 @@ class Pages:
         self.device, self.size, self.peer = device, size, peer
         self.count = here // size
         wanted, room = -(-first // size), available() if peer is None else free_of(peer)
-        self.wanted = wanted + -(-there // size)
-        self.most = max(self.wanted, wanted + int(HOST_SHARE * (room or 0)) // size)
+        ahead, share = -(-there // size), int(HOST_SHARE * (room or 0)) // size
+        self.most = wanted + max(ahead, share)
+        # Beyond that share, pages are made only when they are wanted.
+        self.wanted = wanted + (ahead if room is None else min(ahead, max(0, share - wanted)))
         self.late = 0
         self.copied: dict[PageSide, int] = {"device": 0, "host": 0}
         self.free: dict[PageSide, list[Page]] = {"device": [], "host": []}

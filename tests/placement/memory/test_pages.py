@@ -325,3 +325,16 @@ def test_host_pages_are_made_before_they_are_wanted(cuda):
         filled(memory, "targets.0", 12 * MIB)
         filled(memory, "targets.1", 30 * MIB, cold=True)
         assert (len(pool.made), pool.late) == (made, 0)
+
+
+def test_pages_that_may_be_wanted_leave_half_of_the_host(cuda, monkeypatch):
+    monkeypatch.setattr("louvain_um.placement.memory.pages.available", lambda: 16 * MIB)
+    pool = Pages(0, 4 * MIB, 2 * MIB, 64 * MIB, PAGE)
+    try:
+        pool.finish()
+        assert pool.ready("host") == 4
+        # What turns out to be needed is made nevertheless.
+        assert len(pool.take("host", 6)) == 6
+        assert pool.late == 2
+    finally:
+        pool.close()
