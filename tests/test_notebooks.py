@@ -64,8 +64,8 @@ def save_outputs(path: Path) -> None:
     nbformat.write(notebook, path)
 
 
-def test_four_notebooks():
-    assert [path.stem.partition("_")[0] for path in NOTEBOOKS] == ["1", "2", "3", "4"]
+def test_six_notebooks():
+    assert [path.stem.partition("_")[0] for path in NOTEBOOKS] == list("123456")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
