@@ -210,7 +210,7 @@ def intersect(
     ends = given.astype(np.int64)
     check_vertices(ends.ravel(), rows.n_vertices)
     if xp is not np:
-        from louvain_um.gpu.algorithms import operators
+        from louvain_um.gpu.algorithms.written import operators
 
         found: NDArray[np.int64] = operators.count_common(
             rows, xp.ascontiguousarray(ends.astype(np.uint32)), each
@@ -236,7 +236,7 @@ def _filter_there(items: Any, known: Expression, values: dict[str, Any]) -> Any:
     """Return the items that meet a condition, on the device."""
     import cupy
 
-    from louvain_um.gpu.algorithms import operators
+    from louvain_um.gpu.algorithms.written import operators
 
     text = known.cuda(**{name: f"arrays[{k}][v]" for k, name in enumerate(values)})
     arrays = [cupy.ascontiguousarray(array, np.int64) for array in values.values()]
@@ -259,7 +259,7 @@ def _advance_there(
     """Combine along arcs on the device; return what has changed."""
     import cupy
 
-    from louvain_um.gpu.algorithms import operators
+    from louvain_um.gpu.algorithms.written import operators
 
     xs, ys = (cupy.ascontiguousarray(array, np.int64) for array in ends)
     # Kernels take addresses: what lies otherwise is changed in a copy.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.options import Budget, Options
@@ -12,6 +15,7 @@ from louvain_um.profiling.sweep.replay import FIGURES
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from louvain_um.events import Event
     from louvain_um.graph.graph import Graph
     from louvain_um.placement.policy.policy import Policy
     from louvain_um.profiling.sweep.points import Settings
@@ -19,6 +23,10 @@ if TYPE_CHECKING:
 
 EXCLUDED = ("load", "fetch", "compile", "total")
 """Timings that do not count as seconds of the algorithm."""
+
+LEAST_WORK: Final = 2.0
+"""Seconds for which a run is repeated to measure its energy: the GPU's counter moves in steps of a
+tenth of a second."""
 
 
 def options_for(policy: str | Path | Policy, rate: float, settings: Settings) -> Options:
@@ -33,11 +41,15 @@ def options_for(policy: str | Path | Policy, rate: float, settings: Settings) ->
     )
 
 
-def warm_up(graph: Graph, settings: Settings) -> None:
+def warm_up(graph: Graph, settings: Settings, program: str | None = None) -> None:
     """Run once, so that no point includes compile time."""
+    from louvain_um.algorithms.by_name import run_algorithm
     from louvain_um.api import run
 
     device = settings.device or "cuda"
+    if program is not None:
+        run_algorithm(program, graph, device=device, memory="device")
+        return
     run(graph, Options(method=settings.method, seed=settings.seed, device=device, memory="device"))
 
 
@@ -74,7 +86,136 @@ def measure(
     traffic = best.provenance.get("traffic_bytes") or {}
     row["bytes_to_device"] = traffic.get("to_device", traffic.get("bytes_to_device"))
     row["bytes_to_host"] = traffic.get("to_host", traffic.get("bytes_to_host"))
+    if settings.energy:
+        row |= energy(lambda: run(graph, options), graph.n_arcs, options.device)
     return row | watched(graph, policy, options)
+
+
+def measure_program(
+    name: str, graph: Graph, policy: str | Path | Policy, rate: float, settings: Settings
+) -> dict[str, Any]:
+    """Return a row of results of another algorithm, as `measure` does for detection.
+
+    `seconds` are those of its own phases: without loading and fetching.
+    """
+    from louvain_um.algorithms.by_name import run_algorithm
+    from louvain_um.algorithms.programs import program_for
+
+    options, timers = options_for(policy, rate, settings), [PhaseTimer() for _ in range(2)]
+    program = program_for(name, graph)
+
+    def run(observer: Any = None) -> None:
+        run_algorithm(
+            name, graph, device=options.device, memory=policy, observer=observer,
+            device_budget=options.device_budget,
+        )  # fmt: skip
+
+    try:
+        for timer in timers:
+            run(timer)
+    except MemoryBudgetError as error:
+        nothing = dict.fromkeys(FIGURES)
+        return {"feasible": False, "reason": str(error), "budget_bytes": error.budget, **nothing}
+    row: dict[str, Any] = {
+        **dict.fromkeys(FIGURES),
+        "feasible": True,
+        "reason": None,
+        "seconds": min(timer.algorithm for timer in timers),
+        "load_seconds": min(timer.seconds.get("load", 0.0) for timer in timers),
+        "peak_bytes": program.peak_bytes,
+        "budget_bytes": options.budget.resolve(program.peak_bytes),
+    }
+    if settings.energy:
+        row |= energy(run, graph.n_arcs, options.device)
+    return row | watched(graph, policy, options, program=name)
+
+
+class PhaseTimer:
+    """An observer that adds up the seconds of each phase.
+
+    Examples
+    --------
+    >>> from louvain_um.events import Event
+    >>> from louvain_um.profiling.sweep.measure import PhaseTimer
+    >>> timer = PhaseTimer()
+    >>> for kind in ("start", "end"):
+    ...     timer(Event(kind=kind, phase="load"))
+    >>> timer.seconds["load"] >= 0, timer.algorithm
+    (True, 0)
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since: dict[str, float] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Note when a phase begins and ends."""
+        now = time.perf_counter()
+        if event.kind == "start":
+            self._since[event.phase] = now
+        elif event.kind == "end":
+            took = now - self._since.pop(event.phase, now)
+            self.seconds[event.phase] = self.seconds.get(event.phase, 0.0) + took
+
+    @property
+    def algorithm(self) -> float:
+        """Seconds of the algorithm alone."""
+        return sum(value for name, value in self.seconds.items() if name not in EXCLUDED)
+
+
+def energy(run: Callable[[], object], arcs: int, device: str) -> dict[str, Any]:
+    """Return the energy of a run, loading included, which is repeated for `LEAST_WORK` seconds.
+
+    Joules of one run, mean watts, watts of the idle GPU, and arcs of the graph per joule; nothing
+    where the GPU does not tell.
+    """
+    idle, runs = idle_watts(device), 0
+
+    def repeated() -> None:
+        nonlocal runs
+        since = time.perf_counter()
+        while time.perf_counter() - since < LEAST_WORK:
+            run()
+            runs += 1
+
+    found = metered(repeated, device)
+    if found is None:
+        return {}
+    joules, seconds = found
+    return {
+        "joules": joules / runs,
+        "watts": joules / seconds,
+        "idle_watts": idle,
+        "arcs_per_joule": arcs * runs / joules,
+    }
+
+
+@cache
+def idle_watts(device: str) -> float | None:
+    """Return the power of a device on which nothing runs, over `LEAST_WORK` seconds."""
+    found = metered(lambda: time.sleep(LEAST_WORK), device)
+    return None if found is None else found[0] / found[1]
+
+
+def metered(work: Callable[[], object], device: str) -> tuple[float, float] | None:
+    """Return the joules and seconds of some work; None where the GPU does not tell them."""
+    from cupy.cuda import runtime
+
+    from louvain_um.gpu.runtime.device import pick
+    from louvain_um.profiling.sources.nvml import Nvml
+    from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
+
+    source = Nvml(runtime.deviceGetPCIBusId(pick(device).index))
+    try:
+        source.start(SessionClock())
+    except SourceUnavailableError:
+        return None
+    try:
+        work()
+    finally:
+        source.stop()
+    found = source.energy()
+    return None if found is None else (found["joules"], found["seconds"])
 
 
 def seconds_of(result: Communities) -> float:
@@ -82,14 +223,17 @@ def seconds_of(result: Communities) -> float:
     return sum(value for name, value in result.timings.items() if name not in EXCLUDED)
 
 
-def watched(graph: Graph, policy: str | Path | Policy, options: Options) -> dict[str, Any]:
+def watched(
+    graph: Graph, policy: str | Path | Policy, options: Options, program: str | None = None
+) -> dict[str, Any]:
     """Return the driver's migrations in a profiled run; empty if no source is available."""
     from louvain_um.profiling.record.profiler import profile
 
     session = profile(
         graph,
-        method=options.method,
-        seed=options.seed,
+        method=options.method if program is None else "louvain",
+        program=program,
+        seed=options.seed if program is None else 0,
         device=options.device,
         memory=policy,
         device_budget=options.device_budget,

@@ -76,6 +76,8 @@ class Settings:
     seed : int
     driver : Driver
         Of the simulated machines.
+    energy : bool
+        Whether measured points are repeated for 2 s to tell their energy.
     """
 
     policies: tuple[str | Path | Policy, ...]
@@ -85,6 +87,7 @@ class Settings:
     method: Method = "louvain"
     seed: int = 0
     driver: Driver = field(default_factory=Driver)
+    energy: bool = False
 
     def __post_init__(self) -> None:
         if not self.gpus and self.device is None:
@@ -114,6 +117,8 @@ def points(
                 settings.method, settings.seed, subject.program, subject.reserved, subject.digest
             ]  # fmt: skip
             about.append(_policy(policy))
+            if evidence == "measured" and settings.energy:
+                about.append("energy")
             if evidence == "modelled":
                 about += [machines[gpu].to_dict(), asdict(settings.driver)]
                 if subject.record is None and settings.driver.eviction != "program":

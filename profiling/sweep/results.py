@@ -40,7 +40,8 @@ OPTIONAL: dict[str, type] = {
     "policy": str, "oversubscription": float, "evidence": str, "gpu": str, "phase": str,
     "peak_bytes": int, "budget_bytes": int, "faults": int, "vertices": int, "arcs": int,
     "scale": float, "level": int, "iteration": int, "reason": str, "bytes_loaded": int,
-    "load_seconds": float,
+    "load_seconds": float, "joules": float, "watts": float, "idle_watts": float,
+    "arcs_per_joule": float,
 }  # fmt: skip
 
 TERM = "seconds_"

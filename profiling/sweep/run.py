@@ -199,13 +199,19 @@ def _measure(
     counter: ProgressCounter,
 ) -> None:
     """Run points on a device and keep them."""
-    from louvain_um.profiling.sweep.measure import measure, warm_up
+    from louvain_um.algorithms.programs import BUILDERS
+    from louvain_um.profiling.sweep.measure import measure, measure_program, warm_up
 
     counter.report(f"warming up for {subject.name}")
-    warm_up(subject.graph, settings)
+    program = subject.program if subject.program in BUILDERS else None
+    warm_up(subject.graph, settings, *([] if program is None else [program]))
     for key in keys:
         policy, _ = key["source"]
-        row = measure(subject.graph, policy, key["oversubscription"], settings)
+        where = policy, key["oversubscription"], settings
+        if program is None:
+            row = measure(subject.graph, *where)
+        else:
+            row = measure_program(program, subject.graph, *where)
         row = {**row, **_row_of(key)}
         store.add(row)
         counter.step(row)

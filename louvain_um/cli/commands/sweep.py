@@ -95,6 +95,13 @@ def sweep(
     ] = None,
     method: Annotated[Method, typer.Option(help="Method to run.")] = Method.louvain,
     program: common.Program = None,
+    energy: Annotated[
+        bool,
+        typer.Option(
+            "--energy",
+            help="Also measure joules: every point on a GPU is repeated for 2 s.",
+        ),
+    ] = False,
     seed: common.Seed = 0,
     json: common.Json = False,
     force: common.Force = False,
@@ -121,15 +128,18 @@ def sweep(
         from louvain_um.algorithms.programs import check_name
 
         check_name(program)
-        if study is not None or device.startswith("cuda") or eviction == "program":
+        if study is not None or eviction == "program":
             raise OptionError(
-                remedy="--program simulates an algorithm on graphs, with eviction by the driver; "
-                "omit --study, --device and --eviction"
+                remedy="--program runs an algorithm on graphs, with eviction by the driver; omit "
+                "--study and --eviction"
             )
-        device, machine = "cpu", machine or "h200"
+        eviction = "driver"
     settings = settings_for(
-        policies, rates, device, machine, study, method.value, seed, eviction, device_budget
-    )
+        policies, rates, device, machine, study, method.value, seed, eviction, device_budget,
+        energy=energy,
+    )  # fmt: skip
+    if energy and settings.device is None:
+        raise OptionError(remedy="--energy needs runs on a GPU; omit it, or pass --device cuda")
     # A bad folder raises before graphs are read.
     from louvain_um.profiling.sweep.progress import Progress
     from louvain_um.profiling.sweep.store import check_folder
@@ -185,7 +195,8 @@ def subject_of(name: str, graph: Graph, program: str | None) -> Subject:
 
 def settings_for(
     policies: str, rates: str | None, device: str, machine: str | None, study: str | None,
-    method: Any, seed: int, eviction: Any = None, budgets: str | None = None,
+    method: Any, seed: int, eviction: Any = None, budgets: str | None = None, *,
+    energy: bool = False,
 ) -> Settings:  # fmt: skip
     """Return the settings of a sweep, checked."""
     from louvain_um.gpu.runtime.device import pick
@@ -217,5 +228,6 @@ def settings_for(
         device=measured,
         method=method,
         seed=seed,
+        energy=energy,
         driver=Driver(eviction=eviction or ("program" if measured and profiles else "driver")),
     )

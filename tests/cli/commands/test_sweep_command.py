@@ -354,3 +354,17 @@ def test_a_measured_sweep_and_a_modelled_one_are_reported_side_by_side(run, sour
     assert "limits missed" in shown
     both = run("report", modelled, tmp_path / "measured.csv", "--json").json["results"]
     assert [row["evidence"] for row in both] == ["modelled"] * 4 + ["measured"] * 4
+
+
+def test_energy_needs_a_gpu(run, source, tmp_path):
+    said = run("sweep", source, "-o", tmp_path / "swept", "--machine", "h200", "--energy")
+    assert "--energy needs runs on a GPU" in said.complaint()
+
+
+def test_another_program_is_swept(run, source, tmp_path):
+    wanted = ("--policies", "base,adv2", "--oversubscription", "0", "--json")
+    done = run("sweep", source, "-o", tmp_path / "swept", "--program", "bfs", "--machine",
+               "h200", *wanted)  # fmt: skip
+    assert done.code == 0, done.err
+    assert {row["policy"] for row in done.json["results"]} >= {"base", "adv2"}
+    assert {row["evidence"] for row in done.json["results"]} == {"modelled"}

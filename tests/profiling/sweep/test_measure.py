@@ -82,3 +82,61 @@ def test_a_policy_that_cannot_keep_to_the_budget_is_not_run(monkeypatch):
     assert row["feasible"] is False
     assert row["seconds"] is None
     assert row["budget_bytes"] == 70
+
+
+def test_energy_is_that_of_runs_repeated_for_two_seconds(monkeypatch):
+    from louvain_um.profiling.sweep import measure as module
+
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+    monkeypatch.setattr(module, "idle_watts", lambda device: 120.0)
+
+    def run():
+        clock.now += 0.75
+
+    def metered(work, device):
+        work()
+        return 300 * clock.now, clock.now
+
+    monkeypatch.setattr(module, "metered", metered)
+    found = module.energy(run, 1000, "cuda:0")
+    assert clock.now == 2.25
+    assert found == {
+        "joules": 225.0, "watts": 300.0, "idle_watts": 120.0, "arcs_per_joule": 1000 / 225,
+    }  # fmt: skip
+    monkeypatch.setattr(module, "metered", lambda work, device: None)
+    assert module.energy(run, 1000, "cuda:0") == {}
+
+
+def test_a_point_of_another_program(monkeypatch):
+    from louvain_um.algorithms import by_name
+    from louvain_um.events import Event
+    from louvain_um.generators import rmat
+    from louvain_um.profiling.sweep.measure import measure_program
+
+    asked = []
+
+    def run(name, graph, *, observer, **how):
+        asked.append((name, how))
+        if how["memory"] == "base":
+            raise MemoryBudgetError(100, 70, [("targets", 60)])
+        for phase in ("load", "run", "fetch"):
+            for kind in ("start", "end"):
+                observer(Event(kind=kind, phase=phase))
+
+    monkeypatch.setattr(by_name, "run_algorithm", run)
+    watched = SimpleNamespace(summary=lambda: {"bytes_to_device": 33})
+    seen = []
+    monkeypatch.setattr(
+        louvain_um.profiling.record.profiler,
+        "profile",
+        lambda *_, **how: seen.append(how["program"]) or watched,
+    )
+    graph = rmat(8, seed=1).graph
+    row = measure_program("bfs", graph, "zero_copy", 30.0, SETTINGS)
+    assert 0 < row["seconds"] < 1
+    assert (row["feasible"], row["bytes_to_device"]) == (True, 33)
+    assert row["budget_bytes"] == int(0.7 * row["peak_bytes"])
+    assert (len(asked), seen) == (2, ["bfs"])
+    refused = measure_program("bfs", graph, "base", 30.0, SETTINGS)
+    assert (refused["feasible"], refused["seconds"], refused["budget_bytes"]) == (False, None, 70)
