@@ -43,10 +43,7 @@ EARLIER_NAMES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Plan(Decision):
-    """What `make_plan` decided: arrays, placements, memory and predicted time of a run.
-
-    Its parameters are those of `louvain_um.placement.decision.Decision`.
-    """
+    """Placements, memory and predicted time of a run, decided before anything is allocated."""
 
     def __repr__(self) -> str:
         return f"Plan({self.policy}: {self.verdict})"
