@@ -302,6 +302,16 @@ def test_programs_under_placement_are_those_measured():
         assert late < (1.03 if point["oversubscription"] else 1.09)
 
 
+def test_gains_over_managed_memory_are_those_modelled():
+    found = json.loads((HOUSE / "benchmarks/results/paper_programs_modelled.json").read_text())
+    rows, page = rows_of("guide/programs.md"), (HOUSE / "docs/guide/programs.md").read_text()
+    for gpu, programs in found["gains_over_base"].items():
+        for name, gains in programs.items():
+            cells = rows[f"{name} on {gpu}"]
+            assert all(close(cell, gain) for cell, gain in zip(cells, gains, strict=True))
+        assert f"{found['geometric_mean_gain'][gpu]:.2f}" in page
+
+
 def test_promises_state_what_the_soak_showed():
     found = json.loads((HOUSE / "benchmarks/results/soak.json").read_text())
     first, last = found["first"], found["last"]
