@@ -8,6 +8,7 @@ small ones are left to the first device.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -18,9 +19,10 @@ import numpy as np
 from louvain_um.core.hierarchy import MoveStats, detect
 from louvain_um.core.objectives.problem import problem_of
 from louvain_um.distributed.partition import cut_by_arcs
+from louvain_um.distributed.rank_times import RankSpan, summary
 from louvain_um.distributed.run import refuse_extended_rule
 from louvain_um.errors import OptionError
-from louvain_um.events import Event, Observer, array_listener
+from louvain_um.events import Event, Observer, array_listener, ignore
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import prepare
 from louvain_um.gpu.aggregate.coarse_rows import copy
@@ -29,7 +31,7 @@ from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.ranks.aggregate import aggregate_shared
 from louvain_um.gpu.ranks.loading import SharedRows, load_share
-from louvain_um.gpu.ranks.share import Share, turns
+from louvain_um.gpu.ranks.share import Share, Waits, turns
 from louvain_um.gpu.ranks.steps import move_shared, refine_shared
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.device import capabilities, pick
@@ -65,6 +67,8 @@ class DevicesEngine(GpuEngine):
         self.rows: SharedRows
         self.inputs: list[Share] = []
         self.team: list[Share] = []
+        self.entered = time.perf_counter()
+        self.spans: list[list[RankSpan]] = [[] for _ in self.devices]
 
     def __exit__(self, *failure: object) -> None:
         with self.stack:
@@ -108,7 +112,13 @@ class DevicesEngine(GpuEngine):
         """Sweep until the gain of a sweep falls below the level's tolerance."""
         if not self.shared(level):
             return super().move(level)
-        moved, sweeps = move_shared(kernels, self.team, self.options, self.total)
+        waits = None
+        if self.observer is not ignore and len(self.team) > 1:
+            waits = Waits([0.0] * len(self.team), [0.0] * len(self.team))
+        start = time.perf_counter() - self.entered
+        moved, sweeps = move_shared(kernels, self.team, self.options, self.total, waits)
+        if waits:
+            self.note("move", level.number, start, waits)
         for iteration, sweep in enumerate(sweeps):
             self.observer(
                 Event(
@@ -123,6 +133,20 @@ class DevicesEngine(GpuEngine):
                 )
             )
         return moved
+
+    def note(self, phase: str, level: int, start: float, waits: Waits) -> None:
+        """Note what each device did with its time in a phase."""
+        for spans, work, waited in zip(self.spans, waits.work, waits.waited, strict=True):
+            spans.append(
+                RankSpan(
+                    phase=phase,
+                    level=level,
+                    start=start,
+                    seconds=work + waited,
+                    exchange=waited,
+                    received=0,
+                )
+            )
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""
@@ -199,12 +223,14 @@ class DevicesEngine(GpuEngine):
 
     @property
     def provenance(self) -> Mapping[str, Any]:
-        """Devices, policy, budget."""
+        """Devices, policy, budget; what each did with its time, if that was observed."""
+        timed = any(self.spans)
         return {
             "device": f"cuda:{','.join(map(str, self.devices))}",
             "policy": "device",
             "budget_bytes": None,
             "ranks": len(self.devices),
+            **({"by_rank": [summary(*each) for each in enumerate(self.spans)]} if timed else {}),
         }
 
 

@@ -15,6 +15,7 @@ from louvain_um.distributed.checkpoint import Checkpoint
 from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.engine import COLLAPSE_ARCS, RankEngine
 from louvain_um.distributed.partition import RowBlock, blocks_of, join_blocks
+from louvain_um.distributed.rank_times import RankTimes
 from louvain_um.distributed.version_digest import version_digest
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Observer, ignore
@@ -56,12 +57,10 @@ def detect_on_rank(
     graph = join_blocks(ranks, block)
     saved = None if checkpoint is None else Checkpoint(checkpoint, ranks, graph, options)
     engine = RankEngine(options, observer, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)
-    result = detect(engine, graph, options, observer)
-    return replace(
-        result,
-        vertex_names=block.names,
-        provenance={**result.provenance, "replayed": engine.replayed},
-    )
+    times = RankTimes(ranks.traffic, observer)
+    result = detect(engine, graph, options, times)
+    found = {"replayed": engine.replayed, "by_rank": times.of_all(ranks)}
+    return replace(result, vertex_names=block.names, provenance={**result.provenance, **found})
 
 
 def refuse_mixed_versions(ranks: Communicator) -> None:

@@ -93,14 +93,14 @@ def profile(
     >>> session.metadata["communities"]
     2
     """
-    from louvain_um.gpu.runtime.device import pick
+    from louvain_um.gpu.runtime.device import first_of, pick
     from louvain_um.gpu.runtime.preflight import device_of
 
     asked = Options(method=method, **options)
     policy = find_policy(asked.memory)
     asked = replace(asked, device=device_of(graph, asked.device))
     job = job_of(program, source, asked)
-    chosen = pick(asked.device)
+    chosen = pick(first_of(asked.device))
     chosen_sources, missing = choose_sources(chosen, sources, tracer=tracer)
     graph = _loaded(graph, chosen)
     if chosen.kind == "cpu":

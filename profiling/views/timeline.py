@@ -14,6 +14,7 @@ from louvain_um.profiling.session.compile_time import COMPILE
 from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.session.events import Cause, EventTable, Kind
 from louvain_um.profiling.session.merge_events import merge
+from louvain_um.profiling.session.ranks import spans_of
 from louvain_um.profiling.views.session import residency
 from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence
@@ -77,6 +78,20 @@ def items(session: SessionData) -> Iterator[Slice | Counter]:
                 "arcs": span.arcs,
                 "moved": span.moved,
                 "evidence": timing,
+            },
+        )
+    for rank, own in spans_of(session):
+        level = f" {own['level']}" if own["level"] >= 0 else ""
+        # The ranks' clocks are not joined: each counts from where it began.
+        yield Slice(
+            track=("ranks", f"rank {rank}"),
+            name=f"{own['phase']}{level}",
+            time=int(own["start"] * 1e9),
+            duration=max(int(own["seconds"] * 1e9), 1),
+            about={
+                "exchange, s": own["exchange"],
+                "received, bytes": own["received"],
+                "evidence": "measured",
             },
         )
     yield from _apart(_events(merged_events(session)[0], session))

@@ -12,7 +12,7 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.distributed import devices
 from louvain_um.distributed.devices import DevicesEngine
-from louvain_um.events import ignore
+from louvain_um.events import Event, ignore
 from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -38,11 +38,12 @@ def test_several_devices(
     graph = KINDS[kind]()
     options: Any = Options(method=method, seed=3)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
+    seen = list[Event]()
     if coarse == "shared":
         monkeypatch.setattr(devices, "SHARED_ARCS", 1)
     with (
         emulated_devices(monkeypatch, emulated, count) as kernels,
-        DevicesEngine(options, ignore, list(range(count))) as engine,
+        DevicesEngine(options, seen.append, list(range(count))) as engine,
     ):
         found = detect(engine, graph, options, ignore)
     assert np.array_equal(found.labels, one.labels)
@@ -50,6 +51,9 @@ def test_several_devices(
     for mine, theirs in zip(found.levels, one.levels, strict=True):
         assert mine.arcs_visited == theirs.arcs_visited
         assert (mine.vertices, mine.arcs) == (theirs.vertices, theirs.arcs)
+    assert [each["rank"] for each in found.provenance["by_rank"]] == list(range(count))
+    assert all(each["spans"][0]["phase"] == "move" for each in found.provenance["by_rank"])
+    assert {event.kind for event in seen} >= {"iteration", "array"}
     for name in ("queue_own", "sum_arcs"):
         assert {device for device, kernel in kernels.launched if kernel == name} >= set(
             range(count)

@@ -18,12 +18,15 @@ from louvain_um.distributed.reading import PartitionedGraph
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.distributed.version_digest import version_digest
 from louvain_um.errors import LouvainUmError, WorkerLostError
-from louvain_um.events import Event, Observer, ignore
+from louvain_um.events import Event, Observer
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
 
 SHOWN = ("kind", "phase", "level", "iteration", "vertices", "arcs", "moved", "modularity")
 """What of an event is told to the client."""
+
+RANKS_TOPIC = "louvain-um-ranks"
+"""Topic of Dask's events under which every rank logs the phase that it begins."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,13 +133,16 @@ class DaskCommunicator(Collectives):
         self._mailbox.abort(reason)
 
 
-def teller(session: Session) -> Observer:
-    """Return an observer that tells the client of phases and iterations."""
+def teller(session: Session, rank: int) -> Observer:
+    """Return an observer that logs each rank's phases; the first rank tells the client more."""
     worker = get_worker()
 
     def tell(event: Event) -> None:
-        if event.kind in ("start", "iteration", "end"):
+        if event.kind in ("start", "iteration", "end") and rank == 0:
             worker.log_event(session.topic, {name: getattr(event, name) for name in SHOWN})
+        if event.kind == "start":
+            about = {"run": session.name, "rank": rank, "phase": event.phase, "level": event.level}
+            worker.log_event(RANKS_TOPIC, about)
 
     return tell
 
@@ -181,9 +187,8 @@ def run_rank(
     ranks = DaskCommunicator(session, rank)
     try:
         options = replace(options, threads=options.threads or get_worker().state.nthreads)
-        watcher = ignore if rank else teller(session)
         block = own_arrays(rows) if isinstance(rows, RowBlock) else rows.rows(ranks, frames)
-        found = detect_on_rank(ranks, block, options, watcher, **values)
+        found = detect_on_rank(ranks, block, options, teller(session, rank), **values)
     finally:
         close_mailbox(session.name)
     return None if rank else found

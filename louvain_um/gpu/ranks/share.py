@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from louvain_um.gpu.level import GpuLevel
@@ -94,13 +95,30 @@ class Launches:
         kernel(grid, (THREADS,), arguments)
 
 
-class Gate:
-    """Lets every device wait for what all devices have launched so far; the host does not wait."""
+@dataclass(slots=True)
+class Waits:
+    """Seconds that each device worked, and waited for the others, between gates."""
 
-    def __init__(self, shares: Sequence[Share]) -> None:
+    work: list[float]
+    waited: list[float]
+
+
+class Gate:
+    """Lets every device wait for what all devices have launched so far; the host does not wait.
+
+    Parameters
+    ----------
+    shares : sequence of Share
+    waits : Waits, optional
+        To be filled: events on the devices' streams then time what is before and inside a gate.
+    """
+
+    def __init__(self, shares: Sequence[Share], waits: Waits | None = None) -> None:
         import cupy
 
         self.shares = shares
+        self.waits = waits
+        self.marks: list[list[Any]] = [[] for _ in shares]
         self.events = [cupy.cuda.Event(disable_timing=True) for _ in turns(shares)]
 
     def close(self) -> None:
@@ -109,6 +127,7 @@ class Gate:
 
         if len(self.shares) == 1:
             return
+        self.mark()
         for event, _ in zip(self.events, turns(self.shares), strict=True):
             event.record()
         for rank, _ in enumerate(turns(self.shares)):
@@ -116,3 +135,27 @@ class Gate:
             for other, event in enumerate(self.events):
                 if other != rank:
                     stream.wait_event(event)
+        self.mark()
+
+    def mark(self) -> None:
+        """Let every device note the time once it comes here; the first mark begins its work."""
+        if self.waits is None:
+            return
+        import cupy
+
+        for marks, _ in zip(self.marks, turns(self.shares), strict=True):
+            event = cupy.cuda.Event()
+            event.record()
+            marks.append(event)
+
+    def collect(self) -> None:
+        """Add up what the devices noted since the last time; they have come here."""
+        if self.waits is None:
+            return
+        from cupy.cuda import get_elapsed_time
+
+        for rank, marks in enumerate(self.marks):
+            apart = [get_elapsed_time(*pair) * 1e-3 for pair in pairwise(marks)]
+            self.waits.work[rank] += sum(apart[::2])
+            self.waits.waited[rank] += sum(apart[1::2])
+            marks.clear()

@@ -18,7 +18,7 @@ from louvain_um.gpu.aggregate.coarse_rows import copy
 from louvain_um.gpu.level import or_null
 from louvain_um.gpu.move.move import MOVE_ARRAYS, Sweep, move_arrays
 from louvain_um.gpu.move.structs import move_rule
-from louvain_um.gpu.ranks.share import Gate, Launches, Share, turns
+from louvain_um.gpu.ranks.share import Gate, Launches, Share, Waits, turns
 from louvain_um.gpu.refine.refine import REFINE_ARRAYS, start_refinement
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import BINS, CONTROL, HubTables, new_control
@@ -93,9 +93,13 @@ def show(workers: Sequence[Worker], arrays: Sequence[dict[str, Any]]) -> None:
 
 
 def move_shared(
-    kernels: Kernels, shares: Sequence[Share], options: Options, total: int
+    kernels: Kernels,
+    shares: Sequence[Share],
+    options: Options,
+    total: int,
+    waits: Waits | None = None,
 ) -> tuple[MoveStats, list[Sweep]]:
-    """Sweep until the gain of a sweep falls below the level's tolerance."""
+    """Sweep until the gain of a sweep falls below the level's tolerance; fill `waits`, if any."""
     names = "begin_shared", "queue_own", "move_round", "apply_round", "merge_active"
     level = shares[0].level
     workers, shown = list[Worker](), list[dict[str, Any]]()
@@ -110,12 +114,13 @@ def move_shared(
             {"queue": queue, "proposed": proposed, "starts": worker.starts, "next_active": flags[1]}
         )
     show(workers, shown)
-    gate, devices, n = Gate(shares), len(shares), np.int64(level.vertices)
+    gate, devices, n = Gate(shares, waits), len(shares), np.int64(level.vertices)
     moves, gain, before, iteration = 0, 0, 0, 0
     ended = list[tuple[int, float]]()
     while iteration < rules.MAX_ITERATIONS:
         salt = rules.salt(level.cycle, iteration, options.seed)
         prunes = rules.prunes(level.start is None, iteration)
+        gate.mark()
         for worker, _ in zip(workers, turns(shares), strict=True):
             worker.own.set(salt=salt)
             worker.run("queue_own")
@@ -136,10 +141,12 @@ def move_shared(
             for worker, _ in zip(workers, turns(shares), strict=True):
                 active = np.uint64(worker.own.value("active"))
                 worker.launch("merge_active", n, active, worker.shown, np.uint32(devices))
+        gate.mark()
         # Waits for all devices, which have read what they need of each other's memory.
         found = [
             w.control.get().view(CONTROL)[0] for w, _ in zip(workers, turns(shares), strict=True)
         ]
+        gate.collect()
         moved_now, gained = (sum(int(f[name][0]) for f in found) for name in ("moves", "gain"))
         iteration += 1
         moves, gain = moves + moved_now, gain + gained

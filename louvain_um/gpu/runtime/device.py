@@ -94,6 +94,18 @@ def pick(device: str = "auto") -> Choice:
     return Choice("cuda", index, "a usable GPU" if device == "auto" else "asked for")
 
 
+def first_of(device: str) -> str:
+    """Return the first of several devices that an option names; any other option as it is.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.runtime.device import first_of
+    >>> first_of("cuda:2,3"), first_of("cuda:all"), first_of("cpu")
+    ('cuda:2', 'cuda:0', 'cpu')
+    """
+    return "cuda:0" if device == "cuda:all" else device.partition(",")[0]
+
+
 def usable(index: int | None) -> int:
     """Return the number of a CUDA device (None: the current one) that the engine can run on.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.session.ranks import ranks_of
 from louvain_um.profiling.views.session import kernels, phase_tables
 from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
 from louvain_um.profiling.views.session.blocks import ping_pong
@@ -24,10 +25,30 @@ def tables(analysis: SessionAnalysis) -> tuple[Table, ...]:
     """Return all tables of a session that have rows."""
     makers: tuple[Callable[[SessionAnalysis], Table], ...] = (
         by_group, phase_tables.by_phase, phase_tables.by_phase_and_group, by_array, by_cause,
-        phase_tables.iterations, kernels.kernels, kernels.copies, ping_pong,
+        phase_tables.iterations, by_rank, kernels.kernels, kernels.copies, ping_pong,
     )  # fmt: skip
     made = (maker(analysis) for maker in makers)
     return tuple(table for table in made if table.rows)
+
+
+def by_rank(analysis: SessionAnalysis) -> Table:
+    """Return what each rank, or GPU, did with its time."""
+    rows = [{**row._asdict(), "share": row.share} for row in ranks_of(analysis.session)]
+    columns = (
+        Column("rank", "rank"),
+        Column("work", "own work", "seconds"),
+        Column("exchange", "exchange and waiting", "seconds"),
+        Column("share", "share", "share"),
+        Column("received", "received", "bytes"),
+    )
+    return Table(
+        name="ranks",
+        title="By rank",
+        columns=columns,
+        rows=tuple(rows),
+        evidence="measured",
+        about="Ranks of a cluster, or GPUs that share a graph.",
+    )
 
 
 def by_group(analysis: SessionAnalysis) -> Table:

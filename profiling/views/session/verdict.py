@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from louvain_um.core.ledger import GROUPS
 from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.session.events import Cause, Kind
+from louvain_um.profiling.session.ranks import waiting
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.blocks import refetched_bytes
 from louvain_um.profiling.views.session.evidence import evidence, is_available
@@ -82,6 +83,14 @@ def verdict(analysis: SessionAnalysis) -> Verdict:
 
 
 def _of_whole(analysis: SessionAnalysis) -> Verdict:
+    """Return the verdict on what was recorded, and which rank waited for which."""
+    found, waited = _of_process(analysis), waiting(analysis.session)
+    if waited is None:
+        return found
+    return replace(found, finding=f"{waited[0].upper()}{waited[1:]}. {found.finding}")
+
+
+def _of_process(analysis: SessionAnalysis) -> Verdict:
     session = analysis.session
     seconds, remote = max(session.seconds, 1e-9), analysis.total(Kind.REMOTE_ACCESS)
     read_in_place = remote / REMOTE_RATE > LIMITING * seconds
