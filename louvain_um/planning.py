@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from operator import index
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from louvain_um.errors import OptionError
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
@@ -22,6 +22,9 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.placement.program import Program, ProgramPlan, plan_program
 
+if TYPE_CHECKING:
+    from louvain_um.dynamic.declared import DynamicSize
+
 
 @overload
 def plan(
@@ -30,6 +33,16 @@ def plan(
     memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
     peer_memory: str | None = None,
+    machine: str | Machine | None = None,
+) -> ProgramPlan: ...
+
+
+@overload
+def plan(
+    *,
+    dynamic: DynamicSize,
+    memory: str | Path | Policy = "auto",
+    device_budget: int | str | None = None,
     machine: str | Machine | None = None,
 ) -> ProgramPlan: ...
 
@@ -62,6 +75,7 @@ def plan(
     peer_memory: str | None = None,
     machine: str | Machine | None = None,
     kind: str | None = None,
+    dynamic: DynamicSize | None = None,
 ) -> Plan | ProgramPlan:
     """Predict memory and time of a run on a GPU before anything is allocated; needs no GPU.
 
@@ -88,6 +102,9 @@ def plan(
         calibrate`` wrote. By default the GPU of this machine, or an H200 if it has none.
     kind : {"mesh", "community_structured", "power_law", "unknown"}, optional
         Kind of graph; by default it follows from the degrees.
+    dynamic : DynamicSize, optional
+        The size of a `DynamicGraph` on a device instead: what it holds, what batches and rebuilds
+        take, and following (`louvain_um.dynamic.declared`).
 
     Returns
     -------
@@ -114,6 +131,12 @@ def plan(
     """
     budget = Budget.parse(device_budget)
     machine = machine_of(machine, peer_memory)
+    if dynamic is not None:
+        from louvain_um.dynamic.declared import declare as declare_dynamic
+
+        if graph is not None or n_vertices is not None or n_arcs is not None:
+            raise OptionError(remedy="give dynamic alone, or a graph or a size without it")
+        return plan_program(declare_dynamic(dynamic), machine, memory, budget)
     if isinstance(graph, Program):
         return plan_program(graph, machine, memory, budget)
     if method not in ("louvain", "leiden"):

@@ -10,9 +10,10 @@ import pytest
 import louvain_um as lu
 from louvain_um.core import hierarchy
 from louvain_um.cpu.engine import CpuEngine
+from louvain_um.dynamic.declared import DynamicSize, declare
 from louvain_um.dynamic.tracking import partition as steps
 from louvain_um.dynamic.tracking.tracker import Tracker
-from louvain_um.errors import MemoryBudgetError
+from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.events import ignore
 from tests.dynamic.test_tracker import grown, random_batch
 from tests.gpu_emulated.emulated_device import Emulated, Libraries, on_device
@@ -161,3 +162,35 @@ def test_hubs_decide_and_fall_apart(emulated):
         for tracker in (here, other):
             tracker.update(tracker.graph.apply(**batch))
         same(here, other, seen=True)
+
+
+def test_a_plan_declares_what_a_graph_and_its_tracker_hold(emulated):
+    graph = grown(3000, 20_000, True, seed=9)
+    size = DynamicSize(
+        n_vertices=3000, n_arcs=graph.n_arcs, growth=1.5, batch=1000, weighted=True, follow=True
+    )
+    declared = {array.name: array.nbytes for array in declare(size).arrays}
+    other = there(graph, emulated, 2, audit=None)
+    store = other.graph.device_store
+    rng = np.random.default_rng(2)
+    limit = graph.n_arcs * 3 // 2 - 2000
+    while other.graph.n_arcs < limit:
+        batch = random_batch(rng, 3000, 1000, True)
+        other.update(other.graph.apply(insert=batch["insert"]))
+        for name in ("targets", "spans", "classes", "loops", "degrees", "alive"):
+            assert getattr(store, name).nbytes <= declared[name], name
+    assert store.targets.nbytes > declared["targets"] / 2
+    following = sum(held for name, held in declared.items() if name.startswith("following"))
+    assert following / 2 < other.following_bytes <= following
+
+
+def test_plans_of_changing_graphs_are_refused_with_the_bytes():
+    size = DynamicSize(n_vertices=1000, n_arcs=100_000)
+    assert lu.plan(dynamic=size, machine="h200").fits
+    with pytest.raises(MemoryBudgetError, match="phase 'rebuild'"):
+        lu.plan(dynamic=size, device_budget="1MiB", machine="h200")
+    with pytest.raises(OptionError, match="dynamic alone"):
+        lu.plan(n_vertices=3, n_arcs=4, dynamic=size)
+    for wrong in ({"n_vertices": -1}, {"growth": 0.5}, {"batch": 2**31}, {"n_arcs": 1.5}):
+        with pytest.raises(OptionError):
+            DynamicSize(**{"n_vertices": 10, "n_arcs": 20, **wrong})

@@ -90,7 +90,7 @@ def scratch_places(
     >>> from louvain_um.gpu.dynamic.batch_arrays import scratch_places
     >>> size = {"weighted": False, "ordered": False, "paged": True}
     >>> scratch_places(10_000_000, 1 << 22, 156_000_000, **size)[1] // 10_000_000
-    45
+    53
     """
     both, rows = 2 * listed, min(2 * listed, vertices)
     amount, asking, paging = 8 if weighted else 1, both * ordered, rows * paged
