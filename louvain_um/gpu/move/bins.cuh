@@ -40,7 +40,7 @@ __device__ __forceinline__ u32 bin_of(i64 degree) {
 struct Control {
   Barrier barrier;
   u32 counts[MAX_KEYS];  // vertices queued per key; 0 between calls of enqueue
-  u32 work[MAX_KEYS];    // next item to claim per key
+  u32 work[MAX_KEYS];    // items claimed from a counter per key
   i64 gain[2];           // of this sweep and the one before, by the sweep's parity
   u64 moves[2];
   u64 total_moves;

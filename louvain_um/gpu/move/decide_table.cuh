@@ -80,9 +80,9 @@ __device__ void decide_warp(const S& s, u32 begin, u32 end, u32* counter, u32* k
                             Tally& tally) {
   const u32 lane = threadIdx.x % WARP;
   if (begin == end) return;
-  u32 at = claim_warp(counter, 1);
-  while (begin + at < end) {
-    u32 next = claim_warp(counter, 1);
+  u32 at = first_item(PER_WARP, 1);
+  while (at < end - begin) {
+    u32 next = next_item(counter, 1, end - begin);
     u32 i = begin + at, v = s.queue[i];
     const auto [low, high] = row_of(s.weights, s.offsets, v);
     typename S::Vertex x = s.vertex(v);

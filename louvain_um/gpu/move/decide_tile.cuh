@@ -6,11 +6,24 @@
 #include "bins.cuh"
 #include "targets24.cuh"
 
-// Returns the first of `step` items that a warp takes from a shared counter. Whole warps call.
-__device__ __forceinline__ u32 claim_warp(u32* counter, u32 step) {
+// The warps of the grid take the items of a bin, `step` at a time: each begins with a place of its
+// own, which needs no counter, and takes more from a counter while there are any. So a bin of few
+// items costs few atomics. Bins begin at different warps, and neighbours in a bin at different
+// blocks, so that many warps work on few items. Every warp of the grid has to take part.
+
+// Returns a warp's first item of a bin.
+__device__ __forceinline__ u32 first_item(u32 bin, u32 step) {
+  const u32 warps = gridDim.x * WARPS, warp = threadIdx.x / WARP * gridDim.x + blockIdx.x;
+  return (warp + warps / BINS * bin) % warps * step;
+}
+
+// Returns its next item of `count`; one that is not below that ends the bin. Whole warps call.
+__device__ __forceinline__ u32 next_item(u32* counter, u32 step, u32 count) {
+  const u32 firsts = gridDim.x * WARPS * step;
+  if (firsts >= count) return count;
   u32 at = 0;
   if (threadIdx.x % WARP == 0) at = atomicAdd(counter, step);
-  return __shfl_sync(FULL, at, 0);
+  return firsts + __shfl_sync(FULL, at, 0);
 }
 
 // Returns the sum of the values of the lanes in `peers`, a set of lanes of one tile of T lanes.
@@ -33,13 +46,16 @@ __device__ __forceinline__ A sum_of_peers(A value, u32 peers, u32 tile) {
 template <int T, class S>
 __device__ void decide_tile(const S& s, u32 begin, u32 end, u32* counter, Tally& tally) {
   using A = typename S::Accumulator;
-  constexpr u32 per_warp = WARP / T, rounds = 4;
+  constexpr u32 per_warp = WARP / T;
+  constexpr u32 bin = T == 32 ? TILE32 : T == 16 ? TILE16 : T == 8 ? TILE8 : TILE4;
   const u32 lane = threadIdx.x % WARP, tile = lane / T, rank = lane % T;
   const u32 in_tile = (T == WARP ? FULL : (1u << T) - 1) << (tile * T);
   if (begin == end) return;
-  u32 at = claim_warp(counter, rounds * per_warp);
-  while (begin + at < end) {
-    u32 next = claim_warp(counter, rounds * per_warp);
+  // Rounds of a warp between two claims: few where there is little to share.
+  const u32 rounds = min(max((end - begin) / (gridDim.x * WARPS * per_warp * 8), 1u), 16u);
+  u32 at = first_item(bin, rounds * per_warp);
+  while (at < end - begin) {
+    u32 next = next_item(counter, rounds * per_warp, end - begin);
     for (u32 k = 0; k < rounds && begin + at + k * per_warp < end; ++k) {
       u32 i = begin + at + k * per_warp + tile;
       bool valid = i < end;
