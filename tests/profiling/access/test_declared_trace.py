@@ -129,8 +129,11 @@ def test_the_command_line_plans_and_simulates_algorithms(tmp_path):
     done = run(app, ["sweep", str(graph), *about, "--machine", "p4000", "-o", str(swept), "-q"])
     assert done.exit_code == 0, done.output
     assert (swept / "report.html").stat().st_size
-    done = run(app, ["sweep", str(graph), "--program", "bfs", "--device", "cuda", "-o", str(swept)])
-    assert "--program simulates an algorithm" in " ".join(done.output.split())
+    for other in (["--study", "p4000"], ["--eviction", "program"]):
+        done = run(app, ["sweep", str(graph), "--program", "bfs", *other, "-o", str(swept)])
+        assert done.exit_code == 2
+        swept_by = " ".join(done.output.split())
+        assert "--program runs an algorithm" in swept_by or "not both" in swept_by
     for wrong in (["plan", str(graph)], ["simulate", str(graph)]):
         done = run(app, [*wrong, "--program", "dfs"])
         assert done.exit_code != 0
