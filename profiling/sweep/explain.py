@@ -76,6 +76,8 @@ def _at(rows: Sequence[Row]) -> str:
     won = ", ".join(f"{seconds(value)} of {text}" for text, value in saved.items() if value > 0)
     read = mean(r["bytes_remote"] for _, r in pairs)
     evicted = [round(mean(run["evictions"] for run in each)) for each in zip(*pairs, strict=True)]
+    if round(gains[best], 2) == 1 and not read:
+        return f"no advice is faster than base; {best} takes as long and reads nothing in place"
     verdict = (
         "is the best advice" if gains[best] >= 1 else "is the best advice, but slower than base"
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from louvain_um.profiling.sweep.by_oversubscription import format_rates, merge_equal
+from louvain_um.profiling.sweep.by_oversubscription import format_rate_ranges, format_rates
 from louvain_um.profiling.sweep.results import Row, Sweep, base_coverage, gains
 from louvain_um.profiling.views.session.verdict import Verdict
 from louvain_um.profiling.views.sweep.runs import (
@@ -134,54 +135,87 @@ def mean_terms(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
 
 
 def explanations(sweep: Sweep) -> tuple[str, ...]:
-    """Return for each oversubscription why its fastest policy beat base, or that none did."""
+    """Return why the fastest policy beat base, or that none did.
+
+    Each reason stands once, with the oversubscriptions that share it and ranges of seconds.
+    """
     result = []
     for machine in machines(sweep.results):
         rows = runs_on(sweep.results, machine)
-        sentences = merge_equal(rows, _sentence)
-        result += [f"At {at} ({machine_label(machine)}), {text}" for at, text in sentences if text]
+        every = sorted({row["oversubscription"] for row in rows})
+        reasons: dict[Reason, list[tuple[float, tuple[float, ...]]]] = {}
+        for rate in every:
+            found = _reason([row for row in rows if row["oversubscription"] == rate])
+            if found is not None:
+                reasons.setdefault(found[0], []).append((rate, found[1]))
+        for reason, at in reasons.items():
+            where = format_rate_ranges([rate for rate, _ in at], every)
+            text = _sentence(
+                reason, [_range(values) for values in zip(*(v for _, v in at), strict=True)]
+            )
+            result.append(f"At {where} ({machine_label(machine)}), {text}")
     return tuple(result)
 
 
-def _sentence(rows: Sequence[Row]) -> str:
-    """Return why the fastest policy beat base in runs at one oversubscription."""
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The fastest policy, and the terms of cost that it saves and pays for that, largest first."""
+
+    policy: str
+    saved: tuple[str, ...] = ()
+    paid: tuple[str, ...] = ()
+
+
+def _reason(rows: Sequence[Row]) -> tuple[Reason, tuple[float, ...]] | None:
+    """Compare the fastest policy with base in runs at one oversubscription, term by term.
+
+    Returns
+    -------
+    Reason and tuple of float, or None
+        Mean seconds of the policy, of base, and of each term saved and paid; none of them where
+        nothing beat base.
+    """
     means = mean_terms(rows)
     if "base" not in means or len(means) < 2:
-        return ""
+        return None
     seconds = {
         policy: _mean(
             [row["seconds"] for row in rows if row["policy"] == policy and row["seconds"]]
         )
         for policy in means
     }
-    return _because(means, seconds)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _because(means: Mapping[str, Mapping[str, float]], mean_seconds: Mapping[str, float]) -> str:
-    """Compare the fastest policy with base, term by term."""
-    best = min(mean_seconds, key=lambda policy: mean_seconds[policy])
+    best = min(seconds, key=lambda policy: seconds[policy])
     base = means["base"]
     if best == "base":
-        return "nothing beat base."
+        return Reason("base"), ()
     changes = {
         name: means[best].get(name, 0.0) - base.get(name, 0.0)
         for name in dict.fromkeys([*base, *means[best]])
     }
-    least = MENTIONED * mean_seconds["base"]
-    saved = [n for n in sorted(changes, key=lambda n: changes[n]) if changes[n] < -least]
-    paid = [n for n in sorted(changes, key=lambda n: -changes[n]) if changes[n] > least]
-    text = f"{best} took {format_value(mean_seconds[best], 'seconds')} against base's "
-    text += f"{format_value(mean_seconds['base'], 'seconds')} on average: it saved "
-    text += (
-        ", ".join(f"{format_value(-changes[n], 'seconds')} of {n}" for n in saved)
-        or "a little of all"
-    )
-    if paid:
-        text += " and paid " + ", ".join(
-            f"{format_value(changes[n], 'seconds')} of {n}" for n in paid
-        )
-    return f"{text}."
+    least = MENTIONED * seconds["base"]
+    saved = tuple(n for n in sorted(changes, key=lambda n: changes[n]) if changes[n] < -least)
+    paid = tuple(n for n in sorted(changes, key=lambda n: -changes[n]) if changes[n] > least)
+    amounts = [abs(changes[name]) for name in (*saved, *paid)]
+    return Reason(best, saved, paid), (seconds[best], seconds["base"], *amounts)
+
+
+def _sentence(reason: Reason, amounts: Sequence[str]) -> str:
+    """Return a reason in words."""
+    if reason.policy == "base":
+        return "nothing beat base."
+    terms = [f"{amount} of {name}" for amount, name in
+             zip(amounts[2:], (*reason.saved, *reason.paid), strict=True)]  # fmt: skip
+    saved, paid = terms[: len(reason.saved)], terms[len(reason.saved) :]
+    text = f"{reason.policy} took {amounts[0]} against base's {amounts[1]} on average: it saved "
+    text += ", ".join(saved) or "a little of all"
+    return f"{text} and paid {', '.join(paid)}." if paid else f"{text}."
+
+
+def _range(seconds: Sequence[float]) -> str:
+    """Return seconds, or their range."""
+    ends = dict.fromkeys(format_value(each, "seconds") for each in (min(seconds), max(seconds)))
+    return " to ".join(ends)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
