@@ -110,7 +110,7 @@ class Communities:
     @classmethod
     def of(
         cls,
-        graph: Graph,
+        graph: Any,
         labels: Given,
         *,
         resolution: float = 1.0,
@@ -120,7 +120,7 @@ class Communities:
 
         Parameters
         ----------
-        graph : Graph
+        graph : Graph or anything `as_graph` takes
         labels : array of int of length n, dict, or list of sets
             As in `modularity`.
         resolution : float
@@ -128,6 +128,10 @@ class Communities:
         objective : {"modularity", "cpm", "directed", "bipartite", "signed"}
             What `modularity` and `value` evaluate.
         """
+        if not isinstance(graph, Graph):
+            from louvain_um.formats.reading import graph_of
+
+            graph = graph_of(graph, objective)
         dense = dense_labels(graph, labels)
         value = modularity(graph, dense, resolution, objective=objective)
         return cls(

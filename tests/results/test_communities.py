@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -338,3 +339,13 @@ def test_labels_must_fit_the_graph() -> None:
         Communities(graph=graph, labels=np.zeros(3, np.uint32), modularity=0.0)
     with pytest.raises(lu.GraphError, match="uint32"):
         Communities(graph=graph, labels=np.zeros(2, np.int64), modularity=0.0)
+
+
+def test_labels_are_wrapped_with_graphs_of_other_libraries():
+    club = nx.karate_club_graph()
+    found = lu.leiden(club, device="cpu")
+    again = Communities.of(club, found.to_dict())
+    assert again.modularity == found.modularity
+    assert again.compare(found).identical
+    with pytest.raises(lu.GraphError, match="no community"):
+        Communities.of(club, {0: 1})

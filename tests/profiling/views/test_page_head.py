@@ -81,5 +81,5 @@ def test_each_reason_of_a_sweep_stands_once_with_ranges():
         "average: it saved 1.50 s to 2.50 s of faults.",
         "At 50 % (modelled, h200), nothing beat base.",
     )
-    found = fastest(Sweep.of(rows)).finding
+    found = fastest(Sweep(results=rows)).finding
     assert "adv2 (2.00× to 2.67×) at 0 to 30 %, base at 50 %" in found
