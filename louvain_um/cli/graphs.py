@@ -18,6 +18,7 @@ from louvain_um.formats import READERS
 from louvain_um.formats.objects.examples import PREFIX, is_example
 
 if TYPE_CHECKING:
+    from louvain_um.distributed.reading import PartitionedGraph
     from louvain_um.graph.graph import Graph
 
 READING = "Reading the graph"
@@ -232,6 +233,19 @@ class Reading:
             return replace(self, directed=True)
         return replace(self, signed=True) if objective == "signed" else self
 
+    def partitioned(self, name: str) -> PartitionedGraph:
+        """Name files that the ranks of a cluster read."""
+        from louvain_um.distributed.reading import read_partitioned
+
+        return read_partitioned(
+            name,
+            source=self.source,
+            target=self.target,
+            weight=self.weight,
+            weighted=self.weighted,
+            duplicates=None if self.duplicates is None else self.duplicates.value,
+        )
+
     def read(self, name: str) -> Graph:
         """Read a graph from a file, standard input or the examples.
 
@@ -283,6 +297,19 @@ class ColumnReading(Reading):
             rich_help_panel=READING,
         ),
     ] = None
+
+    def partitioned(self, name: str) -> PartitionedGraph:
+        """Name files that the ranks of a cluster read."""
+        from louvain_um.distributed.reading import read_partitioned
+
+        return read_partitioned(
+            name,
+            source=self.source,
+            target=self.target,
+            weight=self.weight,
+            weighted=self.weighted,
+            duplicates=None if self.duplicates is None else self.duplicates.value,
+        )
 
     def read(self, name: str) -> Graph:
         """Read a graph; errors name the option as it is called here."""

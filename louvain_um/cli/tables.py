@@ -39,6 +39,14 @@ def graph_numbers(graph: Graph) -> dict[str, Any]:
     }
 
 
+def numbers_of(result: Communities) -> dict[str, Any]:
+    """Return the size of a result's graph; of one that no process held, what is known."""
+    if result.graph is not None:
+        return graph_numbers(result.graph)
+    arcs = result.levels[0].arcs if result.levels else None
+    return {"vertices": result.n_vertices, "edges": None, "arcs": arcs, "weighted": None}
+
+
 def result_line(result: Communities, compiling: float = 0.0) -> str:
     """Return a line with communities, modularity and seconds, compile time excluded."""
     many = count(result.n_communities, "community", "communities")
@@ -68,10 +76,13 @@ def communities_table(result: Communities, width: int, top: int) -> Table:
 
 
 def largest(result: Communities, most: int, top: int) -> list[list[str]]:
-    """Return up to `most` names from each of the `top` largest communities, by degree."""
-    graph = result.require_graph()
+    """Return up to `most` names from each of the `top` largest communities, by degree.
+
+    Where no process held the graph, in the order of vertices.
+    """
     chosen = np.flatnonzero(result.labels < top)
-    order = np.lexsort((chosen, -graph.degrees[chosen], result.labels[chosen]))
+    degrees = np.zeros(len(chosen)) if result.graph is None else result.graph.degrees[chosen]
+    order = np.lexsort((chosen, -degrees, result.labels[chosen]))
     chosen = chosen[order]
     bounds = np.cumsum(result.sizes[: min(top, result.n_communities)])[:-1]
     listed = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import glob
 import os
+import posixpath
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -91,7 +93,7 @@ def readable(path: str) -> Iterator[None]:
 def pieces_of(path: str) -> tuple[list[Piece], int | None]:
     """Return the pieces of a file, and the number of vertices if it tells."""
     if not path.endswith((".parquet", ".pq")):
-        return [Piece(path=path, group=None, size=os.path.getsize(path))], None
+        return [Piece(path=path, group=None, size=size_of(path))], None
     with opened(path) as stream:
         file = parquet_file(stream, path)
         announced = (file.schema_arrow.metadata or {}).get(VERTICES_KEY)
@@ -99,6 +101,30 @@ def pieces_of(path: str) -> tuple[list[Piece], int | None]:
     pieces = [Piece(path=path, group=k, size=size) for k, size in enumerate(rows)]
     with readable(path):
         return pieces, int(announced) if announced else None
+
+
+def size_of(path: str) -> int:
+    """Return the bytes of a file, local or remote."""
+    if "://" not in path:
+        return os.path.getsize(path)
+    system, name = require("fsspec.core", path).url_to_fs(path)
+    return int(system.size(name) or 0)
+
+
+@contextmanager
+def here(path: str) -> Iterator[str]:
+    """Yield the path of a local file: a remote one is copied to a temporary one."""
+    if "://" not in path:
+        yield path
+        return
+    system, name = require("fsspec.core", path).url_to_fs(path)
+    with tempfile.TemporaryDirectory(prefix="louvain-um-") as folder:
+        local = os.path.join(folder, posixpath.basename(name))
+        try:
+            system.get_file(name, local)
+        except OSError as error:
+            raise GraphFormatError(f"it cannot be read ({error}); check the path", path) from None
+        yield local
 
 
 def share(pieces: Sequence[Piece], rank: int, ranks: int) -> list[Piece]:
@@ -135,7 +161,7 @@ def read_piece(piece: Piece, options: ReadOptions) -> Edges:
 
 def read_text(path: str, options: ReadOptions) -> Edges:
     """Return the edges of a file of text."""
-    with open_graph_file(path, trusted=options.trusted) as file:
+    with here(path) as local, open_graph_file(local, trusted=options.trusted) as file:
         file.skip_byte_order_mark()
         file.end_lines_with_newlines()
         detected = sniff.sniff(file, options)

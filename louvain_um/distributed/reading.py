@@ -56,6 +56,11 @@ class PartitionedGraph:
     options: ReadOptions = field(default_factory=ReadOptions)
     n_vertices: int | None = None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Nothing is guessed before ranks read."""
+        return ()
+
     def rows(self, ranks: Communicator, frames: list[Any] | None = None) -> RowBlock:
         """Return this rank's rows; every rank calls this.
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import louvain_um as lu
+from louvain_um.cli import app
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
 from louvain_um.events import Event, ignore
+from louvain_um.formats.labels import read_labels
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
 from tests.distributed.runs import METHODS, assert_equal, graph_named, one_process
@@ -196,3 +203,23 @@ def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch: Any) -> None:
 def test_ranks_run_on_cpus(start: Any) -> None:
     with pytest.raises(OptionError, match="use device='cpu'"):
         lu.louvain(graph_named("lfr"), cluster="local:2", device="cuda")
+
+
+def test_the_command_line_leaves_a_pattern_to_the_ranks(tmp_path: Path) -> None:
+    graph = graph_named("lfr")
+    u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
+    once = u < graph.targets
+    for part in range(3):
+        table = pa.table(
+            {"u": u[once][part::3], "v": graph.targets[once][part::3].astype(np.int64)}
+        )
+        pq.write_table(table, tmp_path / f"{part}.parquet")
+    output = tmp_path / "labels.npz"
+    arguments = ["detect", f"{tmp_path}/*.parquet", "--cluster", "local:2", "-o", str(output)]
+    done = CliRunner().invoke(app, [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    one = lu.louvain(graph, device="cpu")
+    assert found["modularity"] == one.modularity
+    assert found["graph"]["arcs"] == graph.n_arcs
+    assert read_labels(output).communities.tolist() == one.labels.tolist()

@@ -16,6 +16,9 @@ from louvain_um.cli.messages import with_flags
 from louvain_um.placement.policy.policy import POLICY_NAMES
 
 if TYPE_CHECKING:
+    from louvain_um.distributed.cluster import ClusterRun
+    from louvain_um.distributed.reading import PartitionedGraph
+    from louvain_um.graph.graph import Graph
     from louvain_um.options import Options
     from louvain_um.results.communities import Communities
 
@@ -185,7 +188,8 @@ def detect(
         check_output(output, graph, hierarchy=hierarchy, safe_csv=safe_csv, force=force)
     options = with_constraints(options, initial, fixed)
     if clustered.follows:  # the first process of MPI reads, prints and writes
-        detect_on_cluster(clustered, None, options)
+        own = reading.partitioned(graph) if is_partitioned(graph) else None
+        detect_on_cluster(clustered, own, options)
         return
     seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
     with progress_reporter(quiet=quiet) as reporter:
@@ -195,14 +199,14 @@ def detect(
         reporter.step(f"reading {graph}")
         start = time.perf_counter()
         with announced(reporter), clustered.leading():
-            loaded = reading.suited_to(options.objective).read(graph)
+            loaded = read(graph, reading.suited_to(options.objective), clustered)
         compiling_while_reading = reporter.compiled
         seconds["read"] = time.perf_counter() - start - compiling_while_reading
 
         start = time.perf_counter()
         result = (
             run(loaded, options, reporter)
-            if cluster is None
+            if clustered.cluster is None
             else detect_on_cluster(clustered, loaded, options, reporter)
         )
         compiling = reporter.compiled - compiling_while_reading
@@ -231,6 +235,20 @@ def detect(
         show(result, graph, output, compiling, top=top, verbose=verbose)
     elif output is None:
         show_result(result, compiling, top)
+
+
+def read(name: str, reading: graphs.Reading, clustered: ClusterRun) -> Graph | PartitionedGraph:
+    """Read a graph; a folder, a pattern and remote files are left to the ranks of a cluster."""
+    if clustered.cluster is None or not is_partitioned(name):
+        return reading.read(name)
+    return reading.partitioned(name)
+
+
+def is_partitioned(name: str) -> bool:
+    """Return whether a name stands for several files, or remote ones."""
+    if Path(name).is_file():
+        return False
+    return "://" in name or any(sign in name for sign in "*?[") or Path(name).is_dir()
 
 
 def check_output(output: Path, graph: str, *, hierarchy: bool, safe_csv: bool, force: bool) -> None:
@@ -289,11 +307,10 @@ def summary(
     from louvain_um.cli import tables
     from louvain_um.version import __version__
 
-    graph = result.require_graph()
     return {
         "schema": 1,
         "version": __version__,
-        "graph": tables.graph_numbers(graph),
+        "graph": tables.numbers_of(result),
         "method": result.method,
         **(
             {"objective": result.objective, "value": result.value}
@@ -341,7 +358,13 @@ def show(
 
     console = tables.console()
     name = "standard input" if source == "-" else source
-    console.print(tables.graph_line(result.require_graph(), name), soft_wrap=True)
+    if result.graph is None:
+        size = tables.numbers_of(result)
+        arcs = "" if size["arcs"] is None else f", {count(size['arcs'], 'arc', 'arcs')}"
+        many = count(size["vertices"], "vertex", "vertices")
+        console.print(f"{name}: {many}{arcs}, read by the ranks", soft_wrap=True)
+    else:
+        console.print(tables.graph_line(result.graph, name), soft_wrap=True)
     show_result(result, compiling, top)
     if verbose:
         console.print()
