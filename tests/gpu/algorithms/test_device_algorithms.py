@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -92,15 +93,15 @@ def test_results_do_not_depend_on_policy_and_budget(
     gpu: Choice, memory: str, budget: str | None
 ) -> None:
     policy = MIXED if memory == "mixed" else memory
-    for graph in (LARGE["weighted"](), LARGE["rmat"](), LARGE["path"]()):
-        source = int(np.argmax(np.diff(graph.offsets)))
-        expected = answers(graph, source, device="cpu")
+    for kind in ("weighted", "rmat", "path"):
+        graph, source, expected = on_cpu(kind)
         for name, call in calls(source).items():
             how = {"device": "cuda", "memory": policy, "device_budget": budget}
             try:
                 found = call(graph, **how)
             except MemoryBudgetError:
-                assert memory != "auto"
+                # The control block alone exceeds a fifth of a short path's arrays.
+                assert memory != "auto" or kind == "path"
                 assert budget not in (None, "100%")
                 continue
             for ours, theirs in zip(found, expected[name], strict=True):
@@ -108,6 +109,14 @@ def test_results_do_not_depend_on_policy_and_budget(
                 assert ours.tobytes() == theirs.tobytes(), name
     gc.collect()
     assert not guard.ranges
+
+
+@cache
+def on_cpu(kind: str) -> tuple[Graph, int, dict[str, Any]]:
+    """Return a graph, a source, and the CPU's answers."""
+    graph = LARGE[kind]()
+    source = int(np.argmax(np.diff(graph.offsets)))
+    return graph, source, answers(graph, source, device="cpu")
 
 
 MIXED = Policy(
