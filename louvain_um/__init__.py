@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from louvain_um.analysis.ensemble import ensemble
     from louvain_um.analysis.resolution import resolution_profile
     from louvain_um.api import leiden, louvain
-    from louvain_um.distributed.reading import read_partitioned
+    from louvain_um.distributed.files.reading import read_partitioned
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.dynamic.streams import read_stream
     from louvain_um.dynamic.tracking.tracker import Tracker
@@ -74,7 +74,7 @@ _HOMES = {
         "OptionError",
         "WorkerLostError",
     ),
-    "louvain_um.distributed.reading": ("read_partitioned",),
+    "louvain_um.distributed.files.reading": ("read_partitioned",),
     "louvain_um.interop.estimator": ("Louvain",),
     "louvain_um.formats": ("as_graph", "read_graph", "write_graph"),
     "louvain_um.graph.graph": ("Graph",),

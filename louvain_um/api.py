@@ -135,7 +135,7 @@ def run(
     """Detect communities with the options and the device of `options`, or on a cluster."""
     from louvain_um.core.hierarchy import detect
     from louvain_um.distributed.devices import detect_on_devices, is_several
-    from louvain_um.distributed.reading import PartitionedGraph, refuse_without_cluster
+    from louvain_um.distributed.files.reading import PartitionedGraph, refuse_without_cluster
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.runtime.device import pick
@@ -186,7 +186,7 @@ def run_on_cluster(
     clustered: ClusterRun, graph: Any, options: Options, observer: Observer
 ) -> Communities:
     """Detect communities on a cluster, which takes the graph from the host."""
-    from louvain_um.distributed.reading import PartitionedGraph
+    from louvain_um.distributed.files.reading import PartitionedGraph
 
     if clustered.follows and not isinstance(graph, PartitionedGraph):
         graph = None

@@ -18,7 +18,7 @@ from louvain_um.formats import READERS
 from louvain_um.formats.objects.examples import PREFIX, is_example
 
 if TYPE_CHECKING:
-    from louvain_um.distributed.reading import PartitionedGraph
+    from louvain_um.distributed.files.reading import PartitionedGraph
     from louvain_um.graph.graph import Graph
 
 READING = "Reading the graph"
@@ -235,7 +235,7 @@ class Reading:
 
     def partitioned(self, name: str) -> PartitionedGraph:
         """Name files that the ranks of a cluster read."""
-        from louvain_um.distributed.reading import read_partitioned
+        from louvain_um.distributed.files.reading import read_partitioned
 
         return read_partitioned(
             name,
@@ -300,7 +300,7 @@ class ColumnReading(Reading):
 
     def partitioned(self, name: str) -> PartitionedGraph:
         """Name files that the ranks of a cluster read."""
-        from louvain_um.distributed.reading import read_partitioned
+        from louvain_um.distributed.files.reading import read_partitioned
 
         return read_partitioned(
             name,

@@ -1,6 +1,6 @@
 """The rule that every engine follows: constants and arithmetic that decide labels.
 
-Nothing here may differ between engines. `cpu/rule.py` and `gpu/runtime/rules.cuh` hold the same
+Nothing here may differ between engines. `cpu/rule.py` and `gpu/headers/rules.cuh` hold the same
 functions in compiled form, and tests compare all three.
 """
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from louvain_um.distributed.reading import PartitionedGraph
+from louvain_um.distributed.files.reading import PartitionedGraph
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
 from louvain_um.events import Observer, ignore
 from louvain_um.graph.graph import Graph

@@ -16,8 +16,8 @@ import louvain_um as lu
 from louvain_um import Graph
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.files.reading import rows_of_edges
 from louvain_um.distributed.partition import RowBlock
-from louvain_um.distributed.reading import rows_of_edges
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import GraphError, GraphFormatError, OptionError
 from louvain_um.options import Options

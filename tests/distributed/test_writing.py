@@ -11,8 +11,8 @@ import pytest
 import louvain_um as lu
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.files.writing import write_labels_partitioned
 from louvain_um.distributed.run import detect_on_rank
-from louvain_um.distributed.writing import write_labels_partitioned
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities

@@ -17,7 +17,7 @@ from louvain_um.placement.policy.policy import POLICY_NAMES
 
 if TYPE_CHECKING:
     from louvain_um.distributed.cluster import ClusterRun
-    from louvain_um.distributed.reading import PartitionedGraph
+    from louvain_um.distributed.files.reading import PartitionedGraph
     from louvain_um.graph.graph import Graph
     from louvain_um.options import Options
     from louvain_um.results.communities import Communities

@@ -11,8 +11,8 @@ import numpy as np
 from mpi4py import MPI
 
 from louvain_um.distributed.communicator import Array, Collectives
+from louvain_um.distributed.files.reading import PartitionedGraph
 from louvain_um.distributed.partition import NoGraphError, RowBlock, deal
-from louvain_um.distributed.reading import PartitionedGraph
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import WorkerLostError
 from louvain_um.events import Observer, ignore

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.distributed.coarse_rows import BINS
 from louvain_um.distributed.communicator import Array, Communicator
-from louvain_um.distributed.edge_pieces import (
+from louvain_um.distributed.files.edge_pieces import (
     Edges,
     Piece,
     files_of,

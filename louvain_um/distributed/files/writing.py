@@ -48,7 +48,7 @@ def write_labels_partitioned(
     --------
     >>> import tempfile
     >>> import louvain_um as lu
-    >>> from louvain_um.distributed.writing import write_labels_partitioned
+    >>> from louvain_um.distributed.files.writing import write_labels_partitioned
     >>> result = lu.louvain(lu.Graph.from_edges([0, 1, 2], [1, 2, 0]), device="cpu")
     >>> len(write_labels_partitioned(result, tempfile.mkdtemp(), parts=2))
     2
