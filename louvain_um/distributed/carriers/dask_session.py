@@ -44,6 +44,8 @@ def local_client(workers: int) -> Iterator[Client]:
 
     Unlike `LocalCluster`, this does not import the caller's script again in every worker.
     """
+    # Workers that stop close connections first, which this logger tells with a traceback.
+    logging.getLogger("distributed.batched").setLevel(logging.ERROR)
     threads = max(1, default_threads() // workers)
     options = {
         "nthreads": threads,
