@@ -164,13 +164,19 @@ def draw_flows(ax: Any, stays: Stays, times: list[str], columns: int = 10) -> No
 def draw_sizes(ax: Any, stays: Stays, times: list[str]) -> None:
     """Draw the sizes of the largest communities over time, each labelled at its peak."""
     named = stays.largest(8, samples_of(stays.batches, 10))
-    for place, community in enumerate(named):
-        sizes = stays.sizes(community).astype(float)
-        sizes[sizes < 2] = np.nan
+    curves = [np.where(of < 2, np.nan, of) for of in map(stays.sizes, named)]
+    wide = 0.06 * stays.batches
+    high = 0.08 * max((np.nanmax(sizes) for sizes in curves), default=0.0)
+    peaks = list[tuple[int, float]]()
+    for place, (community, sizes) in enumerate(zip(named, curves, strict=True)):
         ax.plot(sizes, color=_colour(place), lw=1.6)
-        last = int(np.nanargmax(sizes))
+        peak = int(np.nanargmax(sizes))
+        # Below the line where a peak beside it has the place above.
+        taken = any(abs(x - peak) < wide and abs(y - sizes[peak]) < high for x, y in peaks)
+        peaks.append((peak, sizes[peak]))
         ax.annotate(
-            f"{community}", (last, sizes[last]), xytext=(0, 3), textcoords="offset points",
+            f"{community}", (peak, sizes[peak]), xytext=(0, -11 if taken else 3),
+            textcoords="offset points",
             color=_colour(place), ha="center", fontsize=8,
         )  # fmt: skip
     ax.set_ylim(bottom=0)

@@ -66,6 +66,8 @@ def _level_bars(analysis: SessionAnalysis) -> Figure | None:
         return None
     left = len(rows) - MOST_BARS
     title = "Seconds by level and phase (as in Figure 4.11, whose iterations are levels)"
+    if not any(span.level >= 0 for span in analysis.phases):
+        title = "Seconds by phase"
     title += f"; {left} more are in the table" if left > 0 else ""
     chart = svg.bars(rows[:MOST_BARS], "seconds")
     how = evidence(analysis.session, "time")
@@ -93,16 +95,18 @@ def _iteration_lines(analysis: SessionAnalysis) -> Figure | None:
     series: dict[str, tuple[list[float], list[float]]] = {}
     cycles = iteration_cycles(analysis)
     for number, (cycle, span) in enumerate(zip(cycles, analysis.iterations, strict=True), 1):
-        name = f"{span.phase}, level {span.level}" + (f", cycle {cycle}" if cycle else "")
+        level = f", level {span.level}" if span.level >= 0 else ""
+        name = f"{span.phase}{level}" + (f", cycle {cycle}" if cycle else "")
         if name in series or len(series) < MOST_LINES:
             x, y = series.setdefault(name, ([], []))
             x.append(number)
             y.append(span.seconds)
-    if not series:
+    if all(len(x) < 2 for x, _ in series.values()):
         return None
+    phases = dict.fromkeys(span.phase for span in analysis.iterations)
     return Figure(
         name="iteration-chart",
-        title="Iterations of the move phase",
+        title=f"Iterations of the {' and the '.join(phases)} phase{'s' if len(phases) > 1 else ''}",
         svg=svg.lines(series, "seconds", x_title="iteration of the run", logarithmic=True),
         evidence=evidence(analysis.session, "time"),
     )

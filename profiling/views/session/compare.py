@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from louvain_um.profiling.session import SessionData
@@ -135,18 +135,23 @@ def comparison_title(first: SessionData, second: SessionData) -> str:
     >>> comparison_title(*(SessionData(metadata={**run, "policy": p}) for p in ("base", "adv2")))
     'karate · base against adv2'
     """
-    runs = [
-        {
-            "graph": (each.metadata.get("graph") or {}).get("name"),
-            **{key: each.metadata.get(key) for key in ("method", "policy", "device")},
-            "budget": format_value(each.metadata.get("budget_bytes"), "bytes"),
-        }
-        for each in (first, second)
-    ]
+    runs = [_described(session.metadata) for session in (first, second)]
     keys = [key for key in runs[0] if runs[0][key] != runs[1][key]]
-    shared = [str(runs[0]["graph"])] if runs[0]["graph"] and "graph" not in keys else []
-    labels = [" ".join(str(run[key] or "–") for key in keys) for run in runs]
+    shared = [] if "graph" in keys or not runs[0]["graph"] else [runs[0]["graph"]]
+    labels = [" ".join(run[key] for key in keys if run[key]) or "the other" for run in runs]
     return " · ".join([*shared, " against ".join(labels) if keys else "two runs"])
+
+
+def _described(about: Mapping[str, Any]) -> dict[str, str]:
+    """Return what may tell a run from another, in words; empty where nothing is known."""
+    budget, device = about.get("budget_bytes"), about.get("device")
+    return {
+        "graph": str((about.get("graph") or {}).get("name") or ""),
+        "method": str(about.get("method") or "louvain"),
+        "policy": str(about.get("policy") or ""),
+        "budget": f"within {format_value(budget, 'bytes')}" if budget else "",
+        "device": f"on {device}" if device else "",
+    }
 
 
 def difference(first: SessionAnalysis, second: SessionAnalysis) -> str:

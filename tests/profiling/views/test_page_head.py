@@ -41,6 +41,9 @@ def test_a_comparison_is_headed_by_what_differs():
     assert head is not None
     assert "base against adv2" in head[1]
     assert page.index("The second run was") < page.index('id="summary"')
+    unlike = re.search(r"<h1>(.*?)</h1>", render(cpu_run(), other=paged_run()))
+    assert unlike is not None
+    assert "–" not in unlike[1]
     same = render(cpu_run(), other=cpu_run())
     assert "two runs</h1>" in same
 
