@@ -20,6 +20,7 @@ from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
 from louvain_um.options import Method, Options
 from louvain_um.results.communities import Communities
+from louvain_um.results.display import count
 from louvain_um.results.frame import require_pandas
 from louvain_um.results.quality import modularity
 
@@ -241,10 +242,10 @@ class ResolutionProfile:
     def __repr__(self) -> str:
         plateaus = self.plateaus
         widest = max(plateaus, key=lambda plateau: plateau.octaves)
-        many = "1 plateau" if len(plateaus) == 1 else f"{len(plateaus)} plateaus"
+        many = count(len(plateaus), "plateau", "plateaus")
         return (
             f"ResolutionProfile({self.low:g} to {self.high:g}, {len(self.points)} resolutions, "
-            f"{many}, the widest with {widest.communities:,} communities from "
+            f"{many}, the widest with {count(widest.communities, 'community', 'communities')} from "
             f"{widest.low:.3g} to {widest.high:.3g})"
         )
 
@@ -360,7 +361,7 @@ def _range(
         n, weight = graph.n_vertices, graph.total_weight / graph.scale
         first = weight / (n * (n - 1)) if n > 1 and weight else RANGE[0]
         last = max(weight / max(1, graph.n_arcs), 2 * first)
-    first, last = float(low or first), float(high or last)
+    first, last = float(first if low is None else low), float(last if high is None else high)
     for name, value in (("low", first), ("high", last)):
         if not (math.isfinite(value) and value > 0):
             raise OptionError(name, value, "must be a number above 0")

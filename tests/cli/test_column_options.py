@@ -80,3 +80,13 @@ def test_a_header_of_labels_in_doubt_is_noted(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "roles.csv"
     path.write_text("actor,role\nann,hero\nbob,hero\ncid,fool\ndan,fool\n")
     assert "if it is a header, delete it" in run("compare", path, path).err
+
+
+def test_words_in_the_third_column_are_not_offered_as_weights(run, tmp_path):
+    path = tmp_path / "follows.csv"
+    path.write_text("follower,followee,since\na,b,May\nb,c,June\nc,a,July\n")
+    notes = " ".join(run("detect", path, "--json").json["notes"])
+    assert "'since') is not a weight and is not read" in notes
+    assert "--weighted" not in notes
+    path.write_text("follower,followee,likes\na,b,3\nb,c,4\nc,a,5\n")
+    assert "--weighted" in " ".join(run("detect", path, "--json").json["notes"])

@@ -75,7 +75,9 @@ def notes_on_weights(edges: EdgeList, options: ReadOptions, detected: DetectedFo
             "time": "contains times",
             "named": "is not named as a weight",
         }.get(detected.weights, "is not a weight")
-        note = f"{detected.column(2)} {what} and is not read; {AS_WEIGHT}"
+        # A column of words cannot be read as the weight.
+        advice = "" if detected.weights == "other" else f"; {AS_WEIGHT}"
+        note = f"{detected.column(2)} {what} and is not read{advice}"
         chosen = options.names_columns
         doubtful = detected.weights == "named" and not is_id(detected.names[2]) and not chosen
         notes = [Doubt(note) if doubtful else note]

@@ -109,3 +109,10 @@ def test_a_folder_is_not_called_like_a_picture(run, tmp_path):
     assert done.code == 2
     assert "without .svg" in done.complaint()
     assert not (tmp_path / "profile.svg").exists()
+
+
+@pytest.mark.parametrize("end", ["low", "high"])
+def test_a_resolution_of_zero_is_not_the_default(run, end):
+    done = run("resolution", "example:karate", f"--{end}", "0")
+    assert done.code == 2
+    assert f"--{end} must be a number above 0, not 0" in done.complaint()
