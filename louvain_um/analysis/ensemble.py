@@ -241,11 +241,11 @@ def ensemble(
     >>> e.runs, e.converged, e.to_frame().columns.tolist()
     (10, True, ['vertex', 'community', 'certainty'])
     """
+    chosen = Options(method=method, **options)
     if not isinstance(graph, Graph):
         from louvain_um.formats.reading import graph_of
 
-        graph = graph_of(graph)
-    chosen = Options(method=method, **options)
+        graph = graph_of(graph, chosen.objective)
     if not 1 <= runs <= MOST_RUNS:
         raise OptionError("runs", runs, f"must lie in 1 … {MOST_RUNS}")
     if chosen.seed + runs > 2**32:

@@ -322,11 +322,11 @@ def resolution_profile(
     >>> max(profile.plateaus, key=lambda plateau: plateau.octaves).communities
     6
     """
+    chosen = Options(method=method, **options)
     if not isinstance(graph, Graph):
         from louvain_um.formats.reading import graph_of
 
-        graph = graph_of(graph)
-    chosen = Options(method=method, **options)
+        graph = graph_of(graph, chosen.objective)
     first, last = _range(graph, chosen, low, high)
     _check(points, runs, chosen.seed)
     search = _Search(graph, chosen, runs, warm_starts, observer)

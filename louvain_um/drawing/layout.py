@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +86,7 @@ def draw_vertices(graph: Graph, result: Result, seed: int) -> Drawing:
             f"most {MOST_VERTICES:,} and {MOST_EDGES:,}); draw kind='communities', or one "
             "community's subgraph"
         )
+    graph = _without_directions(graph)
     ends, weights = _lines(graph)
     inside = result.labels[ends[:, 0]] == result.labels[ends[:, 1]]
     springs = np.sqrt(weights) * np.where(inside, COHESION, 1.0)
@@ -104,7 +105,7 @@ def draw_vertices(graph: Graph, result: Result, seed: int) -> Drawing:
 
 def draw_communities(graph: Graph, result: Result, seed: int) -> Drawing:
     """Return a drawing with one circle per community, areas by size."""
-    whole = induced_graph(graph, result.labels)
+    whole = induced_graph(_without_directions(graph), result.labels)
     count = min(result.n_communities, MOST_COMMUNITIES)
     ends, weights = _lines(subgraph(whole, np.arange(count)))
     heaviest = np.sort(np.argsort(-weights, kind="stable")[:MOST_LINKS])
@@ -122,6 +123,13 @@ def draw_communities(graph: Graph, result: Result, seed: int) -> Drawing:
     )
 
 
+def _without_directions(graph: Graph) -> Graph:
+    """Return a graph with undirected edges: lines are drawn without arrows."""
+    if graph.kind != "directed":
+        return graph
+    return replace(graph, kind="undirected", imbalance=None, check=False)
+
+
 def _lines(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the edges that are not loops, and their weights relative to the largest."""
     u, v, w = all_edges(graph)
@@ -131,7 +139,8 @@ def _lines(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 
 def _relative(values: NDArray[np.number]) -> NDArray[np.float64]:
-    floats = np.asarray(values, np.float64)
+    # Negative weights attract nothing.
+    floats = np.maximum(np.asarray(values, np.float64), 0)
     return floats / floats.max() if len(floats) and floats.max() > 0 else np.ones(len(floats))
 
 

@@ -27,7 +27,7 @@ def community_table(graph: Graph, result: Result, hubs: int) -> pd.DataFrame:
     """Return one row per community; `Communities.table` documents the columns."""
     if not 0 <= hubs <= MOST_HUBS:
         raise OptionError("hubs", hubs, f"must lie in 0 … {MOST_HUBS}")
-    frame = quality(graph, result.labels, result.resolution).to_frame()
+    frame = quality(graph, result.labels, result.resolution, objective=result.objective).to_frame()
     if hubs:
         found = hub_members(graph, result.labels, hubs)
         lists = [row[row >= 0] for row in found]

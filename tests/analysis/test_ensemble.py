@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import warnings
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -168,3 +169,15 @@ def test_an_ensemble_is_drawn():
 
     axes = lu.ensemble(cliques(3, 4), runs=2, device="cpu").plot(ax=Figure().add_subplot())
     assert sum(bar.get_height() for bar in axes.patches) == 12
+
+
+@pytest.mark.parametrize("objective", ["directed", "signed"])
+def test_graphs_of_networkx_are_read_as_their_objective_takes_them(objective):
+    arcs = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (2, 3)]
+    graph = nx.DiGraph(arcs) if objective == "directed" else nx.Graph(arcs)
+    if objective == "signed":
+        graph[2][3]["weight"] = -1
+    found = lu.ensemble(graph, runs=2, objective=objective, device="cpu")
+    assert len(found.consensus) == 2
+    profile = lu.resolution_profile(graph, points=4, objective=objective, device="cpu")
+    assert profile.points

@@ -166,3 +166,22 @@ def test_pictures_are_well_formed(tmp_path) -> None:
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     text = "".join(ElementTree.parse(tmp_path / "a.svg").getroot().itertext())
     assert "Valjean" in text
+
+
+@pytest.mark.parametrize("objective", ["directed", "signed", "bipartite", "cpm"])
+@pytest.mark.filterwarnings("error")
+def test_results_of_every_objective_are_drawn_and_listed(objective):
+    ends = [0, 1, 2, 3, 4, 5, 1], [3, 4, 5, 4, 5, 3, 3]
+    weights = [1.0, 2.0, 1.0, 2.0, 1.0, 3.0, -2.0] if objective == "signed" else None
+    if objective == "bipartite":
+        ends = [0, 1, 2, 0, 1, 2], [3, 4, 5, 4, 3, 4]
+    kind = "undirected" if objective == "cpm" else objective
+    graph = lu.Graph.from_edges(*ends, weights, kind=kind)
+    result = lu.louvain(graph, objective=objective, device="cpu")
+    for kind in KINDS:
+        assert result.plot(kind, ax=figure(kind)[1]).get_title()
+    drawing = draw_vertices(graph, result, 0)
+    assert np.isfinite(drawing.positions).all()
+    assert len(page(result, graph, "graph", 0)) > 1000
+    frame = result.table()
+    assert frame["size"].sum() == graph.n_vertices
