@@ -41,9 +41,10 @@ class Allocation:
 class Allocator:
     """Arrays of one run on one device, under the placements of its plan.
 
-    An array that does not fit into its arena overflows: to plain device memory of its own if the
-    budget (or, without one, the device) has enough free bytes, else to host memory that the device
-    reads over the bus. Allocators share no state.
+    An array that does not fit into its arena takes room in another one, if both are plain device
+    memory. Otherwise it overflows: to plain device memory of its own if the budget (or, without
+    one, the device) has enough free bytes, else to host memory that the device reads over the bus.
+    Allocators share no state.
 
     With a page budget, arcs of the input and what overflows lie in pages that change sides
     (`louvain_um.placement.memory.schedule`).
@@ -162,6 +163,8 @@ class Allocator:
         address = arena.take(whole, high=high) if arena else None
         if arena and address is None and joint and not cold and self._widened(nbytes):
             address = arena.take(nbytes, high=high)
+        if arena and address is None and not self.schedule:
+            arena, address = self._lent(arena, nbytes)
         if arena and address is not None:
             allocation = Allocation(arena, address, whole)
         elif self.schedule:
@@ -439,6 +442,19 @@ class Allocator:
             if members is None and arena.spec.group in (group, None) and general is None:
                 general = arena
         return general
+
+    def _lent(self, full: Arena | Span, nbytes: int) -> tuple[Arena | Span, int | None]:
+        """Return an arena of plain device memory that has room in place of one that is full.
+
+        Groups are not at their largest at the same time. Otherwise returns the full one, and None.
+        """
+        if full.placement.kind == "device" and full.spec.members is None:
+            for other in self.arenas:
+                if other.placement.kind == "device" and other.spec.members is None:
+                    address = other.take(nbytes, high=True)
+                    if address is not None:
+                        return other, address
+        return full, None
 
     def _paged(self, name: str, group: Group, nbytes: int, *, cold: bool, most: int) -> Allocation:
         """Return pages for an array that finds no room in its arena."""
