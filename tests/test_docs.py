@@ -325,6 +325,21 @@ def test_promises_state_what_the_soak_showed():
     assert found["growth_per_run"]["bytes"] * found["runs"] < 1
 
 
+def test_stores_compared_are_those_measured():
+    found = json.loads((HOUSE / "benchmarks/results/stores.json").read_text())
+    by = {(r["graph"], r["store"], r["batch"]): r for r in found["results"]}
+    rows = rows_of("guide/stores.md")
+    for graph, store, _ in by:
+        cells = rows[f"{graph}, {store}"]
+        expected = [
+            by[graph, store, batch][f"{what}_ms"] / by[graph, "csr", batch][f"{what}_ms"]
+            for what in ("insert", "delete")
+            for batch in (1000, 100_000, 1_000_000)
+        ]
+        assert [float(cell) for cell in cells[:6]] == [float(f"{x:.2g}") for x in expected]
+        assert cells[6] == f"{by[graph, store, 100_000]['bytes_per_arc']:.1f}"
+
+
 def test_formats_and_machines_are_documented():
     from louvain_um.formats import SUFFIXES
     from louvain_um.placement.machine.profiles import PROFILES

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +11,7 @@ import numpy as np
 
 from louvain_um.core.atomic_files import replacing
 from louvain_um.drawing import over_time
+from louvain_um.drawing.chart_page import chart, render
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.optional_dependencies import first_line_of
 from louvain_um.results.display import count
@@ -94,15 +93,6 @@ def read_table(path: Path, types: Mapping[str, type]) -> pd.DataFrame:
 
 def page(title: str, history: pd.DataFrame, changes: pd.DataFrame, events: pd.DataFrame) -> str:
     """Return a page that needs no network."""
-    try:
-        import jinja2
-    except ImportError:
-        raise LouvainUmError(
-            "pages need Jinja; install it with pip install 'louvain-um[report]'"
-        ) from None
-    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
-        files("louvain_um.drawing").joinpath("stream.html.j2").read_text("utf-8")
-    )
     times = history["time"].to_numpy()
     shown = show_times(times)
     stays = over_time.Stays.of(changes, times)
@@ -145,28 +135,14 @@ def page(title: str, history: pd.DataFrame, changes: pd.DataFrame, events: pd.Da
         f"{history['seconds'].sum():.1f} s"
     )
     counted = events["kind"].value_counts()
-    return template.render(
-        title=title,
-        facts=facts,
-        charts=charts,
-        kinds=KINDS,
-        counts=[f"{int(counted.get(kind, 0)):,}" for kind in KINDS],
-    )
-
-
-def chart(title: str, about: str, height: float, draw: Callable[[Any], None]) -> dict[str, str]:
-    """Return a chart as SVG text with its title."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    # Without a salt and a date, the same stream gives the same page.
-    with mpl.rc_context({"svg.hashsalt": title, "svg.fonttype": "none"}):
-        figure = Figure(figsize=(10, height), layout="constrained")
-        draw(figure.add_subplot())
-        text = io.StringIO()
-        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    svg = text.getvalue()
-    return {"title": title, "about": about, "svg": svg[svg.index("<svg") :]}
+    table = {
+        "title": "What happened to communities",
+        "about": "Communities of two vertices and more, over all batches. Every event is in "
+        "events.csv.",
+        "head": KINDS,
+        "rows": [[f"{int(counted.get(kind, 0)):,}" for kind in KINDS]],
+    }
+    return render(title, "communities over time", facts, charts, [table])
 
 
 def show_times(times: Any) -> list[str]:

@@ -33,6 +33,11 @@ def test_every_store_ends_with_the_same_contents(tmp_path):
     assert held["results"] == records
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 1 + len(records)
     assert (tmp_path / "rates.svg").exists()
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") == 3
+    assert page.count("<tr>") == 1 + len(records)
+    assert all(f"<td>{store}</td>" in page for store in STORES)
+    assert "<script" not in page
 
 
 def test_a_comparison_continues_and_keeps_what_it_has(tmp_path, monkeypatch):

@@ -113,8 +113,14 @@ def test_a_tracker_follows_a_graph_on_a_device(weighted, connected):
 
 
 def test_a_tracker_keeps_to_a_budget():
-    base = rmat(12, edge_factor=8, seed=3).graph
+    ends = np.arange(1000), np.arange(1000, 2000)
+    base = lu.Graph.from_edges(*ends, n_vertices=200_000)
     held = DynamicGraph(base, device="cuda").memory.total_bytes
-    tight = DynamicGraph(base, device="cuda", device_budget=2 * held + 20_000)
-    with pytest.raises(MemoryBudgetError, match="bytes more"):
+    tight = DynamicGraph(base, device="cuda", device_budget=held + 5_000_000)
+    with pytest.raises(MemoryBudgetError, match="follow the graph on the CPU"):
         lu.Tracker(tight)
+    wide = DynamicGraph(base, device="cuda", device_budget=held + (64 << 20))
+    tracker = lu.Tracker(wide)
+    found = tracker.update(wide.apply(insert=(np.arange(1000), np.arange(1, 1001))))
+    assert found.n_communities < 200_000
+    assert tracker.following_bytes + wide.memory.total_bytes < wide.device_budget

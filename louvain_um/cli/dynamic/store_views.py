@@ -1,4 +1,4 @@
-"""Table and chart of ``louvain-um stores``."""
+"""Table, chart and page of ``louvain-um stores``."""
 
 from __future__ import annotations
 
@@ -66,4 +66,19 @@ def draw(records: list[dict[str, Any]], file: Path) -> str:
     axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     with replacing(file, force=True) as part:
         figure.savefig(part, format="svg")
+    return ""
+
+
+def write_page(records: list[dict[str, Any]], folder: Path) -> str:
+    """Write the page of a comparison; return a note where something for it is missing."""
+    from importlib.util import find_spec
+
+    missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
+    if missing:
+        return "no report.html: pip install 'louvain-um[charts,report]'"
+    from louvain_um.core.atomic_files import replacing
+    from louvain_um.drawing.store_report import REPORT, page
+
+    with replacing(folder / REPORT, force=True) as part:
+        part.write_text(page(records), encoding="utf-8")
     return ""

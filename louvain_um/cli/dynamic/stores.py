@@ -75,7 +75,7 @@ def stores(
     """Compare stores of changing graphs: rates, bytes per arc, moved bytes, traversal."""
     if output is None:
         raise OptionError(remedy="name a folder for the results with -o")
-    from louvain_um.cli.dynamic.store_views import draw, table_of
+    from louvain_um.cli.dynamic.store_views import draw, table_of, write_page
     from louvain_um.cli.kernels import import_numba
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.cli.tables import console
@@ -111,7 +111,7 @@ def stores(
                 )  # fmt: skip
             sources.append((graphs.name_of(source), loaded))
         records = compare_stores(sources, settings, output, force=force, tell=reporter.step)
-    notes = [draw(records, output / "rates.svg")]
+    notes = [draw(records, output / "rates.svg"), write_page(records, output)]
     if json:
         common.print_json({"schema": 1, "folder": str(output), "results": records})
         return

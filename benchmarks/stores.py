@@ -1,0 +1,58 @@
+"""Published stores of changing graphs: the same batches on each, on three kinds of graph.
+
+    python benchmarks/stores.py [--scale 16] [--batches 1000,10000,100000] [--steps 3]
+
+A grid of roads, a graph with power-law degrees and one with communities, of 2^scale vertices each.
+Random edges are deleted and as many inserted, as `louvain-um stores` does, on the CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from common import machine, save
+
+from louvain_um import generators
+from louvain_um.dynamic.comparison import Comparison, compare_stores
+from louvain_um.dynamic.stores import STORES
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scale", type=int, default=16)
+    parser.add_argument("--batches", default="1000,10000,100000")
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--stores", default=",".join(STORES))
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    side = round(2 ** (args.scale / 2))
+    graphs = {
+        "roads": generators.stencil((side, side)).graph,
+        "power law": generators.rmat(args.scale, seed=1).graph,
+        "communities": generators.lfr(1 << args.scale, seed=1).graph,
+    }
+    settings = Comparison(
+        stores=tuple(args.stores.split(",")),
+        batches=tuple(map(int, args.batches.split(","))),
+        steps=args.steps,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        found: list[dict[str, Any]] = compare_stores(
+            graphs.items(), settings, Path(folder, "stores"), tell=print
+        )
+    contents = {(r["graph"], r["batch"]): r["contents"] for r in found}
+    assert all(r["contents"] == contents[r["graph"], r["batch"]] for r in found)
+    about = {
+        name: {"vertices": graph.n_vertices, "arcs": graph.n_arcs} for name, graph in graphs.items()
+    }
+    results = [{k: v for k, v in r.items() if k not in ("digest", "contents")} for r in found]
+    print(json.dumps(results[-1]))
+    save("stores", {"machine": machine(), "graphs": about, "results": results}, args.out)
+
+
+if __name__ == "__main__":
+    main()
