@@ -41,6 +41,8 @@ class Comparison:
     seed : int
     every, window : str, optional
         Steps of a timed stream; `batches` and `steps` do not apply then.
+    device : str
+        Where the graphs are; batches are copied there before they are timed.
     """
 
     stores: tuple[str, ...]
@@ -49,10 +51,11 @@ class Comparison:
     seed: int = 0
     every: str | None = None
     window: str | None = None
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         for name in self.stores:
-            store_class(name)
+            store_class(name, self.device)
         for name, values in (("batch", self.batches), ("steps", (self.steps,))):
             for value in values:
                 if value < 1:
@@ -105,6 +108,8 @@ def compare_stores(
     """
     settings_read = json.loads(json.dumps(asdict(settings)))
     kept = {k: settings_read[k] for k in ("steps", "seed", "every", "window")}
+    if settings.device != "cpu":
+        kept["device"] = settings.device
     found = read_results(folder, kept, force=force)
     done = {(r["graph"], r["digest"], r["store"], r["batch"]): r for r in found}
     records = []
@@ -167,37 +172,60 @@ def _digest(source: Graph | EdgeStream) -> str:
     return f"{int(mixed.sum(dtype=np.uint64)):016x}-{len(edges.u)}"
 
 
+def _placed(store: Any, columns: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    """Return columns where the graph is: on the store's device, if there is one."""
+    if store is None or columns is None:
+        return columns
+    ends = tuple(store.xp.asarray(column, np.uint32) for column in columns[:2])
+    return *ends, *(store.xp.asarray(column) for column in columns[2:])
+
+
+def _wait(store: Any) -> None:
+    """Wait for the store's device."""
+    if store is not None:
+        store.read_counts()
+
+
 def _run(
     source: Graph | EdgeStream, store: str, batch: int, settings: Comparison
 ) -> dict[str, Any]:
     """Return rates and bytes of one point."""
     if isinstance(source, EdgeStream):
         since = time.perf_counter()
-        graph = source.graph(store=store)
+        graph = source.graph(store=store, device=settings.device)
         build = time.perf_counter() - since
         every = settings.every or ""
         batches: Iterable[Any] = source.steps(every=every, window=settings.window)
     else:
         since = time.perf_counter()
-        graph = DynamicGraph(source, store=store, names=False)
+        graph = DynamicGraph(source, store=store, device=settings.device, names=False)
         build = time.perf_counter() - since
         batches = churn(source, batch=batch, steps=settings.steps + 1, seed=settings.seed).steps()
     times: dict[str, list[float]] = {"insert": [], "delete": [], "query": []}
     rates: dict[str, list[float]] = {what: [] for what in times}
+    there = graph.device_store
     for number, step in enumerate(batches):
+        insert, delete, decrease = (
+            _placed(there, ends) for ends in (step.insert, step.delete, step.decrease)
+        )
         calls: dict[str, Any] = {
-            "delete": {"delete": step.delete, "decrease": step.decrease},
-            "insert": {"insert": step.insert},
+            "delete": {"delete": delete, "decrease": decrease},
+            "insert": {"insert": insert},
         }
-        asked = step.insert or step.delete or step.decrease
+        asked = insert or delete or decrease
         for what, given in calls.items():
             size = sum(len(ends[0]) for ends in given.values() if ends is not None)
             since = time.perf_counter()
             graph.apply(**given)
+            _wait(there)
             _note(times, rates, what, since, size, warm=number > 0 or batch == 0)
         if asked is not None:
             since = time.perf_counter()
-            graph.has_edges(*asked[:2])
+            if there is None:
+                graph.has_edges(*asked[:2])
+            else:
+                there.find_there(*asked[:2])
+            _wait(there)
             _note(times, rates, "query", since, len(asked[0]), warm=number > 0 or batch == 0)
     memory = graph.memory
     since = time.perf_counter()

@@ -57,6 +57,16 @@ def test_a_comparison_continues_and_keeps_what_it_has(tmp_path, monkeypatch):
     assert run(GRAPH, "--steps", "3", "-o", str(tmp_path), "--force", "-q")[0] == 0
 
 
+def test_a_device_that_is_not_there_or_lacks_a_store_is_refused(tmp_path, monkeypatch):
+    code, text = run(GRAPH, "--device", "tpu", "-o", str(tmp_path / "a"))
+    assert (code != 0, "tpu" in text) == (True, True)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    code, text = run(GRAPH, "--device", "cuda", "-o", str(tmp_path / "b"))
+    assert code != 0
+    assert len(text.strip().splitlines()) <= 2
+    assert not (tmp_path / "b" / "results.json").exists()
+
+
 def test_timed_streams_are_replayed(tmp_path):
     file = tmp_path / "calls.txt"
     file.write_text("".join(f"{k % 7} {k % 5} {k}\n" for k in range(40)))

@@ -8,6 +8,7 @@ import pytest
 import louvain_um as lu
 from louvain_um import DynamicGraph
 from louvain_um.dynamic import scenarios
+from louvain_um.dynamic.comparison import Comparison, compare_stores
 from louvain_um.dynamic.stores import device_rows
 from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
 from louvain_um.generators import rmat
@@ -124,3 +125,18 @@ def test_a_tracker_keeps_to_a_budget():
     found = tracker.update(wide.apply(insert=(np.arange(1000), np.arange(1, 1001))))
     assert found.n_communities < 200_000
     assert tracker.following_bytes + wide.memory.total_bytes < wide.device_budget
+
+
+def test_stores_are_compared_on_a_device(tmp_path):
+    base = rmat(10, edge_factor=8, seed=3).graph
+    found = [
+        compare_stores(
+            [("rmat", base)],
+            Comparison(stores=("rows", "csr"), batches=(50, 900), steps=2, device=device),
+            tmp_path / device,
+        )
+        for device in ("cpu", "cuda")
+    ]
+    for here, there in zip(*found, strict=True):
+        assert here["contents"] == there["contents"]
+        assert there["insert_ms"] > 0

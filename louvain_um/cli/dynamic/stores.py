@@ -66,6 +66,10 @@ def stores(
     ] = None,
     sort: Annotated[bool, typer.Option("--sort", help="Sort timed streams by time.")] = False,
     seed: common.Seed = 0,
+    device: Annotated[
+        str,
+        typer.Option(metavar="cpu|cuda", help="Where the graphs are; a GPU has rows and csr."),
+    ] = "cpu",
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
@@ -82,13 +86,14 @@ def stores(
 
     import_numba()
     from louvain_um.dynamic.comparison import Comparison, compare_stores
-    from louvain_um.dynamic.stores import STORES
+    from louvain_um.dynamic.stores import STORES, device_rows
     from louvain_um.dynamic.streams import read_stream, span
 
     for option, value in (("every", every), ("window", window)):
         if value is not None:
             span(option, value)
-    names = tuple(STORES) if chosen == "all" else tuple(n.strip() for n in chosen.split(","))
+    every_store = STORES if device == "cpu" else device_rows.STORES
+    names = tuple(every_store) if chosen == "all" else tuple(n.strip() for n in chosen.split(","))
     settings = Comparison(
         stores=tuple(dict.fromkeys(names)),
         batches=numbers("batch", batch),
@@ -96,6 +101,7 @@ def stores(
         seed=seed,
         every=every,
         window=window,
+        device=device,
     )
     with progress_reporter(quiet=quiet) as reporter:
         sources: list[tuple[str, Any]] = []
