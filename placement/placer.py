@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from louvain_um.deprecated import getattr_of
 from louvain_um.errors import OptionError, PlacementError
 from louvain_um.events import Event, announce, announcing
-from louvain_um.options import Budget
+from louvain_um.options import Budget, Options
 from louvain_um.placement.arena_spec import SLACK
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.machine_choice import machine_for
@@ -53,6 +53,8 @@ class Placer:
         "auto" decides by the cost model; other policies place groups and roles.
     device : {"auto", "cpu", "cuda", "cuda:N"} or int
         "auto" takes the current GPU, if there is one.
+    peer_memory : str, optional
+        Another GPU, such as "cuda:1", whose memory takes the place of the host's.
     machine : Machine, optional
         Figures to decide by; the device's, if left out.
     phases : sequence of Phase or str
@@ -91,6 +93,7 @@ class Placer:
         *,
         memory: str | Path | Policy = "auto",
         device: str | int = "auto",
+        peer_memory: str | None = None,
         machine: Machine | None = None,
         phases: Sequence[Phase | str] = (),
         name: str = "program",
@@ -99,8 +102,12 @@ class Placer:
         self.feedback = feedback
         self.budget = Budget.parse(budget)
         self.policy = find_policy(memory)
-        self.store = store_of(device)
+        if peer_memory is not None:
+            Options(peer_memory=peer_memory)  # checks it
+        self.store = store_of(device, peer_memory)
         self.machine = machine or machine_for(getattr(self.store, "device", None))
+        if peer_memory is not None:
+            self.machine = self.machine.with_peer()
         self.declared = Declarations(name, phases)
         self.plan: ProgramPlan | None = None
         self.moved: list[tuple[str, str, str]] = []

@@ -34,7 +34,7 @@ kernels of 144 ms beside 133 ms of the bus took 146 (`intensity_reuse_h200.json`
 
 GIVEN: Final[Mapping[Kind, float]] = {
     "device": 13.5e9, "managed": 13e9, "prefetched": 13e9, "read_mostly": 13e9, "pinned": 12e9,
-    "host_mapped": 11.5e9, "split": 5.7e9,
+    "host_mapped": 11.5e9, "split": 5.7e9, "peer": 13.5e9,
 }  # fmt: skip
 """Bytes/s at which several threads bring given values where they live, to which the time of freeing
 the memory is added; of a split, the part on the host."""
@@ -225,7 +225,7 @@ class ProgramCost:
             return making + here + (1 - share) * filled
         if kind in ("host_mapped", "pinned"):
             return making + filled
-        if kind == "device":
+        if kind in ("device", "peer"):
             copying = PAGEABLE if begun else GIVEN[kind]
             return nbytes * (
                 up / min(copying, machine.copy_to_device)
@@ -257,6 +257,7 @@ class ProgramCost:
             hosted = 1 - placement.on_device
             local += (1 - hosted) * self._local[array.name, phase.name]
             if hosted:
+                # After `Machine.with_peer`, both are the peer's.
                 both = self._bus[array.name, phase.name, placement.kind == "pinned"]
                 bus = [way + hosted * seconds for way, seconds in zip(bus, both, strict=True)]
         work = max(phase.operations / self.machine.operation_rate, local)

@@ -43,10 +43,13 @@ class DeviceStore:
     ----------
     device : int
         The CUDA device.
+    peer : int, optional
+        Another one, whose memory takes the place of the host's; the device has it mapped.
     """
 
-    def __init__(self, device: int) -> None:
+    def __init__(self, device: int, peer: int | None = None) -> None:
         self.device = device
+        self.peer = peer
         self.name = f"cuda:{device}"
         self.managed = managed_refusal(device) is None
         self._together = True
@@ -128,7 +131,8 @@ class DeviceStore:
 
     def _owner(self, slot: Slot, placement: Placement) -> Owner:
         with cuda_calls.current(self.device):
-            arena = Arena(_spec(slot, placement), self.device, managed=self._together)
+            spec = _spec(slot, placement)
+            arena = Arena(spec, self.device, managed=self._together, peer=self.peer)
         arena.whole()
         return Owner(arena)
 

@@ -19,6 +19,9 @@ from louvain_um.placement.program.program import Program, ProgramArray
 HOSTED: Final = (Placement("host_mapped"), Placement("pinned"))
 """Placements without device memory; the first of equals is taken."""
 
+BESIDE: Final = (Placement("peer"),)
+"""The same where another device's memory takes the place of the host's."""
+
 HERE: Final = tuple(Placement(k) for k in ("device", "managed", "prefetched", "read_mostly"))
 """Placements that may take device memory for the whole array; the first of equals is taken."""
 
@@ -98,13 +101,14 @@ def solve(
     must = [a for a in arrays if a.on_device and a.name not in placements]
     placements |= {array.name: Placement("device") for array in must}
     free = [array for array in arrays if array.name not in placements]
-    placements |= {array.name: Placement("pinned") for array in free}
+    by_peer = cost.machine.beyond == "peer"
+    placements |= {a.name: Placement("peer" if by_peer else "pinned") for a in free}
     refuse_beyond(cost.program, placements, budget)
-    here = HERE if managed else HERE[:1]
+    here = HERE if managed and not by_peer else HERE[:1]
     everything = {**placements, **{array.name: Placement("device") for array in free}}
     if fits(cost.program, everything, budget) and not may_pay(cost, everything, free, here):
         return {array.name: everything[array.name] for array in arrays}
-    hosted = HOSTED if managed else HOSTED[1:]
+    hosted = BESIDE if by_peer else HOSTED if managed else HOSTED[1:]
     for array in free:
         placements[array.name] = best(cost, placements, array, hosted)
     chosen = greedy(cost, placements, free, here, budget)

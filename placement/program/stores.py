@@ -10,13 +10,15 @@ from louvain_um.placement.program.host_arrays import HostStore
 from louvain_um.placement.program.slots import Store
 
 
-def store_of(device: str | int) -> Store:
+def store_of(device: str | int, peer_memory: str | None = None) -> Store:
     """Return where arrays get their memory.
 
     Parameters
     ----------
     device : {"auto", "cpu", "cuda", "cuda:N"} or int
         "auto" and "cuda" stand for the current GPU; "auto" without one for the host.
+    peer_memory : str, optional
+        Another GPU, such as "cuda:1", whose memory takes the place of the host's.
 
     Raises
     ------
@@ -38,7 +40,8 @@ def store_of(device: str | int) -> Store:
     if name is not None:
         try:
             runtime = cuda_calls.cupy_runtime()
-            return DeviceStore(int(number) if number else int(runtime.getDevice()))
+            own = int(number) if number else int(runtime.getDevice())
+            return DeviceStore(own, peer_of(own, peer_memory))
         except ImportError:
             pass  # the GPU cannot be used
     if device == "auto":
@@ -46,3 +49,16 @@ def store_of(device: str | int) -> Store:
     raise DeviceUnavailableError(
         f"CUDA device {number or 0} is not there, or CuPy is not installed; use device='cpu'"
     )
+
+
+def peer_of(device: int, name: str | None) -> int | None:
+    """Return another device by its name, mapped for a device; None if none is named."""
+    if name is None:
+        return None
+    peer = int(name.removeprefix("cuda:"))
+    if peer == device or not cuda_calls.reaches(device, peer):
+        raise DeviceUnavailableError(
+            f"cuda:{device} cannot use the memory of {name}; name another GPU, or leave it out"
+        )
+    cuda_calls.enable_peer(device, peer)
+    return peer

@@ -29,7 +29,7 @@ MIB = 1 << 20
 @pytest.fixture
 def place(cuda, monkeypatch):
     """A Placer of the fake device; arrays are only addresses."""
-    monkeypatch.setattr("louvain_um.placement.placer.store_of", lambda device: DeviceStore(0))
+    monkeypatch.setattr("louvain_um.placement.placer.store_of", lambda device, peer: DeviceStore(0))
 
     def make(budget=None, **options):
         return Placer(budget, machine=H200, **options)
