@@ -93,7 +93,7 @@ def _script_safe(value: Any) -> str:
 
 def _rows(result: Result, graph: Graph) -> list[dict[str, Any]]:
     """Return the rows of the table, the largest communities first."""
-    measured = quality(graph, result.labels, result.resolution)
+    measured = quality(graph, result.labels, result.resolution, objective=result.objective)
     hubs = hub_members(graph, result.labels, HUBS)[:MOST_ROWS]
     rows = []
     for c, members in enumerate(hubs):
