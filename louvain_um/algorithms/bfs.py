@@ -37,6 +37,7 @@ def bfs(
     device: str = "auto",
     memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
+    peer_memory: str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> SearchTree:
@@ -53,6 +54,8 @@ def bfs(
         Memory policy of a GPU run; see `louvain`. The result does not depend on it.
     device_budget : int or str, optional
         Device memory that a GPU run may occupy, as of `louvain`.
+    peer_memory : str, optional
+        Another GPU, such as "cuda:1", whose memory takes what does not fit, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -90,7 +93,7 @@ def bfs(
 
     with running(
         "bfs", graph, device=device, memory=memory, device_budget=device_budget,
-        threads=threads, observer=observer,
+        peer_memory=peer_memory, threads=threads, observer=observer,
     ) as run:  # fmt: skip
         start = vertex_of(run.graph, source)
         if run.on_gpu:

@@ -44,6 +44,7 @@ def pagerank(
     device: str = "auto",
     memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
+    peer_memory: str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> NDArray[np.float64]:
@@ -63,6 +64,8 @@ def pagerank(
         Memory policy of a GPU run; see `louvain`. The result does not depend on it.
     device_budget : int or str, optional
         Device memory that a GPU run may occupy, as of `louvain`.
+    peer_memory : str, optional
+        Another GPU, such as "cuda:1", whose memory takes what does not fit, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -110,7 +113,7 @@ def pagerank(
     expected = iterations_to(tolerance, int(max_iterations))
     with running(
         "pagerank", graph, device=device, memory=memory, device_budget=device_budget,
-        threads=threads, observer=observer, iterations=expected,
+        peer_memory=peer_memory, threads=threads, observer=observer, iterations=expected,
     ) as run:  # fmt: skip
         n = run.rows.n_vertices
         if n == 0:

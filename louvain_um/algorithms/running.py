@@ -72,6 +72,7 @@ def running(
     device: str,
     memory: str | Path | Policy,
     device_budget: int | str | None,
+    peer_memory: str | None = None,
     threads: int | None,
     observer: Observer | None,
     iterations: int | None = None,
@@ -82,7 +83,7 @@ def running(
     ----------
     name : str
         As `louvain_um.algorithms.programs.program_of` knows the algorithm.
-    graph, device, memory, device_budget, threads, observer
+    graph, device, memory, device_budget, peer_memory, threads, observer
         As the algorithms take them.
     iterations : int, optional
         Of PageRank, as expected.
@@ -99,7 +100,9 @@ def running(
         The device is not available.
     """
     observer = observer or ignore
-    options = Options(device=device, threads=threads, device_budget=device_budget)
+    options = Options(
+        device=device, threads=threads, device_budget=device_budget, peer_memory=peer_memory
+    )
     policy = find_policy(memory)
     chosen = pick(device_of(graph, device))
     if not isinstance(graph, Graph | DeviceGraph) and not has_rows(graph):
@@ -109,7 +112,7 @@ def running(
     if chosen.kind == "cuda":
         with (
             observing(observer),
-            on_device(name, chosen, graph, policy, options.budget, iterations) as (rows, space),
+            on_device(name, chosen, graph, policy, options, iterations) as (rows, space),
         ):
             yield Run(
                 graph=graph, rows=rows, space=space, on_gpu=True, threads=1, observer=observer
@@ -133,7 +136,7 @@ def on_device(
     chosen: Choice,
     graph: Any,
     policy: Policy,
-    budget: Budget,
+    options: Options,
     iterations: int | None,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the rows of a graph where a policy puts them, and where other arrays come from.
@@ -144,7 +147,7 @@ def on_device(
 
     with device_errors(chosen), chosen.current():
         rows = rows_there(graph)
-        if rows is not None and policy.name == AUTO.name and budget == Budget():
+        if rows is not None and policy.name == AUTO.name and options.budget == Budget():
             yield rows, PLAIN
             return
         if not isinstance(graph, Graph | DeviceGraph):
@@ -152,7 +155,7 @@ def on_device(
         if isinstance(graph, Graph):
             refuse_kinds(graph, "these algorithms take")
         program = program_of(name, **size_of(graph), iterations=iterations)
-        with placed(program, graph, str(chosen), policy, budget) as found:
+        with placed(program, graph, str(chosen), policy, options) as found:
             yield found
 
 

@@ -37,6 +37,7 @@ def minimum_spanning_forest(
     device: str = "auto",
     memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
+    peer_memory: str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> Forest:
@@ -51,6 +52,8 @@ def minimum_spanning_forest(
         Memory policy of a GPU run; see `louvain`. The result does not depend on it.
     device_budget : int or str, optional
         Device memory that a GPU run may occupy, as of `louvain`.
+    peer_memory : str, optional
+        Another GPU, such as "cuda:1", whose memory takes what does not fit, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -88,7 +91,7 @@ def minimum_spanning_forest(
 
     with running(
         "mst", graph, device=device, memory=memory, device_budget=device_budget,
-        threads=threads, observer=observer,
+        peer_memory=peer_memory, threads=threads, observer=observer,
     ) as run:  # fmt: skip
         if run.on_gpu:
             from louvain_um.gpu.algorithms import structure

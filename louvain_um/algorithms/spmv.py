@@ -29,6 +29,7 @@ def spmv(
     device: str = "auto",
     memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
+    peer_memory: str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> NDArray[np.float64]:
@@ -45,6 +46,8 @@ def spmv(
         Memory policy of a GPU run; see `louvain`. The result does not depend on it.
     device_budget : int or str, optional
         Device memory that a GPU run may occupy, as of `louvain`.
+    peer_memory : str, optional
+        Another GPU, such as "cuda:1", whose memory takes what does not fit, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -75,7 +78,7 @@ def spmv(
 
     with running(
         "spmv", graph, device=device, memory=memory, device_budget=device_budget,
-        threads=threads, observer=observer,
+        peer_memory=peer_memory, threads=threads, observer=observer,
     ) as run:  # fmt: skip
         vector = vector_of(x, run.rows.n_vertices)
         if run.on_gpu:

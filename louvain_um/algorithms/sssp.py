@@ -38,6 +38,7 @@ def sssp(
     device: str = "auto",
     memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
+    peer_memory: str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> ShortestPaths:
@@ -54,6 +55,8 @@ def sssp(
         Memory policy of a GPU run; see `louvain`. The result does not depend on it.
     device_budget : int or str, optional
         Device memory that a GPU run may occupy, as of `louvain`.
+    peer_memory : str, optional
+        Another GPU, such as "cuda:1", whose memory takes what does not fit, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -93,7 +96,7 @@ def sssp(
 
     with running(
         "sssp", graph, device=device, memory=memory, device_budget=device_budget,
-        threads=threads, observer=observer,
+        peer_memory=peer_memory, threads=threads, observer=observer,
     ) as run:  # fmt: skip
         start = vertex_of(run.graph, source)
         if run.on_gpu:

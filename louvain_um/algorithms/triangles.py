@@ -28,6 +28,7 @@ def triangles(
     device: str = "auto",
     memory: str | Path | Policy = "auto",
     device_budget: int | str | None = None,
+    peer_memory: str | None = None,
     threads: int | None = None,
     observer: Observer | None = None,
 ) -> NDArray[np.int64]:
@@ -42,6 +43,8 @@ def triangles(
         Memory policy of a GPU run; see `louvain`. The result does not depend on it.
     device_budget : int or str, optional
         Device memory that a GPU run may occupy, as of `louvain`.
+    peer_memory : str, optional
+        Another GPU, such as "cuda:1", whose memory takes what does not fit, as of `louvain`.
     threads : int, optional
         CPU threads; all cores by default. The result does not depend on them.
     observer : callable, optional
@@ -76,7 +79,7 @@ def triangles(
 
     with running(
         "triangles", graph, device=device, memory=memory, device_budget=device_budget,
-        threads=threads, observer=observer,
+        peer_memory=peer_memory, threads=threads, observer=observer,
     ) as run:  # fmt: skip
         if run.on_gpu:
             from louvain_um.gpu.algorithms import structure

@@ -103,7 +103,8 @@ class Algorithm:
         with _on_cpu(program, observer) if chosen.kind == "cpu" else nullcontext():
             run_algorithm(
                 self.name, graph, source=self.source, device=asked.device, memory=asked.memory,
-                device_budget=asked.device_budget, threads=asked.threads, observer=observer,
+                device_budget=asked.device_budget, peer_memory=asked.peer_memory,
+                threads=asked.threads, observer=observer,
             )  # fmt: skip
         return {**found, "seconds": time.perf_counter() - since}
 
@@ -132,7 +133,7 @@ def job_of(program: str | None, source: Any, options: Options) -> Detection | Al
     return Algorithm(program, source, options)
 
 
-SHARED: Final = ("device", "memory", "device_budget", "threads", "budget")
+SHARED: Final = ("device", "memory", "device_budget", "peer_memory", "threads", "budget")
 """Options of every algorithm."""
 
 

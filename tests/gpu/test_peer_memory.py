@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
+from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.runtime.device import Choice, capabilities
 from louvain_um.gpu.runtime.peers import peer_for
 from louvain_um.placement.machine.calibrate import calibrate
+from louvain_um.placement.policy.policy import Placement, Policy
 
 pytestmark = pytest.mark.gpu
 
@@ -31,6 +33,19 @@ def test_labels_are_those_in_core(neighbours: None, kind: str, method: str, budg
     found = detect(graph, device="cuda:0", device_budget=budget, peer_memory="cuda:1")
     assert np.array_equal(found.labels, one.labels)
     assert found.provenance["peer_memory"] == "cuda:1"
+
+
+@pytest.mark.parametrize("name", ["bfs", "pagerank", "connected_components", "triangles"])
+def test_other_algorithms_find_the_same(neighbours: None, name: str) -> None:
+    graph = rmat(14).graph
+    arguments = (graph, 0) if name == "bfs" else (graph,)
+    run = getattr(lu, name)
+    one = run(*arguments, device="cuda:0")
+    # All that may leave the device lies on the neighbour.
+    beside = Policy(name="beside", placements=dict.fromkeys(GROUPS, Placement("peer")))
+    found = run(*arguments, device="cuda:0", memory=beside, peer_memory="cuda:1")
+    for ours, theirs in zip(np.atleast_1d(found), np.atleast_1d(one), strict=True):
+        assert np.array_equal(ours, theirs)
 
 
 def test_a_neighbour_is_measured(neighbours: None) -> None:

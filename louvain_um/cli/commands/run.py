@@ -53,6 +53,7 @@ class Running:
         ),
     ] = "auto"
     device_budget: common.Budget = None
+    peer_memory: common.Peer = None
     threads: common.Threads = None
     json: common.Json = False
     force: common.Force = False
@@ -250,7 +251,10 @@ def execute(
     from louvain_um.version import __version__
 
     # Bad options raise here, before the graph is read.
-    Options(device=running.device, threads=running.threads, device_budget=running.device_budget)
+    Options(
+        device=running.device, threads=running.threads, device_budget=running.device_budget,
+        peer_memory=running.peer_memory,
+    )  # fmt: skip
     find_policy(running.memory)
     device, output = str(pick(running.device)), running.output
     if output is not None:
@@ -271,6 +275,7 @@ def execute(
                 "device": device,
                 "memory": running.memory,
                 "device_budget": running.device_budget,
+                "peer_memory": running.peer_memory,
                 "threads": running.threads,
                 "observer": reporter,
             }

@@ -13,7 +13,7 @@ from louvain_um.events import announcing
 from louvain_um.gpu.algorithms.launch import CONTROL_WORDS, STATE_WORDS, DeviceRows
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.graph.graph import Graph
-from louvain_um.options import Budget
+from louvain_um.options import Options
 from louvain_um.placement.placer import Placer
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.placement.program import Program
@@ -119,7 +119,11 @@ class PlacedWorkspace(Workspace):
 
 @contextmanager
 def placed(
-    program: Program, graph: Graph | DeviceGraph, device: str, memory: str | Policy, budget: Budget
+    program: Program,
+    graph: Graph | DeviceGraph,
+    device: str,
+    memory: str | Policy,
+    options: Options,
 ) -> Iterator[tuple[DeviceRows, Workspace]]:
     """Yield the rows of a graph, and a workspace, where a policy puts them.
 
@@ -130,7 +134,8 @@ def placed(
     graph : Graph or DeviceGraph
     device : str
     memory : str or Policy
-    budget : Budget
+    options : Options
+        Of which the budget and the neighbour count.
 
     Raises
     ------
@@ -144,8 +149,8 @@ def placed(
         "loops": unsigned(graph.loops),
     }
     with Placer(
-        budget, memory=memory, device=device, phases=program.phases, name=program.name,
-        feedback=False,
+        options.budget, memory=memory, device=device, peer_memory=options.peer_memory,
+        phases=program.phases, name=program.name, feedback=False,
     ) as place:  # fmt: skip
         for spec in program.arrays:
             place.add(spec, sources.get(spec.name))
