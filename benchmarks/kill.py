@@ -67,6 +67,9 @@ START_SECONDS = 0.25
 """The interpreter's own start, during which it does not handle signals as the program would."""
 
 
+FORK_SECONDS = 0.005
+"""A forked child's start, before it runs the command."""
+
 Start = Callable[[list[str], Path, float | None, int], tuple[int, str]]
 """Starts a command; see `run`."""
 
@@ -198,7 +201,7 @@ def judge(
     if code == 999:
         return "hangs"
     expected = {0, 128 + number, -number}
-    if code not in expected:
+    if code not in expected and not early:
         return f"exit code {code}: {err[-500:]}"
     if "Traceback" in err and not early:
         return err[-1500:]
@@ -259,7 +262,7 @@ def kill(
             number = SIGNALS[moment % len(SIGNALS)]
             when = chance.uniform(0, 1.02 * seconds)
             code, err = start(words, folder, when, number)
-            early = start is run and when < START_SECONDS
+            early = when < (START_SECONDS if start is run else FORK_SECONDS)
             problem = judge(name, code, err, number, early, out, old)
             if not problem and name in FOLDERS and moment % 8 < 4:
                 problem = resumed(name, words, folder, out, start)

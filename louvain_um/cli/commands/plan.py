@@ -137,13 +137,13 @@ def plan(
 
     if ranks is not None:
         if vertices is None or arcs is None:
-            raise OptionError("ranks", ranks, "pass --vertices and --arcs with it")
+            raise OptionError(remedy="pass --vertices and --arcs with --ranks")
         weighted = bool(reading.weighted)
         plan_for_ranks(vertices, arcs, ranks, weighted, kind, link, cores, rank_memory, json=json)
         return
     if devices is not None:
         if vertices is None or arcs is None:
-            raise OptionError("devices", devices, "pass --vertices and --arcs with it")
+            raise OptionError(remedy="pass --vertices and --arcs with --devices")
         plan_for_devices(vertices, arcs, devices, bool(reading.weighted), kind, json=json)
         return
     budget = Budget.parse(device_budget)

@@ -49,6 +49,8 @@ def draw(records: list[dict[str, Any]], file: Path) -> str:
     from louvain_um.core.atomic_files import replacing
     from louvain_um.profiling.views.canvas import TALL, WIDE, new_figure
 
+    if not any(r["insert_edges_per_second"] for r in records):
+        return "no chart: no edge was inserted"
     figure, axes = new_figure(WIDE, TALL)
     for graph, store in dict.fromkeys((r["graph"], r["store"]) for r in records):
         mine = [r for r in records if (r["graph"], r["store"]) == (graph, store)]

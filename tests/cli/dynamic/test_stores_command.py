@@ -1,0 +1,18 @@
+"""``louvain-um stores``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from louvain_um.cli import app
+
+
+def test_a_graph_without_edges_to_insert_has_no_chart(tmp_path: Path) -> None:
+    (tmp_path / "loops.txt").write_text("0 0\n1 1\n")
+    words = ["stores", str(tmp_path / "loops.txt"), "--batch", "10", "--steps", "1"]
+    result = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert "no chart: no edge was inserted" in result.output
+    assert not (tmp_path / "out" / "rates.svg").exists()
