@@ -104,6 +104,16 @@ class Objective(StrEnum):
     signed = "signed"
 
 
+ObjectiveOption = Annotated[
+    Objective,
+    typer.Option(
+        "--objective",
+        help="What to maximise: modularity, the constant Potts model (cpm, whose --resolution "
+        "is a density), or modularity of directed, bipartite or signed graphs.",
+    ),
+]
+
+
 def ignored_memory_options(
     device: object, memory: str, default: str, budget: str | None
 ) -> tuple[str, ...]:

@@ -67,13 +67,7 @@ def detect(
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
     max_level: common.MaxLevel = None,
-    objective: Annotated[
-        common.Objective,
-        typer.Option(
-            help="What to maximise: modularity, the constant Potts model (cpm, whose --resolution "
-            "is a density), or modularity of directed, bipartite or signed graphs."
-        ),
-    ] = common.Objective.modularity,
+    objective: common.ObjectiveOption = common.Objective.modularity,
     initial: Annotated[
         Path | None,
         typer.Option(

@@ -15,6 +15,7 @@ from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
+    from louvain_um.options import Options
     from louvain_um.results.communities import Communities
 
 SUFFIXES = (".png", ".svg", ".pdf", ".html")
@@ -64,6 +65,7 @@ def draw(
         common.Method, typer.Option(help="Method that detects communities.")
     ] = common.Method.louvain,
     resolution: common.Resolution = 1.0,
+    objective: common.ObjectiveOption = common.Objective.modularity,
     seed: common.Seed = 0,
     device: common.Device = "auto",
     threads: common.Threads = None,
@@ -78,7 +80,12 @@ def draw(
     from louvain_um.options import Options
 
     options = Options(
-        method=method.value, resolution=resolution, seed=seed, device=device, threads=threads
+        method=method.value,
+        resolution=resolution,
+        objective=objective.value,
+        seed=seed,
+        device=device,
+        threads=threads,
     )
     if output.suffix.lower() not in SUFFIXES:
         raise OptionError("output", output.name, f"must end in {', '.join(SUFFIXES)}")
@@ -92,8 +99,8 @@ def draw(
 
         reporter.step(f"reading {graph}")
         with announced(reporter):
-            loaded = reading.read(graph)
-            given = None if labels is None else read_given(labels, loaded, resolution)
+            loaded = reading.suited_to(options.objective).read(graph)
+            given = None if labels is None else read_given(labels, loaded, options)
         result = run(loaded, options, reporter) if given is None else given
         reporter.step(f"drawing {output}")
         with announced(reporter):
@@ -103,7 +110,7 @@ def draw(
         echo(f"{drawn} drawn to {output}")
 
 
-def read_given(path: str, graph: Graph, resolution: float) -> Communities:
+def read_given(path: str, graph: Graph, options: Options) -> Communities:
     """Return the communities in a label file, as a result of the graph."""
     from louvain_um.formats.labels import read_labels
     from louvain_um.results.communities import Communities
@@ -112,7 +119,7 @@ def read_given(path: str, graph: Graph, resolution: float) -> Communities:
     given = dict(zip(labels.vertices.tolist(), labels.communities.tolist(), strict=True))
     if graph.names is not None and graph.names.dtype.kind not in "iu":
         given = {str(vertex): community for vertex, community in given.items()}
-    return Communities.of(graph, given, resolution=resolution)
+    return Communities.of(graph, given, resolution=options.resolution, objective=options.objective)
 
 
 def write_picture(

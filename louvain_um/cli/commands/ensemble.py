@@ -36,6 +36,7 @@ def ensemble(
     ] = 10,
     method: Annotated[common.Method, typer.Option(help="Method to run.")] = common.Method.louvain,
     resolution: common.Resolution = 1.0,
+    objective: common.ObjectiveOption = common.Objective.modularity,
     threshold: common.Threshold = 1e-7,
     seed: common.Seed = 0,
     device: common.Device = "auto",
@@ -59,10 +60,11 @@ def ensemble(
         # The notes say what the warning does.
         warnings.simplefilter("ignore", GraphWarning)
         steps(0, 0, f"reading {graph}")
-        loaded = reading.read(graph)
+        loaded = reading.suited_to(objective.value).read(graph)
         found = find(
             loaded, runs=runs, method=method.value, resolution=resolution, threshold=threshold,
-            seed=seed, device=device, threads=threads, progress=steps,
+            seed=seed, device=device, threads=threads, objective=objective.value,
+            progress=steps,
         )  # fmt: skip
         if output is not None:
             steps(runs, runs, f"writing {output}")

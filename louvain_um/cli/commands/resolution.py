@@ -32,11 +32,19 @@ def resolution(
     ] = None,
     low: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Lowest resolution.  [default: 0.1]", show_default=False),
+        typer.Option(
+            metavar="X",
+            help="Lowest resolution.  [default: 0.1; with cpm by the graph's density]",
+            show_default=False,
+        ),
     ] = None,
     high: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Highest resolution.  [default: 10]", show_default=False),
+        typer.Option(
+            metavar="X",
+            help="Highest resolution.  [default: 10; with cpm by the weights]",
+            show_default=False,
+        ),
     ] = None,
     points: Annotated[
         int, typer.Option(metavar="N", help="Maximum number of resolutions to try.")
@@ -53,6 +61,7 @@ def resolution(
     ] = False,
     top: Annotated[int, typer.Option(metavar="N", min=0, help="Plateaus to print.")] = 10,
     method: Annotated[common.Method, typer.Option(help="Method to run.")] = common.Method.louvain,
+    objective: common.ObjectiveOption = common.Objective.modularity,
     seed: common.Seed = 0,
     device: common.Device = "auto",
     threads: common.Threads = None,
@@ -67,7 +76,13 @@ def resolution(
     from louvain_um.errors import OptionError
     from louvain_um.options import Options
 
-    options = Options(method=method.value, seed=seed, device=device, threads=threads)
+    options = Options(
+        method=method.value,
+        objective=objective.value,
+        seed=seed,
+        device=device,
+        threads=threads,
+    )
     if output is not None:
         from louvain_um.analysis.store import check_folder
 
@@ -81,7 +96,7 @@ def resolution(
         check_folder(output, force=force)
     with counted_steps(quiet=quiet) as steps:
         steps(0, 0, f"reading {graph}")
-        loaded = reading.read(graph)
+        loaded = reading.suited_to(options.objective).read(graph)
         asked = {"low": low, "high": high, "points": points, "runs": runs,
                  "warm_starts": warm_starts}  # fmt: skip
         profile = search(loaded, options, asked, output, steps, force=force)
@@ -103,12 +118,15 @@ def search(
     from louvain_um.analysis.store import ProfileStore
 
     run = {"method": options.method, "seed": options.seed, "device": options.device,
-           "threads": options.threads, "progress": steps}  # fmt: skip
+           "threads": options.threads, "objective": options.objective,
+           "progress": steps}  # fmt: skip
     if output is None:
         return resolution_profile(graph, **asked, **run)
     # Fewer points are a part of more: neither these nor the device change what was found.
     setup = {name: value for name, value in asked.items() if name != "points"}
     setup |= {"method": options.method, "seed": options.seed}
+    if options.objective != "modularity":
+        setup["objective"] = options.objective
     setup |= {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "weight": graph.total_weight}
     with ProfileStore(output, setup, force=force) as store:
         profile = resolution_profile(graph, **asked, **run, known=store.points, on_point=store.add)
@@ -150,6 +168,8 @@ def show(
     if widest:
         table = tables.new_table("from", "to", "octaves", "communities", "value", "stability",
                                  "detect with")  # fmt: skip
+        objective = profile.options.objective
+        also = "" if objective == "modularity" else f"--objective {objective} "
         for plateau in sorted(widest, key=lambda plateau: plateau.low):
             table.add_row(
                 f"{plateau.low:.3g}",
@@ -158,7 +178,7 @@ def show(
                 f"{plateau.communities:,}",
                 score(plateau.value),
                 f"{plateau.stability:.2f}",
-                f"--resolution {plateau.resolution:.3g}",
+                f"{also}--resolution {plateau.resolution:.3g}",
             )
         console.print()
         console.print(table)

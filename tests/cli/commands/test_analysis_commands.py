@@ -116,3 +116,33 @@ def test_a_resolution_of_zero_is_not_the_default(run, end):
     done = run("resolution", "example:karate", f"--{end}", "0")
     assert done.code == 2
     assert f"--{end} must be a number above 0, not 0" in done.complaint()
+
+
+KINDS = {
+    "directed": "follower,followee\na,b\nb,c\nc,a\nc,d\nd,e\ne,f\nf,d\n",
+    "signed": "from,to,weight\na,b,1\nb,c,2\nc,a,1\nc,d,-3\nd,e,1\ne,f,1\nf,d,2\n",
+}
+
+
+@pytest.mark.parametrize("objective", [*KINDS, "cpm"])
+def test_every_objective_is_profiled_drawn_and_sampled(run, tmp_path, objective):
+    path = tmp_path / "edges.csv"
+    path.write_text(KINDS.get(objective, KINDS["directed"]))
+    chosen = ("--objective", objective)
+    assert run("resolution", path, *chosen, "--points", 4, "--json").json["plateaus"]
+    assert len(run("ensemble", path, *chosen, "--runs", 2, "--json").json["runs"]) == 2
+    for picture in ("page.html", "picture.svg"):
+        assert run("draw", path, *chosen, "-o", tmp_path / picture).code == 0
+        assert (tmp_path / picture).stat().st_size > 1000
+
+
+def test_a_search_of_another_objective_is_not_continued(run, tmp_path):
+    graph = ("example:karate", "--points", 4, "-o", tmp_path / "profile")
+    assert run("resolution", *graph).code == 0
+    assert run("resolution", *graph, "--objective", "cpm", "--low", 0.1, "--high", 10).code == 1
+
+
+def test_the_command_to_detect_with_names_the_objective(run):
+    done = run("resolution", "example:karate", "--objective", "cpm", "--points", 4)
+    assert "--objective cpm --resolution " in done.out
+    assert "--objective" not in run("resolution", "example:karate", "--points", 4).out
