@@ -93,7 +93,7 @@ class DevicesEngine(GpuEngine):
         listener = array_listener(self.observer)
         for rank, device in enumerate(self.devices):
             with cuda_calls.current(device):
-                share = load_share(kernels, self.rows, rank, None if rank else listener)
+                share = load_share(self.rows, rank, None if rank else listener)
             self.inputs.append(share)
         first = self.inputs[0]
         self.memory = first.memory

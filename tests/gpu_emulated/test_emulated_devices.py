@@ -12,8 +12,10 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.distributed import devices
 from louvain_um.distributed.devices import DevicesEngine
+from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import Event, ignore
 from louvain_um.generators import lfr, rmat, stencil
+from louvain_um.gpu.ranks import loading
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from tests.gpu_emulated.emulated_engine import emulated_devices
@@ -24,6 +26,8 @@ KINDS = {
     "weighted": lambda: rmat(8, weights="uniform", seed=3).graph,
     "stencil": lambda: stencil((7, 8, 9)).graph,
     "loops": lambda: Graph.from_edges([0, 1, 2, 3, 4, 4], [1, 2, 0, 4, 4, 5], n_vertices=8),
+    "two vertices": lambda: Graph.from_edges([0], [1]),
+    "no edges": lambda: Graph.from_edges([], [], n_vertices=5),
     "star": lambda: Graph.from_edges(np.zeros(3000, np.int64), np.arange(1, 3001)),
 }
 
@@ -51,6 +55,8 @@ def test_several_devices(
     for mine, theirs in zip(found.levels, one.levels, strict=True):
         assert mine.arcs_visited == theirs.arcs_visited
         assert (mine.vertices, mine.arcs) == (theirs.vertices, theirs.arcs)
+    if not graph.n_arcs:
+        return
     assert [each["rank"] for each in found.provenance["by_rank"]] == list(range(count))
     assert all(each["spans"][0]["phase"] == "move" for each in found.provenance["by_rank"])
     assert {event.kind for event in seen} >= {"iteration", "array"}
@@ -58,3 +64,22 @@ def test_several_devices(
         assert {device for device, kernel in kernels.launched if kernel == name} >= set(
             range(count)
         )
+
+
+def test_memory_is_freed_where_a_device_has_too_little(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
+) -> None:
+    graph, taken = KINDS["lfr"](), loading.Allocator.empty
+
+    def empty(self: Any, name: str, *arguments: Any, **more: Any) -> Any:
+        if self.device == 1 and name == "degrees.0":
+            raise MemoryBudgetError(2, 1, [(name, 2)])
+        return taken(self, name, *arguments, **more)
+
+    monkeypatch.setattr(loading.Allocator, "empty", empty)
+    with (
+        emulated_devices(monkeypatch, emulated, 2),  # tells of memory that is left
+        DevicesEngine(Options(), ignore, [0, 1]) as engine,
+        pytest.raises(MemoryBudgetError),
+    ):
+        engine.load(graph)

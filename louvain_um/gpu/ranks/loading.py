@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from louvain_um.core.ledger import Listener
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.level import sum_type
+from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory.loading import count_degrees, first_level
 from louvain_um.gpu.ranks.share import Share
 from louvain_um.graph.graph import Graph
@@ -109,33 +110,46 @@ def put(address: int, source: Any, device: int) -> None:
     cuda_calls.synchronize()
 
 
-def load_share(kernels: Any, rows: SharedRows, rank: int, listener: Listener | None) -> Share:
+def load_share(rows: SharedRows, rank: int, listener: Listener | None) -> Share:
     """Allocate a device's memory and load its part of the graph; the device is current."""
-    graph, device = rows.graph, rows.devices[rank]
+    device = rows.devices[rank]
     first, last = rows.bounds[rank : rank + 2]
     arcs = rows.arcs_before[rank + 1] - rows.arcs_before[rank]
-    memory = Allocator([arena_for(graph, device, arcs)], device, listener=listener)
-    rows.fill(rank)
+    memory = Allocator([arena_for(rows.graph, device, arcs)], device, listener=listener)
+    try:
+        rows.fill(rank)
+        if rank == 0:
+            for name, range_ in rows.ranges.items():
+                memory.ledger.add(f"{name}.0", "graph", range_.nbytes, range_.address)
+        level = load_level(memory, rows, device)
+    except BaseException:
+        memory.close()
+        raise
+    return Share(device=device, memory=memory, level=level, first=first, last=last, arcs=arcs)
+
+
+def load_level(memory: Allocator, rows: SharedRows, device: int) -> GpuLevel:
+    """Return level 0 on a device: its own offsets, loops and degrees, and the shared rows."""
 
     def load(name: str, array: Any) -> Any:
         there = memory.empty(f"{name}.0", "graph", len(array), array.dtype)
         put(there.data.ptr, array, device)
         return there
 
-    for name, range_ in rows.ranges.items():
-        if rank == 0:
-            memory.ledger.add(f"{name}.0", "graph", range_.nbytes, range_.address)
-    views, sums = rows.views(), sum_type(graph)
-    loops = graph.loops
+    graph, views = rows.graph, rows.views()
+    loops: Any = graph.loops
+    if loops is not None:
+        with nullcontext() if isinstance(loops, np.ndarray) else loops.device:
+            loops = loops.astype(sum_type(graph)) if loops.any() else None
     level = first_level(
         graph,
         offsets=load("offsets", graph.offsets),
         targets=views["targets"],
         weights=views.get("weights"),
-        loops=load("loops", loops.astype(sums)) if loops is not None and loops.any() else None,
+        loops=None if loops is None else load("loops", loops),
     )
     count_degrees(memory, level)
-    return Share(device=device, memory=memory, level=level, first=first, last=last, arcs=arcs)
+    return level
 
 
 def arena_bytes(vertices: int, arcs: int, own: int, width: int) -> int:
