@@ -1,0 +1,250 @@
+"""The steps of following on a device: arrays, kernels and what they count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from louvain_um.core import rules
+from louvain_um.dynamic.change import Change
+from louvain_um.dynamic.graph import DynamicGraph
+from louvain_um.dynamic.tracking import partition as steps
+from louvain_um.dynamic.tracking.partition import Partition, Work
+from louvain_um.gpu.dynamic import follow_arrays
+from louvain_um.gpu.dynamic.batch_arrays import long_rows
+from louvain_um.gpu.dynamic.follow_arrays import COUNTS, FOLLOW, KEPT, SCRATCH, STATE
+from louvain_um.gpu.move.structs import MOVE_RULE, SWEEPS
+from louvain_um.gpu.runtime.launch import CONTROL, DRAIN_SLOTS, HUB_TABLES
+from louvain_um.gpu.runtime.structs import Struct
+from louvain_um.options import Options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """A partition on a device, with its sums and those of its communities by name.
+
+    Parameters
+    ----------
+    partition : Partition
+        Its names are on the device.
+    sizes : uint32[n]
+        Living members.
+    masses : uint64[n]
+        Their degrees.
+    communities, differing : int
+        Communities, and vertices whose community has another name than before the batch.
+    """
+
+    partition: Partition
+    sizes: Any
+    masses: Any
+    communities: int
+    differing: int
+
+
+class DeviceSteps:
+    """The kernels that carry a partition along, and their arrays.
+
+    Parameters
+    ----------
+    graph : DynamicGraph
+    run : Options
+        Of moves.
+
+    Attributes
+    ----------
+    members : Members or None
+        The partition before the batch; None before there is any.
+    kept : dict of str to array
+        `louvain_um.gpu.dynamic.follow_arrays.KEPT`.
+    counts, moved
+        What the kernels counted last, and what moving did.
+    """
+
+    def __init__(self, graph: DynamicGraph, run: Options) -> None:
+        self.graph, self.run = graph, run
+        self.store = graph.device_store
+        self.device, self.xp = self.store.device, self.store.xp
+        self.members: Members | None = None
+        self.counts: Any = None
+        self.moved: dict[str, int] = {}
+        self.results = self.xp.zeros(COUNTS.itemsize + CONTROL.itemsize, np.uint8)
+        self.arrays: dict[str, Any] = {}
+        self.hubs: tuple[tuple[int, int], Struct, tuple[Any, ...]] | None = None
+        n = graph.n_vertices
+        self.kept = {name: self.xp.zeros(n, kind) for name, kind in KEPT.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device besides the graph."""
+        held = [*self.arrays.values(), *self.kept.values(), self.results]
+        if self.members is not None:
+            held += [self.members.partition.names, self.members.sizes, self.members.masses]
+        held += self.hubs[2] if self.hubs else ()
+        return sum(array.nbytes for array in held)
+
+    def make_room(self, n: int) -> None:
+        """Let arrays of one entry per vertex have room for n."""
+        xp = self.xp
+        if len(self.arrays.get("whole", ())) < n:
+            self.arrays = {}
+            self.arrays = {name: xp.empty(n, kind) for name, kind in SCRATCH.items()}
+        if len(self.kept["touched"]) < n:
+            grown = xp.zeros(n, np.uint8)
+            grown[: len(self.kept["touched"])] = self.kept["touched"]
+            self.kept["touched"] = grown
+        if len(self.arrays.get("long_rows", ())) < (count := long_rows(self.store.n_arcs)):
+            self.arrays["long_rows"] = xp.empty(2 * count, np.uint32)
+        sizes = follow_arrays.hub_sizes(n, self.store.n_arcs, self.store.longest)
+        held = self.hubs[0] if self.hubs else (-1, -1)
+        if sizes[0] > held[0] or sizes[1] > held[1]:
+            self.hubs = None
+            self.hubs = self._hub_tables(sizes)
+
+    def _hub_tables(
+        self, sizes: tuple[int, int]
+    ) -> tuple[tuple[int, int], Struct, tuple[Any, ...]]:
+        """Return empty tables for hubs (`hubs.cuh`)."""
+        count, slots = sizes
+        empty, units = self.xp.empty, slots // DRAIN_SLOTS + count
+        arrays = {
+            "keys": empty(slots, np.uint32),
+            "sums": empty(slots, np.uint64),
+            "slots": empty(count + 1, np.uint64),
+            "fills": empty(count + 1, np.uint32),
+            "drains": empty(count + 1, np.uint32),
+            "own_weights": empty(count + 1, np.uint64),
+            "partials": empty(2 * units, np.uint64),
+        }
+        arrays["keys"].fill(0xFFFFFFFF)
+        arrays["sums"].fill(0)
+        at = {name: self.device.address(array) for name, array in arrays.items()}
+        return sizes, Struct(HUB_TABLES, capacity=slots, **at), tuple(arrays.values())
+
+    def fields(self, n: int, change: Change | None = None) -> dict[str, Any]:
+        """Return what `Follow` holds, as arrays and numbers."""
+        store, before = self.store, self.members
+        names = before.partition.names if before else None
+        columns = dict.fromkeys(("u", "v", "before", "after"))
+        if change is not None:
+            columns = {name: self.xp.asarray(getattr(change, name)) for name in columns}
+        return {
+            "n": n,
+            "n_before": 0 if names is None else len(names),
+            "spans": store.spans, "targets": store.targets, "weights": store.weights,
+            "degrees": store.degrees, "alive": store.alive,
+            "alive_before": self.kept["alive_before"],
+            "edges": 0 if change is None else len(change),
+            **columns,
+            "names": names,
+            "whole": self.arrays["whole"], "labels": self.arrays["labels"],
+            "next_names": None, "sizes": None, "masses": None,
+            "marks": self.arrays["marks"], "flags": self.arrays["flags"],
+            "touched": self.kept["touched"], "first": self.arrays["first"],
+            "long_rows": self.arrays["long_rows"], "counts": self.results,
+        }  # fmt: skip
+
+    def _struct(self, fields: dict[str, Any]) -> Struct:
+        numbers = ("n", "n_before", "edges")
+        return Struct(
+            FOLLOW,
+            **{
+                name: value if name in numbers else self.device.address(value)
+                for name, value in fields.items()
+            },
+        )
+
+    def launch(self, kernel: str, items: int, fields: dict[str, Any], *args: Any) -> None:
+        """Run a kernel of `follow.cu`."""
+        types = self.store.types if kernel == "settle_names" else ""
+        self.device.launch("follow", kernel, types, items, self._struct(fields), *args)
+
+    def split(
+        self, fields: dict[str, Any], names: Any, out: Any, *, after_batch: bool = False
+    ) -> None:
+        """Write the connected parts of flagged communities."""
+        self.launch("split_flagged", fields["n"], fields, names, out, np.int64(after_batch))
+
+    def move(self, n: int, total: int) -> None:
+        """Let marked vertices move, and those that their moves activate."""
+        at, arrays, run = self.device.address, self.arrays, self.run
+        assert self.hubs is not None
+        rule = Struct(
+            MOVE_RULE,
+            offsets=at(self.store.spans), targets=at(self.store.targets),
+            weights=at(self.store.weights), degrees=at(self.store.degrees),
+            labels=at(arrays["labels"]), totals=at(arrays["totals"]),
+            sizes=at(arrays["move_sizes"]), queue=at(arrays["queue"]),
+            proposed=at(arrays["proposed"]), rate=run.resolution / total, total=float(total),
+            seed=run.seed,
+        )  # fmt: skip
+        sweeps = Struct(
+            SWEEPS,
+            n=n, start=at(arrays["whole"]), awake=at(arrays["marks"]), active=at(arrays["active"]),
+            next_active=at(arrays["next_active"]), control=at(self.results) + COUNTS.itemsize,
+            tolerance=rules.tolerance(0), seed_salt=rules.seed_salt(run.seed),
+            cycle=steps.FOLLOWING_CYCLE, sub_rounds=rules.SUB_ROUNDS,
+            max_iterations=rules.MAX_ITERATIONS, full_sweeps=0, min_sweeps=rules.MIN_SWEEPS,
+        )  # fmt: skip
+        types = f"Spans<{self.store.types}>, u64"
+        self.device.launch("move", "move", types, n, rule, self.hubs[1], sweeps)
+
+    def settle(
+        self, fields: dict[str, Any], labels: Any, inside: int, *, moved: bool = False
+    ) -> Members:
+        """Name communities and sum them; with `moved`, labels come from moving `whole`."""
+        n, xp = fields["n"], self.xp
+        names, sizes, masses = (xp.empty(n, kind) for kind in STATE.values())
+        fields.update(labels=labels, next_names=names, sizes=sizes, masses=masses)
+        self.launch("settle_names", n, fields, self.arrays["whole"] if moved else None)
+        self.read()
+        counts = self.counts
+        low, middle, high = counts["squares"].tolist()
+        if moved:
+            inside += int(counts["inside"])
+        return Members(
+            partition=Partition(
+                names=names, inside=inside, squares=low + (middle << 32) + (high << 64)
+            ),
+            sizes=sizes,
+            masses=masses,
+            communities=int(counts["communities"]),
+            differing=int(counts["differing"]),
+        )
+
+    def settle_labels(
+        self, fields: dict[str, Any], labels: Any, inside: int | None = None
+    ) -> Members:
+        """Settle labels that come from elsewhere, with the weight inside if it is known."""
+        n = fields["n"]
+        self.device.clear(self.results)
+        if inside is not None:
+            return self.settle(fields, labels, inside)
+        # Moving every vertex out of a community of its own gains all that is inside.
+        alone = self.arrays["whole"]
+        alone[:n] = self.xp.arange(n, dtype=np.uint32)
+        return self.settle(fields, labels, self._loops(), moved=True)
+
+    def _loops(self) -> int:
+        """Return the weight of loops, which are inside any community."""
+        return 2 * int(self.store.loops.sum())
+
+    def split_left(self, fields: dict[str, Any], found: Members, work: Work) -> Members:
+        """Split the communities that vertices left."""
+        names = found.partition.names
+        fields.update(next_names=names)
+        self.launch("flag_left", fields["n"], fields)
+        parts = self.xp.empty(fields["n"], np.uint32)
+        self.split(fields, names, parts)
+        settled = self.settle(fields, parts, found.partition.inside)
+        work.arcs_checked += int(self.counts["checked"])
+        return settled
+
+    def read(self) -> None:
+        """Read what kernels counted; waits for them."""
+        found = self.device.get(self.results)
+        self.counts = found[: COUNTS.itemsize].view(COUNTS)[0]
+        control = found[COUNTS.itemsize :].view(CONTROL)[0]
+        self.moved = {name: int(control[name]) for name in ("visited", "total_moves")}
