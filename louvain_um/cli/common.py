@@ -115,10 +115,14 @@ ObjectiveOption = Annotated[
 
 
 def ignored_memory_options(
-    device: object, memory: str, default: str, budget: str | None
+    device: object, memory: str, default: str, budget: str | None, peer: str | None = None
 ) -> tuple[str, ...]:
     """Return a note if a CPU run was given memory options, which apply to GPU runs only."""
-    if device != "cpu" or (memory == default and budget is None):
+    if device != "cpu":
+        return ()
+    if peer is not None:
+        return ("ran on the CPU; --memory, --device-budget and --peer-memory were ignored",)
+    if memory == default and budget is None:
         return ()
     return ("ran on the CPU; --memory and --device-budget were ignored",)
 

@@ -215,7 +215,7 @@ def detect(
     ran_on = result.provenance.get("device")
     notes = (
         *loaded.notes,
-        *common.ignored_memory_options(ran_on, memory, "auto", device_budget),
+        *common.ignored_memory_options(ran_on, memory, "auto", device_budget, peer_memory),
     )
     if not quiet:
         for text in notes:

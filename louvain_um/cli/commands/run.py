@@ -290,7 +290,7 @@ def execute(
         if name in WEIGHING and not loaded.weighted:
             print_note(f"the graph has no weights; {WEIGHING[name]}")
         for text in common.ignored_memory_options(
-            device, running.memory, "auto", running.device_budget
+            device, running.memory, "auto", running.device_budget, running.peer_memory
         ):
             print_note(text)
         if reporter.compiled:

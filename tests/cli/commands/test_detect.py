@@ -344,3 +344,11 @@ def test_a_graph_is_written_with_its_communities(run, two_triangles, tmp_path, s
     other = tmp_path / f"plain.{suffix}"
     assert run("convert", two_triangles, other).code == 0
     assert lu.read_graph(other).n_edges == 7
+
+
+def test_a_neighbour_is_of_no_use_to_the_cpu(run):
+    done = run("detect", "example:les-miserables", "--device", "auto", "--peer-memory", "cuda:1")
+    assert done.code in (0, 3)
+    if " on cpu" in done.out:
+        assert "--peer-memory were ignored" in done.err
+    assert run("detect", "example:les-miserables", "--peer-memory", "gpu1").code == 2
