@@ -325,6 +325,26 @@ def test_promises_state_what_the_soak_showed():
     assert found["growth_per_run"]["bytes"] * found["runs"] < 1
 
 
+def test_promises_state_what_fuzz_kills_and_faults_showed():
+    text = (DOCS / "guide/promises.md").read_text(encoding="utf-8")
+    results = HOUSE / "benchmarks/results"
+    runs = json.loads((results / "fuzz.json").read_text())["runs"]
+    files = [sum(run["files"].values()) for run in runs]
+    checked = sum(n for n, run in zip(files, runs, strict=True) if run["bounds"])
+    assert f"{sum(files):,} changed files" in text
+    assert f"| {checked:,} of them with bounds checks" in text
+    assert not any(run["failures"] for run in runs[-4:])
+    assert f"none in the last {sum(files[2:]):,}" in text
+    commands = json.loads((results / "kill.json").read_text())["commands"]
+    assert not any(command["problems"] for command in commands.values())
+    moments = sum(command["moments"] for command in commands.values())
+    assert f"{moments:,} random moments, 200 of each of {len(commands)} commands" in text
+    for row in json.loads((results / "faults.json").read_text())["results"]:
+        assert f"{row['faults']:,} faults in `{row['command']}`" in text
+        if row["others"]:
+            assert f"{row['faults'] - len(row['others']):,} handled; {len(row['others'])} " in text
+
+
 def test_stores_compared_are_those_measured():
     found = json.loads((HOUSE / "benchmarks/results/stores.json").read_text())
     by = {(r["graph"], r["store"], r["batch"]): r for r in found["results"]}

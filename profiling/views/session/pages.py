@@ -272,7 +272,8 @@ def _from_maps(analysis: SessionAnalysis, axis: Axis, maps: Sequence[PageMap]) -
         at = index.get(page.array, len(analysis.arrays))
         stripe = axis.stripes[axis.stripe_of[at]]
         edges = np.arange(len(page.counts) + 1, dtype=np.float64) * page.page_bytes
-        target = np.arange(stripe.rows + 1) * stripe.step
+        # Of one type: NumPy crashes where it gets no memory to convert a part of an array.
+        target = np.arange(stripe.rows + 1, dtype=np.float64) * stripe.step
         if at == len(analysis.arrays):
             target = np.array([0.0, edges[-1]])
         target[-1] = max(target[-1], edges[-1])
