@@ -196,9 +196,12 @@ class Contents:
 
         n = self.n_vertices
         loops = store.loops[:n] if bool(store.loops[:n].any()) else None
+        begins, ends = (
+            store.xp.ascontiguousarray(store.spans[side : 2 * n : 2]) for side in (0, 1)
+        )
         return DeviceRows(
-            begins=store.begins[:n],
-            ends=store.ends[:n],
+            begins=begins,
+            ends=ends,
             targets=store.targets,
             weights=store.weights,
             loops=loops,

@@ -19,7 +19,7 @@ from louvain_um.core.parallel import start_thread
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.sources.source import SessionClock
-from louvain_um.profiling.sources.uvm_driver import COUNTERS, Tracker
+from louvain_um.profiling.sources.uvm_driver import COUNTERS, listen
 from louvain_um.profiling.sources.uvm_events import MIGRATION, WANTED, Decoder
 
 ENTRIES = 1 << 20
@@ -36,8 +36,8 @@ class Totals:
     """The driver's totals since construction, beside the sums of a source's events."""
 
     def __init__(self) -> None:
-        self.tracker = Tracker()
-        self.before = self.tracker.totals
+        self.trackers = listen()
+        self.before = [tracker.totals for tracker in self.trackers]
         self.recorded = dict.fromkeys(COUNTERS, 0)
         self.counted: dict[str, int] | None = None
 
@@ -52,9 +52,15 @@ class Totals:
 
     def close(self) -> None:
         """Note the driver's totals and stop counting."""
-        totals = self.tracker.totals - self.before
+        pairs = zip(self.trackers, self.before, strict=True)
+        totals = np.sum([tracker.totals - before for tracker, before in pairs], axis=0)
         self.counted = dict(zip(COUNTERS, totals.tolist(), strict=True))
-        self.tracker.close()
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop counting."""
+        for tracker in self.trackers:
+            tracker.close()
 
     def about(self) -> dict[str, Any]:
         """Return both."""
@@ -104,16 +110,17 @@ class Uvm:
         self.totals = Totals()
         try:
             wanted = [kind for kind in WANTED if self.migrations or kind != MIGRATION]
-            self.queue = Tracker(ENTRIES, wanted)
+            self.queues = listen(ENTRIES, wanted)
         except BaseException:
-            self.totals.tracker.close()
+            self.totals.stop()
             raise
         self._thread = start_thread(self._collect, "uvm")
 
     @staticmethod
     def check() -> None:
         """Raise what `start` would raise."""
-        Tracker().close()
+        for tracker in listen():
+            tracker.close()
 
     def _collect(self) -> None:
         while not self._halt.wait(PERIOD):
@@ -123,15 +130,21 @@ class Uvm:
         """Copy what is in the queue, unless too much waits already."""
         with self._lock:
             if sum(map(len, self._waiting)) < MOST_WAITING:
-                taken = self.queue.take()
-                if len(taken):
-                    self._waiting.append(taken)
+                taken = [queue.take() for queue in self.queues]
+                self._waiting += [entries for entries in taken if len(entries)]
+
+    def _flush(self) -> None:
+        for queue in self.queues:
+            queue.flush()
+
+    def _dropped_so_far(self) -> int:
+        return sum(queue.dropped for queue in self.queues)
 
     def drain(self, *, last: bool = False) -> EventTable | None:
         """Return the events that came in."""
         if not self._halt.is_set():
             if last:
-                self.queue.flush()
+                self._flush()
             self._empty()
         with self._lock:
             waiting, self._waiting = self._waiting, []
@@ -153,13 +166,14 @@ class Uvm:
             from cupy.cuda import runtime
 
             runtime.deviceSynchronize()
-        self.queue.flush()
+        self._flush()
         time.sleep(2 * PERIOD)  # a driver thread delivers what was flushed
         self._halt.set()
         self._thread.join()
         self._empty()
-        self.dropped = self.queue.dropped
-        self.queue.close()
+        self.dropped = self._dropped_so_far()
+        for queue in self.queues:
+            queue.close()
         self.totals.close()
         if self.dropped:
             self.notes.append(f"the driver dropped {self.dropped:,} events: its queue was full")
@@ -181,6 +195,6 @@ class Uvm:
             "migrations": self.migrations,
             "entries": self.entries,
             "events": self.events,
-            "dropped": self.dropped if self._halt.is_set() else self.queue.dropped,
+            "dropped": self.dropped if self._halt.is_set() else self._dropped_so_far(),
             **self.totals.about(),
         }

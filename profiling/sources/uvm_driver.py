@@ -9,7 +9,7 @@ import ctypes
 import mmap
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -68,6 +68,9 @@ class Tracker:
         Room in the queue, a power of two; 0 for counters.
     wanted : iterable of int
         Types of events.
+    drivers : sequence of int, optional
+        Files of the driver open in this process, of which it takes the first that the driver
+        takes; all of them if left out.
 
     Raises
     ------
@@ -75,7 +78,12 @@ class Tracker:
         The driver's device for tools is not there, or it refuses.
     """
 
-    def __init__(self, entries: int = 0, wanted: Iterable[int] = WANTED) -> None:
+    def __init__(
+        self,
+        entries: int = 0,
+        wanted: Iterable[int] = WANTED,
+        drivers: Sequence[int] | None = None,
+    ) -> None:
         if not sys.platform.startswith("linux"):
             raise SourceUnavailableError("the driver's event queue is there on Linux alone")
         try:
@@ -89,7 +97,7 @@ class Tracker:
         self.queue = _pages(max(entries, 1) * ENTRY_BYTES).reshape(-1, ENTRY_BYTES)
         self.control = _pages(mmap.PAGESIZE)
         try:
-            self.driver = self._begin(entries)
+            self.driver = self._begin(entries, _driver_files() if drivers is None else drivers)
             numbers = wanted if entries else COUNTERS.values()
             switch = _Flags(flags=sum(1 << number for number in numbers))
             _ask(self.file, ENABLE_EVENTS if entries else ENABLE_COUNTERS, switch)
@@ -97,10 +105,10 @@ class Tracker:
             self.close()
             raise
 
-    def _begin(self, entries: int) -> int:
+    def _begin(self, entries: int, drivers: Sequence[int]) -> int:
         """Register queue and control with the driver; return its file in this process."""
         refused = "it serves no managed memory of this process yet"
-        for driver in _driver_files():
+        for driver in drivers:
             request = _Init(
                 queue=self.queue.ctypes.data if entries else 0,
                 entries=entries,
@@ -149,6 +157,35 @@ class Tracker:
     def close(self) -> None:
         """Stop listening."""
         os.close(self.file)
+
+
+def listen(entries: int = 0, wanted: Iterable[int] = WANTED) -> list[Tracker]:
+    """Return a tracker of each address space of managed memory that this process has.
+
+    Most have one. Some were seen to have two, of which the older one had no arrays any more.
+
+    Raises
+    ------
+    SourceUnavailableError
+        There is none.
+    """
+    wanted, found = tuple(wanted), []
+    refused: SourceUnavailableError | None = None
+    try:
+        for driver in _driver_files():
+            try:
+                found.append(Tracker(entries, wanted, [driver]))
+            except SourceUnavailableError as error:
+                refused = error
+    except BaseException:
+        for tracker in found:
+            tracker.close()
+        raise
+    if found:
+        return found
+    if refused is None:
+        return [Tracker(entries, wanted, [])]  # raises
+    raise refused
 
 
 def _pages(nbytes: int) -> NDArray[np.uint8]:

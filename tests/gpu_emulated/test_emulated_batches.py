@@ -68,6 +68,13 @@ def test_hubs_large_batches_and_budgets(library, store):
         assert g.digest() == host.digest()
         assert g._store.traverse() == host._store.traverse()
     assert np.array_equal(g.has_edges(u, v), host.has_edges(u, v))
+    rows, whole = g.device_view(), host.snapshot()
+    assert rows.begins.flags.c_contiguous  # as kernels read them
+    assert rows.ends.flags.c_contiguous
+    for vertex in range(n):
+        row = rows.targets[rows.begins[vertex] : rows.ends[vertex]]
+        first, last = whole.offsets[vertex : vertex + 2]
+        assert np.array_equal(row, whole.targets[first:last])
     small = DynamicGraph(n, weighted=True)
     on_device(small, Emulated(library, 1), store, budget=17 * n + 20_000)
     with pytest.raises(MemoryBudgetError):  # noqa: PT012

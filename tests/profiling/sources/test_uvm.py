@@ -150,13 +150,19 @@ def test_the_other_entries_become_events_of_their_kind():
 class Driver:
     """The driver's side of a tracker."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, status: int = 0, version: int = 0) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        status: int = 0,
+        version: int = 0,
+        accepted: tuple[int, ...] = (10,),
+    ) -> None:
         self.status, self.version = status, version
         self.flags: list[int] = []
         self.closed = 0
         monkeypatch.setattr(uvm_driver.os, "open", lambda path, flags: 1234)
         monkeypatch.setattr(uvm_driver.os, "close", self.close)
-        monkeypatch.setattr(uvm_driver, "_driver_files", lambda: [9, 10])
+        monkeypatch.setattr(uvm_driver, "_driver_files", lambda: [9, *accepted])
         monkeypatch.setattr(uvm_driver, "_ask", self.ask)
 
     def close(self, file: int) -> None:
@@ -202,7 +208,7 @@ def test_the_ring_wraps_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch
 def test_what_did_not_arrive_is_told_from_the_driver_s_totals(monkeypatch: pytest.MonkeyPatch):
     Driver(monkeypatch)
     totals = Totals()
-    totals.tracker.control[:8].view(np.int64)[0] = 3 * PAGE
+    totals.trackers[0].control[:8].view(np.int64)[0] = 3 * PAGE
     totals.add(Decoder().decode(migration(0, 1, BASE, PAGE, 1, 2)[None]))
     totals.close()
     assert totals.about()["driver_totals"] == {
@@ -217,8 +223,8 @@ def test_the_source_brings_everything_in_and_lets_go(monkeypatch: pytest.MonkeyP
     source = Uvm()
     source.start(SessionClock())
     put = [migration(0, 1, BASE, PAGE, 1, 0), fault(1, BASE, 2), replay(1, 3)]
-    driver.put(source.queue, *put)
-    source.totals.tracker.control[:8].view(np.int64)[0] = PAGE
+    driver.put(source.queues[0], *put)
+    source.totals.trackers[0].control[:8].view(np.int64)[0] = PAGE
     source.stop()
     table = source.drain(last=True)
     assert table is not None
@@ -228,7 +234,22 @@ def test_the_source_brings_everything_in_and_lets_go(monkeypatch: pytest.MonkeyP
         **dict.fromkeys(COUNTERS, 0), "bytes_to_device": PAGE,
     }  # fmt: skip
     assert source.drain(last=True) is None
-    assert driver.closed == 2
+    assert driver.closed == 4  # two trackers, and two that the first file refused
+
+
+def test_of_two_address_spaces_both_are_heard(monkeypatch: pytest.MonkeyPatch):
+    driver = Driver(monkeypatch, accepted=(10, 12))
+    monkeypatch.setattr(uvm, "ENTRIES", 64)
+    source = Uvm()
+    source.start(SessionClock())
+    assert [queue.driver for queue in source.queues] == [10, 12]
+    driver.put(source.queues[1], migration(0, 1, BASE, PAGE, 1, 0))
+    source.totals.trackers[1].control[:8].view(np.int64)[0] = PAGE
+    source.stop()
+    table = source.drain(last=True)
+    assert table is not None
+    assert table.total(Kind.HTOD) == PAGE
+    assert source.lost() == ""
 
 
 def test_light_leaves_migrations_out_and_says_so(monkeypatch: pytest.MonkeyPatch):
@@ -237,8 +258,8 @@ def test_light_leaves_migrations_out_and_says_so(monkeypatch: pytest.MonkeyPatch
     source = Uvm(migrations=False)
     with Recording([source]) as run:
         assert driver.flags[1] & 1 << MIGRATION == 0
-        driver.put(source.queue, fault(1, BASE, 2), replay(1, 3))
-        source.totals.tracker.control[:8].view(np.int64)[0] = 5 * PAGE
+        driver.put(source.queues[0], fault(1, BASE, 2), replay(1, 3))
+        source.totals.trackers[0].control[:8].view(np.int64)[0] = 5 * PAGE
     session = run.session
     figures = session.summary()
     assert (figures["bytes_to_device"], figures["bytes_to_host"]) == (5 * PAGE, 0)
