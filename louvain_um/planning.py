@@ -126,7 +126,7 @@ def plan(
     >>> result.fits, result.policy
     (True, 'auto')
     >>> lu.plan(n_vertices=10_000_000, n_arcs=400_000_000, machine="h200",
-    ...         device_budget="50%").placements["graph"].kind
+    ...         device_budget="30%").placements["graph"].kind
     'split'
     """
     budget = Budget.parse(device_budget)

@@ -158,6 +158,16 @@ def test_vertices_come_and_go() -> None:
     assert ("died", 1) in [(str(e["kind"]), int(e["id"])) for e in r.events]
 
 
+def test_a_vertex_alone_is_no_community_yet() -> None:
+    graph = lu.DynamicGraph(9)
+    tracker = lu.Tracker(graph)
+    triangle = [0, 1, 2], [1, 2, 0]
+    told = tracker.update(graph.apply(insert=triangle)).events
+    assert [(str(e["kind"]), int(e["other"]), int(e["size"])) for e in told] == [("born", -1, 3)]
+    told = tracker.update(graph.apply(delete=triangle)).events
+    assert [(str(e["kind"]), int(e["other"])) for e in told] == [("died", -1)]
+
+
 def test_ids_follow_the_weight_of_members() -> None:
     clique = [(a, b) for a in range(6) for b in range(a)]
     edges = [(u + 6 * k, v + 6 * k) for k in range(3) for u, v in clique] + [(0, 6), (6, 12)]

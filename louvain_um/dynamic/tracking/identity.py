@@ -269,7 +269,8 @@ def first_of(keys: I64) -> NDArray[np.bool_]:
 def events_of(concerned: Concerned, new_ids: I64) -> NDArray[np.void]:
     """Return what happened to the concerned communities, by id.
 
-    Communities of one vertex are born and die without an event.
+    A vertex alone is no community here: one is born when it has two members, split from another
+    if most of it comes from there, and dies, or is merged into another, when fewer than two stay.
     """
     overlaps = concerned.overlaps
     ids = np.union1d(new_ids, concerned.old_ids)
@@ -291,19 +292,21 @@ def events_of(concerned: Concerned, new_ids: I64) -> NDArray[np.void]:
     events["joined"] = events["weight"] - stayed
     events["left"] = went - stayed
 
-    born = (events["size_before"] == 0) & (events["size"] > 0)
-    died = (events["size"] == 0) & (events["size_before"] > 0)
+    born = (events["size_before"] < 2) & (events["size"] > 1)
+    died = (events["size"] < 2) & (events["size_before"] > 1)
     kind = np.where(
         events["joined"] > events["left"],
         "grew",
         np.where(events["joined"] < events["left"], "shrank", "continued"),
     )
     kind[born], kind[died] = "born", "died"
-    for rows, keys, values, name in (
-        (born, successor, overlaps.ids, "split"),
-        (died, overlaps.ids, successor, "merged"),
+    for rows, keys, values, name, size in (
+        (born & (events["size_before"] == 0), successor, overlaps.ids, "split", "size_before"),
+        (died & (events["size"] == 0), overlaps.ids, successor, "merged", "size"),
     ):
         keys, values = heaviest(keys, values, overlaps)
+        shared = events[size][np.searchsorted(ids, values)] > 1
+        keys, values = keys[shared], values[shared]
         known = rows & np.isin(ids, keys)
         events["other"][known] = values[np.searchsorted(keys, ids[known])]
         kind[known] = name

@@ -320,6 +320,12 @@ class Tracker:
         """Bytes on the graph's device that following takes; 0 on the CPU."""
         return 0 if self._there is None else self._there.nbytes
 
+    def __repr__(self) -> str:
+        return (
+            f"Tracker(epoch {self.epoch}: {self.communities.n_communities:,} communities, "
+            f"modularity {self.modularity:.4f}, {self.options.run.method})"
+        )
+
     def to_frame(self) -> pd.DataFrame:
         """Return the history: one row per batch.
 
