@@ -279,7 +279,7 @@ def _from_maps(analysis: SessionAnalysis, axis: Axis, maps: Sequence[PageMap]) -
         target[-1] = max(target[-1], edges[-1])
         part = rebin(page.counts.astype(np.float64), edges, target)
         part = rebin(part.T, page.edges.astype(np.float64), axis.edges).T
-        total[stripe.first : stripe.first + stripe.rows] += part
+        total[stripe.first : stripe.first + stripe.rows] += np.ascontiguousarray(part)
     return total
 
 
@@ -288,7 +288,9 @@ def rebin(values: F64, edges: F64, target: F64) -> F64:
     total = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
     at = np.clip(np.searchsorted(edges, target, "right") - 1, 0, len(edges) - 2)
     width = np.maximum(edges[at + 1] - edges[at], 1e-9)
-    part = np.clip((target - edges[at]) / width, 0, 1)[:, None]
+    part = np.clip((target - edges[at]) / width, 0, 1)
+    # Of one shape: NumPy crashes where it gets no memory to go over arrays of several.
+    part = np.repeat(part, total.shape[1]).reshape(len(part), -1)
     reached = total[at] + part * (total[at + 1] - total[at])
     made: F64 = np.diff(reached, axis=0)
     return made
