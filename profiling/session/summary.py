@@ -80,7 +80,8 @@ def _totals_alone(session: SessionData) -> dict[str, int]:
 def _dropped(session: SessionData) -> int | None:
     """Return records that sources lost, as far as they know."""
     about = session.metadata.get("about_sources", {}).values()
-    lost = [source["dropped"] for source in about if "dropped" in source]
+    known = [source.get("dropped") for source in about]
+    lost = [count for count in known if count is not None]
     return sum(lost) if lost else None
 
 

@@ -240,6 +240,8 @@ def _shape(about: Mapping[str, Any]) -> Shape:
                 raise ValueError(name)
         if known["method"] not in get_args(Method):
             raise ValueError("method")
+        if known.get("sum_bytes", 8) not in (4, 8):
+            raise ValueError("sum_bytes")
         skew = known.pop("skew") * known["vertices"] / max(known["arcs"], 1)
         return Shape.from_record(known | {"kind": kind_of(skew).name, "skew": skew})
     except (KeyError, TypeError, ValueError):

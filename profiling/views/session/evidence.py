@@ -78,7 +78,7 @@ def overall(*sessions: SessionData) -> str:
     'mixed'
     """
     texts = [evidence(session, matter) for session in sessions for matter in SOURCES]
-    kinds = {text.split()[0] for text in texts} & {"measured", "modelled"}
+    kinds = {text.partition(" ")[0] for text in texts} & {"measured", "modelled"}
     return kinds.pop() if len(kinds) == 1 else "mixed" if kinds else ""
 
 
