@@ -30,8 +30,6 @@ SORTING_PASSES: Final = 8
 ITERATIONS: Final = 30
 """Of PageRank, to a change of 1e-8: how many a run takes is known only afterwards."""
 
-MOST_ITERATIONS: Final = 500
-
 ROUNDS: Final = 4
 """Passes over all arcs that Borůvka's rounds and near and far piles come to; not all are visited
 again."""
@@ -79,7 +77,7 @@ def program_of(
     if n_vertices < 0 or n_arcs < 0:
         raise OptionError("n_vertices", min(n_vertices, n_arcs), "must not be negative")
     dtype = np.dtype("u4" if weighted is True else weighted or "u4")
-    made = BUILDERS[name](n_vertices, n_arcs, min(MOST_ITERATIONS, iterations or ITERATIONS))
+    made = BUILDERS[name](n_vertices, n_arcs, iterations or ITERATIONS)
     heavy = bool(weighted) and name in WEIGHED
     arrays = [
         graph_array("offsets", n_vertices + 1, "i8", made.rows),
@@ -110,10 +108,11 @@ def program_for(name: str, graph: Any) -> Program:
     8
     """
     from louvain_um.formats.reading import graph_of
+    from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.graph.graph import Graph
 
     check_name(name)
-    graph = graph if isinstance(graph, Graph) else graph_of(graph)
+    graph = graph if isinstance(graph, Graph | DeviceGraph) else graph_of(graph)
     return program_of(name, **size_of(graph))
 
 

@@ -21,8 +21,11 @@ GIB = 1 << 30
 WHOLE = ("memory_bytes", "faults_in_flight", "cache_bytes")
 """Figures without a fraction."""
 
-MAYBE_NOTHING = ("fault_wake_seconds", "prefetch_call_seconds")
-"""Figures that are 0 where others contain them."""
+MAYBE_NOTHING = (
+    "fault_wake_seconds", "prefetch_call_seconds",
+    "peer_bandwidth", "peer_copy_bandwidth", "peer_random_rate", "peer_atomic_rate",
+)  # fmt: skip
+"""Figures that are 0 where others contain or stand for them."""
 
 MOST_FAULTS = 1 << 24
 """Most `faults_in_flight`: each takes memory in a simulation."""
@@ -88,7 +91,8 @@ class Machine:
     cache_bytes : int
         The device's last cache: arrays that fit are read at random faster than larger ones.
     peer_bandwidth, peer_copy_bandwidth : float
-        Memory of another GPU of the host read in place, and copied, sequentially, bytes/s.
+        Memory of another GPU of the host read in place, and copied, sequentially, bytes/s; 0 where
+        nothing is known, and the host's memory stands for it.
     peer_random_rate, peer_atomic_rate : float
         Random 4-byte reads/s of such memory, and atomics/s.
     beyond : {"host", "peer"}
@@ -134,10 +138,10 @@ class Machine:
     faults_in_flight: int = 256
     cache_bytes: int = 50 << 20
     coherent: bool = False
-    peer_bandwidth: float = 355e9
-    peer_copy_bandwidth: float = 389e9
-    peer_random_rate: float = 7.13e9
-    peer_atomic_rate: float = 1e9
+    peer_bandwidth: float = 0.0
+    peer_copy_bandwidth: float = 0.0
+    peer_random_rate: float = 0.0
+    peer_atomic_rate: float = 0.0
     beyond: str = "host"
     notes: Mapping[str, str] = field(default_factory=dict)
 
@@ -184,13 +188,13 @@ class Machine:
         return replace(
             self,
             beyond="peer",
-            copy_to_device=self.peer_copy_bandwidth,
-            copy_to_host=self.peer_copy_bandwidth,
-            remote_bandwidth=self.peer_bandwidth,
-            remote_write_bandwidth=self.peer_bandwidth,
-            remote_random_rate=self.peer_random_rate,
-            pinned_random_rate=self.peer_random_rate,
-            remote_atomic_rate=self.peer_atomic_rate,
+            copy_to_device=self.peer_copy_bandwidth or self.copy_to_device,
+            copy_to_host=self.peer_copy_bandwidth or self.copy_to_host,
+            remote_bandwidth=self.peer_bandwidth or self.remote_bandwidth,
+            remote_write_bandwidth=self.peer_bandwidth or self.remote_write_bandwidth,
+            remote_random_rate=self.peer_random_rate or self.remote_random_rate,
+            pinned_random_rate=self.peer_random_rate or self.pinned_random_rate,
+            remote_atomic_rate=self.peer_atomic_rate or self.remote_atomic_rate,
         )
 
     def to_dict(self) -> dict[str, Any]:

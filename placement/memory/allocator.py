@@ -462,7 +462,7 @@ class Allocator:
         with cuda_calls.current(self.device):
             span = self.schedule.hold(name, group, nbytes, cold=cold, most=most)
         if not cold and span.on("host"):
-            self.overflowed[name] = "pinned"
+            self.overflowed[name] = "pinned" if self.peer is None else "peer"
         address = span.take(nbytes)
         assert address is not None
         return Allocation(span, address, nbytes, own=True)

@@ -212,9 +212,11 @@ class Schedule:
         """Free everything; arrays that were held are closed before."""
         failures = list[LouvainUmError]()
         stream, self.stream, self.coming = self.stream, 0, False
-        if stream:
-            cuda_calls.wait_for(stream)
-            cuda_calls.drop_stream(stream)
+        for undo in (cuda_calls.wait_for, cuda_calls.drop_stream) if stream else ():
+            try:
+                undo(stream)
+            except LouvainUmError as error:
+                failures.append(error)
         spans: list[Span | Pages] = [*self.inputs]
         if hasattr(self, "shared"):
             spans.append(self.shared)

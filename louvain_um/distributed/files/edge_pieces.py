@@ -85,6 +85,8 @@ def readable(path: str) -> Iterator[None]:
     """Turn what pyarrow raises for damaged files, which is of several types, into one error."""
     try:
         yield
+    except MemoryError:
+        raise
     except Exception as error:
         problem = f"is not a valid Parquet file ({first_line_of(error)}); write it again"
         raise GraphFormatError(problem, path) from None

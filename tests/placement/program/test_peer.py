@@ -6,6 +6,8 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.errors import OptionError
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.profiles import PROFILES
 from louvain_um.placement.program import Gather, Program, ProgramArray, Stream
 
 PROGRAM = Program(
@@ -25,6 +27,16 @@ def test_what_does_not_fit_lies_on_the_peer_and_takes_less_time(budget: str) -> 
     assert kinds <= {"device", "split", "peer"}
     assert kinds != {"device"}
     assert with_peer.seconds < with_host.seconds
+
+
+@pytest.mark.parametrize("machine", PROFILES.values(), ids=lambda machine: machine.name)
+def test_no_neighbour_is_faster_than_a_device_s_own_memory(machine: Machine) -> None:
+    beside = machine.with_peer()
+    assert beside.remote_bandwidth <= machine.device_bandwidth
+    assert beside.copy_to_device <= machine.device_bandwidth
+    assert beside.remote_random_rate <= machine.device_random_rate
+    if not machine.peer_bandwidth:
+        assert beside.remote_bandwidth == machine.remote_bandwidth
 
 
 def test_what_fits_stays() -> None:
