@@ -11,6 +11,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.files.edge_pieces import files_of
 from louvain_um.distributed.files.writing import write_labels_partitioned
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import LouvainUmError, OptionError
@@ -46,6 +47,9 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path, result: Communities) -> 
     with pytest.raises(LouvainUmError, match="pass force"):
         write_labels_partitioned(result, tmp_path / "out")
     assert len(write_labels_partitioned(result, tmp_path / "out", force=True)) == 1
+    write_labels_partitioned(result, tmp_path / "out", parts=3, force=True)
+    write_labels_partitioned(result, tmp_path / "out", parts=2, force=True)
+    assert pq.read_table(tmp_path / "out")["vertex"].to_pylist() == list(range(6))
     with pytest.raises(OptionError, match="parts"):
         write_labels_partitioned(result, tmp_path / "other", parts=0)
     (tmp_path / "file").write_text("")
@@ -73,3 +77,4 @@ def test_ranks_read_remote_files(tmp_path: Path, scheme: str) -> None:
     one = lu.louvain(lu.as_graph((u, v)), device="cpu")
     found = run_threads(task, 2)[0]
     assert_equal(found, one)
+    assert files_of(folder) == files_of(f"{folder}/*.csv")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import louvain_um as lu
 from louvain_um.core import hierarchy
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.dynamic.declared import DynamicSize, declare
+from louvain_um.dynamic.tracking import device_following, listed_identity
 from louvain_um.dynamic.tracking import partition as steps
 from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.errors import MemoryBudgetError, OptionError
@@ -194,3 +197,58 @@ def test_plans_of_changing_graphs_are_refused_with_the_bytes():
     for wrong in ({"n_vertices": -1}, {"growth": 0.5}, {"batch": 2**31}, {"n_arcs": 1.5}):
         with pytest.raises(OptionError):
             DynamicSize(**{"n_vertices": 10, "n_arcs": 20, **wrong})
+
+
+def test_a_copy_keeps_its_ids_when_the_original_is_gone(emulated):
+    graph = grown(60, 200, False, seed=10)
+    here, other = Tracker(graph), there(graph, emulated, 2)
+    rng = np.random.default_rng(3)
+    pairs = []
+    for _ in range(12):
+        batch = random_batch(rng, 60, 12, False)
+        expected = here.update(here.graph.apply(**batch))
+        found = other.update(other.graph.apply(**batch))
+        kept = copy.copy(found) if len(pairs) % 2 else pickle.loads(pickle.dumps(found))
+        pairs.append((expected, kept))
+        del found
+    for expected, kept in pairs:
+        assert np.array_equal(kept.ids, expected.ids)
+        assert np.array_equal(kept.labels, expected.labels)
+        assert kept.events.tolist() == expected.events.tolist()
+
+
+def test_a_graph_without_vertices_grows(emulated):
+    here, other = Tracker(lu.DynamicGraph(0)), there(lu.DynamicGraph(0), emulated, 1)
+    for tracker in (here, other):
+        tracker.graph.add_vertices(4)
+        tracker.update(tracker.graph.apply(insert=([0, 1, 2], [1, 2, 0])))
+    same(here, other, seen=True)
+
+
+@pytest.mark.parametrize("fails", ["taking", "identity"])
+def test_after_an_error_a_batch_can_be_followed_again(emulated, monkeypatch, fails):
+    graph = grown(60, 200, False, seed=12)
+    here, other = Tracker(graph), there(graph, emulated, 2)
+    batches = [random_batch(np.random.default_rng(k), 60, 12, False) for k in range(3)]
+    for batch in batches[:2]:
+        for tracker in (here, other):
+            tracker.update(tracker.graph.apply(**batch))
+    expected = here.update(here.graph.apply(**batches[2]))
+    change = other.graph.apply(**batches[2])
+
+    def refused(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        if fails == "taking":
+            patched.setattr(device_following, "Pending", refused)
+            with pytest.raises(MemoryError):
+                other.update(change)
+        else:
+            patched.setattr(listed_identity, "inherit", refused)
+            found = other.update(change)
+            with pytest.raises(MemoryError):
+                _ = found.ids
+    found = other.update(change) if fails == "taking" else other.communities
+    assert np.array_equal(found.ids, expected.ids)
+    assert found.events.tolist() == expected.events.tolist()

@@ -154,7 +154,7 @@ def stream(
         reporter.step("drawing the report")
         from louvain_um.drawing.stream_report import write_report
 
-        write_report(output, f"{Path(file).name}", force=True)
+        write_report(output, Path(file).name, force=True)
     about = summary(edges, tracker, begun, seconds)
     if json:
         common.print_json({"schema": 1, "folder": str(output), **about})
@@ -167,11 +167,6 @@ def stream(
         if begun:
             print_note(f"went on after batch {begun:,}")
         print_note(f"communities.csv, events.csv, history.csv and report.html are in {output}")
-
-
-def column_of(given: str | None) -> str | int | None:
-    """Return a column as readers take it."""
-    return int(given) if given is not None and given.isdecimal() else given
 
 
 def refuse_options(options: dict[str, Any], threads: int | None) -> None:

@@ -55,7 +55,8 @@ def files_of(pattern: str) -> list[str]:
     """
     if "://" in pattern:
         system, path = require("fsspec.core", pattern).url_to_fs(pattern)
-        found = [system.unstrip_protocol(name) for name in system.glob(path)]
+        names = system.glob(posixpath.join(path, "*") if system.isdir(path) else path)
+        found = [system.unstrip_protocol(name) for name in names if not system.isdir(name)]
     elif os.path.isdir(pattern):
         found = glob.glob(os.path.join(glob.escape(pattern), "*"))
     else:

@@ -74,6 +74,11 @@ def write_labels_partitioned(
                 parquet.write_table(table, file)
             system.mv(f"{name}.part", name)
             written.append(system.unstrip_protocol(name) if "://" in path else name)
+        # A folder is read as one table: nothing of an earlier result may stay.
+        kept = {posixpath.basename(name) for name in written}
+        for old in system.glob(posixpath.join(root, "part-*.parquet")):
+            if posixpath.basename(old) not in kept:
+                system.rm_file(old)
     except OSError as error:
         raise LouvainUmError(f"{path} cannot be written to ({error}); check the folder") from None
     return written

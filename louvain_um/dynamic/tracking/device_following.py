@@ -80,7 +80,7 @@ class DeviceFollower:
         self.members = self.steps.settle_labels(self.steps.fields(n), labels)
         self.steps.members, self.kept = self.members, self.steps.kept
         self.state = Followed(partition=self.members.partition, touched=self.kept["touched"])
-        self._remember_alive()
+        self.kept["alive_before"] = graph.device_store.alive.copy()
         self.identity = self._first_identity()
         self.current = Pending(
             n=n,
@@ -174,13 +174,13 @@ class DeviceFollower:
         """Work out ids, changed vertices and events, of all batches or up to one."""
         while self.pending and (until is None or until.changed is None):
             self._keep_ids(self.current)
-            batch = self.pending.popleft()
+            batch = self.pending[0]
             listed = self.device.get(batch.listed).view(DIFFERING)
-            batch.listed = None
-            names = batch.names
             batch.changed, batch.events = self.identity.follow(
-                listed, batch.n, partial(self.device.get, names), dead=self.graph.dead_count > 0
+                listed, batch.n, partial(self.device.get, batch.names)
             )
+            batch.listed = None
+            self.pending.popleft()
             batch.row["changed"] = len(batch.changed)
             self.current = batch
 
@@ -244,21 +244,20 @@ class DeviceFollower:
         if found.differing:
             fields.update(next_names=found.partition.names, sizes=found.sizes, masses=found.masses)
             self.steps.launch("list_differing", n, fields, before.sizes, before.masses, listed)
-        self.state, self.members, self.steps.members = state, found, found
-        self._remember_alive()
         batch = Pending(
             n=n,
             names=found.partition.names,
             communities=found.communities - self.graph.dead_count,
             listed=listed,
         )
-        self.pending.append(batch)
-        while len(self.pending) > MOST_PENDING:
+        while len(self.pending) >= MOST_PENDING:
             self.resolve(self.pending[0])
+        # Nothing fails from here on.
+        alive = self.graph.device_store.alive.copy()
+        self.state, self.members, self.steps.members = state, found, found
+        self.kept["alive_before"] = alive
+        self.pending.append(batch)
         return batch
-
-    def _remember_alive(self) -> None:
-        self.kept["alive_before"] = self.graph.device_store.alive.copy()
 
     def _first_identity(self) -> ListedIdentity:
         names = self.device.get(self.members.partition.names)

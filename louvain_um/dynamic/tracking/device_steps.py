@@ -88,7 +88,7 @@ class DeviceSteps:
     def make_room(self, n: int) -> None:
         """Let arrays of one entry per vertex have room for n."""
         xp = self.xp
-        if len(self.arrays.get("whole", ())) < n:
+        if "whole" not in self.arrays or len(self.arrays["whole"]) < n:
             self.arrays = {}
             self.arrays = {name: xp.empty(n, kind) for name, kind in SCRATCH.items()}
         if len(self.kept["touched"]) < n:

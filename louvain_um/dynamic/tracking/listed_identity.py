@@ -1,7 +1,7 @@
 """Identities of communities on a device: from the vertices whose community changed its name.
 
 The twin of `louvain_um.dynamic.tracking.identity`, which looks at every vertex. Ids stay on the
-host by name; a batch costs as much as it changes.
+host by name.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ListedIdentity:
     next_id: int
 
     def follow(
-        self, listed: NDArray[np.void], n: int, names: Callable[[], U32], *, dead: bool
+        self, listed: NDArray[np.void], n: int, names: Callable[[], U32]
     ) -> tuple[U32, NDArray[np.void]]:
         """Take a batch; return the vertices whose id changed, and the events.
 
@@ -61,12 +61,10 @@ class ListedIdentity:
             Vertices after the batch.
         names : callable
             Returns the names of all vertices after the batch: rarely needed.
-        dead : bool
-            Whether any vertices are removed.
         """
         listed = listed[np.argsort(listed["vertex"])]
         grown = np.full(n - len(self.of_name), NO_ID, np.int64)
-        of_name = np.concatenate([self.of_name, grown]) if len(grown) else self.of_name
+        of_name = np.concatenate([self.of_name, grown])  # a copy: an error changes nothing
         new = listed["name_before"] == NONE
         old_names = np.where(new, 0, listed["name_before"]).astype(np.int64)
         ids_before = np.where(new, NO_ID, of_name[old_names])
@@ -74,14 +72,14 @@ class ListedIdentity:
         touched = np.unique(np.concatenate([listed["name"], listed["name_before"][~new]]))
         before = of_name[touched]
         of_name[touched] = NO_ID
-        of_name[concerned.names], self.next_id, events = inherit(concerned, self.next_id)
-        self.of_name = of_name
+        of_name[concerned.names], next_id, events = inherit(concerned, self.next_id)
         changed = listed["vertex"][of_name[listed["name"]] != ids_before]
         # Living members that are not listed were in the community before and are after.
         after = of_name[touched]
-        renamed = touched[(before != after) & (before != NO_ID) & (dead | (after != NO_ID))]
+        renamed = touched[(before != after) & (before != NO_ID) & (after != NO_ID)]
         if len(renamed):
             changed = np.union1d(changed, self._members(renamed, listed, names()))
+        self.of_name, self.next_id = of_name, next_id
         return changed.astype(np.uint32), events
 
     def _members(self, communities: U32, listed: NDArray[np.void], names: U32) -> U32:

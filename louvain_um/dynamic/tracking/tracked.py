@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,6 +88,11 @@ class DeviceTracked(TrackedCommunities):
         known |= {"_follower": follower, "_batch": batch, "_labels": None}
         for name, value in known.items():
             object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy cannot wait for the device: later batches would change the ids that it finds.
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return partial(TrackedCommunities, **values), ()
 
     @property
     def labels(self) -> NDArray[np.uint32]:
