@@ -7,13 +7,17 @@ them to a fifth of what was measured there. More than two are modelled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
-from louvain_um.distributed.plan import DEFAULT_KIND
-from louvain_um.errors import OptionError
+from louvain_um.distributed.plan_sizes import (
+    DEFAULT_KIND,
+    PlanOfOne,
+    counts_to,
+    kind_among,
+    refuse_sizes,
+)
 from louvain_um.gpu.ranks.loading import arena_bytes
-from louvain_um.graph.limits import MAX_VERTICES
 
 RATES: Final[Mapping[str, float]] = {
     "community_structured": 3.5e9,
@@ -40,16 +44,18 @@ MOST_DEVICES: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DevicePlan:
+class DevicePlan(PlanOfOne):
     """What each of several devices takes.
 
     Parameters
     ----------
     devices : int
     row_bytes, state_bytes : int
-        Own rows; all else, which is on every device.
+        Own rows; what is reserved on every device for all else, up to 2.3 times as much as a run
+        has in use at its peak.
     seconds : dict of str to float
-        Work that is divided, work that every device repeats, and levels left to one device.
+        Of Louvain: work that is divided, work that every device repeats, and levels left to one
+        device.
     evidence : {"fitted", "modelled"}
         Whether so many devices have been measured.
     """
@@ -62,17 +68,8 @@ class DevicePlan:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a device."""
+        """Bytes reserved on a device."""
         return self.row_bytes + self.state_bytes
-
-    @property
-    def total_seconds(self) -> float:
-        """Seconds of the algorithm."""
-        return sum(self.seconds.values())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {**asdict(self), "bytes": self.nbytes, "total_seconds": self.total_seconds}
 
 
 def plan_devices(
@@ -103,16 +100,8 @@ def plan_devices(
     >>> 1.4 < one.total_seconds / two.total_seconds < 2
     True
     """
-    for name, value, least, most in (
-        ("devices", devices, 1, MOST_DEVICES),
-        ("vertices", vertices, 0, MAX_VERTICES),
-        ("arcs", arcs, 0, 1 << 50),
-    ):
-        if not least <= value <= most:
-            raise OptionError(name, value, f"must lie in {least} … {most:,}")
-    kind = kind or DEFAULT_KIND
-    if kind not in RATES:
-        raise OptionError("kind", kind, f"must be one of {', '.join(RATES)}")
+    refuse_sizes("devices", devices, MOST_DEVICES, vertices, arcs)
+    kind = kind_among(RATES, kind)
     whole = arcs / RATES[kind]
     shared = whole * (1 - ALONE[kind])
     own = arcs // devices
@@ -133,8 +122,7 @@ def plan_devices(
 
 def device_choices(vertices: int, arcs: int, most: int, **values: Any) -> list[DevicePlan]:
     """Return plans for 1, 2, 4, … devices, and for `most`."""
-    counts = sorted({1 << k for k in range(most.bit_length()) if 1 << k <= most} | {most})
-    return [plan_devices(vertices, arcs, devices=count, **values) for count in counts]
+    return [plan_devices(vertices, arcs, devices=count, **values) for count in counts_to(most)]
 
 
 def most_speedup(kind: str | None = None) -> float:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.distributed.coarse_rows import BINS
+from louvain_um.distributed.plan_sizes import PlanOfOne, counts_to, kind_among, refuse_sizes
 from louvain_um.errors import OptionError
-from louvain_um.graph.limits import MAX_VERTICES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +55,6 @@ COURSES: Final[Mapping[str, Course]] = {
 of one core of an AMD EPYC with 2^20 vertices: `benchmarks/results/rank_rates.json`. Cores that
 share a memory reach less each."""
 
-DEFAULT_KIND: Final = "community_structured"
-
 VERTEX_BYTES: Final = 33
 """Of every vertex on every rank: label 4, total 8, size 4, state 1, degree 8, number 4, and the
 renumbering 4."""
@@ -71,9 +69,11 @@ MOVE_SECONDS: Final = 30e-9
 MOST_RANKS: Final = 64
 """What is beyond replicates more than it divides."""
 
+MOST_PLANNED: Final = 1 << 16
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankPlan:
+class RankPlan(PlanOfOne):
     """What one rank of a run takes.
 
     Parameters
@@ -84,7 +84,7 @@ class RankPlan:
     received_bytes : int
         From other ranks during the run.
     seconds : dict of str to float
-        Own work, carrying out all moves, exchange, latency of collectives.
+        Of Louvain: own work, carrying out all moves, exchange, latency of collectives.
     """
 
     ranks: int
@@ -98,15 +98,6 @@ class RankPlan:
     def nbytes(self) -> int:
         """Bytes of a rank."""
         return self.row_bytes + self.replicated_bytes + self.inbox_bytes
-
-    @property
-    def total_seconds(self) -> float:
-        """Seconds of the run."""
-        return sum(self.seconds.values())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {**asdict(self), "bytes": self.nbytes, "total_seconds": self.total_seconds}
 
 
 def plan_ranks(
@@ -147,16 +138,8 @@ def plan_ranks(
     >>> round(plan.nbytes / 1e9), round(plan.received_bytes / 1e9)
     (47, 19)
     """
-    for name, value, most in (
-        ("ranks", ranks, 1 << 16),
-        ("vertices", vertices, MAX_VERTICES),
-        ("arcs", arcs, 1 << 50),
-    ):
-        if not (1 if name == "ranks" else 0) <= value <= most:
-            raise OptionError(name, value, f"must lie in {int(name == 'ranks')} … {most:,}")
-    course = COURSES.get(kind or DEFAULT_KIND)
-    if course is None:
-        raise OptionError("kind", kind, f"must be one of {', '.join(COURSES)}")
+    refuse_sizes("ranks", ranks, MOST_PLANNED, vertices, arcs)
+    course = COURSES[kind_among(COURSES, kind)]
     arc_bytes = 8 if weighted else 4
     others = (ranks - 1) / ranks
     moves = course.moves * vertices
@@ -182,7 +165,7 @@ def plan_ranks(
 
 
 def least_ranks(
-    vertices: int, arcs: int, memory: int, most: int = 1 << 16, **values: Any
+    vertices: int, arcs: int, memory: int, most: int = MOST_PLANNED, **values: Any
 ) -> int | None:
     """Return the fewest ranks of which each needs no more than `memory` bytes; None if none do.
 
@@ -212,7 +195,7 @@ def most_speedup(vertices: int, arcs: int, **values: Any) -> float:
     Every rank carries out and receives all moves, however many ranks there are.
     """
     one = plan_ranks(vertices, arcs, ranks=1, **values)
-    many = plan_ranks(vertices, arcs, ranks=1 << 16, **values)
+    many = plan_ranks(vertices, arcs, ranks=MOST_PLANNED, **values)
     left = sum(many.seconds.values()) - many.seconds["own"]
     return one.total_seconds / left if left else float("inf")
 
@@ -235,5 +218,4 @@ def link_bytes(rate: str) -> float:
 
 def choices(vertices: int, arcs: int, most: int = MOST_RANKS, **values: Any) -> list[RankPlan]:
     """Return plans for 1, 2, 4, … ranks, and for `most`."""
-    counts = sorted({1 << k for k in range(most.bit_length()) if 1 << k <= most} | {most})
-    return [plan_ranks(vertices, arcs, ranks=ranks, **values) for ranks in counts]
+    return [plan_ranks(vertices, arcs, ranks=ranks, **values) for ranks in counts_to(most)]

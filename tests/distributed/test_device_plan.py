@@ -44,6 +44,17 @@ def test_seconds_are_predicted_within_a_fifth(
     assert plan.evidence == "fitted"
 
 
+def test_what_is_reserved_covers_what_was_in_use() -> None:
+    """By less than the factor that the command line names."""
+    runs = json.loads((RESULTS / "devices_h200.json").read_text())["results"]
+    seen = [run for run in runs if run["arcs"] >= LARGE and "peak_bytes" in run]
+    for run in seen:
+        devices = run["device"].count(",") + 1
+        plan = plan_devices(run["vertices"], run["arcs"], devices=devices)
+        assert run["peak_bytes"] < devices * plan.nbytes < 2.3 * run["peak_bytes"]
+    assert len(seen) >= 4
+
+
 @pytest.mark.parametrize("kind", KINDS.values())
 def test_more_devices_are_faster_up_to_a_limit(kind: str) -> None:
     plans = device_choices(10**9, 4 * 10**10, 16, kind=kind)

@@ -69,3 +69,42 @@ def test_the_command_line_names_the_best_number_of_ranks() -> None:
 
 def test_ranks_are_planned_by_size() -> None:
     assert run("--ranks", "4")[0] == 2
+
+
+@pytest.mark.parametrize("several", ["--ranks", "--devices"])
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        ("--method", "leiden"),
+        ("--memory", "adv1"),
+        ("--device-budget", "50%"),
+        ("--peer-memory", "cuda:1"),
+        ("--machine", "p4000"),
+        ("--read",),
+        ("--symmetrize",),
+        ("example:les-miserables",),
+    ],
+)
+def test_options_that_plans_of_several_would_ignore(several: str, ignored: tuple[str, ...]) -> None:
+    size = ("plan", "--vertices", "100", "--arcs", "1000", several, "4")
+    done = CliRunner().invoke(app, [*size, *ignored])
+    assert done.exit_code == 2
+    named = {"--symmetrize": "reading options", "example:les-miserables": "GRAPH"}
+    assert several in done.stderr
+    assert named.get(ignored[0], ignored[0]) in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("option", [("--link", "1Gb"), ("--cores", "4"), ("--rank-memory", "1GiB")])
+def test_options_of_ranks_alone(option: tuple[str, str]) -> None:
+    for devices in ([], ["--devices", "2"]):
+        size = ["plan", "--vertices", "100", "--arcs", "1000", *devices, *option]
+        done = CliRunner().invoke(app, size)
+        assert done.exit_code == 2
+        assert option[0] in done.stderr
+
+
+def test_kinds_and_sizes_are_checked_alike() -> None:
+    for option in ("--ranks", "--devices"):
+        for wrong in (["--kind", "tree"], ["--vertices", "-1"]):
+            size = ["plan", "--vertices", "100", "--arcs", "1000", option, "2", *wrong]
+            assert CliRunner().invoke(app, size).exit_code == 2

@@ -11,6 +11,7 @@ from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.messages import with_flags
+from louvain_um.cli.several_plans import plan_devices, plan_ranks, refuse_given
 from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import OptionError
 from louvain_um.formats.objects.examples import is_example
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 SIZE = "Without a graph"
 CLUSTER = "Ranks of a cluster, several GPUs"
+LINK = "10Gb"
+CORES = 16
 
 
 @with_exit_code
@@ -105,7 +108,7 @@ def plan(
             help="Network rate into a rank: bits (100Gb) or bytes (10GB) per second.",
             rich_help_panel=CLUSTER,
         ),
-    ] = "10Gb",
+    ] = LINK,
     cores: Annotated[
         int, typer.Option(metavar="N", min=1, help="Cores of a rank.", rich_help_panel=CLUSTER)
     ] = 16,
@@ -135,17 +138,28 @@ def plan(
     from louvain_um import planning
     from louvain_um.options import Budget
 
-    if ranks is not None:
-        if vertices is None or arcs is None:
-            raise OptionError(remedy="pass --vertices and --arcs with --ranks")
-        weighted = bool(reading.weighted)
-        plan_for_ranks(vertices, arcs, ranks, weighted, kind, link, cores, rank_memory, json=json)
+    of_ranks = {"--link": link != LINK, "--cores": cores != CORES, "--rank-memory": rank_memory}
+    if ranks is not None or devices is not None:
+        of_one_gpu = {
+            "GRAPH": graph,
+            "--method": method is not Method.louvain,
+            "--program": program,
+            "--memory": memory != "auto",
+            "--device-budget": device_budget,
+            "--peer-memory": peer_memory,
+            "--machine": machine,
+            "--read": whole,
+            "other reading options": replace(reading, weighted=None) != graphs.DEFAULT_READING,
+        }
+        given = vertices, arcs, bool(reading.weighted), kind
+        if ranks is None:
+            refuse_given("--devices", of_one_gpu | of_ranks)
+            plan_devices(given, devices, json=json)
+        else:
+            refuse_given("--ranks", of_one_gpu | {"--devices": devices})
+            plan_ranks(given, ranks, link, cores, rank_memory, json=json)
         return
-    if devices is not None:
-        if vertices is None or arcs is None:
-            raise OptionError(remedy="pass --vertices and --arcs with --devices")
-        plan_for_devices(vertices, arcs, devices, bool(reading.weighted), kind, json=json)
-        return
+    refuse_given("a plan of one GPU", of_ranks)
     budget = Budget.parse(device_budget)
     own = planning.machine_of(machine, peer_memory)
     if program is not None:
@@ -241,49 +255,6 @@ def plan_program(
         common.print_json({**found.to_dict(), "graph": graph})
     else:
         echo(str(found))
-
-
-def plan_for_ranks(
-    vertices: int,
-    arcs: int,
-    ranks: int,
-    weighted: bool,
-    kind: str | None,
-    link: str,
-    cores: int,
-    rank_memory: str | None,
-    *,
-    json: bool,
-) -> None:
-    """Print what 1, 2, 4 … ranks take."""
-    from louvain_um.cli.plan_tables import print_ranks, ranks_summary
-    from louvain_um.distributed.plan import choices, least_ranks, link_bytes, most_speedup
-    from louvain_um.options import parse_bytes
-
-    memory = None if rank_memory is None else parse_bytes(rank_memory, "rank_memory")
-    values = {"weighted": weighted, "kind": kind, "link": link_bytes(link), "threads": cores}
-    plans = choices(vertices, arcs, ranks, **values)
-    least = least_ranks(vertices, arcs, memory, ranks, **values) if memory else None
-    found = ranks_summary(plans, memory, least, most_speedup(vertices, arcs, **values))
-    if json:
-        common.print_json(found)
-        return
-    print_ranks(found, vertices, arcs)
-
-
-def plan_for_devices(
-    vertices: int, arcs: int, devices: int, weighted: bool, kind: str | None, *, json: bool
-) -> None:
-    """Print what 1, 2, 4 … GPUs of one host take."""
-    from louvain_um.cli.plan_tables import devices_summary, print_devices
-    from louvain_um.distributed.device_plan import device_choices, most_speedup
-
-    plans = device_choices(vertices, arcs, devices, weighted=weighted, kind=kind)
-    found = devices_summary(plans, most_speedup(kind))
-    if json:
-        common.print_json(found)
-        return
-    print_devices(found, vertices, arcs)
 
 
 def check_options(memory: str, machine: str | None) -> None:
