@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -14,23 +15,38 @@ from tests.paths import ROOT
 
 EVIDENCE = ROOT / "tests/gpu/evidence.json"
 
+WHOLE = ("louvain_um/gpu", "placement/memory", "tests/gpu")
+"""Folders of which every file counts."""
+
 CALLS = re.compile(
-    r"^\s*(import cupy|from (cuda|cupy)\b|from .*placement import .*\bcalls\b)", re.MULTILINE
+    r"^\s*(import cupy|from (cuda|cupy)\b|.*\bimport .*\bcuda_calls\b)", re.MULTILINE
 )
-"""What a module imports that works on a device; the others of `placement/` are models of it."""
+"""What a module elsewhere imports that works on a device; the others are the same without one."""
 
 OUTCOMES: Counter[str] = Counter()
 
 
+def device_sources() -> list[Path]:
+    """Return the CUDA engine's files, its tests, and every module that works on a device."""
+    found = {
+        file
+        for folder in WHOLE
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in (".py", ".cu", ".cuh")
+    }
+    for folder in ("louvain_um", "placement", "profiling"):
+        for file in (ROOT / folder).rglob("*.py"):
+            if CALLS.search(file.read_text(encoding="utf-8")):
+                found.add(file)
+    return sorted(found)
+
+
 def source_digest() -> str:
-    """Return a digest of the CUDA engine's files, its tests, and what places memory for it."""
+    """Return a digest of all files that could change what tests on a device show."""
     total = hashlib.sha256()
-    for folder in ("louvain_um/gpu", "tests/gpu", "placement"):
-        for file in sorted((ROOT / folder).rglob("*")):
-            if file.suffix in (".py", ".cu", ".cuh"):
-                text = file.read_text(encoding="utf-8")
-                if folder != "placement" or file.suffix != ".py" or CALLS.search(text):
-                    total.update(f"{file.relative_to(ROOT).as_posix()}\0{text}\0".encode())
+    for file in device_sources():
+        text = file.read_text(encoding="utf-8")
+        total.update(f"{file.relative_to(ROOT).as_posix()}\0{text}\0".encode())
     return total.hexdigest()
 
 

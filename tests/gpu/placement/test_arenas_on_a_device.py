@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.gpu.runtime.device import Choice
+from louvain_um.gpu.runtime.device import Choice, capabilities
+from louvain_um.gpu.runtime.peers import peer_for
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.machine.probes import Probes
 from louvain_um.placement.memory import advise, cuda_calls
@@ -34,6 +35,15 @@ def spec(kind: str, capacity: int = BYTES, name: str = "graph") -> ArenaSpec:
     return ArenaSpec(name=name, group="graph", capacity=capacity, placement=placement)
 
 
+def neighbour() -> int:
+    """Return another device whose memory the first one reads; skip a test where there is none."""
+    if len(capabilities()) < 2:
+        pytest.skip("there is one device only")
+    found = peer_for("cuda:1", 0)
+    assert found is not None
+    return found
+
+
 @pytest.fixture
 def free(gpu: Choice) -> Iterator[int]:
     """Free bytes before the test; as many must be free after it."""
@@ -54,7 +64,8 @@ def run(free: int) -> Iterator[Callable[..., Allocator]]:
     made = []
 
     def allocator(*layout: ArenaSpec) -> Allocator:
-        made.append(Allocator(layout, 0))
+        beside = any(each.placement.kind == "peer" for each in layout)
+        made.append(Allocator(layout, 0, peer=neighbour() if beside else None))
         return made[-1]
 
     yield allocator
@@ -66,7 +77,7 @@ Run = Callable[..., Allocator]
 
 
 def on_device(address: int, nbytes: int) -> bool:
-    """Say on which side bytes are, by how fast the device reads them; it does so four times."""
+    """Say whether bytes are on a device, by how fast one reads them; it does so four times."""
     return nbytes / Probes(0).read(address, nbytes) > BUS
 
 
@@ -79,6 +90,7 @@ SIDES = {
     "host_mapped": [False],
     "pinned": [False],
     "split": [True, False],
+    "peer": [True],  # a link between devices is faster than the bus, too
 }
 
 
@@ -167,7 +179,7 @@ def test_another_placement_moves_bytes_and_keeps_values(run: Run) -> None:
 
 
 def test_a_failure_half_way_leaves_the_device_usable(run: Run, free: int) -> None:
-    layout = tuple(spec(kind, 32 * MIB, kind) for kind in KINDS)
+    layout = tuple(spec(kind, 32 * MIB, kind) for kind in KINDS if kind != "peer")
     with pytest.raises(MemoryBudgetError):
         run(*layout, spec("device", 1 << 50, "scratch"))
     assert abs(free - cuda_calls.free_memory()[0]) < SMALL
