@@ -346,6 +346,74 @@ def test_promises_state_what_fuzz_kills_and_faults_showed():
     assert f"| {faults - aborts:,} handled; {aborts} ended by Arrow" in text
 
 
+def test_what_less_memory_costs_is_what_was_measured():
+    found = json.loads((HOUSE / "benchmarks/results/zoo_h200.json").read_text())["results"]
+    rows = [row for row in found if row["schedule"] == "room by facts"]
+    names = {"Kronecker": "kronecker", "random": "random", "road-like grid": "road"}
+    page = (DOCS / "guide/memory.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| ([\w -]+), [\d.]+ \| (Louvain|Leiden) \| (.*) \|$", page, re.MULTILINE)
+    assert {(names[kind], method.lower()) for kind, method, _ in table} == {
+        (row["kind"], row["method"]) for row in rows
+    }
+    for kind, method, cells in table:
+        mine = {
+            r["budget"]: r
+            for r in rows
+            if (r["kind"], r["method"]) == (names[kind], method.lower())
+        }
+        core = mine[None]["seconds"]
+        for cell, budget in zip(cells.split(" | "), ("90%", "70%", "50%", "30%"), strict=True):
+            times, bus = re.fullmatch(r"([\d.]+) \(([\d.]+)\)", cell).groups()
+            assert close(times, mine[budget]["seconds"] / core), (kind, method, budget)
+            assert close(bus, 1 + mine[budget]["bus_seconds"] / core), (kind, method, budget)
+    words = {3: "Three", 16: "sixteen"}
+    assert f"{words[len({row['kind'] for row in rows})]} kinds were run" in page
+    assert f"{words[len({row['kind'] for row in found})]} kinds" in page
+
+
+def test_every_record_of_a_benchmark_is_listed_with_what_writes_it():
+    folder = HOUSE / "benchmarks"
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    listed, scripts = list[str](), set[str]()
+    for record, written, _ in re.findall(r"^\| (`.*) \| (.*) \| (.*) \|$", page, re.MULTILINE):
+        listed += re.findall(r"`([^`]+)`", record)
+        scripts |= set(re.findall(r"`(\w+\.py)`", written))
+    assert sorted(listed) == sorted(path.stem for path in (folder / "results").glob("*.json"))
+    assert all((folder / script).exists() for script in scripts)
+
+
+def test_changes_in_core_are_those_measured():
+    text = " ".join((HOUSE / "CHANGELOG.md").read_text(encoding="utf-8").split())
+
+    def ratios(name):
+        found = json.loads((HOUSE / f"benchmarks/results/{name}.json").read_text())["results"]
+        assert all(row["same_labels"] for row in found)
+        return {
+            (row["graph"].partition(":")[0], row["graph"], row["method"]): row["ratio"]
+            for row in found
+        }
+
+    def shown(value):
+        return f"{value:.2f}".removeprefix("0")
+
+    now = {graph: value for (_, graph, _), value in ratios("before_after_h200").items()}
+    assert (
+        f"takes {shown(now['lfr22'])} on LFR 22, {shown(now['rmat22'])} on R-MAT 22 and "
+        f"{shown(now['rmat18'])} on R-MAT 18" in text
+    )
+    earlier = ratios("in_core_h200")
+    for kind in ("hub_and_leaf", "road"):
+        louvain, leiden = (
+            next(v for (k, _, m), v in earlier.items() if (k, m) == (kind, method))
+            for method in ("louvain", "leiden")
+        )
+        assert re.search(
+            rf"{re.escape(shown(louvain))} [^.]*\((Leiden )?{re.escape(shown(leiden))}\)", text
+        )
+    slower = [v for (k, graph, _), v in earlier.items() if k == "lfr" or graph == "rmat:18"]
+    assert f"{min(slower):.2f} to {max(slower):.2f} on LFR graphs and R-MAT 18" in text
+
+
 def test_stores_compared_are_those_measured():
     found = json.loads((HOUSE / "benchmarks/results/stores.json").read_text())
     by = {(r["graph"], r["store"], r["batch"]): r for r in found["results"]}

@@ -195,6 +195,21 @@ def test_readme_commands_run(tmp_path, monkeypatch):
             assert done.exit_code in allowed, (line, done.stderr)
             ran.add(words[1])
     assert ran == set(get_command(app).commands)
+    made = sorted(path.name for path in tmp_path.iterdir())
+    inputs = {"web.mtx.gz", "machines"}
+    assert {"communities.csv", "stores", "report.html"} <= set(made)
+    names = [f"{name}/" if Path(name).is_dir() else name for name in made if name not in inputs]
+    assert ignored(names) == set(names)
+
+
+def ignored(names: list[str]) -> set[str]:
+    """Return those of the names at the top of the project that version control ignores."""
+    tracked()
+    done = subprocess.run(
+        ["git", "-C", HOUSE, "check-ignore", "--no-index", *names],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return set(done.stdout.splitlines())
 
 
 def matrix() -> bytes:

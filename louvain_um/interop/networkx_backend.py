@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 WORTHWHILE_EDGES = 2_000
-"""networkx itself takes some 10 ms for these: what starting the compiled code costs."""
+"""Edges up to which networkx itself is done before the compiled code has started."""
 
 ABOUT = {
     "louvain_communities": "Communities by descending size; no seed is seed 0.",

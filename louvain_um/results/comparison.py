@@ -16,7 +16,7 @@ from louvain_um.results.other_libraries import plain_communities
 from louvain_um.results.partition import Partition
 
 AMI_STEPS = 2 * 10**9
-"""Steps of AMI's expected value above which it is not computed: some 30 s."""
+"""Steps of AMI's expected value above which it is not computed, since it would take too long."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

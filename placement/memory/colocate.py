@@ -18,10 +18,11 @@ from louvain_um.placement.memory import advise, cuda_calls, host
 from louvain_um.placement.memory.advise import Side, Stretch
 
 STAGE: Final = 32 << 20
-"""Bytes of each of the two buffers of a copy to the device: 25 GB/s on an H200, 10 without."""
+"""Bytes of each of the two page-locked buffers of a copy to the device: one is filled while the
+other is sent."""
 
 LEAST_STAGED: Final = 4 * STAGE
-"""Bytes from which the buffers are worth making: that takes 11 ms."""
+"""Bytes from which the buffers are worth making."""
 
 Part = tuple[int, int, Side]
 """Address, bytes and side."""

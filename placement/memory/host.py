@@ -1,7 +1,7 @@
 """Host memory: populated, page-locked and copied by several threads.
 
-One thread makes fresh pages at 4 to 7 GB/s, wherever they come from; several make them three
-times as fast, and copying scales likewise (measured beside an H200, 16 cores).
+One thread makes fresh pages, and copies, more slowly than a bus takes them; several together are
+faster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Physical memory in pages of one size, mapped wherever an array needs them.
 
 The device's share is made at once. Host pages are page-locked by a thread while the graph is
-loaded, and `finish` waits for the last: making one takes the driver .4 to 6 ms, in which it maps
-no other, so that pages made beside the kernels would hold up what is mapped between them.
+loaded, and `finish` waits for the last: making one takes the driver .7 to 12 ms, by its size, in
+which it maps no other, so that pages made beside the kernels would hold up what is mapped between
+them.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ MOST_PAGE: Final = 64 << 20
 
 PAGES: Final = 48
 """Pages of the device, at least: an array wastes half a page. But mapping 1 GiB of the host takes
-27 ms in pages of 2 MiB, 14 of 8, 10 of 64, and unmapping it half as long; of the device, 13, 3 and
-.5 ms; making it on the host, .35 s in pages of 2 MiB, .2 in larger ones
-(`benchmarks/results/pages_h200.json`)."""
+28 ms in pages of 2 MiB, 15 of 8, 10 of 64, and unmapping it a quarter to a half of that; mapping
+1 GiB of the device, 15, 4 and .7 ms; making it on the host, .35 s in pages of 2 MiB, .2 in larger
+ones (`benchmarks/results/pages_h200.json`)."""
 
 HOST_SHARE: Final = 0.5
 """Share of the host's free memory that is page-locked at most."""

@@ -30,14 +30,14 @@ BLOCK_ARCS: Final = 32768
 """Arcs of a community above which all blocks sum it (`sum_arcs.cuh`)."""
 
 MOVE_SECONDS: Final = 290e-6
-"""Host time of a level's move phase: arrays, tables, arguments, reading back.
-Measured: 374 µs for one sweep of a level of 57 vertices, whose steps take 85
+"""Host time of a level's move phase: arrays, tables, arguments, reading back. Fitted to an earlier
+version on an H200; one sweep of 57 vertices takes 330 to 355 µs, its steps included
 (`gpu_detect_h200.json`, stencil150)."""
 
 AGGREGATE_SECONDS: Final = 400e-6
 AGGREGATE_SMALL_SECONDS: Final = 160e-6
-"""The same for aggregation, five launches on a large level, one on a small one: 410 µs for 850 arcs
-and 88,366 vertices, 268 for 954 and 94, including its steps (same file, rmat18 and stencil150)."""
+"""The same for aggregation, five launches on a large level, one on a small one: 245 µs for 954 arcs
+of 94 vertices, its steps included (same file, stencil150)."""
 
 SWEEP_END_STEPS: Final = 3
 """Steps of a sweep besides its sub-rounds: the queue, in two, and the gain."""

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 def digits(columns: Sequence[NDArray[Any]], ends: Sequence[bytes]) -> bytes:
     """Return rows of integers as text.
 
-    About 0.1 µs per row for two columns, a fifth of a Python loop over rows.
-
     Parameters
     ----------
     columns : sequence of integer arrays, equally long

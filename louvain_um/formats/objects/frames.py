@@ -19,7 +19,7 @@ from louvain_um.formats.two_modes import note_on_modes, split_modes
 from louvain_um.graph.graph import Graph
 
 ARROW_EDGES = 1 << 15
-"""Edges from which Arrow numbers names sooner than a dict, importing it (0.03 s) included."""
+"""Edges from which Arrow numbers names sooner than a dict, importing it included."""
 
 
 def from_columns(

@@ -75,8 +75,7 @@ LOW_SCRATCH: Final = Limits(chunk=1 << 20, chunks=64)
 LOW_SCRATCH_CHUNKS: Final = 128
 LOW_SCRATCH_ARCS_A_SLOT: Final = 64
 """Chunks and tables of every level follow from level 0's arcs, so that coarse levels need not
-make do with smaller ones: with some of LFR 24 on the host, aggregating its level of 29 M arcs
-takes 14 ms instead of 24."""
+make do with smaller ones."""
 
 
 def low_scratch_limits(arcs: int) -> Limits:
@@ -91,7 +90,7 @@ def low_scratch_limits(arcs: int) -> Limits:
 CHUNK_SHARE: Final = 16
 TABLES_SHARE: Final = 32
 """Shares of a small device that chunks and tables take at most, 1 / 16 and 1 / 32: what does not
-find room beside them is read over the bus, while twice as many chunks cost .1 ms each."""
+find room beside them is read over the bus, while more chunks cost little (`chunk_for`)."""
 
 
 def limits_within(limits: Limits, nbytes: int, width: int) -> Limits:
@@ -139,8 +138,8 @@ def reserved(arcs: int, number: int, *, leiden: bool, kept: float | None = None)
 def chunk_for(arcs: int, limits: Limits, *, leiden: bool) -> int:
     """Return the arcs of a chunk; a chunk may exceed this by the arcs of one community.
 
-    Chunks cost barriers and idle blocks, about .1 ms each on an H200: eight instead of four
-    cost Louvain .5 to 1.2 % of its time, but Leiden 5 % of 280 ms (`gpu_chunks.json`).
+    Chunks cost barriers and idle blocks: on an H200, eight instead of four cost Louvain .5 to
+    1.3 % of its time, but Leiden 5 % of 280 ms (`gpu_chunks.json`, by an earlier version).
     """
     chunks = min(limits.chunks, BOUNDS - 1)
     even = -(-arcs // chunks)

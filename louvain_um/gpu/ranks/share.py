@@ -76,7 +76,7 @@ def side_by_side(shares: Sequence[Share], step: Callable[[int], Result]) -> list
 
 @cache
 def threads(count: int) -> ThreadPoolExecutor:
-    """Return threads for so many devices; they stay, since new ones cost .2 ms each."""
+    """Return threads for so many devices; they stay, since each step would start new ones."""
     return ThreadPoolExecutor(count, "louvain-um-device")
 
 

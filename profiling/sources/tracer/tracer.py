@@ -61,10 +61,9 @@ class Tracer:
 
     Notes
     -----
-    The counters lie beside the run's own memory, outside its budget. On an H200, runs of
-    Louvain and Leiden on LFR and R-MAT graphs of 40 to 160 million arcs took 1.8 to 6.2 times as
-    long with pages of 4 KiB, 2.2 to 3.5 times with 64 KiB. Kernels compile once on a machine, for
-    up to half a minute; loading them from the cache takes later runs 0.3 seconds.
+    The counters lie beside the run's own memory, outside its budget. On an H200, Louvain on an LFR
+    graph of 163 million arcs took 1.6 and 2.0 times as long (`profile_overhead_h200.json`). Kernels
+    compile once on a machine; later runs load them from the cache.
 
     A sweep of moving reads the target of each arc it visits once to decide, and those of each
     vertex that moved once more to wake its neighbours.

@@ -179,6 +179,17 @@ def test_the_guide_tells_how_far_sizes_alone_are_off():
     assert f"took {min(used):.0f} to {max(used):.0f} % of what was reserved" in guide
 
 
+def test_the_guide_tells_how_far_predictions_are_off():
+    guide = " ".join((BENCHMARKS.parent / "docs/guide/why.md").read_text("utf-8").split())
+    off = [(row["policy"], planned(row).seconds / row["seconds_best"]) for row in RUNS]
+    auto = [times for name, times in off if name == "auto"]
+    every = [times for _, times in off]
+    assert (
+        f"are {min(auto):.2f} to {max(auto):.2f} times those measured for `auto`, and "
+        f"{min(every):.2f} to {max(every):.2f} times for all {len(every)} runs" in guide
+    )
+
+
 @pytest.mark.parametrize("graph", KINDS)
 def test_auto_costs_next_to_nothing_where_all_fits(graph):
     auto, device = (POINTS[graph, 0, name]["seconds_best"] for name in ("auto", "device"))
