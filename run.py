@@ -5,8 +5,8 @@
     python3 run.py pytest
 
 The environment is the folder `.venv` next to this file. For `louvain-um`, it has the package and
-the libraries for reading files; for every other command (pytest, ruff, mypy …) also the developer
-tools. Needs Python 3.11 or newer with pip or ensurepip, and a package index.
+the libraries for reading files, pages and pictures; for every other command (pytest, ruff, mypy …)
+also the developer tools. Needs Python 3.11 or newer with pip or ensurepip, and a package index.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ENVIRONMENT = HERE / ".venv"
 SCRIPTS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
+USER = "formats,report,charts"
 PYTHON = SCRIPTS / ("python.exe" if os.name == "nt" else "python")
 
 
@@ -31,7 +32,7 @@ def main(command: list[str]) -> int:
     if not command or command[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if command else 2
-    extra = "formats,report" if command[0] == "louvain-um" else "dev"
+    extra = USER if command[0] == "louvain-um" else "dev"
     try:
         prepare(extra)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -50,7 +51,7 @@ def prepare(extra: str) -> None:
     """Create the environment and install the project with `extra`, unless done before."""
     state = hashlib.sha256((HERE / "pyproject.toml").read_bytes())
     state.update(f"{sys.version} {HERE}".encode())
-    stamps = {name: ENVIRONMENT / f"installed-{name}" for name in ("formats,report", "dev")}
+    stamps = {name: ENVIRONMENT / f"installed-{name}" for name in (USER, "dev")}
     done = [name for name, stamp in stamps.items() if read_text(stamp) == state.hexdigest()]
     if PYTHON.exists() and (extra in done or "dev" in done):
         return

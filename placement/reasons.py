@@ -132,7 +132,13 @@ def _sentence(plan: Decision, group: Group, terms: Estimate, there: int) -> str:
     if plan.like:
         return f"{placement}, as in policy {plan.like}, the fastest that fits"
     if placement.on_device == 1:
-        return f"fits; host placement would cost {bus} and save {saved}"
+        cost = f"host placement would cost {bus} and save {saved}"
+        if plan.in_pages and any(a.group == group and a.holds_input_arcs for a in plan.arrays):
+            return (
+                f"level 0 fits, with a copy on the host; its arcs give way to coarse levels as far "
+                f"as these need the device, and are read over the bus meanwhile; {cost}"
+            )
+        return f"fits; {cost}"
     names = [a.name for a in plan.arrays if a.group == group and _is_hosted(plan, a)]
     return (
         f"{', '.join(names)} {'cost' if len(names) > 1 else 'costs'} least time per byte on "

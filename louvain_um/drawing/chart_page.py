@@ -11,10 +11,20 @@ from louvain_um.errors import LouvainUmError
 
 
 def chart(title: str, about: str, height: float, draw: Callable[[Any], None]) -> dict[str, str]:
-    """Return a chart as SVG text with its title."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+    """Return a chart as SVG text with its title.
 
+    Raises
+    ------
+    LouvainUmError
+        Matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise LouvainUmError(
+            "charts of pages need Matplotlib; install it with pip install 'louvain-um[charts]'"
+        ) from None
     # Without a salt and a date, the same content gives the same page.
     with mpl.rc_context({"svg.hashsalt": title, "svg.fonttype": "none"}):
         figure = Figure(figsize=(10, height), layout="constrained")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 import louvain_um as lu
+from louvain_um.drawing.chart_page import chart
 from louvain_um.drawing.layout import draw_communities, draw_vertices
 from louvain_um.drawing.page import page
 from louvain_um.drawing.plots import KINDS, figure, named
@@ -154,6 +156,12 @@ def test_a_page_of_a_large_graph_shows_communities_only() -> None:
     assert list(data_of(text)) == ["communities"]
     assert "and 2,800 smaller communities" in text
     assert "2,940 smaller communities are not drawn" in text
+
+
+def test_a_missing_library_is_an_error_that_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(lu.LouvainUmError, match=r"pip install 'louvain-um\[charts\]'"):
+        chart("Sizes", "", 3, lambda axes: None)
 
 
 def test_pictures_are_well_formed(tmp_path) -> None:

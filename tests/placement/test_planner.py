@@ -99,6 +99,16 @@ def test_every_group_has_a_sentence_of_its_own():
     assert "auto" not in refused
 
 
+def test_what_gives_way_to_coarse_levels_is_not_said_to_fit():
+    size = {"n_vertices": 1 << 24, "n_arcs": 650_000_000, "machine": "h200"}
+    assert lu.plan(**size).reasons["graph"].sentence.startswith("fits;")
+    found = lu.plan(**size, device_budget="50%")
+    assert found.in_pages
+    assert found.peak_bytes["graph"] > found.limit
+    assert found.reasons["graph"].sentence.startswith("level 0 fits, with a copy on the host;")
+    assert found.reasons["hash"].sentence.startswith("fits;")
+
+
 def test_no_more_of_a_group_is_said_to_fit_than_it_ever_has():
     for percent in range(10, 100, 10):
         size = {"n_vertices": 1 << 24, "n_arcs": 650_000_000, "machine": "h200"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from louvain_um.analysis.resolution import ResolutionProfile
     from louvain_um.graph.graph import Graph
     from louvain_um.options import Options
+
+PICTURE: Final = "profile.svg"
 
 
 @with_exit_code
@@ -131,7 +133,7 @@ def search(
     with ProfileStore(output, setup, force=force) as store:
         profile = resolution_profile(graph, **asked, **run, known=store.points, on_point=store.add)
         store.write(profile)
-    draw(profile, output / "profile.svg")
+    draw(profile, output / PICTURE)
     return profile
 
 
@@ -183,4 +185,5 @@ def show(
         console.print()
         console.print(table)
     if output is not None and not quiet:
-        console.print(f"\ntables and profile.svg are in {output}", soft_wrap=True)
+        made = f"tables and {PICTURE}" if (output / PICTURE).exists() else "tables"
+        console.print(f"\n{made} are in {output}", soft_wrap=True)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -46,6 +47,17 @@ def test_resolution_in_a_folder_continues_and_is_not_overwritten(run, two_triang
     refused = run("resolution", two_triangles, "-o", folder, "--seed", "3")
     assert (refused.code, "--force" in refused.complaint()) == (1, True)
     assert run("resolution", two_triangles, "-o", folder, "--seed", "3", "--force").code == 0
+
+
+def test_resolution_names_no_picture_that_it_has_not_drawn(
+    run, two_triangles, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = run("resolution", two_triangles, "-o", tmp_path / "profile", "--points", "4")
+    assert done.code == 0
+    assert f"\ntables are in {tmp_path / 'profile'}" in done.out
+    assert "louvain-um[charts]" in done.err
+    assert not (tmp_path / "profile/profile.svg").exists()
 
 
 def test_resolution_refuses_bad_options(run, two_triangles, tmp_path):
