@@ -42,6 +42,8 @@ class StoreMemory:
         Bytes of rows that batches copied from one place to another so far.
     bytes_per_arc : float
         `held_bytes` over the number of arcs; 0 without arcs.
+    host_bytes : int
+        Of a graph on a device: bytes of its arcs that lie on the host, past the budget.
     """
 
     live_bytes: int
@@ -50,11 +52,17 @@ class StoreMemory:
     vertex_bytes: int
     moved_bytes: int
     bytes_per_arc: float
+    host_bytes: int = 0
 
     @property
     def total_bytes(self) -> int:
         """Bytes held in all."""
         return self.held_bytes + self.row_bytes + self.vertex_bytes
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes that count against the budget: all but those on the host past it."""
+        return max(0, self.held_bytes - self.host_bytes) + self.row_bytes + self.vertex_bytes
 
 
 class Contents:
@@ -130,6 +138,7 @@ class Contents:
             vertex_bytes=VERTEX_BYTES * self.n_vertices,
             moved_bytes=store.moved_bytes,
             bytes_per_arc=store.held_bytes / store.n_arcs if store.n_arcs else 0.0,
+            host_bytes=0 if self._device is None else self._device.host_bytes,
         )
 
     def has_edges(self, u: ArrayLike, v: ArrayLike) -> NDArray[np.bool_]:
@@ -194,6 +203,7 @@ class Contents:
             return None
         from louvain_um.gpu.algorithms.launch import DeviceRows
 
+        store.free_spare()
         n = self.n_vertices
         loops = store.loops[:n] if bool(store.loops[:n].any()) else None
         begins, ends = (
@@ -215,10 +225,11 @@ class Contents:
         Returns
         -------
         Graph or DeviceGraph
-            On the device that the graph is on; a `DeviceGraph` has no names.
+            On the device that the graph is on; a `DeviceGraph` has no names. On the host if arcs
+            of the graph lie there.
         """
         store = self._device
-        if store is None:
+        if store is None or store.host_bytes:
             return self.host_snapshot()
         from louvain_um.gpu.graph import DeviceGraph
 

@@ -8,11 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from louvain_um.dynamic.stores.rows import ROOM
 from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import MOST_LISTED, scratch_places
 from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
-from louvain_um.placement.program import Phase, Program, ProgramArray
+from louvain_um.gpu.dynamic.pool import SLACK
+from louvain_um.placement.program import Phase, Program, ProgramArray, Stream
+from louvain_um.placement.program.accesses import Accesses
 
 PAGES: Final = 1.25
 """Places of a pool by its arcs: pages of 4·2ᵏ and 6·2ᵏ arcs, of which few are free."""
@@ -74,7 +75,7 @@ def declare(size: DynamicSize) -> Program:
     arrays = [
         *_kept("rows", (("spans", 2 * n, "i8"), ("classes", n, "u1"))),
         *_kept("vertices", (("loops", n, "u8"), ("degrees", n, "u8"), ("alive", n, "u1"))),
-        *_pool(size, ceil(arcs * PAGES * ROOM)),
+        *_pool(size, ceil(arcs * PAGES * (1 + SLACK))),
         *_batch(size, n, arcs),
     ]
     if size.follow:
@@ -109,6 +110,14 @@ def _array(
     )
 
 
+def _arcs(name: str, places: int, phases: tuple[str, ...] | None, reads: Accesses) -> ProgramArray:
+    """Return an array of a pool, which may end on the host."""
+    return ProgramArray(
+        name=name, shape=places, dtype="u4", group="graph", phases=phases, reads=reads,
+        writes=Stream(),
+    )  # fmt: skip
+
+
 def _kept(group: str, arrays: tuple[tuple[str, int, str], ...]) -> list[ProgramArray]:
     """Return arrays that live as long as the graph."""
     return [_array(name, shape, dtype, group, None) for name, shape, dtype in arrays]
@@ -118,8 +127,8 @@ def _pool(size: DynamicSize, places: int) -> list[ProgramArray]:
     """Return targets and weights, and those that a rebuild makes before the old ones go."""
     names = ("targets", "weights") if size.weighted else ("targets",)
     return [
-        *(_array(name, places, "u4", "arcs", None) for name in names),
-        *(_array(f"new_{name}", places, "u4", "arcs", ("rebuild",)) for name in names),
+        *(_arcs(name, places, None, Stream()) for name in names),
+        *(_arcs(f"new_{name}", places, ("rebuild",), ()) for name in names),
     ]
 
 

@@ -22,7 +22,7 @@ from louvain_um.dynamic.batches.start import graph_of_start, refuse_scale, weigh
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.contents import VERTEX_BYTES, Contents
 from louvain_um.dynamic.growing import Growing
-from louvain_um.dynamic.stores import store_class
+from louvain_um.dynamic.stores import share_of, store_class
 from louvain_um.dynamic.stores.store import Compressed
 from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
 from louvain_um.events import announcing
@@ -54,10 +54,11 @@ class DynamicGraph(Contents):
         Where the arcs are; "auto" is the CPU. On a device there are the stores "rows" and "csr".
         `snapshot` is a `DeviceGraph` then, and `louvain` finds its communities there.
     memory : str
-        Memory policy of the arrays on a device.
+        Memory policy of the arcs on a device: what it says of the group "graph". With "auto" arcs
+        past the budget lie on the host, with "zero_copy" all do, with "device" none.
     device_budget : int or str, optional
-        Bytes that the graph may hold, such as "8GiB". A batch that needs more is refused before
-        anything is changed.
+        Bytes that the graph may hold, such as "8GiB". A batch that needs more, on the CPU or with
+        `memory="device"`, is refused before anything is changed.
     names : bool
         Whether to keep the names of the given graph's vertices. Edges then go by names, and an
         edge of a new name makes a vertex of it. A graph without vertices takes names, too, if its
@@ -103,6 +104,7 @@ class DynamicGraph(Contents):
     ) -> None:
         Options(device=device, memory=memory, threads=threads)  # refuses what is none
         chosen = store_class(store, device)
+        placed = {"share": share_of(memory)} if device.startswith("cuda") else {}
         budget = Budget.parse(device_budget)
         if budget.fraction is not None:
             raise OptionError("device_budget", device_budget, "must be a size, like '8GiB'")
@@ -125,7 +127,7 @@ class DynamicGraph(Contents):
         self.total_weight = graph.total_weight * factor
         self.epoch = 0
         self._refuse_total(self.total_weight)
-        self._store = chosen(rows, self.threads, self._budget_of_arcs(graph.n_vertices))
+        self._store = chosen(rows, self.threads, self._budget_of_arcs(graph.n_vertices), **placed)
         if self._device is not None:
             self._hand_over()
 
@@ -432,12 +434,19 @@ class DynamicGraph(Contents):
         if self._budget is None:
             return
         new = vertices - self.n_vertices
-        needed = self.memory.total_bytes + new * (VERTEX_BYTES + 17)
-        if needed > self._budget:
+        more, arcs = new * (VERTEX_BYTES + 17), self._budget_of_arcs(vertices)
+        if self._over(more) and self._device is not None:
+            self._device.give_way(max(0, (arcs or 0) - 17 * new))
+        if self._over(more):
+            needed = self.memory.device_bytes + more
             raise MemoryBudgetError(
                 needed,
                 self._budget,
                 [("vertices", vertices * (VERTEX_BYTES + 17))],
                 "raise device_budget",
             )
-        self._store.budget = self._budget_of_arcs(vertices)
+        self._store.budget = arcs
+
+    def _over(self, more: int) -> bool:
+        """Whether so many bytes more would be beyond the budget."""
+        return self._budget is not None and self.memory.device_bytes + more > self._budget

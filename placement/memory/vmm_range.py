@@ -29,6 +29,8 @@ class VmmRange:
         Places, a device's number or `HOST`, and bytes there: whole blocks of 2 MiB.
     devices : sequence of int
         Devices that may read and write all of it; each must reach the memory of the others.
+    most : int, optional
+        Bytes of addresses to reserve, if more than the parts take.
 
     Raises
     ------
@@ -44,9 +46,11 @@ class VmmRange:
         The first of the devices.
     """
 
-    def __init__(self, name: str, parts: Sequence[tuple[int, int]], devices: Sequence[int]) -> None:
+    def __init__(
+        self, name: str, parts: Sequence[tuple[int, int]], devices: Sequence[int], most: int = 0
+    ) -> None:
         self.name = name
-        self.nbytes = sum(nbytes for _, nbytes in parts)
+        self.nbytes = max(sum(nbytes for _, nbytes in parts), most)
         self.device = devices[0]
         self.address = 0
         self.mapped = 0
@@ -81,13 +85,17 @@ class VmmRange:
 
     def _map(self, nbytes: int, place: int) -> None:
         """Allocate memory in a place, behind what is mapped already."""
-        wanted = cuda_calls.driver().CUmemAllocationProp()
-        wanted.type = cuda_calls.driver().CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-        wanted.location.type, wanted.location.id = _location(place)
-        handle = self._call("cuMemCreate", nbytes, wanted, 0)
+        handle = self._create(nbytes, place)
         self.handles.append(handle)
         self._call("cuMemMap", self.address + self.mapped, nbytes, 0, handle, 0)
         self.mapped += nbytes
+
+    def _create(self, nbytes: int, place: int) -> Any:
+        """Return new physical memory of a place."""
+        wanted = cuda_calls.driver().CUmemAllocationProp()
+        wanted.type = cuda_calls.driver().CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        wanted.location.type, wanted.location.id = _location(place)
+        return self._call("cuMemCreate", nbytes, wanted, 0)
 
     def _open(self, address: int, nbytes: int, to: int) -> None:
         """Let a place read and write a range."""

@@ -55,7 +55,9 @@ def test_digests_and_labels_are_those_of_the_host(store, weighted):
 
 
 def test_refused_batches_change_nothing():
-    g = DynamicGraph(50, weighted=True, device="cuda", device_budget=50 * 40 + 4000)
+    g = DynamicGraph(
+        50, weighted=True, device="cuda", device_budget=50 * 40 + 4000, memory="device"
+    )
     g.apply(insert=([0, 1], [1, 2], [3, 4]))
     before = g.digest()
     for batch in (
@@ -72,6 +74,39 @@ def test_refused_batches_change_nothing():
     assert (g.digest(), g.epoch) == (before, 1)
     with pytest.raises(OptionError, match="rows"):
         DynamicGraph(3, store="pages", device="cuda")
+
+
+@pytest.mark.parametrize("store", device_rows.STORES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_pool_grows_where_it_lies_and_past_its_budget_on_the_host(store, weighted):
+    n, room = 20_000, 8 << 20
+    host = DynamicGraph(n, weighted=weighted)
+    options = {"weighted": weighted, "store": store, "device": "cuda"}
+    there = DynamicGraph(n, device_budget=34 * n + room, **options)
+    free = DynamicGraph(n, **options)
+    rng, window = np.random.default_rng(6), []
+    for count in (900_000, 5000, 400_000, 300, 700_000, 20_000):
+        window.append((rng.integers(0, n, count), rng.integers(0, n, count)))
+        address = free._store.targets.data.ptr
+        for g in (host, there, free):
+            g.apply(insert=window[-1])
+        if count < 10_000 and store == "rows":
+            assert free._store.targets.data.ptr == address
+        there.check()
+        assert host.digest() == there.digest() == free.digest()
+    assert there.memory.host_bytes > 0 == free.memory.host_bytes
+    assert there.memory.device_bytes <= there.device_budget
+    assert np.array_equal(lu.bfs(there, 0).distances, lu.bfs(host, 0, device="cpu").distances)
+    labels = lu.louvain(host, device="cpu").labels
+    for g in (there, free):
+        assert np.array_equal(lu.louvain(g, device="cuda").labels, labels)
+    for batch in window[1:]:
+        for g in (host, there):
+            g.apply(delete=batch)
+    there.compact()
+    there.check()
+    assert there.digest() == host.digest()
+    assert there.memory.host_bytes < there.memory.held_bytes / 2
 
 
 def test_scenarios_end_alike():

@@ -9,8 +9,10 @@ import numpy as np
 
 from louvain_um import DynamicGraph
 from louvain_um.dynamic.stores import device_rows
+from louvain_um.gpu.dynamic.pool import Copied
 from louvain_um.gpu.runtime import kernel_list
 from louvain_um.gpu.runtime.structs import Struct
+from louvain_um.placement.memory.growing_range import GrowingRange
 
 Libraries = dict[str, ctypes.CDLL]
 
@@ -26,8 +28,8 @@ class Emulated:
 
     xp = np
 
-    def __init__(self, libraries: Libraries, blocks: int) -> None:
-        self.libraries, self.blocks = libraries, blocks
+    def __init__(self, libraries: Libraries, blocks: int, *, maps: bool = False) -> None:
+        self.libraries, self.blocks, self.maps = libraries, blocks, maps
 
     def threads(self, source: str, kernel: str, types: str = "") -> int:
         return 256 * self.blocks
@@ -53,6 +55,23 @@ class Emulated:
     def address(self, array: Any) -> int:
         return 0 if array is None else array.ctypes.data
 
+    def room(self, name: str, most: int | None) -> Any:
+        """Return memory that grows: mapped by an emulated driver, or copied."""
+        return GrowingRange(name, most or 1 << 30, 0) if self.maps else Copied(np)
+
+    def array_in(self, room: Any, places: int, dtype: Any) -> Any:
+        kind = np.dtype(dtype)
+        if isinstance(room, Copied):
+            return room.bytes[: places * kind.itemsize].view(kind)
+        if not places:
+            return np.empty(0, kind)
+        held = (ctypes.c_uint8 * (places * kind.itemsize)).from_address(room.address)
+        held.owner = room
+        return np.frombuffer(held, kind)
+
+    def free_cached(self) -> None:
+        pass
+
     def clear(self, array: Any) -> None:
         array.fill(0)
 
@@ -60,8 +79,14 @@ class Emulated:
         return array.copy()
 
 
-def on_device(g: DynamicGraph, device: Emulated, store: str, budget: int | None = None) -> None:
+def on_device(
+    g: DynamicGraph,
+    device: Emulated,
+    store: str,
+    budget: int | None = None,
+    share: float | None = None,
+) -> None:
     """Move the rows of a graph to an emulated device."""
     rows = g._store.compressed()
-    g._store = device_rows.STORES[store](rows, 1, budget, device)
+    g._store = device_rows.STORES[store](rows, 1, budget, device, share=share)
     g._hand_over()

@@ -191,7 +191,9 @@ def test_plans_of_changing_graphs_are_refused_with_the_bytes():
     size = DynamicSize(n_vertices=1000, n_arcs=100_000)
     assert lu.plan(dynamic=size, machine="h200").fits
     with pytest.raises(MemoryBudgetError, match="phase 'rebuild'"):
-        lu.plan(dynamic=size, device_budget="1MiB", machine="h200")
+        lu.plan(dynamic=size, device_budget="1MiB", machine="h200", memory="device")
+    split = lu.plan(dynamic=size, device_budget="1MiB", machine="h200").placements["targets"]
+    assert 0 <= split.on_device < 1
     with pytest.raises(OptionError, match="dynamic alone"):
         lu.plan(n_vertices=3, n_arcs=4, dynamic=size)
     for wrong in ({"n_vertices": -1}, {"growth": 0.5}, {"batch": 2**31}, {"n_arcs": 1.5}):

@@ -18,10 +18,10 @@ def table_of(records: list[dict[str, Any]]) -> Table:
     for title in ("graph", "store") if several else ("store",):
         table.add_column(title, no_wrap=True)
     for title in (
-        "batch", "insert ms", "delete ms", "query ms", "M inserts/s", "B/arc", "moved MB",
-        "traverse ms",
+        "batch", "insert\nms", "delete\nms", "query\nms", "inserts\nM/s", "bytes\nper arc",
+        "moved\nMB", "traverse\nms",
     ):  # fmt: skip
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)
 
     def shown(value: float | None, scale: float = 1.0) -> str:
         return "–" if value is None else f"{value * scale:.3g}"

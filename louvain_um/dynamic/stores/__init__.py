@@ -46,6 +46,29 @@ def store_class(name: str, device: str = "cpu") -> type[Store]:
     return found
 
 
+def share_of(memory: Any) -> float | None:
+    """Return the share of a device's budget that arcs fill before they go to the host.
+
+    None if a policy keeps them on the device: what does not fit is refused.
+
+    Examples
+    --------
+    >>> from louvain_um.dynamic.stores import share_of
+    >>> share_of("auto"), share_of("zero_copy"), share_of("device")
+    (1.0, 0.0, None)
+    """
+    from louvain_um.placement.policy.find import find_policy
+    from louvain_um.placement.policy.policy import AUTO, HOST
+
+    policy = find_policy(memory)
+    placement = policy.placement_of("targets", "graph")
+    if policy.name == AUTO.name:
+        return 1.0
+    if placement.kind == "device":
+        return None
+    return 0.0 if placement.kind in HOST else placement.fraction
+
+
 def _on_device(name: str, device: str) -> type[Store]:
     """Return the class of a store on the current CUDA device."""
     from louvain_um.gpu.runtime.device import pick

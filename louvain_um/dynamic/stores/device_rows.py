@@ -3,66 +3,57 @@
 Pages come from the end of the pool by prefix sum, in the order of the rows. Freed ones are only
 counted: before too many are free, the pool is rebuilt, which is one pass over the arcs. A batch
 merges the touched rows into their new pages, or into room behind all pages, from where they are
-copied back.
+copied back. The pool grows where it lies, and past a budget on the host.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE
-from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, REBUILD_SHARE, ROOM
+from louvain_um.dynamic.stores.device_pools import Device, DevicePools
+from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, REBUILD_SHARE
 from louvain_um.dynamic.stores.store import I64, NARROW, U32, Compressed
-from louvain_um.errors import MemoryBudgetError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_BLOCKS, batch_struct, long_rows
+from louvain_um.gpu.dynamic.pool import Pool
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
 
-VERTEX_BYTES: Final = 17
-"""Bytes of a row's begin, end and class."""
-
-
-class Device(Protocol):
-    """Arrays and kernels: CuPy and a GPU, or NumPy and emulated kernels."""
-
-    xp: Any
-
-    def threads(self, source: str, kernel: str, types: str = "") -> int:
-        """Return how many threads of a kernel are resident at once, at most."""
-
-    def launch(self, source: str, kernel: str, types: str, items: int, *args: Any) -> None:
-        """Run a kernel with a thread per item, at most as many as are resident."""
-
-    def address(self, array: Any) -> int:
-        """Return where an array is; 0 for None."""
-
-    def clear(self, array: Any) -> None:
-        """Fill an array with zero bytes."""
-
-    def get(self, array: Any) -> Any:
-        """Copy to the host."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
-    """The whole store after a batch: rows as spans, or as offsets."""
+    """The whole store after a batch: rows as spans in a pool, or as offsets in arrays."""
 
     spans: Any
     offsets: Any
     classes: Any
     targets: Any
     weights: Any
+    pool: Pool | None
     frontier: int
 
 
-class DeviceRows:
+class DeviceRows(DevicePools):
     """Contiguous ascending rows in pages of size classes, or without gaps, on a device.
 
     Also the loops and degrees of its vertices, and which are alive: `hold_vertices` gives them.
+
+    Parameters
+    ----------
+    rows : Compressed
+    threads : int
+        Not used.
+    budget : int, optional
+        Bytes of the device for arcs and rows.
+    device : Device, optional
+        By default the current CUDA device.
+    share : float, optional
+        Share of the budget, or of the device, that arcs may take before they go to the host; by
+        default they never do, and what does not fit is refused.
     """
 
     name: ClassVar[str] = "rows"
@@ -75,13 +66,22 @@ class DeviceRows:
     """Arcs of the longest row that there has been, or more."""
 
     def __init__(
-        self, rows: Compressed, threads: int, budget: int | None, device: Device | None = None
+        self,
+        rows: Compressed,
+        threads: int,
+        budget: int | None,
+        device: Device | None = None,
+        *,
+        share: float | None = None,
     ) -> None:
         if device is None:
             from louvain_um.gpu.dynamic.cuda import Cuda
 
             device = Cuda()
         self.device, self.xp, self.budget = device, device.xp, budget
+        self.share = share if device.maps else None
+        self.pool: Pool | None = None
+        self.spare: Pool | None = None
         put, n = self.xp.asarray, len(rows.offsets) - 1
         self.counts = self.xp.zeros(COUNTS.itemsize, np.uint8)
         self.partials = self.xp.empty(2 * MOST_BLOCKS, np.int64)
@@ -162,11 +162,14 @@ class DeviceRows:
             self._afford(twice, self.weights)
             return self._rebuilt(changes)
         frontier = self.frontier + counts["fresh"]
-        free = self.free_arcs + counts["freed"]
-        if fits and free > max(MOST_FREE * frontier, LEAST_FREE):
+        crowded = self.free_arcs + counts["freed"] > max(MOST_FREE * frontier, LEAST_FREE)
+        if crowded and (fits or self.share is not None):
             return self._rebuilt(changes)
         self._afford(frontier + counts["room"], self.weights)
-        self._grow_pool(frontier + counts["room"])
+        self.free_spare()
+        assert self.pool is not None
+        self.pool.grow(frontier + counts["room"], self._here())
+        self.targets, self.weights = self._arrays(self.pool)
         return None
 
     def commit(self, changes: DeviceChanges, reserved: Rebuilt | None) -> None:
@@ -229,6 +232,8 @@ class DeviceRows:
 
     def traverse(self) -> int:
         """Return the sum of all targets."""
+        if self.host_bytes:
+            return int(self.compressed().targets.sum(dtype=np.int64))
         return int(self.device_rows()[1].astype(np.int64).sum())
 
     def rows(self) -> None:
@@ -236,14 +241,19 @@ class DeviceRows:
 
     def device_rows(self) -> tuple[Any, Any, Any]:
         """Return offsets, targets and weights of compressed rows, on the device."""
+        self.free_spare()
         built = self._rebuilt(None, compressed=True)
         return built.offsets, built.targets, built.weights
 
     def compressed(self) -> Compressed:
         """Return a copy in host memory as compressed rows."""
-        rows = self.device_rows()
-        offsets, targets = self.device.get(rows[0]), self.device.get(rows[1])
-        weights = None if rows[2] is None else self.device.get(rows[2])
+        built = self._rebuilt(None, compressed=True, aside=self.host_bytes > 0)
+        offsets = self.device.get(built.offsets)
+        if built.pool is None:
+            targets = self.device.get(built.targets)
+            weights = None if built.weights is None else self.device.get(built.weights)
+        else:
+            targets, weights, *_ = *built.pool.fetched(built.frontier), None
         if weights is not None and weights.dtype == np.uint64:
             weights = weights.view(np.int64)
         return Compressed(offsets=offsets, targets=targets, weights=weights)
@@ -252,6 +262,12 @@ class DeviceRows:
         """Rebuild the pool in the order of the vertices, without free pages."""
         self._afford(self.frontier + self._rebuilt_arcs(0), self.weights)
         self._take(self._rebuilt(None), 0)
+
+    def give_way(self, budget: int) -> None:
+        """Keep to a smaller budget, if arcs may go to the host."""
+        if self.share is not None:
+            self.budget = budget
+            self.compact()
 
     def check(self) -> None:
         """Raise AssertionError unless pages do not overlap and rows add up."""
@@ -268,43 +284,6 @@ class DeviceRows:
         if self.paged:
             assert self.free_arcs == self.frontier - sizes.sum(), "free pages do not add up"
 
-    @property
-    def live_bytes(self) -> int:
-        """Bytes of the arcs themselves."""
-        return self._bytes(self.n_arcs)
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of the pool up to its frontier."""
-        return self._bytes(self.frontier)
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of begins, ends and classes."""
-        return VERTEX_BYTES * len(self.alive)
-
-    @property
-    def types(self) -> str:
-        """Template arguments of the kernels that run on the store."""
-        if self.weights is None:
-            return "Unweighted"
-        return "u32" if self.weights.dtype == np.uint32 else "u64"
-
-    def _bytes(self, arcs: int, weights: Any = None) -> int:
-        weights = self.weights if weights is None else weights
-        return arcs * (4 if weights is None else 4 + weights.dtype.itemsize)
-
-    def _afford(self, arcs: int, weights: Any) -> None:
-        """Raise a MemoryBudgetError if a pool of so many arcs is beyond the budget."""
-        needed = self._bytes(arcs, weights)
-        if self.budget is not None and needed + self.row_bytes > self.budget:
-            raise MemoryBudgetError(
-                needed + self.row_bytes,
-                self.budget,
-                [("arcs", needed), ("rows", self.row_bytes)],
-                "raise device_budget, or delete edges and compact()",
-            )
-
     def _rebuilt_arcs(self, gained: int) -> int:
         """Return the places of the pool after a rebuild, at most: pages are half full or more."""
         return (2 if self.paged else 1) * (self.n_arcs + max(gained, 0))
@@ -315,16 +294,17 @@ class DeviceRows:
         self.xp.cumsum(lengths, out=offsets[1:])
         return offsets
 
-    def _widen(self, batch: Any) -> None:
-        """Make room for weights beyond 32 bits."""
-        if self.weights.dtype == np.uint64:
-            return
-        self._afford(2 * self.frontier, self.xp.empty(0, np.uint64))
-        self.weights = self.weights.astype(np.uint64)
-        batch.set(weights=self.device.address(self.weights))
+    def _rebuilt(
+        self,
+        changes: DeviceChanges | None,
+        *,
+        compressed: bool = False,
+        aside: bool = False,
+    ) -> Rebuilt:
+        """Return the store after a batch, or as it is, rows in the order of their vertices.
 
-    def _rebuilt(self, changes: DeviceChanges | None, *, compressed: bool = False) -> Rebuilt:
-        """Return the store after a batch, or as it is, rows in the order of their vertices."""
+        Compressed rows are in arrays of the device, or, `aside`, in a pool on the host.
+        """
         xp, n = self.xp, len(self.spans) // 2
         offsets = xp.empty(n + 1, np.int64) if compressed else None
         spans = None if compressed else xp.empty(2 * n, np.int64)
@@ -332,10 +312,10 @@ class DeviceRows:
         classes = xp.empty(n, np.uint8) if paged else None
         if changes is None or changes.batch is None:
             arcs, rows, gained = 0, 0, 0
-            aside = xp.empty(long_rows(self.n_arcs), np.uint32)
+            listed = xp.empty(long_rows(self.n_arcs), np.uint32)
             self.device.clear(self.counts)
             batch = batch_struct(
-                **self.batch_fields(), listed=0, long_rows=self.device.address(aside)
+                **self.batch_fields(), listed=0, long_rows=self.device.address(listed)
             )
         else:
             arcs, rows, gained = (changes.counts[name] for name in ("arcs", "rows", "gained"))
@@ -347,9 +327,13 @@ class DeviceRows:
         frontier = self.n_arcs + gained
         if paged:
             frontier = self.read_counts()["frontier"]
-        size = int(frontier * ROOM) if paged else frontier
-        targets = xp.empty(size, np.uint32)
-        weights = None if self.weights is None else xp.empty(size, self.weights.dtype)
+        kind, pool = None if self.weights is None else self.weights.dtype, None
+        if compressed and not aside:
+            targets = xp.empty(frontier, np.uint32)
+            weights = None if kind is None else xp.empty(frontier, kind)
+        else:
+            pool = self._new_pool(frontier, kind, 0 if aside else None)
+            targets, weights = self._arrays(pool)
         if n:
             self.device.launch(
                 "merge", "rebuild_rows", self.types, self.n_arcs + arcs + n, batch, np.int64(n),
@@ -362,26 +346,18 @@ class DeviceRows:
             classes=classes,
             targets=targets,
             weights=weights,
+            pool=pool,
             frontier=frontier,
         )
 
-    def _grow_pool(self, size: int) -> None:
-        """Make the pool reach to `size`; rows stay where they are."""
-        if size <= len(self.targets):
-            return
-
-        def longer(array: Any) -> Any:
-            grown = self.xp.empty(int(size * ROOM), array.dtype)
-            grown[: self.frontier] = array[: self.frontier]
-            return grown
-
-        self.targets = longer(self.targets)
-        self.weights = None if self.weights is None else longer(self.weights)
-
     def _take(self, built: Rebuilt, gained: int) -> None:
         """Replace the store's arrays."""
+        # Without a budget, memory stays for the next rebuild if that follows at once.
+        self.pool, self.spare = built.pool, self.pool if self.budget is None else None
         self.spans, self.classes = built.spans, built.classes
         self.targets, self.weights = built.targets, built.weights
+        if self.host_bytes and built.pool is not None:
+            built.pool.bring(self._here())  # the old pool has gone
         self.frontier, self.free_arcs = built.frontier, 0
         self.n_arcs += gained
         self.moved_bytes += self.live_bytes

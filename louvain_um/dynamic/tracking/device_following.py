@@ -229,7 +229,7 @@ class DeviceFollower:
         parts = follow_arrays.follow_bytes(
             graph.n_vertices, graph.n_arcs, self.graph.device_store.longest
         )
-        held = graph.memory.total_bytes
+        held = graph.memory.device_bytes
         needed = held + sum(parts.values())
         if needed > graph.device_budget:
             raise MemoryBudgetError(

@@ -87,6 +87,6 @@ class DeviceRuns:
 
         left = None
         if graph.device_budget is not None:
-            left = max(1, graph.device_budget - graph.memory.total_bytes)
+            left = max(1, graph.device_budget - graph.memory.device_bytes)
         memory = find_policy(options.memory)
         return replace(options, device="cuda", memory=memory, device_budget=left)

@@ -7,8 +7,13 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.gpu.dynamic.batch_arrays import MOST_BLOCKS
+from louvain_um.gpu.dynamic.pool import Copied, Room
 from louvain_um.gpu.level import or_null
 from louvain_um.gpu.runtime.structs import Struct
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.growing_range import HOST_SHARE, GrowingRange
+from louvain_um.placement.memory.host import available
+from louvain_um.placement.memory.pages import supported
 
 THREADS: Final = 256
 """Threads of a block (`batch.cuh`)."""
@@ -24,6 +29,8 @@ class Cuda:
 
         self.xp: Any = cupy
         self.kernels = kernels
+        self.device = int(cupy.cuda.runtime.getDevice())
+        self.maps = supported(self.device)
 
     def threads(self, source: str, kernel: str, types: str = "") -> int:
         """Return how many threads of a kernel are resident at once, at most."""
@@ -55,6 +62,26 @@ class Cuda:
     def clear(self, array: Any) -> None:
         """Fill an array with zero bytes."""
         array.data.memset_async(0, array.nbytes)
+
+    def room(self, name: str, most: int | None) -> Room:
+        """Return memory that grows, to `most` bytes or as far as device and host reach."""
+        if not self.maps:
+            return Copied(self.xp)
+        if most is None:
+            most = cuda_calls.free_memory()[1] + int(HOST_SHARE * (available() or 0))
+        return GrowingRange(name, most, self.device)
+
+    def array_in(self, room: Any, places: int, dtype: Any) -> Any:
+        """Return an array over the beginning of such memory."""
+        if isinstance(room, GrowingRange):
+            from louvain_um.placement.memory.allocator import view
+
+            return view(room.address, places, dtype, room)  # type: ignore[arg-type]
+        return room.bytes[: places * np.dtype(dtype).itemsize].view(dtype)
+
+    def free_cached(self) -> None:
+        """Give memory that CuPy caches back to the driver."""
+        self.xp.get_default_memory_pool().free_all_blocks()
 
     def get(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy to the host."""

@@ -16,3 +16,11 @@ def test_a_graph_without_edges_to_insert_has_no_chart(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "no chart: no edge was inserted" in result.output
     assert not (tmp_path / "out" / "rates.svg").exists()
+
+
+def test_the_table_fits_a_terminal(tmp_path: Path) -> None:
+    words = ["stores", "example:les-miserables", "--batch", "10", "--steps", "1"]
+    result = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out")], env={"COLUMNS": "80"})
+    assert result.exit_code == 0, result.output
+    titles = "store batch insert delete query inserts bytes moved traverse per arc MB ms M/s"
+    assert set(titles.split()) <= set(result.output.split())

@@ -1,0 +1,185 @@
+"""Addresses for as much as an array may become, over memory that is mapped as it grows."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from louvain_um.errors import LouvainUmError, MemoryBudgetError
+from louvain_um.placement.arena_spec import BLOCK
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.cuda_calls import HOST
+from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.memory.host import available
+from louvain_um.placement.memory.vmm_range import VmmRange
+
+HOST_CHUNK: Final = 64 << 20
+"""Bytes of host memory that are allocated at a time, and brought to the device one by one."""
+
+HOST_SHARE: Final = 0.5
+"""Share of the host's free memory that is page-locked at most."""
+
+
+class GrowingRange(VmmRange):
+    """A range whose memory is mapped in steps of 2 MiB as it is needed: nothing is copied.
+
+    It is freed when nothing refers to it any more: arrays over it keep it alive.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    most : int
+        Bytes to reserve addresses for.
+    device : int
+        The CUDA device, which is current.
+
+    Raises
+    ------
+    PlacementError
+        The driver does not map memory this way.
+
+    Attributes
+    ----------
+    parts : list of (int, int)
+        Place and bytes of each piece of memory, in the order of their addresses.
+    """
+
+    def __init__(self, name: str, most: int, device: int) -> None:
+        self.parts: list[tuple[int, int]] = []
+        super().__init__(name, [], [device], most=_blocks(max(most, 1)))
+
+    def grow(self, nbytes: int, here: int) -> None:
+        """Map memory until there are so many bytes; what there is stays where it is.
+
+        Parameters
+        ----------
+        nbytes : int
+        here : int
+            Bytes of the device at most; what is beyond them is memory of the host.
+
+        Raises
+        ------
+        MemoryBudgetError
+            The addresses end, or there is no such memory left; the range is what it was.
+        """
+        missing, count = _blocks(nbytes) - self.mapped, len(self.parts)
+        if missing <= 0:
+            return
+        if self.mapped + missing > self.nbytes:
+            raise self._ended(self.mapped + missing)
+        on_device = min(missing, max(0, here // BLOCK * BLOCK - self.on_device))
+        try:
+            if on_device:
+                guard.check_plain(self.name, on_device, self.device)
+                self._add(on_device, self.device)
+            self._refuse_host(missing - on_device)
+            for at in range(on_device, missing, HOST_CHUNK):
+                self._add(min(HOST_CHUNK, missing - at), HOST)
+        except BaseException:
+            self._drop(count)
+            raise
+
+    def bring(self, here: int) -> None:
+        """Replace memory of the host by the device's, up to `here` bytes of it; values stay.
+
+        What the device has no memory for stays on the host.
+        """
+        at = self.address
+        for i, (place, nbytes) in enumerate(self.parts):
+            if place == HOST and self.on_device + nbytes <= here:
+                with (
+                    suppress(MemoryBudgetError),
+                    GrowingRange(self.name, nbytes, self.device) as fresh,
+                ):
+                    fresh.grow(nbytes, nbytes)
+                    cuda_calls.copy(fresh.address, at, nbytes)
+                    self._exchange(i, at, fresh)
+            at += nbytes
+
+    def _exchange(self, i: int, at: int, fresh: GrowingRange) -> None:
+        """Map the memory of a fresh range instead of a piece, which it gets."""
+        (_, nbytes), old = self.parts[i], self.handles[i]
+        cuda_calls.synchronize()
+        self._call("cuMemUnmap", at, nbytes)
+        try:
+            self._call("cuMemMap", at, nbytes, 0, fresh.handles[0], 0)
+        except LouvainUmError:
+            self._call("cuMemMap", at, nbytes, 0, old, 0)
+        else:
+            self.handles[i], fresh.handles[0] = fresh.handles[0], old
+            self.parts[i] = self.device, nbytes
+        self._open(at, nbytes, self.device)
+
+    def fetch(self, target: NDArray[Any]) -> None:
+        """Copy the beginning into an array in host memory, piece by piece."""
+        cuda_calls.synchronize()
+        done = 0
+        for _, nbytes in self.parts:
+            count = min(nbytes, target.nbytes - done)
+            if count > 0:
+                cuda_calls.copy(target.ctypes.data + done, self.address + done, count)
+            done += nbytes
+
+    @property
+    def on_device(self) -> int:
+        """Bytes of the device."""
+        return sum(nbytes for place, nbytes in self.parts if place != HOST)
+
+    @property
+    def on_host(self) -> int:
+        """Bytes of the host."""
+        return self.mapped - self.on_device
+
+    def close(self) -> None:
+        """Free the memory and the addresses, once kernels have ended."""
+        if self.mapped:
+            cuda_calls.synchronize()
+        super().close()
+
+    def __enter__(self) -> GrowingRange:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # at the end of the process the driver may be gone
+            self.close()
+
+    def _add(self, nbytes: int, place: int) -> None:
+        """Map new memory of a place behind the other, for the device to read and write."""
+        self._map(nbytes, place)
+        self.parts.append((place, nbytes))
+        self._open(self.address + self.mapped - nbytes, nbytes, self.device)
+
+    def _drop(self, count: int) -> None:
+        """Free what is mapped behind the first `count` pieces."""
+        while len(self.handles) > count:
+            keep = sum(nbytes for _, nbytes in self.parts[: len(self.handles) - 1])
+            with suppress(LouvainUmError):
+                if self.mapped > keep:
+                    self._call("cuMemUnmap", self.address + keep, self.mapped - keep)
+                self._call("cuMemRelease", self.handles[-1])
+            self.mapped = keep
+            self.handles.pop()
+        del self.parts[count:]
+
+    def _refuse_host(self, nbytes: int) -> None:
+        """Raise a MemoryBudgetError if that is more of the host than may be page-locked."""
+        room = available()
+        if nbytes and room is not None and nbytes > HOST_SHARE * room:
+            raise MemoryBudgetError(
+                nbytes, int(HOST_SHARE * room), [(f"{self.name}, on the host", nbytes)],
+                "raise device_budget, or use a machine with more host memory",
+            )  # fmt: skip
+
+    def _ended(self, nbytes: int) -> MemoryBudgetError:
+        return MemoryBudgetError(nbytes, self.nbytes, [(self.name, nbytes)], "raise device_budget")
+
+
+def _blocks(nbytes: int) -> int:
+    """Return bytes rounded up to whole blocks of 2 MiB."""
+    return -(-nbytes // BLOCK) * BLOCK
