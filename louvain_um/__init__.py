@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from louvain_um.algorithms.triangles import triangles
     from louvain_um.analysis.ensemble import ensemble
     from louvain_um.analysis.resolution import resolution_profile
-    from louvain_um.api import leiden, louvain
+    from louvain_um.api import detect_partitioned, leiden, louvain
     from louvain_um.distributed.files.reading import read_partitioned
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.dynamic.streams import read_stream
@@ -58,7 +58,7 @@ _HOMES = {
     "louvain_um.algorithms.triangles": ("triangles",),
     "louvain_um.analysis.ensemble": ("ensemble",),
     "louvain_um.analysis.resolution": ("resolution_profile",),
-    "louvain_um.api": ("leiden", "louvain"),
+    "louvain_um.api": ("detect_partitioned", "leiden", "louvain"),
     "louvain_um.dynamic.graph": ("DynamicGraph",),
     "louvain_um.dynamic.tracking.tracker": ("Tracker",),
     "louvain_um.dynamic.streams": ("read_stream",),
@@ -104,6 +104,7 @@ __all__ = [
     "as_graph",
     "bfs",
     "connected_components",
+    "detect_partitioned",
     "ensemble",
     "leiden",
     "louvain",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster
+from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster, write_on_cluster
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import Observer, ignore
 from louvain_um.gpu.runtime.preflight import device_errors, device_of, refuse_high_degrees
@@ -15,6 +16,10 @@ from louvain_um.option_signatures import OptionValues, takes_options
 from louvain_um.options import Options
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.results.communities import Communities
+
+if TYPE_CHECKING:
+    from louvain_um.distributed.files.reading import PartitionedGraph
+    from louvain_um.distributed.files.writing import PartitionedLabels
 
 
 @takes_options()
@@ -126,6 +131,63 @@ def leiden(
     return run(graph, Options(method="leiden", **options), observer, clustered)
 
 
+@takes_options()
+def detect_partitioned(
+    graph: Any,
+    folder: str | os.PathLike[str],
+    *,
+    cluster: Any,
+    method: Literal["louvain", "leiden"] = "louvain",
+    observer: Observer | None = None,
+    checkpoint: str | Path | None = None,
+    on_loss: Literal["raise", "resume"] = "raise",
+    force: bool = False,
+    **options: Unpack[OptionValues],
+) -> PartitionedLabels:
+    """Detect communities on a cluster whose ranks write them, each those of its own vertices.
+
+    No labels are sent to the process that calls this, which may have less memory than they take.
+
+    Parameters
+    ----------
+    graph : PartitionedGraph, Graph or anything `as_graph` takes
+    folder : path
+        For Parquet files with the columns vertex and community, which readers of folders take as
+        one table; made if needed. Every rank must be able to write to it; remote ones ("s3://…")
+        through fsspec.
+    cluster, checkpoint, on_loss
+        As in `louvain`.
+    method : {"louvain", "leiden"}
+    **options
+        The options of a run; see `louvain_um.options.Options`.
+    observer : callable, optional
+        Called with every phase and iteration (`louvain_um.events.Event`).
+    force : bool
+        Whether the files may replace others.
+
+    Returns
+    -------
+    PartitionedLabels
+
+    Raises
+    ------
+    LouvainUmError
+        The folder has files, and `force` is off, or it cannot be written to; else as `louvain`.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> source = lu.read_partitioned("edges/*.parquet")  # doctest: +SKIP
+    >>> found = lu.detect_partitioned(source, "labels", cluster="local:4")  # doctest: +SKIP
+    >>> found.files[0], found.n_communities, found.modularity  # doctest: +SKIP
+    """
+    clustered = ClusterRun(
+        cluster=cluster, checkpoint=checkpoint, on_loss=on_loss, labels=folder, force=force
+    )
+    given = Options(method=method, **options)
+    return write_on_cluster(clustered, graph_for(clustered, graph), given, observer or ignore)
+
+
 def run(
     graph: Any,
     options: Options,
@@ -142,7 +204,8 @@ def run(
 
     observer = observer or ignore
     if clustered is not None and clustered.cluster is not None:
-        return run_on_cluster(clustered, graph, options, observer)
+        there = graph_for(clustered, graph)
+        return detect_on_cluster(clustered, there, options, observer)
     options = replace(options, memory=find_policy(options.memory))
     if is_several(options.device):
         given = graph if isinstance(graph, DeviceGraph) else host_graph(graph)
@@ -182,18 +245,16 @@ def run(
             return found if names is None else replace(found, vertex_names=names)
 
 
-def run_on_cluster(
-    clustered: ClusterRun, graph: Any, options: Options, observer: Observer
-) -> Communities:
-    """Detect communities on a cluster, which takes the graph from the host."""
+def graph_for(clustered: ClusterRun, graph: Any) -> Graph | PartitionedGraph | None:
+    """Return a graph as a cluster takes it: from the host; None in processes that follow."""
     from louvain_um.distributed.files.reading import PartitionedGraph
 
-    if clustered.follows and not isinstance(graph, PartitionedGraph):
-        graph = None
-    elif not isinstance(graph, PartitionedGraph):
-        with clustered.leading():
-            graph = host_graph(graph)
-    return detect_on_cluster(clustered, graph, options, observer)
+    if isinstance(graph, PartitionedGraph):
+        return graph
+    if clustered.follows:
+        return None
+    with clustered.leading():
+        return host_graph(graph)
 
 
 def host_graph(graph: Any) -> Graph:

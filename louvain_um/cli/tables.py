@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from louvain_um.graph.graph import Graph
     from louvain_um.results.communities import Communities
+    from louvain_um.results.partition import Outcome
 
 
 def console() -> Console:
@@ -39,7 +40,7 @@ def graph_numbers(graph: Graph) -> dict[str, Any]:
     }
 
 
-def numbers_of(result: Communities) -> dict[str, Any]:
+def numbers_of(result: Outcome) -> dict[str, Any]:
     """Return the size of a result's graph; of one that no process held, what is known."""
     if result.graph is not None:
         return graph_numbers(result.graph)
@@ -47,7 +48,7 @@ def numbers_of(result: Communities) -> dict[str, Any]:
     return {"vertices": result.n_vertices, "edges": None, "arcs": arcs, "weighted": None}
 
 
-def result_line(result: Communities, compiling: float = 0.0) -> str:
+def result_line(result: Outcome, compiling: float = 0.0) -> str:
     """Return a line with communities, modularity and seconds, compile time excluded."""
     many = count(result.n_communities, "community", "communities")
     levels = count(len(result.levels), "level", "levels")
@@ -105,7 +106,7 @@ def listing(members: list[str], size: int, room: int) -> str:
     return f"{text} and {size - shown:,} more" if shown < size else text
 
 
-def levels_table(result: Communities) -> Table:
+def levels_table(result: Outcome) -> Table:
     """Return a table with one row per level."""
     from louvain_um.results.display import LEVEL_HEAD, level_rows
 
@@ -115,7 +116,7 @@ def levels_table(result: Communities) -> Table:
     return table
 
 
-def cost_lines(result: Communities, compiling: float = 0.0) -> list[str]:
+def cost_lines(result: Outcome, compiling: float = 0.0) -> list[str]:
     """Return lines with seconds by phase, compile time included, and peak MiB by group."""
     seconds = ", ".join(f"{name} {value:.3f}" for name, value in result.timings.items())
     peaks = ", ".join(f"{name} {value / 2**20:,.1f}" for name, value in result.memory.items())

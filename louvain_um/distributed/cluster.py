@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from louvain_um.distributed.files.reading import PartitionedGraph
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
@@ -16,6 +16,9 @@ from louvain_um.events import Observer, ignore
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
+
+if TYPE_CHECKING:
+    from louvain_um.distributed.files.writing import PartitionedLabels
 
 LOCAL: Final = re.compile(r"local(?::([1-9][0-9]{0,3}))?")
 ADDRESS: Final = re.compile(r"[a-z]+://\S+")
@@ -40,6 +43,10 @@ class ClusterRun:
     on_loss : {"raise", "resume"}
         What to do when a worker is lost: raise `WorkerLostError`, or go on from the checkpoint
         with the workers left.
+    labels : path, optional
+        Folder to which each rank writes the communities of its own vertices.
+    force : bool
+        Whether these files may replace others.
 
     Raises
     ------
@@ -50,6 +57,8 @@ class ClusterRun:
     cluster: Any
     checkpoint: str | Path | None = None
     on_loss: Literal["raise", "resume"] = "raise"
+    labels: str | os.PathLike[str] | None = None
+    force: bool = False
 
     def __post_init__(self) -> None:
         if self.on_loss not in ("raise", "resume"):
@@ -59,6 +68,9 @@ class ClusterRun:
             raise OptionError("checkpoint", None, "name a folder", problem=problem)
         if self.cluster is None and self.checkpoint is not None:
             problem = "checkpoints are written by the ranks of a cluster"
+            raise OptionError("cluster", None, "pass cluster='local:2', say", problem=problem)
+        if self.cluster is None and self.labels is not None:
+            problem = "labels are written by the ranks of a cluster"
             raise OptionError("cluster", None, "pass cluster='local:2', say", problem=problem)
         known = self.cluster in (None, "mpi") or not isinstance(self.cluster, str)
         if not known and not LOCAL.fullmatch(self.cluster) and not ADDRESS.fullmatch(self.cluster):
@@ -70,6 +82,16 @@ class ClusterRun:
     def folder(self) -> Path | None:
         """The checkpoint's folder, wherever a worker runs."""
         return None if self.checkpoint is None else Path(self.checkpoint).absolute()
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What every rank is told, of paths that hold wherever it runs."""
+        values: dict[str, Any] = {"checkpoint": self.folder}
+        if self.labels is not None:
+            path = os.fspath(self.labels)
+            values["labels"] = path if "://" in path else os.path.abspath(path)
+            values["force"] = self.force
+        return values
 
     @property
     def follows(self) -> bool:
@@ -112,6 +134,31 @@ def detect_on_cluster(
     LouvainUmError
         The cluster cannot be reached, or runs another version.
     """
+    found = started(run, graph, options, observer)
+    assert isinstance(found, Communities)
+    return found
+
+
+def write_on_cluster(
+    run: ClusterRun,
+    graph: Graph | PartitionedGraph | None,
+    options: Options,
+    observer: Observer = ignore,
+) -> PartitionedLabels:
+    """Detect communities with ranks that write them to the files of ``run.labels``.
+
+    Raises as `detect_on_cluster` does, and a LouvainUmError if the folder cannot be written to.
+    """
+    from louvain_um.distributed.files.writing import PartitionedLabels
+
+    found = started(run, graph, options, observer)
+    return PartitionedLabels.of(found) if isinstance(found, Communities) else found
+
+
+def started(
+    run: ClusterRun, graph: Graph | PartitionedGraph | None, options: Options, observer: Observer
+) -> Communities | PartitionedLabels:
+    """Run the ranks where they are to run; return what the first one found."""
     if options.device not in ("auto", "cpu"):
         problem = "the ranks of a cluster run on CPUs"
         raise OptionError("device", options.device, "use device='cpu'", problem=problem)
@@ -122,7 +169,7 @@ def detect_on_cluster(
         require("mpi4py.MPI", "mpi4py", "mpi")
         from louvain_um.distributed.carriers.mpi import detect_with_mpi
 
-        return detect_with_mpi(graph, options, observer, patience=patience(), checkpoint=run.folder)
+        return detect_with_mpi(graph, options, observer, patience=patience(), **run.values)
     if graph is None:
         raise OptionError("graph", None, "must be a graph")
     require("distributed", "Dask", "cluster")
@@ -132,7 +179,7 @@ def detect_on_cluster(
         try:
             return dask_session.detect_with_client(
                 client, graph, options, observer, patience=patience(),
-                resume=run.on_loss == "resume", checkpoint=run.folder,
+                resume=run.on_loss == "resume", **run.values,
             )  # fmt: skip
         except WorkerLostError as error:
             raise WorkerLostError(f"{error}; {remedy(run)}") from error

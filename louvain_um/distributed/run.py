@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator,
 from louvain_um.distributed.checkpoint import Checkpoint
 from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.engine import COLLAPSE_ARCS, RankEngine
+from louvain_um.distributed.files.writing import RankParts
 from louvain_um.distributed.partition import RowBlock, blocks_of, join_blocks
 from louvain_um.distributed.rank_times import RankTimes
 from louvain_um.distributed.version_digest import version_digest
@@ -32,6 +34,8 @@ def detect_on_rank(
     *,
     checkpoint: str | Path | None = None,
     collapse_arcs: int = COLLAPSE_ARCS,
+    labels: str | None = None,
+    force: bool = False,
 ) -> Communities:
     """Detect communities with all ranks, each of which calls this with its own rows.
 
@@ -46,6 +50,11 @@ def detect_on_rank(
         Folder in which an interrupted run is resumed, on any number of ranks.
     collapse_arcs : int
         Arcs of a level up to which every rank computes it alone.
+    labels : path, optional
+        Folder to which each rank writes the communities of its own vertices; the files' names
+        are in ``provenance["files"]``.
+    force : bool
+        Whether these files may replace others.
 
     Returns
     -------
@@ -54,13 +63,17 @@ def detect_on_rank(
     """
     refuse_extended_rule(options)
     refuse_mixed_versions(ranks)
+    parts = None if labels is None else RankParts(ranks, labels, force=force)
     graph = join_blocks(ranks, block)
     saved = None if checkpoint is None else Checkpoint(checkpoint, ranks, graph, options)
     engine = RankEngine(options, observer, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)
     times = RankTimes(ranks.traffic, observer)
     result = detect(engine, graph, options, times)
     found = {"replayed": engine.replayed, "by_rank": times.of_all(ranks)}
-    return replace(result, vertex_names=block.names, provenance={**result.provenance, **found})
+    result = replace(result, vertex_names=block.names)
+    if parts is not None:
+        found["files"] = parts.write(result, block)
+    return replace(result, provenance={**result.provenance, **found})
 
 
 def refuse_mixed_versions(ranks: Communicator) -> None:
@@ -88,14 +101,14 @@ def detect_in_threads(
     observer: Observer = ignore,
     *,
     ranks: int,
-    checkpoint: str | Path | None = None,
-    collapse_arcs: int = COLLAPSE_ARCS,
     patience: float = 600.0,
     communicator: Callable[[Meeting, int], ThreadCommunicator] = ThreadCommunicator,
+    **values: Any,
 ) -> Communities:
     """Detect communities with ranks that are threads of this process.
 
     It shows what other carriers do, and does not save time: one process uses all cores anyway.
+    Further arguments are those of `detect_on_rank`.
     """
     blocks = blocks_of(graph, ranks)
     options = replace(options, threads=options.threads or 1)
@@ -103,9 +116,7 @@ def detect_in_threads(
     def task(own: ThreadCommunicator) -> Communities:
         rank = own.rank
         watcher = ignore if rank else observer
-        return detect_on_rank(
-            own, blocks[rank], options, watcher, checkpoint=checkpoint, collapse_arcs=collapse_arcs
-        )
+        return detect_on_rank(own, blocks[rank], options, watcher, **values)
 
     results = run_threads(task, ranks, patience=patience, communicator=communicator)
     return replace(results[0], graph=graph)

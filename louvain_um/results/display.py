@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.results.partition import Result
+from louvain_um.results.partition import Outcome, Result
 
 SHOWN = 8
 """Communities and members listed; the rest is counted."""
@@ -38,7 +38,7 @@ def score(modularity: float) -> str:
     return f"{round(modularity, 4) + 0.0:.4f}" if abs(modularity) < 1e6 else f"{modularity:.4g}"
 
 
-def objective_text(result: Result) -> str:
+def objective_text(result: Outcome) -> str:
     """Return the value of a result's objective, named."""
     if result.objective == "cpm":
         return f"CPM {result.value:.6g}, modularity {score(result.modularity)}"
@@ -46,7 +46,7 @@ def objective_text(result: Result) -> str:
     return f"{name}modularity {score(result.modularity)}"
 
 
-def level_rows(result: Result) -> Rows:
+def level_rows(result: Outcome) -> Rows:
     """Return one row of text per level."""
     return [
         (

@@ -62,8 +62,11 @@ class Partition(Protocol):
         """Number of vertices."""
 
 
-class Result(Partition, Protocol):
-    """A partition and how it came about; `Communities` documents the fields."""
+class Outcome(Protocol):
+    """What is known of a detection besides labels; `Communities` documents the fields."""
+
+    @property
+    def n_vertices(self) -> int: ...  # noqa: D102
 
     @property
     def graph(self) -> Graph | None: ...  # noqa: D102
@@ -73,12 +76,6 @@ class Result(Partition, Protocol):
 
     @property
     def sizes(self) -> NDArray[np.int64]: ...  # noqa: D102
-
-    @property
-    def maps(self) -> tuple[NDArray[np.uint32], ...]: ...  # noqa: D102
-
-    @property
-    def coarse_labels(self) -> tuple[NDArray[np.uint32], ...]: ...  # noqa: D102
 
     @property
     def levels(self) -> tuple[Level, ...]: ...  # noqa: D102
@@ -106,6 +103,16 @@ class Result(Partition, Protocol):
 
     @property
     def provenance(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+
+class Result(Partition, Outcome, Protocol):
+    """A partition and how it came about."""
+
+    @property
+    def maps(self) -> tuple[NDArray[np.uint32], ...]: ...  # noqa: D102
+
+    @property
+    def coarse_labels(self) -> tuple[NDArray[np.uint32], ...]: ...  # noqa: D102
 
     def at_level(self, level: int) -> NDArray[np.uint32]: ...  # noqa: D102
 

@@ -223,3 +223,36 @@ def test_the_command_line_leaves_a_pattern_to_the_ranks(tmp_path: Path) -> None:
     assert found["modularity"] == one.modularity
     assert found["graph"]["arcs"] == graph.n_arcs
     assert read_labels(output).communities.tolist() == one.labels.tolist()
+
+
+def test_ranks_write_labels_that_no_client_holds(
+    tmp_path: Path, start: Callable[[int], Any]
+) -> None:
+    client, graph = start(2), graph_named("lfr")
+    found = lu.detect_partitioned(graph, tmp_path / "out", cluster=client, method="leiden")
+    one = one_process("lfr", "leiden")
+    assert not isinstance(found, Communities)
+    assert not hasattr(found, "labels")
+    assert (found.modularity, found.levels[0].arcs) == (one.modularity, graph.n_arcs)
+    assert found.sizes.tolist() == one.sizes.tolist()
+    assert [Path(file).name for file in found.files] == ["part-00000.parquet", "part-00001.parquet"]
+    assert pq.read_table(tmp_path / "out")["community"].to_pylist() == one.labels.tolist()
+    with pytest.raises(LouvainUmError, match="has files already"):
+        lu.detect_partitioned(graph, tmp_path / "out", cluster=client)
+    with pytest.raises(LouvainUmError, match="cannot be written to"):
+        lu.detect_partitioned(graph, tmp_path / "out" / "part-00000.parquet" / "x", cluster=client)
+
+
+def test_the_command_line_leaves_labels_to_ranks(tmp_path: Path) -> None:
+    graph, folder = tmp_path / "graph.npz", tmp_path / "out"
+    lu.write_graph(graph, graph_named("rmat"))
+    arguments = ["detect", str(graph), "--labels-folder", str(folder)]
+    refused = CliRunner().invoke(app, arguments)
+    assert refused.exit_code == 2
+    both = CliRunner().invoke(app, [*arguments, "--cluster", "local:2", "-o", "a.csv"])
+    assert both.exit_code == 2
+    done = CliRunner().invoke(app, [*arguments, "--cluster", "local:2"])
+    assert done.exit_code == 0, done.output
+    assert f"written to {folder} (2 files)" in " ".join(done.output.split())
+    one = one_process("rmat", "louvain")
+    assert pq.read_table(folder)["community"].to_pylist() == one.labels.tolist()

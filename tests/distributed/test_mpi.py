@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import louvain_um as lu
@@ -100,3 +101,19 @@ def test_an_exception_in_one_rank_ends_all(tmp_path: Path) -> None:
     done = mpiexec(str(script))
     assert done.returncode != 0
     assert "rank 1 of 2 failed: broken on purpose" in done.stderr
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_every_process_writes_its_own_vertices(tmp_path: Path, file: Path, scheme: str) -> None:
+    folder = f"{scheme}{tmp_path / 'labels'}"
+    command = ("-m", "louvain_um", "detect", str(file), "--cluster", "mpi", "--json")
+    done = mpiexec(*command, "--labels-folder", folder)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found["files"]) == 2
+    table = pq.read_table(tmp_path / "labels")
+    assert table["community"].to_pylist() == one_process("lfr", "louvain").labels.tolist()
+    again = mpiexec(*command, "--labels-folder", folder)
+    assert again.returncode != 0
+    assert "has files already" in again.stderr
+    assert "Traceback" not in again.stderr

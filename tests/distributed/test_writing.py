@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -11,15 +13,35 @@ import pytest
 import louvain_um as lu
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.files import writing
 from louvain_um.distributed.files.edge_pieces import files_of
-from louvain_um.distributed.files.writing import write_labels_partitioned
-from louvain_um.distributed.run import detect_on_rank
+from louvain_um.distributed.files.part_folder import UNFINISHED, PartFolder
+from louvain_um.distributed.files.writing import PartitionedLabels, write_labels_partitioned
+from louvain_um.distributed.run import detect_in_threads, detect_on_rank
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
-from tests.distributed.runs import assert_equal
+from tests.distributed.runs import assert_equal, graph_named, one_process
 
-fsspec = pytest.importorskip("fsspec")
+
+def skip_without_fsspec(path: str) -> None:
+    if "://" in path:
+        pytest.importorskip("fsspec")
+
+
+def read_all(files: list[str]) -> tuple[list[int], list[int]]:
+    """Return vertices and communities of all files, in order."""
+    if "://" in files[0]:
+        import fsspec
+
+        tables = [pq.read_table(fsspec.open(file, "rb").open()) for file in files]
+    else:
+        tables = [pq.read_table(file) for file in files]
+    columns = (np.concatenate([t[name].to_numpy() for t in tables]) for name in NAMES)
+    return tuple(column.tolist() for column in columns)  # type: ignore[return-value]
+
+
+NAMES = ("vertex", "community")
 
 
 @pytest.fixture
@@ -30,16 +52,25 @@ def result() -> Communities:
 
 @pytest.mark.parametrize("scheme", ["", "file://", "memory://"])
 def test_parts_are_the_labels(tmp_path: Path, result: Communities, scheme: str) -> None:
+    skip_without_fsspec(scheme)
     folder = f"{scheme}{tmp_path}/out"
     files = write_labels_partitioned(result, folder, parts=4)
     assert len(files) == 4
-    tables = [pq.read_table(fsspec.open(file, "rb").open()) for file in files]
-    vertices = np.concatenate([table["vertex"].to_numpy() for table in tables])
-    labels = np.concatenate([table["community"].to_numpy() for table in tables])
-    assert vertices.tolist() == list(range(6))
-    assert labels.tolist() == result.labels.tolist()
-    system, path = fsspec.core.url_to_fs(folder)
-    assert not [name for name in system.ls(path, detail=False) if name.endswith(".part")]
+    vertices, labels = read_all(files)
+    assert vertices == list(range(6))
+    assert labels == result.labels.tolist()
+    assert PartFolder(folder).names() == [Path(file).name for file in files]
+
+
+def test_a_local_folder_needs_no_fsspec(
+    tmp_path: Path, result: Communities, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    files = write_labels_partitioned(result, tmp_path / "out", parts=2)
+    assert read_all(files)[1] == result.labels.tolist()
+    with pytest.raises(LouvainUmError, match="fsspec"):
+        write_labels_partitioned(result, "memory://out")
 
 
 def test_nothing_is_overwritten_unasked(tmp_path: Path, result: Communities) -> None:
@@ -57,8 +88,52 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path, result: Communities) -> 
         write_labels_partitioned(result, tmp_path / "file" / "out")
 
 
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("ranks", [1, 3, 16])
+def test_every_rank_writes_its_own_vertices(
+    tmp_path: Path, method: Any, ranks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "PART_VERTICES", 300)
+    options = Options(method=method, device="cpu")
+    graph = graph_named("lfr")
+    found = detect_in_threads(graph, options, ranks=ranks, labels=str(tmp_path / "out"))
+    own = PartitionedLabels.of(found)
+    one = one_process("lfr", method)
+    assert read_all(own.files) == (list(range(graph.n_vertices)), one.labels.tolist())
+    assert len(own.files) >= max(ranks, graph.n_vertices // 300)
+    assert (own.n_communities, own.modularity) == (one.n_communities, one.modularity)
+    assert pq.read_table(tmp_path / "out")["community"].to_pylist() == one.labels.tolist()
+    with pytest.raises(LouvainUmError, match="pass force"):
+        detect_in_threads(graph, options, ranks=2, labels=str(tmp_path / "out"))
+    again = detect_in_threads(graph, options, ranks=2, labels=str(tmp_path / "out"), force=True)
+    assert read_all(again.provenance["files"])[1] == one.labels.tolist()
+    assert len(list((tmp_path / "out").iterdir())) == len(again.provenance["files"])
+
+
+def test_files_get_their_names_when_all_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = PartFolder.write
+
+    def failing(self: PartFolder, part: int, columns: Any) -> None:
+        if part == 2:
+            raise OSError("the disk is full")
+        write(self, part, columns)
+
+    monkeypatch.setattr(PartFolder, "write", failing)
+    options = Options(device="cpu")
+    with pytest.raises(OSError, match="full"):
+        detect_in_threads(graph_named("lfr"), options, ranks=4, labels=str(tmp_path))
+    assert not list(tmp_path.iterdir())
+    (tmp_path / f"part-00000.parquet{UNFINISHED}").write_bytes(b"of a process that was killed")
+    monkeypatch.undo()
+    found = detect_in_threads(graph_named("lfr"), options, ranks=2, labels=str(tmp_path))
+    assert len(list(tmp_path.iterdir())) == len(found.provenance["files"]) == 2
+
+
 @pytest.mark.parametrize("scheme", ["file://", "memory://"])
 def test_ranks_read_remote_files(tmp_path: Path, scheme: str) -> None:
+    fsspec = pytest.importorskip("fsspec")
     folder = f"{scheme}{tmp_path}/edges"
     system, path = fsspec.core.url_to_fs(folder)
     system.makedirs(path, exist_ok=True)

@@ -18,6 +18,7 @@ from louvain_um.placement.policy.policy import POLICY_NAMES
 if TYPE_CHECKING:
     from louvain_um.distributed.cluster import ClusterRun
     from louvain_um.distributed.files.reading import PartitionedGraph
+    from louvain_um.distributed.files.writing import PartitionedLabels
     from louvain_um.graph.graph import Graph
     from louvain_um.options import Options
     from louvain_um.results.communities import Communities
@@ -143,6 +144,15 @@ def detect(
         common.OnLoss,
         typer.Option(help="What to do when a worker of --cluster is lost."),
     ] = common.OnLoss.fail,
+    labels_folder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Instead of -o: folder, local or remote, to which each rank of --cluster writes "
+            "the communities of its own vertices as Parquet.  [default: none]",
+            show_default=False,
+        ),
+    ] = None,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
@@ -151,10 +161,11 @@ def detect(
 ) -> None:
     """Find the communities of a graph and print the largest ones."""
     from louvain_um.cli.progress import progress_reporter
-    from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster
+    from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster, write_on_cluster
     from louvain_um.errors import OptionError
     from louvain_um.options import Options
     from louvain_um.placement.policy.find import find_policy
+    from louvain_um.results.communities import Communities
 
     # Bad options raise here, before the graph is read.
     options = Options(
@@ -174,7 +185,16 @@ def detect(
         allow_driver_eviction=allow_driver_eviction,
     )
     find_policy(options.memory)
-    clustered = ClusterRun(cluster=cluster, checkpoint=checkpoint, on_loss=on_loss.value)
+    clustered = ClusterRun(
+        cluster=cluster,
+        checkpoint=checkpoint,
+        on_loss=on_loss.value,
+        labels=labels_folder,
+        force=force,
+    )
+    if labels_folder is not None and output is not None:
+        raise OptionError(remedy="pass -o or --labels-folder, not both")
+    on_cluster = detect_on_cluster if labels_folder is None else write_on_cluster
     for given, name in ((safe_csv, "--safe-csv"), (hierarchy, "--hierarchy")):
         if given and output is None:
             raise OptionError(remedy=f"{name} needs a file to write: add -o labels.csv")
@@ -183,7 +203,7 @@ def detect(
     options = with_constraints(options, initial, fixed)
     if clustered.follows:  # the first process of MPI reads, prints and writes
         own = reading.partitioned(graph) if is_partitioned(graph) else None
-        detect_on_cluster(clustered, own, options)
+        on_cluster(clustered, own, options)
         return
     seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
     with progress_reporter(quiet=quiet) as reporter:
@@ -198,15 +218,15 @@ def detect(
         seconds["read"] = time.perf_counter() - start - compiling_while_reading
 
         start = time.perf_counter()
-        result = (
+        result: Communities | PartitionedLabels = (
             run(loaded, options, reporter)
             if clustered.cluster is None
-            else detect_on_cluster(clustered, loaded, options, reporter)
+            else on_cluster(clustered, loaded, options, reporter)
         )
         compiling = reporter.compiled - compiling_while_reading
         seconds["detect"] = time.perf_counter() - start - compiling
 
-        if output is not None:
+        if output is not None and isinstance(result, Communities):
             reporter.step(f"writing {output}")
             start = time.perf_counter()
             write_output(output, result, hierarchy=hierarchy, safe_csv=safe_csv, force=force)
@@ -295,10 +315,14 @@ def with_constraints(options: Options, initial: Path | None, fixed: Path | None)
 
 
 def summary(
-    result: Communities, seconds: dict[str, float], seed: int, notes: Iterable[str]
+    result: Communities | PartitionedLabels,
+    seconds: dict[str, float],
+    seed: int,
+    notes: Iterable[str],
 ) -> dict[str, Any]:
     """Return what ``--json`` prints."""
     from louvain_um.cli import tables
+    from louvain_um.results.communities import Communities
     from louvain_um.version import __version__
 
     return {
@@ -334,11 +358,12 @@ def summary(
         },
         "seed": seed,
         "notes": [with_flags(note) for note in notes],
+        **({} if isinstance(result, Communities) else {"files": result.files}),
     }
 
 
 def show(
-    result: Communities,
+    result: Communities | PartitionedLabels,
     source: str,
     output: Path | None,
     compiling: float,
@@ -348,14 +373,15 @@ def show(
 ) -> None:
     """Print the graph, the result and where the labels are."""
     from louvain_um.cli import tables
+    from louvain_um.results.communities import Communities
     from louvain_um.results.display import count
 
     console = tables.console()
     name = "standard input" if source == "-" else source
+    many = count(result.n_vertices, "vertex", "vertices")
     if result.graph is None:
         size = tables.numbers_of(result)
         arcs = "" if size["arcs"] is None else f", {count(size['arcs'], 'arc', 'arcs')}"
-        many = count(size["vertices"], "vertex", "vertices")
         console.print(f"{name}: {many}{arcs}, read by the ranks", soft_wrap=True)
     else:
         console.print(tables.graph_line(result.graph, name), soft_wrap=True)
@@ -365,20 +391,24 @@ def show(
         console.print(tables.levels_table(result))
         for line in tables.cost_lines(result, compiling):
             console.print(line, soft_wrap=True)
+    if not isinstance(result, Communities):
+        files = count(len(result.files), "file", "files")
+        folder = result.files[0].rpartition("/")[0]
+        console.print(f"\nlabels of {many} written to {folder} ({files})", soft_wrap=True)
     if output is not None:
-        many = count(result.n_vertices, "vertex", "vertices")
         from louvain_um.formats.file_types import holds_communities
 
         what = "graph with communities" if holds_communities(str(output)) else "labels"
         console.print(f"\n{what} of {many} written to {output}", soft_wrap=True)
 
 
-def show_result(result: Communities, compiling: float, top: int) -> None:
+def show_result(result: Communities | PartitionedLabels, compiling: float, top: int) -> None:
     """Print the result; `compiling` is the number of seconds to exclude."""
     from louvain_um.cli import tables
+    from louvain_um.results.communities import Communities
 
     console = tables.console()
     console.print(tables.result_line(result, compiling), soft_wrap=True)
-    if result.n_communities and top:
+    if isinstance(result, Communities) and result.n_communities and top:
         console.print()
         console.print(tables.communities_table(result, console.width, top))

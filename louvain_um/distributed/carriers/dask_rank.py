@@ -14,6 +14,7 @@ from distributed.protocol import to_serialize
 from louvain_um.distributed.carriers.mailbox import close_mailbox, mailbox
 from louvain_um.distributed.communicator import Array, Collectives
 from louvain_um.distributed.files.reading import PartitionedGraph
+from louvain_um.distributed.files.writing import PartitionedLabels
 from louvain_um.distributed.partition import RowBlock
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.distributed.version_digest import version_digest
@@ -159,8 +160,8 @@ def run_rank(
     frames: list[Any] | None,
     options: Options,
     values: dict[str, Any],
-) -> Communities | None:
-    """Run one rank to its end; the first one returns the communities.
+) -> Communities | PartitionedLabels | None:
+    """Run one rank to its end; the first one returns the communities, without what is in files.
 
     Parameters
     ----------
@@ -191,7 +192,9 @@ def run_rank(
         found = detect_on_rank(ranks, block, options, teller(session, rank), **values)
     finally:
         close_mailbox(session.name)
-    return None if rank else found
+    if rank:
+        return None
+    return PartitionedLabels.of(found) if values.get("labels") else found
 
 
 def own_arrays(block: RowBlock) -> RowBlock:

@@ -25,6 +25,7 @@ from louvain_um.distributed.carriers.dask_rank import (
     tell_lost,
 )
 from louvain_um.distributed.files.reading import PartitionedGraph, blocks_to_read
+from louvain_um.distributed.files.writing import PartitionedLabels
 from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.version_digest import version_digest
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
@@ -115,7 +116,7 @@ def detect_with_client(
     patience: float,
     resume: bool = False,
     **values: Any,
-) -> Communities:
+) -> Communities | PartitionedLabels:
     """Detect communities with all workers of a cluster.
 
     Parameters
@@ -156,7 +157,7 @@ def run_session(
     options: Options,
     observer: Observer,
     values: dict[str, Any],
-) -> Communities:
+) -> Communities | PartitionedLabels:
     """Run one rank on every worker of a session; on a failure, stop them all."""
     events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
     client.subscribe_topic(session.topic, lambda told: events.put(event_of(told[1])))
@@ -176,8 +177,10 @@ def run_session(
         while not all(future.status == "finished" for future in futures):
             level = next_level(events, observer, level)
             check(client, session, futures)
-        found: Communities = futures[0].result()
-        return replace(found, graph=graph) if isinstance(graph, Graph) else found
+        found: Communities | PartitionedLabels = futures[0].result()
+        if isinstance(graph, Graph) and isinstance(found, Communities):
+            return replace(found, graph=graph)
+        return found
     except WorkerLostError as error:
         stop(client, session, futures, str(error))
         raise WorkerLostError(f"{error} in level {max(level, 0)}") from error

@@ -1,19 +1,134 @@
-"""Communities as a folder of Parquet files, local or remote, each of a range of vertices."""
+"""Communities as a folder of Parquet files, each of a range of vertices."""
 
 from __future__ import annotations
 
 import os
-import posixpath
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from louvain_um.errors import LouvainUmError, OptionError
-from louvain_um.formats.optional_dependencies import require
+from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.files.part_folder import PartFolder
+from louvain_um.distributed.partition import RowBlock
+from louvain_um.errors import OptionError
+from louvain_um.options import ObjectiveName
 from louvain_um.results.communities import Communities
+from louvain_um.results.partition import Level
 
-PART_VERTICES = 1 << 24
+PART_VERTICES: Final = 1 << 24
 """Vertices of a file: 200 MB before compression."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartitionedLabels:
+    """Communities whose labels are in files, each written by the rank that holds the vertices.
+
+    `louvain_um.detect_partitioned` returns it.
+
+    Parameters
+    ----------
+    files : list of str
+        Parquet files with the columns vertex and community, in the order of their vertices.
+    n_vertices : int
+    sizes : int64[k]
+        Members of each community, descending.
+    levels, modularity, method, resolution, timings, memory, provenance
+        As of `Communities`.
+    """
+
+    files: list[str]
+    n_vertices: int
+    sizes: NDArray[np.int64]
+    levels: tuple[Level, ...]
+    modularity: float
+    method: str
+    resolution: float
+    timings: dict[str, float] = field(default_factory=dict)
+    memory: dict[str, int] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    graph: ClassVar[None] = None
+    objective: ClassVar[ObjectiveName] = "modularity"
+
+    @classmethod
+    def of(cls, result: Communities) -> PartitionedLabels:
+        """Return what is left of a rank's result without its labels."""
+        provenance = dict(result.provenance)
+        return cls(
+            files=provenance.pop("files"),
+            n_vertices=result.n_vertices,
+            sizes=result.sizes,
+            levels=result.levels,
+            modularity=result.modularity,
+            method=result.method,
+            resolution=result.resolution,
+            timings=dict(result.timings),
+            memory=dict(result.memory),
+            provenance=provenance,
+        )
+
+    @property
+    def value(self) -> float:
+        """The objective's value."""
+        return self.modularity
+
+    @property
+    def n_communities(self) -> int:
+        """Number of communities."""
+        return len(self.sizes)
+
+
+class RankParts:
+    """The files of all ranks; each writes those of its own vertices.
+
+    Parameters
+    ----------
+    ranks : Communicator
+    folder : path
+        Which every rank can write to.
+    force : bool
+        Whether files may replace others of the same names.
+
+    Raises
+    ------
+    LouvainUmError
+        From the first rank: the folder has files, and `force` is off, or it cannot be made.
+    """
+
+    def __init__(self, ranks: Communicator, folder: str | os.PathLike[str], *, force: bool) -> None:
+        self.ranks = ranks
+        self.folder = PartFolder(folder)
+        if ranks.rank == 0:
+            self.folder.claim(force=force)
+        self._meet()
+
+    def write(self, result: Communities, block: RowBlock) -> list[str]:
+        """Write own vertices' communities; return all ranks' files, once all are whole."""
+        cuts = cuts_of(block.first, block.last, -(-(block.last - block.first) // PART_VERTICES))
+        counts = np.concatenate(self.ranks.allgatherv(np.array([len(cuts) - 1], np.int64)))
+        first = int(counts[: self.ranks.rank].sum())
+        own = range(first, first + len(cuts) - 1)
+        try:
+            for part, (low, high) in zip(own, pairwise(cuts), strict=True):
+                self.folder.write(part, columns_of(result, low, high))
+            self._meet()
+        except BaseException:
+            for part in own:
+                self.folder.drop(part)
+            raise
+        for part in own:
+            self.folder.publish(part)
+        self._meet()
+        if self.ranks.rank == 0:
+            self.folder.keep(int(counts.sum()))
+        return [self.folder.name(part) for part in range(int(counts.sum()))]
+
+    def _meet(self) -> None:
+        """Wait for all ranks; raises where one of them failed."""
+        self.ranks.allgatherv(np.zeros(0, np.uint8))
 
 
 def write_labels_partitioned(
@@ -57,31 +172,25 @@ def write_labels_partitioned(
     parts = max(1, -(-n // PART_VERTICES)) if parts is None else parts
     if not 1 <= parts <= 1 << 16:
         raise OptionError("parts", parts, "must lie in 1 … 65,536")
-    path = os.fspath(folder)
-    arrow, parquet = require("pyarrow", path), require("pyarrow.parquet", path)
-    system, root = require("fsspec.core", path).url_to_fs(path)
+    target = PartFolder(folder)
+    target.claim(force=force)
     try:
-        system.makedirs(root, exist_ok=True)
-        if not force and system.ls(root):
-            raise LouvainUmError(f"{path} has files already; choose another folder, or pass force")
-        written = []
+        for part, (low, high) in enumerate(pairwise(cuts_of(0, n, parts))):
+            target.write(part, columns_of(result, low, high))
+    except BaseException:
         for part in range(parts):
-            first, last = part * n // parts, (part + 1) * n // parts
-            table = arrow.table(columns_of(result, first, last))
-            name = posixpath.join(root, f"part-{part:05}.parquet")
-            # Under another name until it is whole.
-            with system.open(f"{name}.part", "wb") as file:
-                parquet.write_table(table, file)
-            system.mv(f"{name}.part", name)
-            written.append(system.unstrip_protocol(name) if "://" in path else name)
-        # A folder is read as one table: nothing of an earlier result may stay.
-        kept = {posixpath.basename(name) for name in written}
-        for old in system.glob(posixpath.join(root, "part-*.parquet")):
-            if posixpath.basename(old) not in kept:
-                system.rm_file(old)
-    except OSError as error:
-        raise LouvainUmError(f"{path} cannot be written to ({error}); check the folder") from None
-    return written
+            target.drop(part)
+        raise
+    for part in range(parts):
+        target.publish(part)
+    target.keep(parts)
+    return [target.name(part) for part in range(parts)]
+
+
+def cuts_of(first: int, last: int, parts: int) -> Sequence[int]:
+    """Return where each of some even parts of a range begins, and its end; one part at least."""
+    parts = max(parts, 1)
+    return [first + part * (last - first) // parts for part in range(parts + 1)]
 
 
 def columns_of(result: Communities, first: int, last: int) -> dict[str, Any]:

@@ -1,0 +1,113 @@
+"""A folder of Parquet files, local or remote, that readers take as one table."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from louvain_um.errors import LouvainUmError
+from louvain_um.formats.optional_dependencies import require
+
+UNFINISHED: Final = ".unfinished"
+"""Ends the name of a file until all are whole. A folder's readers take names in .parquet."""
+
+
+class PartFolder:
+    """Files of consecutive rows; they get their names when all of them are whole.
+
+    Parameters
+    ----------
+    folder : path
+        A local one needs no further library; others ("s3://…") are reached through fsspec.
+
+    Raises
+    ------
+    GraphFormatError
+        A remote folder, and fsspec or the scheme's library is missing.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(folder)
+        self.files = require("pyarrow.fs", self.path)
+        if "://" in self.path:
+            try:
+                remote, self.root = require("fsspec.core", self.path).url_to_fs(self.path)
+            except (ImportError, ValueError) as error:
+                raise self._failed(error) from None
+            self.system = self.files.PyFileSystem(self.files.FSSpecHandler(remote))
+        else:
+            self.root = os.path.abspath(self.path)
+            self.system = self.files.LocalFileSystem()
+
+    def claim(self, *, force: bool) -> None:
+        """Make the folder if needed; remove what an interrupted run left in it.
+
+        Raises
+        ------
+        LouvainUmError
+            It has files, and `force` is off, or it cannot be made.
+        """
+        with self._failures():
+            self.system.create_dir(self.root, recursive=True)
+            for name in self.names():
+                if name.endswith(UNFINISHED):
+                    self.system.delete_file(posixpath.join(self.root, name))
+                elif not force:
+                    raise LouvainUmError(
+                        f"{self.path} has files already; choose another folder, or pass force"
+                    )
+
+    def write(self, part: int, columns: Mapping[str, Any]) -> None:
+        """Write a file under a name that readers skip."""
+        arrow, parquet = require("pyarrow", self.path), require("pyarrow.parquet", self.path)
+        with self._failures(), self.system.open_output_stream(self._at(part) + UNFINISHED) as file:
+            parquet.write_table(arrow.table(columns), file)
+
+    def publish(self, part: int) -> None:
+        """Give a file its name."""
+        with self._failures():
+            self.system.move(self._at(part) + UNFINISHED, self._at(part))
+
+    def name(self, part: int) -> str:
+        """Return a file's name, with its folder."""
+        folder = self.path if "://" in self.path else self.root
+        return posixpath.join(folder, part_name(part))
+
+    def drop(self, part: int) -> None:
+        """Remove a file that has no name yet, if that can be done."""
+        with suppress(OSError):
+            self.system.delete_file(self._at(part) + UNFINISHED)
+
+    def keep(self, parts: int) -> None:
+        """Remove what an earlier result left: the folder is read as one table."""
+        kept = {part_name(part) for part in range(parts)}
+        with self._failures():
+            for name in self.names():
+                if name.startswith("part-") and name.endswith(".parquet") and name not in kept:
+                    self.system.delete_file(posixpath.join(self.root, name))
+
+    def names(self) -> list[str]:
+        """Return the names in the folder, in order."""
+        found = self.system.get_file_info(self.files.FileSelector(self.root))
+        return sorted(each.base_name for each in found)
+
+    def _at(self, part: int) -> str:
+        return posixpath.join(self.root, part_name(part))
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: Exception) -> LouvainUmError:
+        return LouvainUmError(f"{self.path} cannot be written to ({error}); check the folder")
+
+
+def part_name(part: int) -> str:
+    """Return the name of a file: in the order of their rows."""
+    return f"part-{part:05}.parquet"
