@@ -20,6 +20,9 @@ LONG_STRETCH = 4096
 AHEAD = 8
 """Rows ahead whose arcs are prefetched: a batch touches rows anywhere in memory."""
 
+MOST_AHEAD = 128
+"""Arcs of a row that are prefetched; the processor sees by itself how a longer one goes on."""
+
 
 @kernel(forceinline=True)
 def lower_bound(targets, low, high, target):
@@ -156,11 +159,9 @@ def edit_rows(
             break
         for i in range(stretch, min(stretch + STRETCH, count)):
             near = min(i + AHEAD, count - 1)
-            prefetch(targets, old_begins[near])
-            prefetch(targets, old_begins[near] + 16)
-            prefetch(targets, old_begins[near] + 32)
+            for line in range(0, min(old_lengths[near] + 16, MOST_AHEAD), 16):
+                prefetch(targets, old_begins[near] + line)
             prefetch(targets, new_begins[near])
-            prefetch(begins, rows[near])
             prefetch(ends, rows[near])
             begin, out = old_begins[i], new_begins[i]
             end = begin + old_lengths[i]
@@ -171,7 +172,7 @@ def edit_rows(
                 end = merge_row(
                     targets, weights, begin, end, keys, after, first, last, targets, weights, out
                 )
-            begins[rows[i]] = out
+                begins[rows[i]] = out
             ends[rows[i]] = end
 
 

@@ -52,6 +52,8 @@ class Moves:
     old_begins, lengths, new_begins : int64[r]
     classes : uint8[r]
         Class after the batch.
+    moving : int64[m]
+        Which of them change their class, and so their place.
     taken : dict of int to int
         Pages taken from the stack of each class.
     given : dict of int to int64 arrays
@@ -66,6 +68,7 @@ class Moves:
     lengths: I64
     new_begins: I64
     classes: NDArray[np.uint8]
+    moving: NDArray[np.intp]
     taken: dict[int, int]
     given: dict[int, I64]
     frontier: int
@@ -131,7 +134,8 @@ class RowsStore(ContiguousRows):
             reserved.old_begins, reserved.lengths, reserved.new_begins, changes.arrays,
             self.begins, self.ends, self.targets, given(self.weights),
         )  # fmt: skip
-        self.classes[changes.rows] = reserved.classes
+        moving = reserved.moving
+        self.classes[changes.rows[moving]] = reserved.classes[moving]
         for size_class, count in reserved.taken.items():
             self.free[size_class].drop(count)
         for size_class, begins in reserved.given.items():
@@ -169,6 +173,7 @@ class RowsStore(ContiguousRows):
             lengths=lengths,
             new_begins=new_begins,
             classes=wanted,
+            moving=moving,
             taken=taken,
             given=given_back,
             frontier=frontier,
